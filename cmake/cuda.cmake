@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# Turns CUDA on for mp's own programs.
+
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  message(FATAL_ERROR "MP_BUILD_CUDA needs nvcc: put it into PATH, or name it in the variable CUDACXX")
+endif()
+# Turing, Ampere, Hopper, Blackwell. It has to be set before the language is enabled, which would choose 52.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 75 80 90 120)
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+
+# CMake 3.25 does not know yet that nvcc speaks C++20, so CMAKE_CUDA_STANDARD cannot ask for it.
+target_compile_options(mp_development INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
+
+# nvcc puts line directives of its own into what the host compiler reads, so -Wpedantic is of no use there.
+target_compile_options(mp_development INTERFACE
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=-Wall,-Wextra,-Wconversion,-Wshadow>")
+if(MP_WERROR)
+  target_compile_options(mp_development INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+endif()
+
+# Everything that nvcc compiles, and nothing else: cmake --build <folder> --target cuda
+add_custom_target(cuda)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+# What mp's own tests, benchmarks and examples are compiled with. None of it reaches a project that uses mp.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+endif()
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+add_library(mp_development INTERFACE)
+target_link_libraries(mp_development INTERFACE mp::mp)
+
+set(mp_warnings -Wall -Wextra -Wconversion -Wshadow -Wpedantic)
+if(MP_WERROR)
+  list(APPEND mp_warnings -Werror)
+endif()
+target_compile_options(mp_development INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${mp_warnings}>")
+
+if(MP_SANITIZE)
+  # Without recovery a finding ends the program, so that the test fails.
+  target_compile_options(mp_development INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MP_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
+  target_link_options(mp_development INTERFACE "-fsanitize=${MP_SANITIZE}")
+endif()
+
+include("${PROJECT_SOURCE_DIR}/cmake/headers.cmake")
+include("${PROJECT_SOURCE_DIR}/cmake/tools.cmake")

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+
+# mp_header_wrappers(<variable> <extension> [INCLUDE <regex>] [EXCLUDE <regex>])
+#
+# Writes one source file a header and puts their paths into <variable>. Each file includes its header first,
+# so it compiles only if the header stands alone, and then a second time, so the header must be guarded. The
+# regular expressions are matched against the spelling in the include line, such as mp/format/limits.hpp.
+function(mp_header_wrappers variable extension)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "INCLUDE;EXCLUDE" "")
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
+       "${PROJECT_SOURCE_DIR}/include/mp/*.hpp")
+  if(arg_INCLUDE)
+    list(FILTER headers INCLUDE REGEX "${arg_INCLUDE}")
+  endif()
+  if(arg_EXCLUDE)
+    list(FILTER headers EXCLUDE REGEX "${arg_EXCLUDE}")
+  endif()
+  set(wrappers "")
+  foreach(header IN LISTS headers)
+    string(REGEX REPLACE "\\.hpp$" "" stem "${header}")
+    set(wrapper "${PROJECT_BINARY_DIR}/headers_alone/${stem}.${extension}")
+    # Unlike file(WRITE), this leaves an unchanged file and its time stamp alone.
+    file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#include <${header}>\n#include <${header}>\n" @ONLY)
+    list(APPEND wrappers "${wrapper}")
+  endforeach()
+  set(${variable} "${wrappers}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+# Targets for the two tools that read the sources: tidy, format.
+
+file(GLOB_RECURSE mp_own_sources CONFIGURE_DEPENDS
+  "${PROJECT_SOURCE_DIR}/include/mp/*.hpp"
+  "${PROJECT_SOURCE_DIR}/tests/*.[ch]pp" "${PROJECT_SOURCE_DIR}/tests/*.cu"
+  "${PROJECT_SOURCE_DIR}/bench/*.[ch]pp" "${PROJECT_SOURCE_DIR}/bench/*.cu"
+  "${PROJECT_SOURCE_DIR}/examples/*.[ch]pp" "${PROJECT_SOURCE_DIR}/examples/*.cu")
+
+# Another version of clang-format lays the code out differently, so only the one the project uses counts.
+find_program(MP_CLANG_FORMAT NAMES clang-format-14)
+if(MP_CLANG_FORMAT)
+  add_custom_target(format
+    COMMAND "${MP_CLANG_FORMAT}" -i ${mp_own_sources}
+    COMMENT "Formatting the sources" VERBATIM)
+endif()
+
+# Reads every C++ file of this build that lies in the source tree; headers are checked through them.
+find_program(MP_RUN_CLANG_TIDY NAMES run-clang-tidy-14 run-clang-tidy)
+if(MP_RUN_CLANG_TIDY)
+  add_custom_target(tidy
+    COMMAND "${MP_RUN_CLANG_TIDY}" -quiet -p "${PROJECT_BINARY_DIR}"
+            "^${PROJECT_SOURCE_DIR}/(tests|examples|bench)/.*\\.cpp$"
+    USES_TERMINAL VERBATIM)
+endif()

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Autocast: ops are tagged with a category, policies map categories and argument types to the precision to
+/// compute in, and a dispatcher casts and calls. Policies are types; a region chooses among them at run time.
+#pragma once
+
+#include <mp/autocast/call.hpp>
+#include <mp/autocast/category.hpp>
+#include <mp/autocast/dispatch.hpp>
+#include <mp/autocast/explain.hpp>
+#include <mp/autocast/operand.hpp>
+#include <mp/autocast/policy.hpp>
+#include <mp/autocast/region.hpp>
+#include <mp/autocast/types.hpp>

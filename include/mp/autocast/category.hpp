@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What an op is to autocast: a tag with a name and a category.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+
+namespace mp {
+
+/// What autocast does with the floating-point arguments of an op. The words of TensorFlow's graph rewrite
+/// (allow, deny, infer, clear) name the same categories.
+enum class op_category : unsigned char {
+    lower_precision,  ///< cast to the low-precision format of the policy: matrix products, convolutions
+    full_precision,   ///< cast to float: exponentials, losses, long sums
+    promote_widest,   ///< cast to the widest of the argument types: ops that mix several arrays
+    pass_through,     ///< leave the arguments as they are: ops that are right in any format
+    banned,           ///< refuse to run while autocast is on: there is a safer op to call instead
+
+    allow = lower_precision,
+    deny = full_precision,
+    infer = promote_widest,
+    clear = pass_through
+};
+
+/// The name of a category as written in the enumeration; "unknown" for any other value.
+constexpr std::string_view name_of(op_category category) noexcept {
+    switch (category) {
+        case op_category::lower_precision:
+            return "lower_precision";
+        case op_category::full_precision:
+            return "full_precision";
+        case op_category::promote_widest:
+            return "promote_widest";
+        case op_category::pass_through:
+            return "pass_through";
+        case op_category::banned:
+            return "banned";
+    }
+    return "unknown";
+}
+
+/// Everything that decides in which precision an op runs, and runs it.
+namespace autocast {
+
+/// A tag type that names an op and says its category. Three lines register an op of your own:
+///
+///     struct squash_op {
+///         static constexpr std::string_view name = "squash";
+///         static constexpr auto category = mp::op_category::full_precision;
+///         constexpr auto operator()(auto x) const { return x / (decltype(x)(1) + x * x); }
+///     };
+///     auto y = mp::autocast::call<mp::autocast::fp16>(squash_op{}, x);
+///
+/// The call operator is the kernel: it receives the arguments after autocast has cast them. A tag may also
+/// have these members:
+///
+/// - `static void validate(args...)` checks the caller's own arguments before anything is cast;
+/// - `static constexpr bool computes_in_float = true` says that the kernel reads any format, computes in
+///   float and rounds once when it writes, so that casts to float, which are exact, need no copy;
+/// - `static constexpr auto banned_reason = mp::autocast::sentence("...")` says why the op is banned and what
+///   to call instead.
+template <class Op>
+concept op = requires {
+    { Op::name } -> std::convertible_to<std::string_view>;
+    { Op::category } -> std::convertible_to<op_category>;
+};
+
+/// A string literal that can be a template argument, so that compilers print it in their messages.
+template <std::size_t Size>
+struct sentence {
+    char text[Size]{};
+
+    /* implicit */ consteval sentence(const char (&literal)[Size]) {
+        for (std::size_t i = 0; i < Size; ++i) text[i] = literal[i];
+    }
+
+    /// The characters without the terminating zero.
+    constexpr std::string_view view() const { return {text, Size - 1}; }
+};
+
+}  // namespace autocast
+
+namespace detail {
+
+/// Why an op is banned: its own sentence, or one that holds for every banned op.
+template <class Op>
+constexpr auto banned_reason_of() {
+    if constexpr (requires { Op::banned_reason; }) {
+        return Op::banned_reason;
+    } else {
+        return autocast::sentence("the policy bans it; call it outside autocast or choose another op");
+    }
+}
+
+}  // namespace detail
+}  // namespace mp

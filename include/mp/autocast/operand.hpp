@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// How autocast sees the arguments of an op: which carry floating-point data, in which direction, and how a
+/// copy of them in another format is made.
+#pragma once
+
+#include <mp/autocast/types.hpp>
+#include <mp/convert.hpp>
+#include <mp/executor.hpp>
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace mp::autocast {
+
+/// What an argument type is to autocast.
+enum class operand_kind : unsigned char {
+    parameter,  ///< no floating-point data: executors, sizes, labels, options; never touched
+    value,      ///< a floating-point number: data if the op has no arrays, else a parameter such as alpha
+    array       ///< a view of floating-point data
+};
+
+/// How autocast treats arguments of type Argument. The primary template makes them parameters. Specialise it
+/// for a view type of your own with these members (std::span below is an example):
+///
+/// - `kind`, which is operand_kind::array;
+/// - `element`, the type of the elements without const, and `writable`, whether they are not const;
+/// - `static auto as_input(view)`: the same view with const elements;
+/// - `static std::size_t size(view)`: how many elements a dense copy needs;
+/// - `template <class To> static auto dense(To* storage, view)`: a view of the same kind and shape with
+///   elements of type To, const or not, over storage for size(view) of them;
+/// - `static void copy(executor, from, to)`: converts the elements of a view of any element type to those of
+///   a view of the same shape, each rounded once.
+template <class Argument>
+struct operand_traits {
+    static constexpr operand_kind kind = operand_kind::parameter;
+    using element = void;
+};
+
+template <floating Value>
+struct operand_traits<Value> {
+    static constexpr operand_kind kind = operand_kind::value;
+    using element = Value;
+};
+
+/// Kernels receive spans of dynamic extent, whatever the caller passes.
+template <class Element, std::size_t Extent>
+    requires floating<std::remove_const_t<Element>>
+struct operand_traits<std::span<Element, Extent>> {
+    static constexpr operand_kind kind = operand_kind::array;
+    using element = std::remove_const_t<Element>;
+    static constexpr bool writable = !std::is_const_v<Element>;
+
+    static std::span<const element> as_input(std::span<Element> view) { return view; }
+    static std::size_t size(std::span<Element> view) { return view.size(); }
+
+    template <class To>
+    static std::span<To> dense(To* storage, std::span<Element> view) {
+        return std::span<To>(storage, view.size());
+    }
+
+    template <class Executor, class From, class To>
+    static void copy(Executor executor, std::span<From> from, std::span<To> to) {
+        mp::convert(executor, std::span<const From>(from), to);
+    }
+};
+
+/// An array that the op writes, made by out() or in_out().
+template <class View, bool ReadsOldValues>
+struct output_operand {
+    static_assert(operand_traits<View>::kind == operand_kind::array,
+                  "mp::autocast: an output is a view of floating-point elements, such as std::span<float>");
+    static_assert(operand_traits<View>::writable,
+                  "mp::autocast: an output is a view of elements that are not const");
+    View view;
+};
+
+/// Marks an argument of an op as an array that the op writes and does not read. Arrays without a mark are
+/// inputs: the kernel receives them with const elements, so a forgotten mark does not compile.
+///
+///     mp::autocast::call<mp::autocast::fp16>(matmul_op{}, exec, a, b, mp::autocast::out(c));
+template <class View>
+constexpr output_operand<View, false> out(View view) {
+    return {view};
+}
+
+template <class Element, std::size_t Extent>
+constexpr output_operand<std::span<Element>, false> out(std::span<Element, Extent> view) {
+    return {view};
+}
+
+/// Marks an argument of an op as an array that the op reads and writes, such as a sum that it adds to.
+template <class View>
+constexpr output_operand<View, true> in_out(View view) {
+    return {view};
+}
+template <class Element, std::size_t Extent>
+constexpr output_operand<std::span<Element>, true> in_out(std::span<Element, Extent> view) {
+    return {view};
+}
+
+template <class View, bool ReadsOldValues>
+struct operand_traits<output_operand<View, ReadsOldValues>> : operand_traits<View> {};
+
+}  // namespace mp::autocast
+
+namespace mp::detail {
+
+template <class Argument>
+using operand_of = autocast::operand_traits<std::remove_cvref_t<Argument>>;
+
+template <class Argument>
+using element_of = typename operand_of<Argument>::element;
+
+template <class Argument>
+inline constexpr bool is_array = operand_of<Argument>::kind == autocast::operand_kind::array;
+
+template <class Argument>
+inline constexpr bool is_output_operand = false;
+template <class View, bool ReadsOldValues>
+inline constexpr bool is_output_operand<autocast::output_operand<View, ReadsOldValues>> = true;
+
+/// Whether the argument is written by the op.
+template <class Argument>
+inline constexpr bool is_output = is_output_operand<std::remove_cvref_t<Argument>>;
+
+/// Whether the argument is data that decides the precision: an array that is read or, in an op on numbers
+/// alone, a number.
+template <class Argument, class... Arguments>
+inline constexpr bool is_input = (is_array<Argument> && !is_output<Argument>) ||
+                                 (operand_of<Argument>::kind == autocast::operand_kind::value &&
+                                  !(is_array<Arguments> || ...));
+
+/// Floating-point data in a form that is no operand: a container that owns its elements, a built-in array or
+/// a pointer. Autocast would take it for a parameter and silently not cast it.
+template <class Argument>
+concept data_but_no_view =
+    !is_array<Argument> &&
+    (autocast::floating<std::remove_cvref_t<std::remove_all_extents_t<std::remove_reference_t<Argument>>>> ||
+     autocast::floating<std::remove_cv_t<std::remove_pointer_t<std::remove_cvref_t<Argument>>>> ||
+     requires(const std::remove_cvref_t<Argument>& it) {
+         it.size();
+         requires autocast::floating<std::remove_cvref_t<decltype(*it.data())>>;
+     }) &&
+    !autocast::floating<std::remove_cvref_t<Argument>>;
+
+/// The executor that the casts of an op run on: its first argument where that is one, else mp::cpu.
+template <class... Arguments>
+constexpr cpu executor_among(const Arguments&...) {
+    return {};
+}
+template <class... Rest>
+constexpr cpu executor_among(const cpu& first, const Rest&...) {
+    return first;
+}
+
+}  // namespace mp::detail

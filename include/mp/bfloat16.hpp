@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// mp::bfloat16: the upper 16 bits of a float. 8 bits of precision with the range of float, subnormals
+/// included.
+#pragma once
+
+#include <mp/format/limits.hpp>
+#include <mp/format/operations.hpp>
+#include <mp/format/text.hpp>
+
+namespace mp {
+
+using bfloat16 = basic_float<formats::bfloat16>;
+
+inline namespace literals {
+/// A bfloat16 literal, decimal or hexadecimal, rounded once from its digits: 0.1_bf16.
+consteval bfloat16 operator""_bf16(const char* digits) {
+    return detail::parse_literal<bfloat16>(digits);
+}
+}  // namespace literals
+
+}  // namespace mp

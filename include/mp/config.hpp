@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Version, and every feature switch of the library in one place. None of them changes a result: a switch
+/// only chooses by which instructions the same bits are computed.
+#pragma once
+
+/// Semantic version of the library; the build files read it from here.
+#define MP_VERSION_MAJOR 0
+#define MP_VERSION_MINOR 1
+#define MP_VERSION_PATCH 0
+
+/// Marks a function that may be called from the host and, when nvcc compiles it, from device code.
+#if defined(__CUDACC__)
+#define MP_HOST_DEVICE __host__ __device__
+#else
+#define MP_HOST_DEVICE
+#endif
+
+/// 1 while nvcc compiles the device side of a function.
+#if defined(__CUDA_ARCH__)
+#define MP_DEVICE_CODE 1
+#else
+#define MP_DEVICE_CODE 0
+#endif
+
+/// Define MP_NO_HARDWARE_PATHS to compute everything with the integer core: slower, the same bits.
+/// It is on by itself where the compiler was told that float arithmetic may be approximated, or where float
+/// expressions are evaluated in a wider type: the proofs of the short cuts need IEEE binary32.
+#if defined(MP_NO_HARDWARE_PATHS) || defined(__FAST_MATH__) || \
+    (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16)
+#define MP_HARDWARE_FLOAT 0
+#else
+#define MP_HARDWARE_FLOAT 1
+#endif
+
+/// 1 where the target has the F16C conversions between binary16 and binary32.
+#if !defined(MP_NO_HARDWARE_PATHS) && defined(__F16C__) && defined(__GNUC__) && !defined(__CUDACC__)
+#define MP_HARDWARE_F16C 1
+#else
+#define MP_HARDWARE_F16C 0
+#endif
+
+/// The branch-free parts of a hot function are worth inlining into loops whatever its size.
+#if defined(__CUDACC__)
+#define MP_ALWAYS_INLINE __forceinline__
+#elif defined(__GNUC__)
+#define MP_ALWAYS_INLINE __attribute__((always_inline)) inline
+#else
+#define MP_ALWAYS_INLINE inline
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Bit operations that work in constant expressions, on the host and on the device. The functions of <bit>
+/// are host-only in the eyes of nvcc.
+#pragma once
+
+#include <mp/config.hpp>
+
+#include <cstdint>
+
+namespace mp::detail {
+
+/// The object of type To with the same bytes as `from`, as std::bit_cast.
+template <class To, class From>
+MP_HOST_DEVICE constexpr To bit_cast(const From& from) noexcept {
+    static_assert(sizeof(To) == sizeof(From));
+    return __builtin_bit_cast(To, from);
+}
+
+/// Zero bits above the highest one bit; x must not be zero.
+MP_HOST_DEVICE constexpr int leading_zeros(std::uint64_t x) noexcept {
+    return __builtin_clzll(x);
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Splitting a range of work over threads. Threads live for one call: the library keeps no pool, so it costs
+/// nothing while nothing runs, and a call costs some ten microseconds a thread.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace mp::detail {
+
+/// Throws argument_error in the name of `function` when the executor asks for fewer than one thread.
+inline void check_threads(std::string_view function, cpu exec) {
+    if (exec.threads < 1) {
+        throw_argument(function, "exec.threads", exec.threads, "must be at least 1");
+    }
+}
+
+/// Calls f(begin, end) on contiguous pieces that cover [0, count) without overlap, each piece on its own
+/// thread; the calling thread takes the last one. There are at most exec.threads pieces, and none smaller
+/// than `grain` unless it is the only one, so that little work runs inline and starts no thread. With count
+/// == 0, f is not called.
+///
+/// Returns when every piece is done. When pieces throw, the exception of the first of them (in the order of
+/// the range, not of time) reaches the caller; the other pieces still run to their end. A thread that the
+/// system refuses to start has its piece run by the caller. `f` is called concurrently through one reference.
+template <class Function>
+void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
+    if (count == 0) {
+        return;
+    }
+    const std::size_t allowed = static_cast<std::size_t>(std::max(exec.threads, 1));
+    const std::size_t pieces =
+        std::clamp(count / std::max(grain, std::size_t{1}), std::size_t{1}, std::min(allowed, count));
+    if (pieces == 1) {
+        f(std::size_t{0}, count);
+        return;
+    }
+    const std::size_t share = count / pieces;
+    const std::size_t larger = count % pieces;  // the first `larger` pieces take one more
+    std::vector<std::exception_ptr> failures(pieces);
+    const auto run_piece = [&](std::size_t piece) noexcept {
+        const std::size_t begin = piece * share + std::min(piece, larger);
+        try {
+            f(begin, begin + share + (piece < larger ? 1 : 0));
+        } catch (...) {
+            failures[piece] = std::current_exception();
+        }
+    };
+    std::vector<std::thread> threads;
+    threads.reserve(pieces - 1);
+    std::size_t next = 0;
+    try {
+        for (; next < pieces - 1; ++next) {
+            threads.emplace_back(run_piece, next);
+        }
+    } catch (...) {  // the system has no more threads or memory to give: the rest runs here
+    }
+    for (; next < pieces; ++next) {
+        run_piece(next);
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (const std::exception_ptr& failure : failures) {
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
+    }
+}
+
+}  // namespace mp::detail

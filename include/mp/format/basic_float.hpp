@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// mp::basic_float, the class template behind every number type of the library.
+#pragma once
+
+#include <mp/format/convert_scalar.hpp>
+
+#include <compare>
+
+namespace mp {
+
+template <format_descriptor Format>
+class basic_float;
+
+namespace detail {
+template <class T>
+inline constexpr bool is_basic_float = false;
+template <class Format>
+inline constexpr bool is_basic_float<basic_float<Format>> = true;
+
+/// Integers that a number converts from and to: the standard ones, characters and 128-bit ones, but not bool.
+template <class T>
+concept integer = !std::same_as<std::remove_cv_t<T>, bool> &&
+                  (std::integral<T> || (sizeof(T) == 16 && requires(T x) { x % x; } && !std::is_class_v<T>));
+}  // namespace detail
+
+/// A number type of this library: a specialisation of basic_float.
+template <class T>
+concept reduced = detail::is_basic_float<std::remove_cv_t<T>>;
+
+/// Any number that bulk algorithms take: a reduced one, float or double.
+template <class T>
+concept number = reduced<T> || std::same_as < std::remove_cv_t<T>,
+float > || std::same_as<std::remove_cv_t<T>, double>;
+
+/// A binary floating-point number of the given format, as small as its bits.
+///
+/// Every operation returns the exact mathematical result rounded once, to nearest even, with gradual
+/// underflow; overflow gives infinity (NaN in a format without infinities). Other roundings and saturation
+/// are explicit: round_to, add, multiply and so on take a projection. Everything is constexpr, usable on host
+/// and device, free of global state, and never throws; the floating-point environment is neither read nor
+/// changed by constant expressions, and its flags carry no meaning for these types.
+///
+/// Conversion to float is implicit, since it is exact; all others are explicit. Arithmetic with a float or an
+/// integer operand therefore happens in float. Two different reduced formats do not mix.
+///
+///     mp::half x{0.1f}, y{3};
+///     mp::half z = x * y;                       // rounded once to half
+///     float f = z + 1.0f;                       // float arithmetic
+///     mp::bfloat16 b{z};                        // explicit, rounded once
+template <format_descriptor Format>
+class basic_float {
+    static_assert(layout_of<Format>::width <= 32, "mp: formats of up to 32 bits are supported");
+    static_assert(layout_of<Format>::precision <= 24,
+                  "mp: formats of up to 24 bits of precision are supported");
+
+public:
+    /// The descriptor, the constants that follow from it, and the integer that holds the bits.
+    using format = Format;
+    using layout = layout_of<Format>;
+    using storage = typename layout::storage;
+
+    /// Uninitialised, like a built-in number; basic_float{} is zero.
+    basic_float() = default;
+
+    /// The number with these bits; every pattern is valid.
+    [[nodiscard]] MP_HOST_DEVICE static constexpr basic_float from_bits(storage bits) noexcept {
+        basic_float result{};
+        result.bits_ = bits;
+        return result;
+    }
+
+    /// The bits of this number.
+    [[nodiscard]] MP_HOST_DEVICE constexpr storage bits() const noexcept { return bits_; }
+
+    /// Rounds to nearest even once, from a built-in floating-point number or an integer.
+    MP_HOST_DEVICE explicit constexpr basic_float(float x) noexcept
+        : bits_(detail::from_native<Format>(x, projection{})) {}
+    MP_HOST_DEVICE explicit constexpr basic_float(double x) noexcept
+        : bits_(detail::from_native<Format>(x, projection{})) {}
+    explicit constexpr basic_float(long double x) noexcept
+        : bits_(detail::from_long_double<Format>(x, projection{})) {}
+    template <detail::integer Integer>
+    MP_HOST_DEVICE explicit constexpr basic_float(Integer x) noexcept
+        : bits_(detail::from_integer<Format>(x, projection{})) {}
+    /// True is one and false is zero.
+    MP_HOST_DEVICE explicit constexpr basic_float(bool x) noexcept : basic_float(x ? 1.0f : 0.0f) {}
+    /// Rounds to nearest even once, from a number of another format.
+    template <class Other>
+        requires(!std::same_as<Other, Format>)
+    MP_HOST_DEVICE explicit constexpr basic_float(basic_float<Other> x) noexcept
+        : bits_(detail::convert_bits<Format, Other>(x.bits(), projection{})) {}
+
+    /// Exact.
+    MP_HOST_DEVICE constexpr operator float() const noexcept { return detail::to_float<Format>(bits_); }
+    MP_HOST_DEVICE explicit constexpr operator double() const noexcept {
+        return detail::to_double<Format>(bits_);
+    }
+    explicit constexpr operator long double() const noexcept { return detail::to_double<Format>(bits_); }
+    /// Toward zero; out of range saturates and NaN gives zero.
+    template <detail::integer Integer>
+    MP_HOST_DEVICE explicit constexpr operator Integer() const noexcept {
+        return detail::to_integer<Integer, Format>(bits_);
+    }
+    /// Whether this is not zero; NaN is not zero.
+    MP_HOST_DEVICE explicit constexpr operator bool() const noexcept {
+        return detail::categorize<Format>(bits_) != detail::category::zero;
+    }
+
+    MP_HOST_DEVICE constexpr basic_float operator+() const noexcept { return *this; }
+    MP_HOST_DEVICE constexpr basic_float operator-() const noexcept {
+        return from_bits(detail::negate_bits<Format>(bits_));
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator+(basic_float a,
+                                                                        basic_float b) noexcept {
+        return from_bits(detail::add_nearest<Format>(a.bits_, b.bits_));
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator-(basic_float a,
+                                                                        basic_float b) noexcept {
+        return from_bits(detail::subtract_nearest<Format>(a.bits_, b.bits_));
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator*(basic_float a,
+                                                                        basic_float b) noexcept {
+        return from_bits(detail::multiply_nearest<Format>(a.bits_, b.bits_));
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator/(basic_float a,
+                                                                        basic_float b) noexcept {
+        return from_bits(detail::divide_nearest<Format>(a.bits_, b.bits_));
+    }
+    MP_HOST_DEVICE constexpr basic_float& operator+=(basic_float b) noexcept { return *this = *this + b; }
+    MP_HOST_DEVICE constexpr basic_float& operator-=(basic_float b) noexcept { return *this = *this - b; }
+    MP_HOST_DEVICE constexpr basic_float& operator*=(basic_float b) noexcept { return *this = *this * b; }
+    MP_HOST_DEVICE constexpr basic_float& operator/=(basic_float b) noexcept { return *this = *this / b; }
+    MP_HOST_DEVICE constexpr basic_float& operator++() noexcept { return *this += basic_float(1.0f); }
+    MP_HOST_DEVICE constexpr basic_float& operator--() noexcept { return *this -= basic_float(1.0f); }
+    MP_HOST_DEVICE constexpr basic_float operator++(int) noexcept {
+        const basic_float before = *this;
+        ++*this;
+        return before;
+    }
+    MP_HOST_DEVICE constexpr basic_float operator--(int) noexcept {
+        const basic_float before = *this;
+        --*this;
+        return before;
+    }
+
+    /// Comparisons are IEEE 754's, on bits: zeros of both signs are equal, NaN is unordered with everything.
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator==(basic_float a, basic_float b) noexcept {
+        return !a.is_nan() && !b.is_nan() && a.order_key() == b.order_key();
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<(basic_float a, basic_float b) noexcept {
+        return !a.is_nan() && !b.is_nan() && a.order_key() < b.order_key();
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator>(basic_float a, basic_float b) noexcept {
+        return b < a;
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<=(basic_float a, basic_float b) noexcept {
+        return !a.is_nan() && !b.is_nan() && a.order_key() <= b.order_key();
+    }
+    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator>=(basic_float a, basic_float b) noexcept {
+        return b <= a;
+    }
+    [[nodiscard]] friend constexpr std::partial_ordering operator<=>(basic_float a, basic_float b) noexcept {
+        if (a.is_nan() || b.is_nan()) return std::partial_ordering::unordered;
+        return a.order_key() <=> b.order_key();
+    }
+
+private:
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_nan() const noexcept {
+        return detail::categorize<Format>(bits_) == detail::category::nan;
+    }
+    /// An integer that orders like the values: the magnitude code with the sign of the number.
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::int64_t order_key() const noexcept {
+        const auto magnitude = static_cast<std::int64_t>(bits_ & layout::magnitude_mask);
+        return detail::is_negative<Format>(bits_) ? -magnitude : magnitude;
+    }
+
+    storage bits_;
+};
+
+// Two reduced formats do not mix silently: neither holds the other's numbers in general. Convert one of them,
+// or both to float.
+template <class A, class B>
+    requires(!std::same_as<A, B>)
+void operator+(basic_float<A>, basic_float<B>) = delete;
+template <class A, class B>
+    requires(!std::same_as<A, B>)
+void operator-(basic_float<A>, basic_float<B>) = delete;
+template <class A, class B>
+    requires(!std::same_as<A, B>)
+void operator*(basic_float<A>, basic_float<B>) = delete;
+template <class A, class B>
+    requires(!std::same_as<A, B>)
+void operator/(basic_float<A>, basic_float<B>) = delete;
+template <class A, class B>
+    requires(!std::same_as<A, B>)
+void operator==(basic_float<A>, basic_float<B>) = delete;
+template <class A, class B>
+    requires(!std::same_as<A, B>)
+void operator<=>(basic_float<A>, basic_float<B>) = delete;
+
+}  // namespace mp

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// std::numeric_limits and std::hash for every mp::basic_float.
+#pragma once
+
+#include <mp/format/basic_float.hpp>
+
+#include <limits>
+#include <typeindex>  // the lightest standard header that declares std::hash
+
+namespace mp::detail {
+
+/// floor(n * log10(2)) and its negation-safe ceiling for the small n of exponents and precisions;
+/// 30103/100000 is log10(2) to 7 digits, which is enough for |n| < 2000.
+constexpr int floor_log10_of_two_to(int n) {
+    const int scaled = n * 30103;
+    return scaled >= 0 ? scaled / 100000 : -((-scaled + 99999) / 100000);
+}
+constexpr int ceil_log10_of_two_to(int n) {
+    return -floor_log10_of_two_to(-n);
+}
+
+/// The largest n with 10^n <= x.
+constexpr int floor_log10(double x) {
+    int n = 0;
+    for (double power = 10; power <= x; power *= 10) ++n;
+    return n;
+}
+
+}  // namespace mp::detail
+
+/// All members follow from the format's descriptor. infinity() and the NaNs are zero where the format has
+/// none, as the standard asks.
+template <class Format>
+class std::numeric_limits<mp::basic_float<Format>> {
+    using value = mp::basic_float<Format>;
+    using layout = mp::layout_of<Format>;
+    using storage = typename layout::storage;
+    static constexpr bool is_ieee = Format::nans == mp::nan_encoding::ieee && layout::has_infinity;
+
+public:
+    static constexpr bool is_specialized = true;
+    static constexpr bool is_signed = Format::is_signed;
+    static constexpr bool is_integer = false;
+    static constexpr bool is_exact = false;
+    static constexpr bool has_infinity = layout::has_infinity;
+    static constexpr bool has_quiet_NaN = layout::has_nan;
+    static constexpr bool has_signaling_NaN = layout::quiet_bit > 1;
+    static constexpr std::float_denorm_style has_denorm = std::denorm_present;
+    static constexpr bool has_denorm_loss = false;
+    static constexpr std::float_round_style round_style = std::round_to_nearest;
+    static constexpr bool is_iec559 = is_ieee;
+    static constexpr bool is_bounded = true;
+    static constexpr bool is_modulo = false;
+    static constexpr int radix = 2;
+    static constexpr int digits = layout::precision;
+    static constexpr int digits10 = mp::detail::floor_log10_of_two_to(layout::precision - 1);
+    static constexpr int max_digits10 = mp::detail::ceil_log10_of_two_to(layout::precision) + 1;
+    static constexpr int min_exponent = layout::min_exponent + 1;
+    static constexpr int min_exponent10 = mp::detail::ceil_log10_of_two_to(layout::min_exponent);
+    static constexpr int max_exponent = layout::max_exponent + 1;
+    static constexpr int max_exponent10 =
+        mp::detail::floor_log10(static_cast<double>(value::from_bits(layout::max_finite_code)));
+    static constexpr bool traps = false;
+    static constexpr bool tinyness_before = false;
+
+    MP_HOST_DEVICE static constexpr value min() noexcept { return value::from_bits(layout::hidden_bit); }
+    MP_HOST_DEVICE static constexpr value max() noexcept { return value::from_bits(layout::max_finite_code); }
+    MP_HOST_DEVICE static constexpr value lowest() noexcept {
+        return Format::is_signed ? -max() : value::from_bits(0);
+    }
+    /// The distance from 1 to the next larger number.
+    MP_HOST_DEVICE static constexpr value epsilon() noexcept {
+        return value::from_bits(mp::detail::round_and_pack<Format>({false, -layout::fraction_bits, 1}, {}));
+    }
+    MP_HOST_DEVICE static constexpr value round_error() noexcept { return value(0.5f); }
+    MP_HOST_DEVICE static constexpr value infinity() noexcept {
+        return value::from_bits(layout::has_infinity ? layout::infinity_code : storage{0});
+    }
+    MP_HOST_DEVICE static constexpr value quiet_NaN() noexcept { return value::from_bits(layout::nan_code); }
+    MP_HOST_DEVICE static constexpr value signaling_NaN() noexcept {
+        return value::from_bits(has_signaling_NaN
+                                    ? static_cast<storage>(layout::infinity_code | (layout::quiet_bit >> 1))
+                                    : storage{0});
+    }
+    MP_HOST_DEVICE static constexpr value denorm_min() noexcept { return value::from_bits(1); }
+};
+
+template <class Format>
+class std::numeric_limits<const mp::basic_float<Format>>
+    : public std::numeric_limits<mp::basic_float<Format>> {};
+
+/// Equal numbers have equal hashes: zeros of both signs do.
+template <class Format>
+struct std::hash<mp::basic_float<Format>> {
+    std::size_t operator()(mp::basic_float<Format> x) const noexcept {
+        const auto bits = x.bits();
+        const bool zero = (bits & mp::layout_of<Format>::magnitude_mask) == 0;
+        return zero ? 0 : static_cast<std::size_t>(bits) * 0x9e3779b97f4a7c15u;
+    }
+};

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrix products in mixed precision: mp::gemm, the matrix views that it takes and the epilogues that end
+/// it.
+#pragma once
+
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/gemm.hpp>
+#include <mp/gemm/matrix_view.hpp>

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What happens to an element of a matrix product between its float accumulator and the memory of C.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace mp {
+
+/// A function object that can end a matrix product: called as epilogue(value, row, column) once for every
+/// element of C, with value = alpha * (A B) + beta * C in float and the place of the element, and returning
+/// the float that is rounded to the element type of C. Calls come in no fixed order and from several threads
+/// at once through one const reference. It must not read or write C.
+///
+/// An epilogue may have a member validate(rows, columns), which mp::gemm calls with the shape of C before it
+/// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape.
+template <class Function>
+concept gemm_epilogue = std::is_invocable_r_v<float, const Function&, float, std::ptrdiff_t, std::ptrdiff_t>;
+
+/// Leaves the value as it is.
+struct identity_epilogue {
+    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t /*row*/,
+                                              std::ptrdiff_t /*column*/) const {
+        return value;
+    }
+};
+
+/// Sets negative values and -0 to +0. NaN stays NaN, also in projects compiled with -ffast-math, so that a
+/// broken product is not mistaken for a sound one.
+struct relu_epilogue {
+    constexpr float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
+        // The patterns from -0 up to -infinity are contiguous, and the NaNs with a sign come after them.
+        constexpr std::uint32_t minus_zero = 0x8000'0000U;
+        constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
+        const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+        return bits - minus_zero <= minus_infinity - minus_zero ? 0.0F : value;
+    }
+};
+
+/// Along which axis of C a bias has one value per position.
+enum class bias_axis {
+    column,  ///< bias[column]: what a linear layer adds when each row of C is one sample
+    row,     ///< bias[row]: the same for products written the other way round
+};
+
+/// Adds bias[column] or bias[row] to the value, rounded once to float. The bias is read while C is written,
+/// so the two must not overlap. Made by bias_per_column and bias_per_row.
+template <class Value, bias_axis Axis>
+struct bias_epilogue {
+    std::span<const Value> bias;
+
+    constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        const std::ptrdiff_t position = Axis == bias_axis::column ? column : row;
+        return value + static_cast<float>(bias[static_cast<std::size_t>(position)]);
+    }
+
+    /// Throws argument_error unless there is one bias per column (or row) of C.
+    void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
+        const std::ptrdiff_t expected = Axis == bias_axis::column ? columns : rows;
+        if (static_cast<std::ptrdiff_t>(bias.size()) != expected) {
+            const std::string name = Axis == bias_axis::column ? "c.columns" : "c.rows";
+            detail::throw_argument("mp::gemm", "bias.size()", bias.size(),
+                                   "must equal " + name + ", which is " + detail::error_text(expected));
+        }
+    }
+};
+
+/// Epilogue that adds bias[column]. `bias` is any contiguous range of numbers (vector, array, span) of which
+/// float holds every value; it must live until the product is done and not overlap C.
+template <class Range>
+[[nodiscard]] constexpr auto bias_per_column(const Range& bias) {
+    const std::span view(bias);
+    return bias_epilogue<typename decltype(view)::value_type, bias_axis::column>{view};
+}
+
+/// Epilogue that adds bias[row]; the conditions of bias_per_column hold.
+template <class Range>
+[[nodiscard]] constexpr auto bias_per_row(const Range& bias) {
+    const std::span view(bias);
+    return bias_epilogue<typename decltype(view)::value_type, bias_axis::row>{view};
+}
+
+/// Two epilogues, one after the other, on the float value; made by mp::then.
+template <gemm_epilogue First, gemm_epilogue Second>
+struct epilogue_chain {
+    First first;
+    Second second;
+
+    constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return second(first(value, row, column), row, column);
+    }
+
+    /// Lets both parts check the shape of C.
+    void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
+        if constexpr (requires { first.validate(rows, columns); }) first.validate(rows, columns);
+        if constexpr (requires { second.validate(rows, columns); }) second.validate(rows, columns);
+    }
+};
+
+/// The epilogue that applies `first` and then `second`, without rounding to the type of C in between:
+///
+///     mp::gemm(exec, 1, x, w, 0, y, mp::then(mp::bias_per_column(bias), mp::relu_epilogue{}));
+template <gemm_epilogue First, gemm_epilogue Second>
+[[nodiscard]] constexpr epilogue_chain<First, Second> then(First first, Second second) {
+    return {first, second};
+}
+
+}  // namespace mp

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrices that somebody else owns: a pointer, a shape, a leading dimension and the order of the elements.
+#pragma once
+
+#include <mp/config.hpp>
+
+#include <cstddef>
+#include <type_traits>
+
+namespace mp {
+
+/// Which elements of a matrix are neighbours in memory.
+enum class storage_order {
+    row_major,     ///< those of one row: element (r, c) is data[r * leading_dimension + c], as in C and NumPy
+    column_major,  ///< those of one column: element (r, c) is data[c * leading_dimension + r], as in Fortran
+};
+
+/// A matrix of rows x columns elements in memory that the view does not own. Copying it copies no element.
+///
+/// `leading_dimension` is the distance, in elements, between the starts of two neighbouring rows (row_major)
+/// or columns (column_major). It is at least the length of one of them; a larger one leaves padding that no
+/// function reads or writes. A view is an aggregate and holds whatever it is given: the functions that take
+/// views check them. `Value` may be const, and a view of mutable elements converts to the view of const ones.
+template <class Value>
+struct matrix_view {
+    using value_type = std::remove_const_t<Value>;
+
+    Value* data = nullptr;
+    std::ptrdiff_t rows = 0;
+    std::ptrdiff_t columns = 0;
+    std::ptrdiff_t leading_dimension = 0;
+    storage_order order = storage_order::row_major;
+
+    /// Distance in elements between (r, c) and (r + 1, c).
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t row_stride() const {
+        return order == storage_order::row_major ? leading_dimension : 1;
+    }
+
+    /// Distance in elements between (r, c) and (r, c + 1).
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t column_stride() const {
+        return order == storage_order::row_major ? 1 : leading_dimension;
+    }
+
+    /// The element in row r and column c, both counted from 0 and not checked.
+    [[nodiscard]] MP_HOST_DEVICE constexpr Value& operator()(std::ptrdiff_t r, std::ptrdiff_t c) const {
+        return data[r * row_stride() + c * column_stride()];
+    }
+
+    /// The block of row_count x column_count elements whose first one is (first_row, first_column); not
+    /// checked.
+    [[nodiscard]] MP_HOST_DEVICE constexpr matrix_view block(std::ptrdiff_t first_row,
+                                                             std::ptrdiff_t first_column,
+                                                             std::ptrdiff_t row_count,
+                                                             std::ptrdiff_t column_count) const {
+        return {data + first_row * row_stride() + first_column * column_stride(), row_count, column_count,
+                leading_dimension, order};
+    }
+
+    MP_HOST_DEVICE constexpr operator matrix_view<const Value>() const  // NOLINT(google-explicit-constructor)
+        requires(!std::is_const_v<Value>) {
+        return {data, rows, columns, leading_dimension, order};
+    }
+};
+
+/// View of elements stored row after row without padding.
+template <class Value>
+[[nodiscard]] MP_HOST_DEVICE constexpr matrix_view<Value> row_major(Value* data, std::ptrdiff_t rows,
+                                                                    std::ptrdiff_t columns) {
+    return {data, rows, columns, columns, storage_order::row_major};
+}
+
+/// View of elements stored row after row, the starts of the rows leading_dimension elements apart.
+template <class Value>
+[[nodiscard]] MP_HOST_DEVICE constexpr matrix_view<Value> row_major(Value* data, std::ptrdiff_t rows,
+                                                                    std::ptrdiff_t columns,
+                                                                    std::ptrdiff_t leading_dimension) {
+    return {data, rows, columns, leading_dimension, storage_order::row_major};
+}
+
+/// View of elements stored column after column without padding.
+template <class Value>
+[[nodiscard]] MP_HOST_DEVICE constexpr matrix_view<Value> column_major(Value* data, std::ptrdiff_t rows,
+                                                                       std::ptrdiff_t columns) {
+    return {data, rows, columns, rows, storage_order::column_major};
+}
+
+/// View of elements stored column after column, the starts of the columns leading_dimension elements apart.
+template <class Value>
+[[nodiscard]] MP_HOST_DEVICE constexpr matrix_view<Value> column_major(Value* data, std::ptrdiff_t rows,
+                                                                       std::ptrdiff_t columns,
+                                                                       std::ptrdiff_t leading_dimension) {
+    return {data, rows, columns, leading_dimension, storage_order::column_major};
+}
+
+/// The transposed matrix over the same elements: nothing moves, rows and columns change their names.
+template <class Value>
+[[nodiscard]] MP_HOST_DEVICE constexpr matrix_view<Value> transposed(matrix_view<Value> view) {
+    return {view.data, view.columns, view.rows, view.leading_dimension,
+            view.order == storage_order::row_major ? storage_order::column_major : storage_order::row_major};
+}
+
+}  // namespace mp

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Loss scaling: scalers, their policies, the protocol they drive optimizers by, and the unscaling algorithm.
+#pragma once
+
+#include <mp/scaling/loss_scaler.hpp>
+#include <mp/scaling/optimizer_protocol.hpp>
+#include <mp/scaling/policy.hpp>
+#include <mp/scaling/pytorch_policy.hpp>
+#include <mp/scaling/static_policy.hpp>
+#include <mp/scaling/step_result.hpp>
+#include <mp/scaling/unscale.hpp>

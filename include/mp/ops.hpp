@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The operations that training a small network needs, forward and backward, each with its autocast category.
+#pragma once
+
+#include <mp/ops/argmax.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/linear.hpp>
+#include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/relu.hpp>
+#include <mp/ops/softmax_cross_entropy.hpp>

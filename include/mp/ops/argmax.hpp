@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What a classifier answers, and how often that is right.
+#pragma once
+
+#include <mp/detail/parallel.hpp>
+#include <mp/executor.hpp>
+#include <mp/format/operations.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/softmax_cross_entropy.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace mp::detail {
+
+/// Column of the largest value of a row; the first of equals. NaN counts as larger than any number.
+template <class Value>
+std::ptrdiff_t largest_column(matrix_view<const Value> values, std::ptrdiff_t row) {
+    std::ptrdiff_t best = 0;
+    for (std::ptrdiff_t c = 0; c < values.columns; ++c) {
+        if (isnan(values(row, c))) return c;
+        if (values(row, c) > values(row, best)) best = c;
+    }
+    return best;
+}
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// indices[r] = the column of the largest value in row r; the first of equals, and the first NaN where there
+/// is one. values is a matrix view with at least one column, in any storage order; indices is a contiguous
+/// range of values.rows integers. Autocast has no part in it. Throws argument_error for sizes that do not fit
+/// and invalid views; indices is then unchanged.
+template <element Value, class Indices>
+void argmax(cpu exec, matrix_view<Value> values, Indices&& indices) {
+    constexpr std::string_view function = "mp::ops::argmax";
+    using index = std::remove_reference_t<decltype(*std::data(indices))>;
+    static_assert(std::integral<index>, "mp::ops::argmax: indices is a range of integers");
+    const std::span<index> results(std::data(indices), std::size(indices));
+    const matrix_view<const Value> input = detail::input_view(values);
+    const auto operand = detail::named("values", input);
+    detail::check_threads(function, exec);
+    detail::check_operand(function, operand);
+    if (values.columns == 0) detail::throw_argument(function, "values.columns", 0, "must be at least 1");
+    detail::check_size(function, detail::named("indices", results), values.rows, "values.rows");
+    if (!std::in_range<index>(values.columns - 1)) {
+        detail::throw_argument(function, "values.columns", values.columns,
+                               "must be small enough for the type of indices");
+    }
+    detail::parallel_for(exec, results.size(), 1 + 16384 / static_cast<std::size_t>(values.columns),
+                         [&](std::size_t begin, std::size_t end) {
+                             for (std::size_t i = begin; i < end; ++i) {
+                                 results[i] = static_cast<index>(
+                                     detail::largest_column(input, static_cast<std::ptrdiff_t>(i)));
+                             }
+                         });
+}
+
+/// The share of rows, from 0 to 1, whose largest value is in the column that labels names; the first of
+/// equals, and a row with NaN is never right. Shapes and errors are those of softmax_cross_entropy().
+template <element Logit, class Labels>
+double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
+    constexpr std::string_view function = "mp::ops::accuracy";
+    const auto input = detail::input_view(logits);
+    const auto expected = detail::input_view(labels);
+    const auto operand = detail::named("logits", input);
+    detail::check_threads(function, exec);
+    detail::check_logits(function, operand);
+    detail::check_labels(function, operand, expected);
+    std::size_t right = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const auto row = static_cast<std::ptrdiff_t>(i);
+        const std::ptrdiff_t column = detail::largest_column(input, row);
+        if (std::cmp_equal(expected[i], column) && !isnan(input(row, column))) ++right;
+    }
+    return static_cast<double>(right) / static_cast<double>(expected.size());
+}
+
+}  // namespace mp::ops

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the ops share: the mark for an absent operand, and the checks of their arguments.
+#pragma once
+
+#include <mp/autocast/operand.hpp>
+#include <mp/error.hpp>
+#include <mp/gemm/matrix_view.hpp>
+#include <mp/gemm/validation.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::ops {
+
+/// The type of mp::ops::absent.
+struct absent_t {};
+
+/// Stands for an operand that is not there: a bias that a layer does not have, a gradient that nobody needs.
+inline constexpr absent_t absent{};
+
+/// An element type that the ops work on: float or a reduced format.
+template <class Element>
+concept element = autocast::eligible<std::remove_const_t<Element>>;
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+/// A read-only view of an operand that the op reads: a matrix view, a contiguous range, or absent.
+template <class Element>
+constexpr matrix_view<const Element> input_view(matrix_view<Element> view) {
+    return view;
+}
+constexpr ops::absent_t input_view(ops::absent_t) {
+    return {};
+}
+template <class Range>
+constexpr auto input_view(const Range& range) {
+    using value = std::remove_cvref_t<decltype(*std::data(range))>;
+    return std::span<const value>(std::data(range), std::size(range));
+}
+
+/// The operand marked as one that the op writes: a matrix view, a contiguous range, or absent.
+template <class Element>
+constexpr auto output_view(matrix_view<Element> view) {
+    return autocast::out(view);
+}
+constexpr ops::absent_t output_view(ops::absent_t) {
+    return {};
+}
+template <class Range>
+constexpr auto output_view(Range& range) {
+    using value = std::remove_reference_t<decltype(*std::data(range))>;
+    return autocast::out(std::span<value>(std::data(range), std::size(range)));
+}
+
+template <class Element, std::size_t Extent>
+view_extent extent_of(std::span<Element, Extent> view) {
+    const auto size = static_cast<std::ptrdiff_t>(view.size());
+    return {reinterpret_cast<std::uintptr_t>(view.data()),
+            static_cast<std::ptrdiff_t>(sizeof(Element)),
+            1,
+            size,
+            size,
+            true};
+}
+
+/// An operand with the name that messages call it by. An absent one is an empty array.
+struct named_operand {
+    std::string_view name;
+    view_extent extent;
+};
+
+template <class View>
+named_operand named(std::string_view name, const View& view) {
+    if constexpr (std::same_as<View, ops::absent_t>) {
+        return {name, {0, 1, 0, 0, 0, true}};
+    } else if constexpr (is_output_operand<View>) {
+        return {name, extent_of(view.view)};
+    } else {
+        return {name, extent_of(view)};
+    }
+}
+
+inline void check_operand(std::string_view function, const named_operand& operand) {
+    check_view(function, std::string(operand.name), operand.extent);
+}
+
+/// Throws unless `operand` is a matrix of rows x columns, which is the shape of `what`.
+inline void check_shape(std::string_view function, const named_operand& operand, std::ptrdiff_t rows,
+                        std::string_view rows_name, std::ptrdiff_t columns, std::string_view columns_name) {
+    check_operand(function, operand);
+    const std::string name(operand.name);
+    check_equal_sizes(function, name + ".rows", operand.extent.rows, rows_name, rows);
+    check_equal_sizes(function, name + ".columns", operand.extent.columns, columns_name, columns);
+}
+
+/// Throws unless `operand`, an array, has this size.
+inline void check_size(std::string_view function, const named_operand& operand, std::ptrdiff_t size,
+                       std::string_view size_name) {
+    check_operand(function, operand);
+    check_equal_sizes(function, std::string(operand.name) + ".size()", operand.extent.columns, size_name,
+                      size);
+}
+
+/// Throws when an array that is written shares elements with another operand.
+inline void check_separate(std::string_view function, const named_operand& written,
+                           const named_operand& other) {
+    if (!views_overlap(written.extent, other.extent)) return;
+    std::string message(function);
+    message.append(": ").append(written.name).append(" overlaps ").append(other.name);
+    message.append("; they must not share elements, because ").append(written.name);
+    message.append(" is written while ").append(other.name).append(" is in use");
+    throw argument_error(message);
+}
+
+/// As check_separate, for element-wise ops: the same elements in the same places may be written over.
+inline void check_separate_or_same(std::string_view function, const named_operand& written,
+                                   const named_operand& other) {
+    const view_extent& a = written.extent;
+    const view_extent& b = other.extent;
+    const bool same = a.address == b.address && a.element_size == b.element_size && a.rows == b.rows &&
+                      a.columns == b.columns && a.leading_dimension == b.leading_dimension &&
+                      a.row_major == b.row_major;
+    if (!same) check_separate(function, written, other);
+}
+
+}  // namespace mp::detail

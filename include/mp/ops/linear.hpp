@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The linear layer, forward and backward, and the plain matrix product.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/matrix_operand.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::ops {
+
+/// What a layer applies to its result before it is rounded.
+enum class activation : unsigned char { none, relu };
+
+/// Tag of matmul(): the product in the low precision of the policy.
+struct matmul_op {
+    static constexpr std::string_view name = "matmul";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+
+    static void validate(cpu exec, const auto& a, const auto& b, const auto& c) {
+        constexpr std::string_view function = "mp::ops::matmul";
+        detail::check_threads(function, exec);
+        const auto left = detail::named("a", a);
+        const auto right = detail::named("b", b);
+        const auto product = detail::named("c", c);
+        detail::check_operand(function, left);
+        detail::check_shape(function, right, left.extent.columns, "a.columns", right.extent.columns,
+                            "b.columns");
+        detail::check_shape(function, product, left.extent.rows, "a.rows", right.extent.columns, "b.columns");
+        detail::check_separate(function, product, left);
+        detail::check_separate(function, product, right);
+    }
+
+    template <element A, element B, element C>
+    void operator()(cpu exec, matrix_view<const A> a, matrix_view<const B> b, matrix_view<C> c) const {
+        gemm(exec, 1.0F, a, b, 0.0F, c);
+    }
+};
+
+/// c = a b. Shapes: a is m x k, b is k x n, c is m x n, in any storage order; transposed() costs nothing, so
+/// the gradients are matmul(exec, dc, transposed(b), da) and matmul(exec, transposed(a), dc, db).
+///
+/// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
+/// mp::autocast::fp16. Sums are in float; each element of c is rounded once. The results do not depend on the
+/// number of threads. Throws argument_error for shapes that do not fit, invalid views and a c that overlaps
+/// an input; c is then unchanged.
+template <class Policy = autocast::by_region, element A, element B, element C>
+void matmul(cpu exec, matrix_view<A> a, matrix_view<B> b, matrix_view<C> c) {
+    autocast::call<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
+                           detail::output_view(c));
+}
+
+/// Tag of linear(): a matrix product, so in the low precision of the policy.
+struct linear_op {
+    static constexpr std::string_view name = "linear";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+
+    static void validate(cpu exec, const auto& x, const auto& w, const auto& b, const auto& y,
+                         activation act) {
+        constexpr std::string_view function = "mp::ops::linear";
+        detail::check_threads(function, exec);
+        if (act > activation::relu) {
+            detail::throw_argument(function, "act", static_cast<unsigned>(act),
+                                   "must be an enumerator of mp::ops::activation");
+        }
+        const auto input = detail::named("x", x);
+        const auto weights = detail::named("w", w);
+        const auto bias = detail::named("b", b);
+        const auto output = detail::named("y", y);
+        detail::check_operand(function, input);
+        detail::check_shape(function, weights, weights.extent.rows, "w.rows", input.extent.columns,
+                            "x.columns");
+        if constexpr (!std::is_same_v<decltype(b), const absent_t&>) {
+            detail::check_size(function, bias, weights.extent.rows, "w.rows");
+        }
+        detail::check_shape(function, output, input.extent.rows, "x.rows", weights.extent.rows, "w.rows");
+        for (const auto& operand : {input, weights, bias}) detail::check_separate(function, output, operand);
+    }
+
+    template <element X, element W, class Bias, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b, matrix_view<Y> y,
+                    activation act) const {
+        const auto product = [&](const auto& epilogue) {
+            gemm(exec, 1.0F, x, transposed(w), 0.0F, y, epilogue);
+        };
+        if constexpr (std::is_same_v<Bias, absent_t>) {
+            if (act == activation::relu) {
+                product(relu_epilogue{});
+            } else {
+                product(identity_epilogue{});
+            }
+        } else {
+            if (act == activation::relu) {
+                product(then(bias_per_column(b), relu_epilogue{}));
+            } else {
+                product(bias_per_column(b));
+            }
+        }
+    }
+};
+
+/// y = act(x w^T + b), the linear layer.
+///
+/// Shapes: x is batch x in, w is out x in, y is batch x out, each a matrix view in any storage order with any
+/// leading dimension; b is a contiguous range of `out` elements, or mp::ops::absent. Formats are float or
+/// reduced, in any mix.
+///
+/// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
+/// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
+/// of the memory it is written to. Sums, bias and activation are in float, and each element of y is rounded
+/// once; relu keeps NaN. The results do not depend on the number of threads.
+///
+/// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
+/// unchanged.
+template <class Policy = autocast::by_region, element X, element W, class Bias, element Y>
+void linear(cpu exec, matrix_view<X> x, matrix_view<W> w, const Bias& b, matrix_view<Y> y,
+            activation act = activation::none) {
+    autocast::call<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
+                           detail::input_view(b), detail::output_view(y), act);
+}
+
+/// Tag of linear_backward(): matrix products, so in the low precision of the policy.
+struct linear_backward_op {
+    static constexpr std::string_view name = "linear_backward";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+
+    static void validate(cpu exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
+                         const auto& dw, const auto& db) {
+        constexpr std::string_view function = "mp::ops::linear_backward";
+        detail::check_threads(function, exec);
+        const auto input = detail::named("x", x);
+        const auto weights = detail::named("w", w);
+        const auto gradient = detail::named("dy", dy);
+        const detail::named_operand results[] = {detail::named("dx", dx), detail::named("dw", dw),
+                                                 detail::named("db", db)};
+        const auto batch = input.extent.rows;
+        const auto in = input.extent.columns;
+        const auto out = weights.extent.rows;
+        detail::check_operand(function, input);
+        detail::check_shape(function, weights, out, "w.rows", in, "x.columns");
+        detail::check_shape(function, gradient, batch, "x.rows", out, "w.rows");
+        if constexpr (!std::is_same_v<decltype(dx), const absent_t&>) {
+            detail::check_shape(function, results[0], batch, "x.rows", in, "x.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(dw), const absent_t&>) {
+            detail::check_shape(function, results[1], out, "w.rows", in, "w.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(db), const absent_t&>) {
+            detail::check_size(function, results[2], out, "w.rows");
+        }
+        for (int i = 0; i < 3; ++i) {
+            for (const auto& operand : {input, weights, gradient}) {
+                detail::check_separate(function, results[i], operand);
+            }
+            for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
+        }
+    }
+
+    template <element X, element W, element DY, class DX, class DW, class DB>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, matrix_view<const DY> dy,
+                    const DX& dx, const DW& dw, const DB& db) const {
+        if constexpr (!std::is_same_v<DX, absent_t>) gemm(exec, 1.0F, dy, w, 0.0F, dx);
+        if constexpr (!std::is_same_v<DW, absent_t>) gemm(exec, 1.0F, transposed(dy), x, 0.0F, dw);
+        if constexpr (!std::is_same_v<DB, absent_t>) sum_rows(exec, dy, db);
+    }
+
+private:
+    /// db[c] = sum of column c of dy, in float in the order of the rows, rounded once.
+    template <class DY, class DB>
+    static void sum_rows(cpu exec, matrix_view<const DY> dy, std::span<DB> db) {
+        constexpr std::size_t width = 64;  // columns summed together: a few vector registers of floats
+        const std::size_t columns = db.size();
+        const std::size_t blocks = (columns + width - 1) / width;
+        const auto rows = static_cast<std::size_t>(dy.rows);
+        const std::size_t blocks_per_piece = 1 + 16384 / (width * std::max<std::size_t>(rows, 1));
+        detail::parallel_for(exec, blocks, blocks_per_piece, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t block = begin; block < end; ++block) {
+                const std::size_t first = block * width;
+                const std::size_t count = std::min(width, columns - first);
+                float sums[width] = {};
+                for (std::ptrdiff_t r = 0; r < dy.rows; ++r) {
+                    for (std::size_t c = 0; c < count; ++c) {
+                        sums[c] += static_cast<float>(dy(r, static_cast<std::ptrdiff_t>(first + c)));
+                    }
+                }
+                for (std::size_t c = 0; c < count; ++c) db[first + c] = static_cast<DB>(sums[c]);
+            }
+        });
+    }
+};
+
+/// The gradients of y = x w^T + b, given dy = dL/dy: dx = dy w, dw = dy^T x, db = the sum of the rows of dy.
+///
+/// Shapes: x is batch x in, w is out x in, dy is batch x out, dx is like x, dw like w, and db has `out`
+/// elements. Any of dx, dw and db may be mp::ops::absent, and is then not computed. A layer with a fused relu
+/// first passes its gradient through relu_backward().
+///
+/// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
+/// rounded once from a float sum: values too small for the format become zero, as they do on a tensor core,
+/// unless the loss is scaled. Precision, threads and errors are as in linear().
+template <class Policy = autocast::by_region, element X, element W, element DY, class DX, class DW, class DB>
+void linear_backward(cpu exec, matrix_view<X> x, matrix_view<W> w, matrix_view<DY> dy, DX&& dx, DW&& dw,
+                     DB&& db) {
+    autocast::call<Policy>(linear_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
+                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
+                           detail::output_view(db));
+}
+
+}  // namespace mp::ops

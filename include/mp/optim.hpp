@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Optimizers with master weights.
+#pragma once
+
+#include <mp/optim/adamw.hpp>
+#include <mp/optim/optimizer_base.hpp>
+#include <mp/optim/parameter.hpp>
+#include <mp/optim/sgd.hpp>

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Checks of the numbers that configure a scaler. They look at bits, so -ffast-math cannot remove them.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
+#include <mp/error.hpp>
+#include <mp/scaling/policy.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace mp::detail {
+
+/// True for infinities and NaNs.
+MP_HOST_DEVICE constexpr bool is_non_finite(float value) noexcept {
+    return (bit_cast<std::uint32_t>(value) & 0x7fffffffU) >= 0x7f800000U;
+}
+
+/// True for infinities and NaNs.
+MP_HOST_DEVICE constexpr bool is_non_finite(double value) noexcept {
+    return (bit_cast<std::uint64_t>(value) & 0x7fffffffffffffffU) >= 0x7ff0000000000000U;
+}
+
+/// True for NaNs.
+MP_HOST_DEVICE constexpr bool is_nan(double value) noexcept {
+    return (bit_cast<std::uint64_t>(value) & 0x7fffffffffffffffU) > 0x7ff0000000000000U;
+}
+
+/// Throws unless `scale` can be used: finite, positive and with a finite inverse.
+constexpr void require_scale(std::string_view function, std::string_view argument, float scale) {
+    if (is_non_finite(scale) || !(scale > 0.0F)) {
+        throw_argument(function, argument, scale, "must be finite and greater than 0");
+    }
+    if (scale <= largest_scale_without_inverse) {
+        throw_argument(function, argument, scale,
+                       "must be greater than 2^-128, for its inverse to be a finite float");
+    }
+}
+
+/// Throws unless `factor` is finite and greater than 1.
+constexpr void require_growth_factor(std::string_view function, double factor) {
+    if (is_non_finite(factor) || !(factor > 1.0)) {
+        throw_argument(function, "growth_factor", factor, "must be finite and greater than 1");
+    }
+}
+
+/// Throws unless `factor` lies strictly between 0 and 1.
+constexpr void require_backoff_factor(std::string_view function, double factor) {
+    if (is_non_finite(factor) || !(factor > 0.0 && factor < 1.0)) {
+        throw_argument(function, "backoff_factor", factor, "must be greater than 0 and less than 1");
+    }
+}
+
+/// Throws unless `interval` is at least 1.
+constexpr void require_growth_interval(std::string_view function, std::int32_t interval) {
+    if (interval < 1) throw_argument(function, "growth_interval", interval, "must be at least 1");
+}
+
+/// Throws unless `tracker` is a count.
+constexpr void require_growth_tracker(std::string_view function, std::int32_t tracker) {
+    if (tracker < 0) throw_argument(function, "state.growth_tracker", tracker, "must not be negative");
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The scale policy that keeps one scale.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/scaling/policy.hpp>
+#include <mp/scaling/scale_checks.hpp>
+
+namespace mp {
+
+/// Static loss scaling: the scale stays what it is. A step with infinities or NaNs is skipped by default;
+/// with `skip_non_finite = false` it is applied all the same, and only reported.
+struct static_policy {
+    using state_type = scale_state;
+
+    float initial_scale = 1.0F;   ///< finite and greater than 2^-128
+    bool skip_non_finite = true;  ///< whether a step with infinities or NaNs is skipped
+
+    friend constexpr bool operator==(const static_policy&, const static_policy&) = default;
+
+    /// Throws mp::argument_error unless the scale is in the range above.
+    constexpr void validate() const {
+        detail::require_scale("mp::static_policy", "initial_scale", initial_scale);
+    }
+
+    /// Throws mp::argument_error unless `state` is one that a scaler can continue from.
+    constexpr void validate(const scale_state& state) const {
+        detail::require_scale("mp::static_policy", "state.scale", state.scale);
+        detail::require_growth_tracker("mp::static_policy", state.growth_tracker);
+    }
+
+    [[nodiscard]] MP_HOST_DEVICE constexpr scale_state initial_state() const { return {initial_scale, 0}; }
+
+    /// Leaves the scale alone.
+    MP_HOST_DEVICE constexpr scale_change update(scale_state& state, bool /*found_non_finite*/) const {
+        return {state.scale, state.scale, scale_change_kind::unchanged};
+    }
+
+    /// Whether a step with these gradients is skipped.
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const gradient_observation& seen) const {
+        return skip_non_finite && seen.non_finite();
+    }
+};
+
+}  // namespace mp

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <mp/bfloat16.hpp>
+#include <mp/float8.hpp>
+#include <mp/half.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <sstream>
+#include <string>
+
+#include "oracle/exact.hpp"
+
+/// The one place where names of the library meet names of the oracle.
+namespace oracle {
+
+/// The oracle's description of a type, written down by hand and not taken from the library's descriptor.
+template <class Value>
+inline constexpr format format_of = {};
+template <>
+inline constexpr format format_of<mp::half> = binary16;
+template <>
+inline constexpr format format_of<mp::bfloat16> = bfloat16;
+template <>
+inline constexpr format format_of<mp::float8_e4m3fn> = float8_e4m3fn;
+template <>
+inline constexpr format format_of<mp::float8_e5m2> = float8_e5m2;
+template <>
+inline constexpr format format_of<float> = binary32;
+template <>
+inline constexpr format format_of<double> = binary64;
+
+constexpr mp::rounding library_rounding(mode m) {
+    switch (m) {
+        case mode::nearest_even:
+            return mp::rounding::nearest_even;
+        case mode::nearest_away:
+            return mp::rounding::nearest_away;
+        case mode::toward_zero:
+            return mp::rounding::toward_zero;
+        case mode::upward:
+            return mp::rounding::upward;
+        case mode::downward:
+            return mp::rounding::downward;
+        case mode::to_odd:
+            return mp::rounding::to_odd;
+    }
+    return mp::rounding::nearest_even;
+}
+
+constexpr mp::saturation library_saturation(saturate s) {
+    switch (s) {
+        case saturate::none:
+            return mp::saturation::none;
+        case saturate::finite:
+            return mp::saturation::finite;
+        case saturate::propagate:
+            return mp::saturation::propagate;
+    }
+    return mp::saturation::none;
+}
+
+constexpr mp::projection library_projection(mode m, saturate s) {
+    return {library_rounding(m), library_saturation(s)};
+}
+
+/// The bits of a number of the library, a float or a double.
+template <class Value>
+std::uint64_t code_of(Value x) {
+    if constexpr (requires { x.bits(); }) {
+        return x.bits();
+    } else if constexpr (sizeof(Value) == 4) {
+        return std::bit_cast<std::uint32_t>(x);
+    } else {
+        return std::bit_cast<std::uint64_t>(x);
+    }
+}
+
+/// The number with these bits.
+template <class Value>
+Value value_of(std::uint64_t code) {
+    if constexpr (requires { Value::from_bits(0); }) {
+        return Value::from_bits(static_cast<typename Value::storage>(code));
+    } else if constexpr (sizeof(Value) == 4) {
+        return std::bit_cast<float>(static_cast<std::uint32_t>(code));
+    } else {
+        return std::bit_cast<double>(code);
+    }
+}
+
+/// Collects disagreements: counts all and describes the first few, so that a test checks one number and fails
+/// with something to look at.
+class disagreements {
+public:
+    long count = 0;
+
+    template <class... Parts>
+    void add(const Parts&... parts) {
+        if (++count > 5) return;
+        std::ostringstream line;
+        line << std::hex;
+        ((line << parts << ' '), ...);
+        first_ += line.str() + "\n";
+    }
+
+    const std::string& first() const { return first_; }
+
+private:
+    std::string first_;
+};
+
+inline const char* name_of(mode m) {
+    constexpr const char* names[] = {"nearest_even", "nearest_away", "toward_zero",
+                                     "upward",       "downward",     "to_odd"};
+    return names[static_cast<int>(m)];
+}
+
+inline const char* name_of(saturate s) {
+    constexpr const char* names[] = {"none", "finite", "propagate"};
+    return names[static_cast<int>(s)];
+}
+
+}  // namespace oracle
