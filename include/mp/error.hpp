@@ -42,7 +42,9 @@ std::string error_text(const Value& value) {
         const std::to_chars_result end = std::to_chars(buffer, buffer + sizeof buffer, value);
         return {buffer, end.ptr};
     } else {
-        return "'" + std::string(std::string_view(value)) + "'";
+        std::string text(1, '\'');
+        text.append(std::string_view(value));
+        return text.append(1, '\'');
     }
 }
 

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Everything that needs no third party. <mp/check.hpp> needs Boost, <mp/cuda.hpp> the CUDA toolkit.
+#pragma once
+
+#include <mp/autocast.hpp>
+#include <mp/bfloat16.hpp>
+#include <mp/convert.hpp>
+#include <mp/float8.hpp>
+#include <mp/gemm.hpp>
+#include <mp/half.hpp>
+#include <mp/loss_scaling.hpp>
+#include <mp/ops.hpp>
+#include <mp/optim.hpp>
