@@ -19,12 +19,11 @@ bmp::cpp_int power_of_two(int exponent) {
 bmp::cpp_rational by_definition(const oracle::format& f, std::uint64_t code) {
     const oracle::dyadic value = value_of_magnitude(f, magnitude_code(f, code));
     const bmp::cpp_int scale = power_of_two(std::abs(value.exponent));
-    bmp::cpp_rational result(bmp::cpp_int(value.significand.low_bits()));
-    if (value.exponent < 0) {
-        result /= scale;
-    } else {
-        result *= scale;
-    }
+    const bmp::cpp_int significand = value.significand.low_bits();
+    // Numerator and denominator at once: Boost 1.81 returns 1 for the rational 1 divided by an integer.
+    const bmp::cpp_rational result = value.exponent < 0
+                                         ? bmp::cpp_rational(significand, scale)
+                                         : bmp::cpp_rational(bmp::cpp_int(significand * scale));
     return is_negative(f, code) ? bmp::cpp_rational(-result) : result;
 }
 

@@ -66,13 +66,15 @@ TEST_CASE("an exact dot product is exact where floating point loses everything")
 
     const std::vector<mp::bfloat16> x = {mp::bfloat16(-3.0f), mp::bfloat16(0.5f)};
     const std::vector<mp::half> y = {mp::half(7.0f), mp::half(0.25f)};
+    const std::vector<float> least = {0x1p-149f};
+    CHECK(mp::exact_dot(least, least) == tiny);
     CHECK(mp::exact_dot(x, y) == bmp::cpp_rational(-167, 8));
     CHECK(mp::exact_dot(std::vector<double>{}, std::vector<double>{}) == 0);
     const std::vector<double> big(3, std::numeric_limits<double>::max());
     const bmp::cpp_rational max = mp::to_exact<bmp::cpp_rational>(big[0]);
     CHECK(mp::exact_dot(big, big) == 3 * max * max);
     const std::vector<double> small(3, -0x1p-1074);
-    CHECK(mp::exact_dot(big, small) == -3 * max / power_of_two(1074));
+    CHECK(mp::exact_dot(big, small) == -3 * numerator(max) * bmp::cpp_rational(1, power_of_two(1074)));
 
     CHECK_THROWS_AS(static_cast<void>(mp::exact_dot(a, std::vector<float>{1.0f})), mp::argument_error);
     const std::vector<float> infinite(4, std::numeric_limits<float>::infinity());

@@ -173,7 +173,7 @@ TEST_CASE("expressions, long doubles and numbers of the library can be rounded a
     const bmp::cpp_int a = 3;
     const bmp::cpp_int b = 5;
     CHECK(mp::round_to_format<mp::half>(a * b + 2) == mp::half(17));
-    CHECK(mp::round_to_format<mp::half>(bmp::cpp_rational(a) / b, {.round = mp::rounding::upward}).bits() ==
+    CHECK(mp::round_to_format<mp::half>(bmp::cpp_rational(a, b), {.round = mp::rounding::upward}).bits() ==
           0x38cd);
 
     CHECK(mp::round_to_format<mp::half>(1.0L + 0x1p-11L + 0x1p-60L).bits() == 0x3c01);

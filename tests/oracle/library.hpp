@@ -121,4 +121,19 @@ inline const char* name_of(saturate s) {
     return names[static_cast<int>(s)];
 }
 
+/// Compares `compute(projection)` with the oracle in all 18 projections; `parts` describe the operands.
+template <class Value, class Compute, class... Parts>
+void compare_in_every_projection(disagreements& wrong, const exact_result& exact, Compute compute, const Parts&... parts) {
+    const format& f = format_of<Value>;
+    for (const mode m : modes) {
+        for (const saturate s : saturations) {
+            const std::uint64_t code = code_of<Value>(compute(library_projection(m, s)));
+            const outcome expected = finish(f, exact, m, s);
+            if (!matches(f, expected, code)) {
+                wrong.add(parts..., name_of(m), name_of(s), "gives", code, "instead of", expected.code);
+            }
+        }
+    }
+}
+
 }  // namespace oracle

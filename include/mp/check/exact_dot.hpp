@@ -132,12 +132,10 @@ template <std::ranges::random_access_range A, std::ranges::random_access_range B
     }
     const bmp::cpp_int scale(
         detail::integer_power_of_two(static_cast<std::uint64_t>(std::abs(value.exponent))));
-    bmp::cpp_rational result(value.numerator);
-    if (value.exponent < 0) {
-        result /= scale;
-    } else {
-        result *= scale;
-    }
+    // Numerator and denominator at once: Boost 1.81 returns 1 for the rational 1 divided by an integer.
+    const bmp::cpp_int numerator(value.numerator);
+    const bmp::cpp_rational result = value.exponent < 0 ? bmp::cpp_rational(numerator, scale)
+                                                        : bmp::cpp_rational(bmp::cpp_int(numerator * scale));
     return value.negative ? bmp::cpp_rational(-result) : result;
 }
 

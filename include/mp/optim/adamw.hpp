@@ -33,10 +33,10 @@ struct adamw_options {
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019) as torch.optim.AdamW computes it. With
 /// gradient g, weight w, means m and v, at the t-th update:
 ///
-///     w = w * (1 - learning_rate * weight_decay)
-///     m = m + (1 - beta1) * (g - m)
+///     m = beta1 * m + (1 - beta1) * g
 ///     v = beta2 * v + (1 - beta2) * g * g
-///     w = w - learning_rate / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+///     w = w - learning_rate * weight_decay * w
+///           - learning_rate / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 ///
 /// Coefficients that do not depend on the element are computed in double and rounded to float, the rest in
 /// float; see optimizer_base for the types, the protocol and the precision. A square that underflows in
@@ -104,7 +104,8 @@ private:
 
     /// What the update of a parameter multiplies by.
     struct coefficients {
-        float keep;          // of the weight, after decay
+        float decay;         // share of itself that the weight loses
+        float mean_keep;     // of the old mean
         float mean_share;    // of the gradient in its mean
         float square_keep;   // of the old mean square
         float square_share;  // of the squared gradient in its mean
@@ -116,7 +117,8 @@ private:
     [[nodiscard]] coefficients coefficients_of(std::uint64_t number) const noexcept {
         const double rate = base::learning_rate();
         const double t = static_cast<double>(number);
-        return {static_cast<float>(1.0 - rate * options_.weight_decay),
+        return {static_cast<float>(rate * options_.weight_decay),
+                static_cast<float>(options_.beta1),
                 static_cast<float>(1.0 - options_.beta1),
                 static_cast<float>(options_.beta2),
                 static_cast<float>(1.0 - options_.beta2),
@@ -133,13 +135,14 @@ private:
                 float* __restrict const square = states[1];
                 float roots[detail::float_block];
                 for (std::size_t i = 0; i < count; ++i) {
-                    mean[i] += c.mean_share * (gradient[i] - mean[i]);
+                    mean[i] = c.mean_keep * mean[i] + c.mean_share * gradient[i];
                     square[i] = c.square_keep * square[i] + c.square_share * (gradient[i] * gradient[i]);
                 }
                 detail::square_roots(square, roots, count);
                 for (std::size_t i = 0; i < count; ++i) {
                     const float denominator = roots[i] * c.inverse_bias + c.epsilon;
-                    weights[i] = weights[i] * c.keep - c.rate * (mean[i] / denominator);
+                    // Not w * (1 - decay): one minus a small decay loses most of its digits in float.
+                    weights[i] -= c.decay * weights[i] + c.rate * (mean[i] / denominator);
                 }
             };
         });

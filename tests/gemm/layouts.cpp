@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include "gemm/reference.hpp"
+
+namespace {
+
+using reference::generator;
+using reference::matrix;
+
+constexpr mp::storage_order orders[2] = {mp::storage_order::row_major, mp::storage_order::column_major};
+
+struct problem {
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t depth;
+    float alpha = 1;
+    float beta = 0;
+    int threads = 1;
+};
+
+/// Multiplies float matrices in the given orders and compares every bit with the documented product.
+template <class Kernel>
+void check_product(generator& random, const problem& p, mp::storage_order a_order, mp::storage_order b_order,
+                   mp::storage_order c_order) {
+    const auto padding = [&] { return reference::random_size(random, 0, 3); };
+    matrix<float> a(p.rows, p.depth, a_order, padding());
+    matrix<float> b(p.depth, p.columns, b_order, padding());
+    matrix<float> c(p.rows, p.columns, c_order, padding());
+    a.fill_random(random);
+    b.fill_random(random);
+    c.fill_random(random);
+    const std::vector<double> before = c.values();
+    const auto a_bytes = a.bytes();
+    const auto b_bytes = b.bytes();
+    mp::detail::gemm_with<Kernel>(mp::cpu{p.threads}, p.alpha, a.view(), b.view(), p.beta, c.view(),
+                                  mp::identity_epilogue{});
+    const std::vector<float> expected = reference::documented_product(
+        a.values(), b.values(), before, p.rows, p.columns, p.alpha, p.beta, reference::fuses<Kernel>());
+    const std::vector<double> actual = c.values();
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        different += static_cast<double>(expected[i]) != actual[i] ? 1U : 0U;
+    }
+    CAPTURE(Kernel::name);
+    CAPTURE(p.rows);
+    CAPTURE(p.columns);
+    CAPTURE(p.depth);
+    CHECK(different == 0);
+    CHECK(c.surroundings_untouched());
+    CHECK(a.bytes() == a_bytes);
+    CHECK(b.bytes() == b_bytes);
+}
+
+template <class Kernel>
+void check_all_orders(generator& random, const problem& p) {
+    for (const auto a_order : orders) {
+        for (const auto b_order : orders) {
+            for (const auto c_order : orders) check_product<Kernel>(random, p, a_order, b_order, c_order);
+        }
+    }
+}
+
+/// Calls f<Kernel>() for every kernel. Each can be compiled for any target, so that the shapes which a target
+/// does not use are tested on it as well.
+template <class Function>
+void for_each_kernel(Function f) {
+    f.template operator()<mp::detail::portable_kernel>();
+#if defined(__GNUC__)
+    f.template operator()<mp::detail::avx512_kernel>();
+    f.template operator()<mp::detail::avx2_kernel>();
+    f.template operator()<mp::detail::avx_kernel>();
+    f.template operator()<mp::detail::sse2_kernel>();
+    f.template operator()<mp::detail::neon_kernel>();
+#endif
+}
+
+TEST_CASE("every kernel gives the documented bits in all orders at every small size") {
+    for_each_kernel([]<class Kernel>() {
+        generator random(1);
+        for (int round = 0; round < 40; ++round) {
+            problem p{reference::random_size(random, 0, 70), reference::random_size(random, 0, 70),
+                      reference::random_size(random, 0, 70)};
+            if (round % 3 == 1) p.alpha = -0.375F;
+            if (round % 3 == 2) p.beta = 1.7F;
+            check_all_orders<Kernel>(random, p);
+        }
+        // Each number of rows and vectors that a tile can be left with.
+        for (std::ptrdiff_t rows = 1; rows <= Kernel::rows + 1; ++rows) {
+            for (const std::ptrdiff_t columns :
+                 {1, Kernel::lanes, Kernel::lanes + 1, Kernel::width, Kernel::width + 1}) {
+                check_product<Kernel>(random, {rows, columns, 5}, orders[0], orders[0], orders[0]);
+            }
+        }
+    });
+}
+
+TEST_CASE("every kernel gives the documented bits across the borders of blocks") {
+    for_each_kernel([]<class Kernel>() {
+        generator random(2);
+        check_product<Kernel>(random, {129, 257, 300}, orders[0], orders[0], orders[0]);
+        check_product<Kernel>(random, {30, 45, 1001, 2.0F, -1.0F}, orders[1], orders[0], orders[1]);  // depth
+        check_product<Kernel>(random, {401, 37, 390}, orders[0], orders[1], orders[0]);   // rows of A
+        check_product<Kernel>(random, {13, 2100, 395}, orders[1], orders[1], orders[0]);  // columns
+        check_product<Kernel>(random, {4200, 3, 400}, orders[0], orders[0], orders[0]);   // waiting rows
+    });
+}
+
+TEST_CASE("no size is special: all sizes up to 12 in each dimension") {
+    generator random(3);
+    for (std::ptrdiff_t rows = 0; rows <= 12; ++rows) {
+        for (std::ptrdiff_t columns = 0; columns <= 12; ++columns) {
+            for (std::ptrdiff_t depth = 0; depth <= 12; ++depth) {
+                check_product<mp::detail::native_kernel>(random, {rows, columns, depth},
+                                                         orders[static_cast<std::size_t>(rows) % 2],
+                                                         orders[static_cast<std::size_t>(columns) % 2],
+                                                         orders[static_cast<std::size_t>(depth) % 2]);
+            }
+        }
+    }
+}
+
+TEST_CASE("the number of threads changes no bit, whichever way C is divided") {
+    generator random(4);
+    for (const problem& shape : {problem{150, 170, 410}, problem{3, 900, 2000}, problem{1500, 5, 1100},
+                                 problem{260, 250, 301, 0.5F, 0.25F}}) {
+        for (const int threads : {2, 3, 5, 16}) {
+            problem p = shape;
+            p.threads = threads;
+            check_product<mp::detail::native_kernel>(random, p, orders[0], orders[0], orders[0]);
+            check_product<mp::detail::native_kernel>(random, p, orders[1], orders[0], orders[1]);
+        }
+    }
+}
+
+TEST_CASE("a product of one large call is the product of its blocks, bit for bit") {
+    generator random(5);
+    matrix<float> a(90, 80, orders[0], 1);
+    matrix<float> b(80, 100, orders[1], 2);
+    matrix<float> whole(90, 100, orders[0], 3);
+    matrix<float> parts(90, 100, orders[0], 3);
+    a.fill_random(random);
+    b.fill_random(random);
+    mp::gemm(mp::cpu{}, 1.0F, a.view(), b.view(), 0.0F, whole.view());
+    for (std::ptrdiff_t row = 0; row < 90; row += 7) {
+        const std::ptrdiff_t rows = std::min<std::ptrdiff_t>(7, 90 - row);
+        for (std::ptrdiff_t column = 0; column < 100; column += 11) {
+            const std::ptrdiff_t columns = std::min<std::ptrdiff_t>(11, 100 - column);
+            mp::gemm(mp::cpu{}, 1.0F, a.view().block(row, 0, rows, 80),
+                     b.view().block(0, column, 80, columns), 0.0F,
+                     parts.view().block(row, column, rows, columns));
+        }
+    }
+    CHECK(whole.bytes() == parts.bytes());
+}
+
+TEST_CASE("the kernel that runs has a name") {
+    CHECK(mp::gemm_kernel_name() == mp::detail::native_kernel::name);
+    CHECK(mp::gemm_kernel_name().substr(0, 8) == "cpu.f32.");
+}
+
+}  // namespace
