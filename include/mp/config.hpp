@@ -16,6 +16,14 @@
 #define MP_HOST_DEVICE
 #endif
 
+/// Before an MP_HOST_DEVICE function whose body calls functions that a template argument brings along:
+/// whether they run on the host, the device or both is the argument's business, and nvcc does not warn.
+#if defined(__NVCC__)
+#define MP_ANY_EXECUTION_SPACE _Pragma("nv_exec_check_disable")
+#else
+#define MP_ANY_EXECUTION_SPACE
+#endif
+
 /// 1 while nvcc compiles the device side of a function.
 #if defined(__CUDA_ARCH__)
 #define MP_DEVICE_CODE 1

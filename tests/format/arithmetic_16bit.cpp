@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Half and bfloat16: all unary cases, a dense slice of the pairs, and pairs and triples weighted to the edges. All 2^32
-// pairs are compared by the programs in exhaustive/.
-#include <cstdint>
+// Half and bfloat16: all unary cases, a dense slice of the pairs, and pairs and triples weighted to the
+// edges. All 2^32 pairs are compared by the programs in exhaustive/.
 #include <doctest/doctest.h>
+#include <cstdint>
 
 #include "oracle/interval.hpp"
 #include "oracle/library.hpp"
@@ -41,8 +41,8 @@ TEST_CASE_TEMPLATE("operators on a slice of all pairs give results that the orac
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("sums, products and quotients at the edges are the oracle's, in every projection", Value, mp::half,
-                   mp::bfloat16) {
+TEST_CASE_TEMPLATE("sums, products and quotients at the edges are the oracle's, in every projection", Value,
+                   mp::half, mp::bfloat16) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
     oracle::random_bits random(21);
@@ -54,9 +54,11 @@ TEST_CASE_TEMPLATE("sums, products and quotients at the edges are the oracle's, 
         oracle::compare_in_every_projection<Value>(
             wrong, oracle::add(f, i, j), [&](mp::projection p) { return mp::add(a, b, p); }, i, "+", j);
         oracle::compare_in_every_projection<Value>(
-            wrong, oracle::subtract(f, i, j), [&](mp::projection p) { return mp::subtract(a, b, p); }, i, "-", j);
+            wrong, oracle::subtract(f, i, j), [&](mp::projection p) { return mp::subtract(a, b, p); }, i, "-",
+            j);
         oracle::compare_in_every_projection<Value>(
-            wrong, oracle::multiply(f, i, j), [&](mp::projection p) { return mp::multiply(a, b, p); }, i, "*", j);
+            wrong, oracle::multiply(f, i, j), [&](mp::projection p) { return mp::multiply(a, b, p); }, i, "*",
+            j);
         oracle::compare_in_every_projection<Value>(
             wrong, oracle::divide(f, i, j), [&](mp::projection p) { return mp::divide(a, b, p); }, i, "/", j);
     }
@@ -64,7 +66,8 @@ TEST_CASE_TEMPLATE("sums, products and quotients at the edges are the oracle's, 
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("fused products at the edges are the oracle's, in every projection", Value, mp::half, mp::bfloat16) {
+TEST_CASE_TEMPLATE("fused products at the edges are the oracle's, in every projection", Value, mp::half,
+                   mp::bfloat16) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
     oracle::random_bits random(22);
@@ -118,15 +121,17 @@ TEST_CASE_TEMPLATE("the square roots of all codes are the oracle's, in every pro
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("compound assignment, increment and unary signs follow from the operators", Value, mp::half,
-                   mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2) {
+TEST_CASE_TEMPLATE("compound assignment, increment and unary signs follow from the operators", Value,
+                   mp::half, mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::random_bits random(23);
     const Value one(1.0f);
     for (int n = 0; n < 10000; ++n) {
         const Value a = oracle::value_of<Value>(weighted_code(random, f));
         const Value b = oracle::value_of<Value>(weighted_code(random, f));
-        const auto same = [](Value x, Value y) { return x.bits() == y.bits() || (mp::isnan(x) && mp::isnan(y)); };
+        const auto same = [](Value x, Value y) {
+            return x.bits() == y.bits() || (mp::isnan(x) && mp::isnan(y));
+        };
         Value x = a;
         REQUIRE(same(x += b, a + b));
         REQUIRE(same(x, a + b));

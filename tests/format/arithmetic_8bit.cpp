@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The 8-bit formats are small enough to try everything.
-#include <cstdint>
 #include <doctest/doctest.h>
+#include <cstdint>
 
 #include "oracle/library.hpp"
 
@@ -9,14 +9,15 @@ namespace {
 
 /// One operation on one pair: in every projection, and as the operator.
 template <class Value, class Named, class Operator>
-void compare(oracle::disagreements& wrong, const char* name, const oracle::exact_result& exact, Value a, Value b,
-             Named named, Operator by_operator) {
+void compare(oracle::disagreements& wrong, const char* name, const oracle::exact_result& exact, Value a,
+             Value b, Named named, Operator by_operator) {
     const auto in_projection = [&](mp::projection p) { return named(a, b, p); };
     oracle::compare_in_every_projection<Value>(wrong, exact, in_projection, name, +a.bits(), +b.bits());
     const oracle::format& f = oracle::format_of<Value>;
     const oracle::outcome expected = finish(f, exact, oracle::mode::nearest_even, oracle::saturate::none);
     const Value result = by_operator(a, b);
-    if (!matches(f, expected, result.bits())) wrong.add("operator", name, +a.bits(), +b.bits(), +result.bits());
+    if (!matches(f, expected, result.bits()))
+        wrong.add("operator", name, +a.bits(), +b.bits(), +result.bits());
 }
 
 }  // namespace
@@ -63,8 +64,8 @@ TEST_CASE_TEMPLATE("the square roots of an 8-bit format are the oracle's, in eve
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("a ninth of all fused triples of an 8-bit format are the oracle's, in every projection", Value,
-                   mp::float8_e4m3fn, mp::float8_e5m2) {
+TEST_CASE_TEMPLATE("a ninth of all fused triples of an 8-bit format are the oracle's, in every projection",
+                   Value, mp::float8_e4m3fn, mp::float8_e5m2) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
     // 9 and 256 have no common factor, so every operand value and every pair of them takes part.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <cstdint>
 #include <doctest/doctest.h>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -17,8 +17,9 @@ constexpr bool is_signed = Integer(-1) < Integer(0);
 
 template <class Integer>
 constexpr Integer largest() {
-    return is_signed<Integer> ? static_cast<Integer>((((Integer{1} << (sizeof(Integer) * 8 - 2)) - 1) * 2) + 1)
-                              : static_cast<Integer>(~Integer{0});
+    return is_signed<Integer>
+               ? static_cast<Integer>((((Integer{1} << (sizeof(Integer) * 8 - 2)) - 1) * 2) + 1)
+               : static_cast<Integer>(~Integer{0});
 }
 
 template <class Integer>
@@ -27,7 +28,8 @@ constexpr Integer lowest() {
 }
 
 oracle::natural to_natural(uint128 x) {
-    return (oracle::natural(static_cast<std::uint64_t>(x >> 64)) << 64) + oracle::natural(static_cast<std::uint64_t>(x));
+    return (oracle::natural(static_cast<std::uint64_t>(x >> 64)) << 64) +
+           oracle::natural(static_cast<std::uint64_t>(x));
 }
 
 template <class To, class Integer>
@@ -42,11 +44,13 @@ void compare(oracle::disagreements& wrong, Integer x) {
         static_cast<std::uint64_t>(magnitude));
     if constexpr (mp::reduced<To>) {
         const oracle::outcome expected = finish(f, exact, oracle::mode::nearest_even, oracle::saturate::none);
-        if (!matches(f, expected, To(x).bits())) wrong.add("cast from integer", static_cast<std::uint64_t>(magnitude));
+        if (!matches(f, expected, To(x).bits()))
+            wrong.add("cast from integer", static_cast<std::uint64_t>(magnitude));
     }
 }
 
-/// Integers at the ends of the type, at every power of two and at every place between two numbers of the format.
+/// Integers at the ends of the type, at every power of two and at every place between two numbers of the
+/// format.
 template <class To, class Integer>
 void compare_edges(oracle::disagreements& wrong) {
     for (int i = 0; i < 3; ++i) {
@@ -58,7 +62,8 @@ void compare_edges(oracle::disagreements& wrong) {
             const uint128 y = x + static_cast<uint128>(static_cast<int128>(offset));
             if (y > static_cast<uint128>(largest<Integer>())) continue;
             compare<To>(wrong, static_cast<Integer>(y));
-            if (is_signed<Integer>) compare<To>(wrong, static_cast<Integer>(Integer{0} - static_cast<Integer>(y)));
+            if (is_signed<Integer>)
+                compare<To>(wrong, static_cast<Integer>(Integer{0} - static_cast<Integer>(y)));
         }
     };
     for (std::size_t bit = 0; bit < sizeof(Integer) * 8; ++bit) around(uint128{1} << bit);
@@ -105,8 +110,8 @@ void compare_to_integer(oracle::disagreements& wrong) {
         const Integer expected = expected_integer<Integer>(f, code);
         const Integer result = static_cast<Integer>(oracle::value_of<From>(code));
         if (result != expected) {
-            wrong.add("to", sizeof(Integer), "byte integer", code, "gives", static_cast<std::uint64_t>(result),
-                      "instead of", static_cast<std::uint64_t>(expected));
+            wrong.add("to", sizeof(Integer), "byte integer", code, "gives",
+                      static_cast<std::uint64_t>(result), "instead of", static_cast<std::uint64_t>(expected));
         }
     }
 }
@@ -140,8 +145,8 @@ TEST_CASE("integers that float would round onto a midpoint first are rounded onc
     CHECK(static_cast<double>(mp::bfloat16((1LL << 60) + (1LL << 52) + 1)) == 0x1.02p60);
 }
 
-TEST_CASE_TEMPLATE("all codes become the integers they should: toward zero, saturating, NaN to zero", From, mp::half,
-                   mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2) {
+TEST_CASE_TEMPLATE("all codes become the integers they should: toward zero, saturating, NaN to zero", From,
+                   mp::half, mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2) {
     oracle::disagreements wrong;
     compare_to_integer<From, signed char>(wrong);
     compare_to_integer<From, unsigned char>(wrong);
@@ -158,7 +163,8 @@ TEST_CASE_TEMPLATE("all codes become the integers they should: toward zero, satu
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("truth values convert both ways", Value, mp::half, mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2) {
+TEST_CASE_TEMPLATE("truth values convert both ways", Value, mp::half, mp::bfloat16, mp::float8_e4m3fn,
+                   mp::float8_e5m2) {
     CHECK(Value(true) == Value(1.0f));
     CHECK(Value(false).bits() == 0);
     for (std::uint64_t code = 0; code < 2 * oracle::sign_bit(oracle::format_of<Value>); ++code) {

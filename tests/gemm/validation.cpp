@@ -74,24 +74,20 @@ TEST_CASE("negative sizes are refused") {
 }
 
 TEST_CASE("a leading dimension shorter than a line is refused") {
-    arguments args;
-    args.a.leading_dimension = 2;
-    CHECK(args.message() == "mp::gemm: a.leading_dimension is 2; it must be at least a.columns, which is 3");
-    args = arguments();
-    args.b.leading_dimension = 2;
-    CHECK(args.message() == "mp::gemm: b.leading_dimension is 2; it must be at least b.rows, which is 3");
-    args = arguments();
-    args.c.leading_dimension = -4;
-    CHECK(args.message() == "mp::gemm: c.leading_dimension is -4; it must be at least c.columns, which is 4");
+    CHECK(message_after([](arguments& args) { args.a.leading_dimension = 2; }) ==
+          "mp::gemm: a.leading_dimension is 2; it must be at least a.columns, which is 3");
+    CHECK(message_after([](arguments& args) { args.b.leading_dimension = 2; }) ==
+          "mp::gemm: b.leading_dimension is 2; it must be at least b.rows, which is 3");
+    CHECK(message_after([](arguments& args) { args.c.leading_dimension = -4; }) ==
+          "mp::gemm: c.leading_dimension is -4; it must be at least c.columns, which is 4");
 }
 
 TEST_CASE("a leading dimension with which the matrix could not exist is refused") {
     for (const std::ptrdiff_t huge :
          {std::numeric_limits<std::ptrdiff_t>::max(), std::numeric_limits<std::ptrdiff_t>::max() / 4}) {
-        arguments args;
-        args.a.leading_dimension = huge;
-        CHECK(args.message() == "mp::gemm: a.leading_dimension is " + std::to_string(huge) +
-                                    "; it must be small enough for the matrix to fit in memory");
+        CHECK(message_after([&](arguments& args) { args.a.leading_dimension = huge; }) ==
+              "mp::gemm: a.leading_dimension is " + std::to_string(huge) +
+                  "; it must be small enough for the matrix to fit in memory");
     }
 }
 

@@ -33,7 +33,7 @@ constexpr handling handling_of() {
         using target = typename Resolution::template cast<Argument>;
         constexpr bool same =
             std::same_as<element, target> || (ComputesInFloat && std::same_as<target, float>);
-        if constexpr (is_array<Argument>) {
+        if constexpr (is_array_operand<Argument>) {
             return same ? handling::make_const : handling::stage_input;
         } else {
             return std::same_as<element, target> ? handling::forward : handling::cast_number;

@@ -114,7 +114,7 @@ template <class Argument>
 using element_of = typename operand_of<Argument>::element;
 
 template <class Argument>
-inline constexpr bool is_array = operand_of<Argument>::kind == autocast::operand_kind::array;
+inline constexpr bool is_array_operand = operand_of<Argument>::kind == autocast::operand_kind::array;
 
 template <class Argument>
 inline constexpr bool is_output_operand = false;
@@ -128,15 +128,15 @@ inline constexpr bool is_output = is_output_operand<std::remove_cvref_t<Argument
 /// Whether the argument is data that decides the precision: an array that is read or, in an op on numbers
 /// alone, a number.
 template <class Argument, class... Arguments>
-inline constexpr bool is_input = (is_array<Argument> && !is_output<Argument>) ||
+inline constexpr bool is_input = (is_array_operand<Argument> && !is_output<Argument>) ||
                                  (operand_of<Argument>::kind == autocast::operand_kind::value &&
-                                  !(is_array<Arguments> || ...));
+                                  !(is_array_operand<Arguments> || ...));
 
 /// Floating-point data in a form that is no operand: a container that owns its elements, a built-in array or
 /// a pointer. Autocast would take it for a parameter and silently not cast it.
 template <class Argument>
 concept data_but_no_view =
-    !is_array<Argument> &&
+    !is_array_operand<Argument> &&
     (autocast::floating<std::remove_cvref_t<std::remove_all_extents_t<std::remove_reference_t<Argument>>>> ||
      autocast::floating<std::remove_cv_t<std::remove_pointer_t<std::remove_cvref_t<Argument>>>> ||
      requires(const std::remove_cvref_t<Argument>& it) {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/convert/bulk.hpp>
-#include <mp/detail/contiguous.hpp>
+#include <mp/convert/number_range.hpp>
 #include <mp/detail/parallel.hpp>
 
 #include <cstdint>
@@ -45,20 +45,18 @@ void check_arrays(std::string_view function, std::span<From> from, std::span<To>
 ///     std::vector<float> weights = ...;
 ///     std::vector<mp::half> copy(weights.size());
 ///     mp::convert(mp::cpu{}, weights, copy);
-template <detail::contiguous Source, detail::contiguous Target>
-    requires number<detail::element_of<const Source>> && number<detail::element_of<Target>> &&
-        (!std::is_const_v<detail::element_of<Target>>)void convert(cpu exec, const Source& from, Target&& to,
-                                                                   projection p = {}) {
-        const std::span source = detail::as_span(from);
-        const std::span target = detail::as_span(to);
-        detail::check_threads("mp::convert", exec);
-        detail::check_arrays("mp::convert", source, target);
-        constexpr std::size_t grain = 1 << 16;
-        detail::parallel_for(exec, source.size(), grain, [&](std::size_t begin, std::size_t end) {
-            using from_type = std::remove_cv_t<detail::element_of<const Source>>;
-            detail::convert_projected<from_type, detail::element_of<Target>>(
-                source.data() + begin, target.data() + begin, end - begin, p);
-        });
-    }
+template <detail::number_range Source, detail::writable_number_range Target>
+void convert(cpu exec, const Source& from, Target&& to, projection p = {}) {
+    const std::span source = detail::as_span(from);
+    const std::span target = detail::as_span(to);
+    detail::check_threads("mp::convert", exec);
+    detail::check_arrays("mp::convert", source, target);
+    constexpr std::size_t grain = 1 << 16;
+    detail::parallel_for(exec, source.size(), grain, [&](std::size_t begin, std::size_t end) {
+        using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
+        detail::convert_projected<from_type, detail::contiguous_element<Target>>(
+            source.data() + begin, target.data() + begin, end - begin, p);
+    });
+}
 
 }  // namespace mp

@@ -4,7 +4,7 @@
 /// subnormals, and how their exponents are spread.
 #pragma once
 
-#include <mp/detail/contiguous.hpp>
+#include <mp/convert/number_range.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/format/operations.hpp>
 
@@ -128,8 +128,7 @@ constexpr void report_one(range_report& report, Source x) noexcept {
 ///
 ///     const mp::range_report report = mp::report_range<mp::half>(mp::cpu{}, gradients);
 ///     double lost = report.flushed_share();
-template <reduced Target, detail::contiguous Range>
-    requires number<detail::element_of<const Range>>
+template <reduced Target, detail::number_range Range>
 [[nodiscard]] range_report report_range(cpu exec, const Range& values) {
     const std::span source = detail::as_span(values);
     detail::check_threads("mp::report_range", exec);

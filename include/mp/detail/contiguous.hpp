@@ -12,7 +12,7 @@ namespace mp::detail {
 
 /// The type of the elements of a contiguous range, const where they cannot be written.
 template <class Range>
-using element_of = std::remove_pointer_t<decltype(std::data(std::declval<Range&>()))>;
+using contiguous_element = std::remove_pointer_t<decltype(std::data(std::declval<Range&>()))>;
 
 /// std::vector, std::array, std::span, a C array, and whatever else std::data and std::size work on.
 template <class Range>
@@ -23,7 +23,7 @@ concept contiguous = requires(Range& range) {
 
 /// The range as a span.
 template <contiguous Range>
-constexpr std::span<element_of<Range>> as_span(Range& range) {
+constexpr std::span<contiguous_element<Range>> as_span(Range& range) {
     return {std::data(range), static_cast<std::size_t>(std::size(range))};
 }
 

@@ -42,7 +42,8 @@ constexpr decimal_digits shortest_digits(exact_value x) {
         scale.shift_left(-x.exponent);
     }
 
-    // 10^exponent <= x + high < 10^(exponent + 1), from an estimate that is never too small by more than one.
+    // 10^exponent <= x < 10^(exponent + 1), from an estimate that is never too large, nor too small by more
+    // than one.
     const int top = 63 - leading_zeros(x.significand) + x.exponent;
     const int scaled = top * 30103;
     int exponent = scaled >= 0 ? scaled / 100000 : -((-scaled + 99999) / 100000);
@@ -62,10 +63,9 @@ constexpr decimal_digits shortest_digits(exact_value x) {
         const int order = sum.compare(limit);
         return order > 0 || (inclusive && order == 0);
     };
-    for (;;) {
-        wide ten = scale;
-        ten.multiply_add(10, 0);
-        if (!reaches(ten, even)) break;
+    wide ten = scale;
+    ten.multiply_add(10, 0);
+    if (remainder.compare(ten) >= 0) {
         scale = ten;
         ++exponent;
     }
@@ -86,7 +86,10 @@ constexpr decimal_digits shortest_digits(exact_value x) {
             twice.add(remainder);
             const bool up = low_enough && high_enough ? twice.compare(scale) > 0 : high_enough;
             digit += up ? 1 : 0;
-            result.digits[result.count++] = static_cast<char>('0' + digit);
+            // Ten can only come of the first digit: a carry into an earlier one would have ended the loop
+            // there.
+            if (digit == 10) ++result.exponent;
+            result.digits[result.count++] = digit == 10 ? '1' : static_cast<char>('0' + digit);
             return result;
         }
         result.digits[result.count++] = static_cast<char>('0' + digit);

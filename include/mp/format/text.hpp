@@ -239,6 +239,8 @@ constexpr int write_fixed(const decimal_digits& d, exact_value x, char* out) {
             place.multiply_power_of_ten(i);
             char digit = '0';
             for (; value.compare(place) >= 0; ++digit) value.subtract(place);
+            // The shortest digits may be those of the next power of ten: 1e2 for 96 in e4m3fn.
+            if (length == 0 && digit == '0') continue;
             out[length++] = digit;
         }
         return length;

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,7 +19,9 @@ namespace mp {
 /// A function object that can end a matrix product: called as epilogue(value, row, column) once for every
 /// element of C, with value = alpha * (A B) + beta * C in float and the place of the element, and returning
 /// the float that is rounded to the element type of C. Calls come in no fixed order and from several threads
-/// at once through one const reference. It must not read or write C.
+/// at once through one const reference. It must not read or write C. For a product on a CUDA device it is
+/// also trivially copyable, callable in device code, and refers to device memory only; the epilogues below
+/// are, if the bias lies in device memory.
 ///
 /// An epilogue may have a member validate(rows, columns), which mp::gemm calls with the shape of C before it
 /// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape.
@@ -37,11 +39,12 @@ struct identity_epilogue {
 /// Sets negative values and -0 to +0. NaN stays NaN, also in projects compiled with -ffast-math, so that a
 /// broken product is not mistaken for a sound one.
 struct relu_epilogue {
-    constexpr float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
+    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t /*row*/,
+                                              std::ptrdiff_t /*column*/) const {
         // The patterns from -0 up to -infinity are contiguous, and the NaNs with a sign come after them.
         constexpr std::uint32_t minus_zero = 0x8000'0000U;
         constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
-        const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+        const std::uint32_t bits = detail::bit_cast<std::uint32_t>(value);
         return bits - minus_zero <= minus_infinity - minus_zero ? 0.0F : value;
     }
 };
@@ -56,19 +59,19 @@ enum class bias_axis {
 /// so the two must not overlap. Made by bias_per_column and bias_per_row.
 template <class Value, bias_axis Axis>
 struct bias_epilogue {
-    std::span<const Value> bias;
+    const Value* bias;  // not a span, whose members cannot be called on a device
+    std::size_t size;
 
-    constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        const std::ptrdiff_t position = Axis == bias_axis::column ? column : row;
-        return value + static_cast<float>(bias[static_cast<std::size_t>(position)]);
+    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return value + static_cast<float>(bias[Axis == bias_axis::column ? column : row]);
     }
 
     /// Throws argument_error unless there is one bias per column (or row) of C.
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
         const std::ptrdiff_t expected = Axis == bias_axis::column ? columns : rows;
-        if (static_cast<std::ptrdiff_t>(bias.size()) != expected) {
+        if (static_cast<std::ptrdiff_t>(size) != expected) {
             const std::string name = Axis == bias_axis::column ? "c.columns" : "c.rows";
-            detail::throw_argument("mp::gemm", "bias.size()", bias.size(),
+            detail::throw_argument("mp::gemm", "bias.size()", size,
                                    "must equal " + name + ", which is " + detail::error_text(expected));
         }
     }
@@ -79,14 +82,14 @@ struct bias_epilogue {
 template <class Range>
 [[nodiscard]] constexpr auto bias_per_column(const Range& bias) {
     const std::span view(bias);
-    return bias_epilogue<typename decltype(view)::value_type, bias_axis::column>{view};
+    return bias_epilogue<typename decltype(view)::value_type, bias_axis::column>{view.data(), view.size()};
 }
 
 /// Epilogue that adds bias[row]; the conditions of bias_per_column hold.
 template <class Range>
 [[nodiscard]] constexpr auto bias_per_row(const Range& bias) {
     const std::span view(bias);
-    return bias_epilogue<typename decltype(view)::value_type, bias_axis::row>{view};
+    return bias_epilogue<typename decltype(view)::value_type, bias_axis::row>{view.data(), view.size()};
 }
 
 /// Two epilogues, one after the other, on the float value; made by mp::then.
@@ -95,7 +98,9 @@ struct epilogue_chain {
     First first;
     Second second;
 
-    constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+    // The parts may be callable on the host only; then so is the chain.
+    MP_ANY_EXECUTION_SPACE
+    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
         return second(first(value, row, column), row, column);
     }
 

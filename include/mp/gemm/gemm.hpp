@@ -25,7 +25,7 @@ namespace detail {
 
 /// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its factors.
 inline void scale_output(const tile_output& c, std::ptrdiff_t rows, std::ptrdiff_t columns) {
-    constexpr std::ptrdiff_t run = 256;
+    constexpr std::ptrdiff_t run = most_tile_columns;
     float tile[run];
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
         for (std::ptrdiff_t column = 0; column < columns; column += run) {

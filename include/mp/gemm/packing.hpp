@@ -4,7 +4,7 @@
 /// order in which the micro-kernel reads them.
 #pragma once
 
-#include <mp/config.hpp>
+#include <mp/convert/bulk.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,12 +12,6 @@
 #include <type_traits>
 
 namespace mp::detail {
-
-/// to[i] = from[i] for i in [0, count); exact, since float holds every value of the input formats.
-template <class Value>
-void load_floats(const Value* from, float* to, std::ptrdiff_t count) {
-    for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
-}
 
 /// to[k * to_stride + i] = from[i * from_stride + k] for i in [0, 4), k in [0, depth).
 inline void transpose_four_lines(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t depth,
@@ -62,7 +56,7 @@ void pack_runs(const Value* from, std::ptrdiff_t depth_stride, std::ptrdiff_t li
             if constexpr (std::is_same_v<Value, float>) {
                 values = source;
             } else {
-                load_floats(source, converted, count);
+                widen_to_float(source, converted, static_cast<std::size_t>(count));
             }
             float* to = panels + first * depth + k * Width;
             std::ptrdiff_t done = 0;
@@ -96,7 +90,8 @@ void pack_transposed(const Value* from, std::ptrdiff_t line_stride, std::ptrdiff
                 stride = line_stride;
             } else {
                 for (std::ptrdiff_t i = 0; i < count; ++i) {
-                    load_floats(source + i * line_stride, converted + i * step, part);
+                    widen_to_float(source + i * line_stride, converted + i * step,
+                                   static_cast<std::size_t>(part));
                 }
             }
             float* to = panels + first * depth + k * Width;

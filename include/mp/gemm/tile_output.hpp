@@ -3,7 +3,7 @@
 /// From a tile of float accumulators to the memory of C: alpha and beta, the epilogue, one rounding.
 #pragma once
 
-#include <mp/config.hpp>
+#include <mp/convert/bulk.hpp>
 #include <mp/gemm/epilogue.hpp>
 
 #include <cstddef>
@@ -21,14 +21,17 @@ struct tile_output {
     float beta;
     const void* epilogue;
     /// Writes the rows x columns elements of C at (row, column) from the tile of accumulators, whose rows are
-    /// tile_stride floats apart. The tile is scratch afterwards. Without accumulators (alpha == 0, or no
-    /// depth) the tile is not read.
+    /// tile_stride floats apart and at most most_tile_columns long. The tile is scratch afterwards. Without
+    /// accumulators (alpha == 0, or no depth) the tile is not read.
     void (*finish)(const tile_output& output, float* tile, std::ptrdiff_t tile_stride, bool has_accumulators,
                    std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows, std::ptrdiff_t columns);
 };
 
 // The two steps are functions of their own, so that no compiler can fuse the last operation of one with the
 // first of the other: then the bits of C would depend on what was inlined where.
+
+/// The most columns that a tile has.
+inline constexpr std::ptrdiff_t most_tile_columns = 256;
 
 /// tile = alpha * tile + beta * c. With both terms, the products are exact in double and the sum is rounded
 /// to double and then to float, so that here, too, fused operations change nothing. A double C is first
@@ -39,16 +42,24 @@ __attribute__((noinline))
 #endif
 void scale_and_add(float* tile, std::ptrdiff_t tile_stride, bool has_accumulators, float alpha, float beta,
                    const Value* c, std::ptrdiff_t c_stride, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    float kept[most_tile_columns];
     for (std::ptrdiff_t r = 0; r < rows; ++r, tile += tile_stride, c += c_stride) {
         if (beta == 0.0F) {
             for (std::ptrdiff_t j = 0; j < columns; ++j) tile[j] = has_accumulators ? alpha * tile[j] : 0.0F;
-        } else if (!has_accumulators) {
-            for (std::ptrdiff_t j = 0; j < columns; ++j) tile[j] = beta * static_cast<float>(c[j]);
+            continue;
+        }
+        if constexpr (reduced<Value>) {
+            widen_to_float(c, kept, static_cast<std::size_t>(columns));
+        } else {
+            for (std::ptrdiff_t j = 0; j < columns; ++j) kept[j] = static_cast<float>(c[j]);
+        }
+        if (!has_accumulators) {
+            for (std::ptrdiff_t j = 0; j < columns; ++j) tile[j] = beta * kept[j];
         } else {
             for (std::ptrdiff_t j = 0; j < columns; ++j) {
                 const double product = static_cast<double>(alpha) * static_cast<double>(tile[j]);
-                const double kept = static_cast<double>(beta) * static_cast<double>(static_cast<float>(c[j]));
-                tile[j] = static_cast<float>(product + kept);
+                tile[j] =
+                    static_cast<float>(product + static_cast<double>(beta) * static_cast<double>(kept[j]));
             }
         }
     }
@@ -59,17 +70,24 @@ template <class Value, class Epilogue, bool Swapped>
 #if defined(__GNUC__)
 __attribute__((noinline))
 #endif
-void store_tile(const float* tile, std::ptrdiff_t tile_stride, const Epilogue& epilogue, Value* c,
+void store_tile(float* tile, std::ptrdiff_t tile_stride, const Epilogue& epilogue, Value* c,
                 std::ptrdiff_t c_stride, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows,
                 std::ptrdiff_t columns) {
     for (std::ptrdiff_t r = 0; r < rows; ++r, tile += tile_stride, c += c_stride) {
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
+            float value = 0;
             if constexpr (Swapped) {
-                c[j] = static_cast<Value>(epilogue(tile[j], column + j, row + r));
+                value = epilogue(tile[j], column + j, row + r);
             } else {
-                c[j] = static_cast<Value>(epilogue(tile[j], row + r, column + j));
+                value = epilogue(tile[j], row + r, column + j);
+            }
+            if constexpr (reduced<Value>) {
+                tile[j] = value;
+            } else {
+                c[j] = static_cast<Value>(value);
             }
         }
+        if constexpr (reduced<Value>) convert_nearest(tile, c, static_cast<std::size_t>(columns));
     }
 }
 

@@ -103,7 +103,7 @@ public:
     gradient_report unscale(Optimizer& optimizer) {
         if (!enabled_) return optimizer.unscale_gradients(1.0F);
         if (const pending_check* check = find(&optimizer)) {
-            throw state_error(check->stage == stage::unscaled
+            throw state_error(check->reached == stage::unscaled
                                   ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
                                     "unscaled; unscale them once between two calls of update"
                                   : "mp::loss_scaler::unscale: this optimizer has already stepped since the "
@@ -129,7 +129,7 @@ public:
             return {};
         }
         pending_check* check = find(&optimizer);
-        if (check != nullptr && check->stage == stage::stepped) {
+        if (check != nullptr && check->reached == stage::stepped) {
             throw state_error(
                 "mp::loss_scaler::step: this optimizer has already stepped since the last update; call "
                 "update "
@@ -153,7 +153,7 @@ public:
         } else {
             optimizer.skip_step();
         }
-        check->stage = stage::stepped;
+        check->reached = stage::stepped;
         return describe(optimizer, check->report);
     }
 
@@ -252,7 +252,7 @@ private:
     struct pending_check {
         void* optimizer;
         void (*forget)(void* optimizer);
-        loss_scaler::stage stage;
+        stage reached;
         gradient_report report;
     };
 
@@ -264,7 +264,7 @@ private:
     /// Optimizers that were unscaled and then never stepped drop their unscaled gradients.
     void end_iteration() {
         for (const pending_check& check : pending_) {
-            if (check.stage == stage::unscaled) check.forget(check.optimizer);
+            if (check.reached == stage::unscaled) check.forget(check.optimizer);
         }
         pending_.clear();
     }

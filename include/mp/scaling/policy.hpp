@@ -62,6 +62,10 @@ inline constexpr double float_overflow_threshold = 0x1.ffffffp127;
 /// threshold, and the inverse of the next float, 2^128 / (1 + 2^-21), is below it.
 inline constexpr float largest_scale_without_inverse = 0x1p-128F;
 
+// Named here since device code may use these constants, but not call the functions of numeric_limits.
+inline constexpr float infinite_scale = std::numeric_limits<float>::infinity();
+inline constexpr std::int32_t largest_tracker = std::numeric_limits<std::int32_t>::max();
+
 }  // namespace detail
 
 /// The factor that takes the scale out of gradients again: 1 / scale, divided in double and rounded once to
@@ -70,7 +74,7 @@ inline constexpr float largest_scale_without_inverse = 0x1p-128F;
 ///
 /// \param scale  not negative and not NaN
 [[nodiscard]] MP_HOST_DEVICE constexpr float inverse_of_scale(float scale) noexcept {
-    if (!(scale > detail::largest_scale_without_inverse)) return std::numeric_limits<float>::infinity();
+    if (!(scale > detail::largest_scale_without_inverse)) return detail::infinite_scale;
     return static_cast<float>(1.0 / static_cast<double>(scale));
 }
 

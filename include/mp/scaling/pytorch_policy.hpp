@@ -8,7 +8,6 @@
 #include <mp/scaling/scale_checks.hpp>
 
 #include <cstdint>
-#include <limits>
 
 namespace mp {
 
@@ -59,7 +58,7 @@ struct pytorch_policy {
             return {before, state.scale,
                     vanished ? scale_change_kind::vanished : scale_change_kind::backed_off};
         }
-        if (state.growth_tracker == std::numeric_limits<std::int32_t>::max()) {
+        if (state.growth_tracker == detail::largest_tracker) {
             return {before, before, scale_change_kind::unchanged};  // stay there rather than overflow
         }
         if (state.growth_tracker + 1 != growth_interval) {
