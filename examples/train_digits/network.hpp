@@ -95,15 +95,22 @@ public:
         }
     }
 
-    /// Calls f(gradient) with every array of gradients that backward() has filled: those of the outputs of
-    /// the layers, of the weights and of the biases.
-    template <class Function>
-    void for_each_gradient(Function f) const {
+    /// An array of gradients that backward() has filled.
+    struct gradient_array {
+        std::span<const Value> values;
+        bool of_parameter;  ///< of weights or biases; else of the outputs of a layer
+    };
+
+    /// All of them, layer by layer, in the same order for networks of the same widths.
+    [[nodiscard]] std::vector<gradient_array> gradients() const {
+        std::vector<gradient_array> result;
         for (const layer& it : layers_) {
-            f(std::span(it.output_gradient).first(static_cast<std::size_t>(rows_) * it.bias.size()));
-            f(std::span(it.weight_gradient));
-            f(std::span(it.bias_gradient));
+            const std::size_t outputs = static_cast<std::size_t>(rows_) * it.bias.size();
+            result.push_back({std::span(it.output_gradient).first(outputs), false});
+            result.push_back({it.weight_gradient, true});
+            result.push_back({it.bias_gradient, true});
         }
+        return result;
     }
 
 private:

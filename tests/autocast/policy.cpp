@@ -124,6 +124,37 @@ static_assert(std::same_as<ac::widest_t<double, long double>, long double>);
 static_assert(std::same_as<ac::widest_t<int, char>, void>);
 static_assert(std::same_as<ac::widest_t<>, void>);
 
+// To hold a type is to hold its smallest and largest numbers, its infinities and its NaN.
+struct small_numbers {  // multiples of 2^-21, below 2^-4
+    static constexpr const char* name = "small_numbers";
+    static constexpr int exponent_bits = 4, fraction_bits = 2, bias = 20;
+    static constexpr bool is_signed = true, has_infinity = false;
+    static constexpr mp::nan_encoding nans = mp::nan_encoding::all_ones;
+};
+struct with_infinity {
+    static constexpr const char* name = "with_infinity";
+    static constexpr int exponent_bits = 4, fraction_bits = 2, bias = 7;
+    static constexpr bool is_signed = true, has_infinity = true;
+    static constexpr mp::nan_encoding nans = mp::nan_encoding::ieee;
+};
+struct up_to_384 {
+    static constexpr const char* name = "up_to_384";
+    static constexpr int exponent_bits = 4, fraction_bits = 2, bias = 7;
+    static constexpr bool is_signed = true, has_infinity = false;
+    static constexpr mp::nan_encoding nans = mp::nan_encoding::all_ones;
+};
+struct up_to_480 {
+    static constexpr const char* name = "up_to_480";
+    static constexpr int exponent_bits = 4, fraction_bits = 3, bias = 7;
+    static constexpr bool is_signed = true, has_infinity = false;
+    static constexpr mp::nan_encoding nans = mp::nan_encoding::none;
+};
+static_assert(std::same_as<ac::widest_t<float8_e4m3fn, mp::basic_float<small_numbers>>, float>);
+static_assert(std::same_as<ac::widest_t<float8_e4m3fn, mp::basic_float<with_infinity>>, float>);
+static_assert(std::same_as<ac::widest_t<mp::basic_float<up_to_384>, float8_e4m3fn>, float8_e4m3fn>);
+static_assert(std::same_as<ac::widest_t<float8_e4m3fn, mp::basic_float<up_to_480>>, float>);
+static_assert(std::same_as<ac::widest_t<mp::basic_float<up_to_480>, half>, half>);
+
 // Bans hold where the policy casts at all.
 static_assert(!ac::allowed<ac::fp16, binary_cross_entropy_op>);
 static_assert(!ac::allowed<ac::bf16, binary_cross_entropy_op>);

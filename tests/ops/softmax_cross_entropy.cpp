@@ -75,6 +75,10 @@ TEST_CASE("equal logits give the logarithm of the number of classes, a certain a
     logits.fill([](auto, auto) { return 2.5F; });
     const std::vector<std::uint8_t> labels = {0, 3, 1};
     CHECK(mp::ops::softmax_cross_entropy(mp::cpu{}, logits.view, labels) == doctest::Approx(std::log(4.0)));
+    std::array<int, 3> array = {0, 3, 1};  // any contiguous range of integers will do
+    CHECK(mp::ops::softmax_cross_entropy(mp::cpu{}, logits.view, array) == doctest::Approx(std::log(4.0)));
+    CHECK(mp::ops::softmax_cross_entropy(mp::cpu{}, logits.view, std::span<int>(array)) ==
+          doctest::Approx(std::log(4.0)));
     logits.fill([](auto r, auto c) { return c == (r == 0 ? 0 : r == 1 ? 3 : 1) ? 1000.0F : -1000.0F; });
     CHECK(mp::ops::softmax_cross_entropy(mp::cpu{}, logits.view, labels) == 0.0F);
     logits.fill([](auto, auto c) { return c == 2 ? 1000.0F : -1000.0F; });

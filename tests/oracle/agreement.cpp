@@ -114,6 +114,51 @@ TEST_CASE("search and intervals name the same results for half and bfloat16, in 
     }
 }
 
+TEST_CASE("search and intervals name the same conversions of floats, in every mode and saturation") {
+    const auto compare_conversions = [](const auto& judge, const oracle::format& f, oracle::mode rounding,
+                                        oracle::saturate saturation) {
+        oracle::random_bits random(4);
+        const std::uint32_t all = static_cast<std::uint32_t>(2 * sign_bit(f) - 1);
+        long wrong = 0;
+        for (int i = 0; i < 20000; ++i) {
+            std::uint32_t single = static_cast<std::uint32_t>(weighted_code(random, oracle::binary32));
+            // Half of them beside a number or midpoint of the format.
+            if (i % 2 == 0) {
+                const std::uint64_t code = weighted_code(random, f);
+                single =
+                    static_cast<std::uint32_t>(finish(oracle::binary32, convert(f, code, oracle::binary32),
+                                                      oracle::mode::nearest_even, oracle::saturate::none)
+                                                   .code);
+                single ^= random.below(2) << (22 - f.fraction_bits);
+                single += random.below(3) - 1;
+            }
+            const oracle::exact_result exact = convert(oracle::binary32, single, f);
+            const oracle::outcome expected = finish(f, exact, rounding, saturation);
+            const std::uint32_t nan = static_cast<std::uint32_t>(converted_nan(oracle::binary32, single, f));
+            const std::uint32_t near = static_cast<std::uint32_t>(expected.code);
+            const bool from_nan = is_nan(oracle::binary32, single);
+            for (const std::uint32_t result :
+                 {near, (near + 1) & all, (near - 1) & all, near ^ (all / 2 + 1), nan}) {
+                const bool right = from_nan ? result == nan : matches(f, expected, result);
+                if (judge.admits_conversion(single, result) != right) ++wrong;
+            }
+        }
+        CHECK(wrong == 0);
+    };
+    for (const oracle::mode rounding : oracle::modes) {
+        for (const oracle::saturate saturation : oracle::saturations) {
+            CAPTURE(static_cast<int>(rounding));
+            CAPTURE(static_cast<int>(saturation));
+            compare_conversions(oracle::interval_oracle<1>(oracle::binary16, rounding, saturation),
+                                oracle::binary16, rounding, saturation);
+            compare_conversions(oracle::interval_oracle<5>(oracle::bfloat16, rounding, saturation),
+                                oracle::bfloat16, rounding, saturation);
+            compare_conversions(oracle::interval_oracle<1>(oracle::float8_e4m3fn, rounding, saturation),
+                                oracle::float8_e4m3fn, rounding, saturation);
+        }
+    }
+}
+
 TEST_CASE("hand-worked roundings of half come out as worked") {
     using oracle::mode;
     using oracle::saturate;

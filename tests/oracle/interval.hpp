@@ -138,6 +138,23 @@ public:
                below_high(own, left.significand, left.exponent, right.significand, right.exponent);
     }
 
+    /// Whether `result` is a right answer to the conversion of a float, given by its bits: for a NaN that is
+    /// the quiet NaN with the same sign and leading payload.
+    bool admits_conversion(std::uint32_t single, std::uint32_t result) const {
+        const std::uint32_t magnitude = single & 0x7fffffff;
+        if (magnitude > 0x7f800000) return result == converted_nan(binary32, single, format_);
+        if (magnitude == 0 || magnitude == 0x7f800000)
+            return admits(convert(binary32, single, format_), result);
+        const std::uint32_t field = magnitude >> 23;
+        const std::uint64_t significand = field == 0 ? magnitude : (magnitude & 0x7fffff) | 0x800000;
+        const int exponent = (field == 0 ? 1 : static_cast<int>(field)) - 150;
+        const std::uint32_t sign = (single >> 31) != 0 ? sign_ : 0;
+        const std::uint32_t owner = owner_code(result, sign);
+        if (((owner ^ sign) & sign_) != 0) return false;
+        const magnitude_interval& own = interval_[owner];
+        return above_low(own, significand, exponent, 1, 0) && below_high(own, significand, exponent, 1, 0);
+    }
+
 private:
     struct operand {
         std::uint32_t significand = 0;

@@ -123,7 +123,8 @@ inline const char* name_of(saturate s) {
 
 /// Compares `compute(projection)` with the oracle in all 18 projections; `parts` describe the operands.
 template <class Value, class Compute, class... Parts>
-void compare_in_every_projection(disagreements& wrong, const exact_result& exact, Compute compute, const Parts&... parts) {
+void compare_in_every_projection(disagreements& wrong, const exact_result& exact, Compute compute,
+                                 const Parts&... parts) {
     const format& f = format_of<Value>;
     for (const mode m : modes) {
         for (const saturate s : saturations) {

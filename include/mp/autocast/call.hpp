@@ -69,7 +69,7 @@ private:
 template <class Target, class Argument>
 class argument_slot<handling::cast_number, Target, Argument> {
 public:
-    explicit constexpr argument_slot(cpu, const Argument& argument) : value_(round_to<Target>(argument)) {}
+    explicit constexpr argument_slot(cpu, const Argument& argument) : value_(static_cast<Target>(argument)) {}
     constexpr Target get() const { return value_; }
     constexpr void finish() const {}
 
@@ -151,7 +151,7 @@ constexpr auto call_kernel(const Op& tag, const Slots&... slots) {
         (slots.finish(), ...);
         if constexpr (Types::decides && autocast::eligible<decltype(result)> &&
                       autocast::eligible<typename Types::compute>) {
-            return round_to<typename Types::compute>(result);
+            return static_cast<typename Types::compute>(result);
         } else {
             return result;
         }

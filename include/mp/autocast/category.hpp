@@ -56,7 +56,8 @@ namespace autocast {
 /// The call operator is the kernel: it receives the arguments after autocast has cast them. A tag may also
 /// have these members:
 ///
-/// - `static void validate(args...)` checks the caller's own arguments before anything is cast;
+/// - `static void validate(args...)` checks the caller's own arguments before anything is cast,
+///   if it can be called with them;
 /// - `static constexpr bool computes_in_float = true` says that the kernel reads any format, computes in
 ///   float and rounds once when it writes, so that casts to float, which are exact, need no copy;
 /// - `static constexpr auto banned_reason = mp::autocast::sentence("...")` says why the op is banned and what

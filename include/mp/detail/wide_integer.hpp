@@ -16,13 +16,13 @@ struct wide_integer {
     std::uint32_t word[Words]{};
 
     constexpr wide_integer() = default;
-    constexpr explicit wide_integer(std::uint64_t x) {
+    MP_HOST_DEVICE constexpr explicit wide_integer(std::uint64_t x) {
         word[0] = static_cast<std::uint32_t>(x);
         word[1] = static_cast<std::uint32_t>(x >> 32);
     }
 
     /// this = this * factor + addend
-    constexpr void multiply_add(std::uint32_t factor, std::uint32_t addend) {
+    MP_HOST_DEVICE constexpr void multiply_add(std::uint32_t factor, std::uint32_t addend) {
         std::uint64_t carry = addend;
         for (std::uint32_t& w : word) {
             carry += std::uint64_t{w} * factor;
@@ -31,12 +31,12 @@ struct wide_integer {
         }
     }
 
-    constexpr void multiply_power_of_ten(int power) {
+    MP_HOST_DEVICE constexpr void multiply_power_of_ten(int power) {
         for (; power >= 9; power -= 9) multiply_add(1000000000, 0);
         for (; power > 0; --power) multiply_add(10, 0);
     }
 
-    constexpr void shift_left(int count) {
+    MP_HOST_DEVICE constexpr void shift_left(int count) {
         const int words = count / 32;
         const int bits = count % 32;
         for (int i = Words - 1; i >= 0; --i) {
@@ -46,7 +46,7 @@ struct wide_integer {
         }
     }
 
-    constexpr void subtract(const wide_integer& other) {
+    MP_HOST_DEVICE constexpr void subtract(const wide_integer& other) {
         std::uint64_t borrow = 0;
         for (int i = 0; i < Words; ++i) {
             const std::uint64_t difference = std::uint64_t{word[i]} - other.word[i] - borrow;
@@ -55,7 +55,7 @@ struct wide_integer {
         }
     }
 
-    constexpr void add(const wide_integer& other) {
+    MP_HOST_DEVICE constexpr void add(const wide_integer& other) {
         std::uint64_t carry = 0;
         for (int i = 0; i < Words; ++i) {
             carry += std::uint64_t{word[i]} + other.word[i];
@@ -65,7 +65,7 @@ struct wide_integer {
     }
 
     /// Negative, zero or positive as this is less than, equal to or greater than other.
-    [[nodiscard]] constexpr int compare(const wide_integer& other) const {
+    [[nodiscard]] MP_HOST_DEVICE constexpr int compare(const wide_integer& other) const {
         for (int i = Words - 1; i >= 0; --i) {
             if (word[i] != other.word[i]) return word[i] < other.word[i] ? -1 : 1;
         }
@@ -73,7 +73,7 @@ struct wide_integer {
     }
 
     /// The number of bits up to the highest one bit.
-    [[nodiscard]] constexpr int bit_length() const {
+    [[nodiscard]] MP_HOST_DEVICE constexpr int bit_length() const {
         for (int i = Words - 1; i >= 0; --i) {
             if (word[i] != 0) return 32 * i + 64 - leading_zeros(word[i]);
         }

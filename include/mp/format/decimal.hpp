@@ -20,7 +20,7 @@ struct decimal_digits {
 /// and among those the digits nearest to it. (Steele and White 1990, with integers: remainder / scale is the
 /// part still to print; low / scale and high / scale are half the distances to the neighbours.)
 template <class Format>
-constexpr decimal_digits shortest_digits(exact_value x) {
+MP_HOST_DEVICE constexpr decimal_digits shortest_digits(exact_value x) {
     static_assert(layout_of<Format>::quantum_exponent >= -160 && layout_of<Format>::max_exponent <= 160,
                   "mp: text conversion supports exponents that a float has");
     using wide = wide_integer<14>;  // 448 bits: 2^160 * 10^49 at the most, twice shifted by a few bits
@@ -107,7 +107,7 @@ inline constexpr int max_decimal_digits = 128;
 /// The value of `count` decimal digits (characters) times 10^exponent, as an exact value of at least 64 bits;
 /// the digits start with a non-zero one, are at most max_decimal_digits, and `more` says that non-zero digits
 /// follow.
-constexpr exact_value from_decimal(const char* digits, int count, bool more, int exponent) {
+MP_HOST_DEVICE constexpr exact_value from_decimal(const char* digits, int count, bool more, int exponent) {
     // Far outside every format: stands for something too large or too small, and keeps the integers below
     // small.
     if (exponent + count > 60) return {false, 400, std::uint64_t{1} << 63, true};

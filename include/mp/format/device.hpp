@@ -10,6 +10,16 @@
 
 namespace mp::detail {
 
+template <class Format>
+inline constexpr bool is_binary16 =
+    Format::exponent_bits == 5 && Format::fraction_bits == 10 && Format::bias == 15 &&
+    Format::is_signed&& Format::has_infinity&& Format::nans == nan_encoding::ieee;
+
+template <class Format>
+inline constexpr bool is_bfloat16 =
+    Format::exponent_bits == 8 && Format::fraction_bits == 7 && Format::bias == 127 &&
+    Format::is_signed&& Format::has_infinity&& Format::nans == nan_encoding::ieee;
+
 #if MP_DEVICE_CODE
 
 __device__ __forceinline__ float float_add(float a, float b) {
@@ -33,18 +43,28 @@ __device__ __forceinline__ float float_sqrt(float a) {
     return result;
 }
 
-/// cvt.rn.f16.f32 is in every architecture that is supported, cvt.rn.bf16.f32 from sm_80 on.
+__device__ __forceinline__ double double_from_float(float a) {
+    double result;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(a));
+    return result;
+}
+__device__ __forceinline__ float float_from_double(double a) {
+    float result;
+    asm("cvt.rn.f32.f64 %0, %1;" : "=f"(result) : "d"(a));
+    return result;
+}
+
+/// Formats that the device converts from and to float, and computes with, by single instructions: binary16 on
+/// every architecture that is supported, bfloat16 from sm_80 on.
 template <class Format>
-inline constexpr bool device_narrows = (Format::exponent_bits == 5 && Format::fraction_bits == 10 &&
-                                        Format::nans == nan_encoding::ieee) ||
-                                       (__CUDA_ARCH__ >= 800 && Format::exponent_bits == 8 &&
-                                        Format::fraction_bits == 7 && Format::nans == nan_encoding::ieee);
+inline constexpr bool has_device_instructions = is_binary16<Format> ||
+                                                (is_bfloat16<Format> && __CUDA_ARCH__ >= 800);
 
 /// The instruction makes every NaN canonical; sign and payload are put back by hand.
 template <class Format>
 __device__ __forceinline__ typename layout_of<Format>::storage device_narrow(float x) {
     unsigned short result;
-    if constexpr (Format::exponent_bits == 5) {
+    if constexpr (is_binary16<Format>) {
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
     } else {
 #if __CUDA_ARCH__ >= 800
@@ -58,16 +78,23 @@ __device__ __forceinline__ typename layout_of<Format>::storage device_narrow(flo
     return result;
 }
 
-/// fma.rn.f16 is in every architecture that is supported, fma.rn.bf16 from sm_80 on.
-template <class Format>
-inline constexpr bool device_fma = device_narrows<Format>;
+/// Exact, subnormals included; NaN as above. For bfloat16 there is nothing better than a shift.
+__device__ __forceinline__ float device_widen_binary16(unsigned short bits) {
+    float result;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(bits));
+    if ((bits & 0x7fffu) > 0x7c00u) {
+        return __uint_as_float(convert_nan<formats::binary32, formats::binary16>(bits));
+    }
+    return result;
+}
 
+/// a * b + c, rounded once, with subnormals; a NaN is the canonical one.
 template <class Format>
 __device__ __forceinline__ typename layout_of<Format>::storage device_multiply_add(
     typename layout_of<Format>::storage a, typename layout_of<Format>::storage b,
     typename layout_of<Format>::storage c) {
     unsigned short result;
-    if constexpr (Format::exponent_bits == 5) {
+    if constexpr (is_binary16<Format>) {
         asm("fma.rn.f16 %0, %1, %2, %3;" : "=h"(result) : "h"(a), "h"(b), "h"(c));
     } else {
 #if __CUDA_ARCH__ >= 800
@@ -77,6 +104,45 @@ __device__ __forceinline__ typename layout_of<Format>::storage device_multiply_a
 #endif
     }
     return result;
+}
+
+// The other operations on bfloat16 are instructions of their own only from sm_90 on. As fused multiply-adds
+// they are exact up to the one rounding as well, and the zeros come out with the right signs: -0 is what does
+// not change any product that is added to it, and 1 * a + b and -1 * b + a add the zeros that a + b and a - b
+// add.
+
+template <class Format>
+__device__ __forceinline__ typename layout_of<Format>::storage device_add(
+    typename layout_of<Format>::storage a, typename layout_of<Format>::storage b) {
+    if constexpr (is_binary16<Format>) {
+        unsigned short result;
+        asm("add.rn.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        return result;
+    } else {
+        return device_multiply_add<Format>(a, 0x3f80, b);
+    }
+}
+template <class Format>
+__device__ __forceinline__ typename layout_of<Format>::storage device_subtract(
+    typename layout_of<Format>::storage a, typename layout_of<Format>::storage b) {
+    if constexpr (is_binary16<Format>) {
+        unsigned short result;
+        asm("sub.rn.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        return result;
+    } else {
+        return device_multiply_add<Format>(b, 0xbf80, a);
+    }
+}
+template <class Format>
+__device__ __forceinline__ typename layout_of<Format>::storage device_multiply(
+    typename layout_of<Format>::storage a, typename layout_of<Format>::storage b) {
+    if constexpr (is_binary16<Format>) {
+        unsigned short result;
+        asm("mul.rn.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        return result;
+    } else {
+        return device_multiply_add<Format>(a, b, 0x8000);
+    }
 }
 
 #else
@@ -92,6 +158,12 @@ MP_HOST_DEVICE inline float float_divide(float a, float b) {
 }
 MP_HOST_DEVICE inline float float_sqrt(float a) {
     return __builtin_sqrtf(a);
+}
+MP_HOST_DEVICE constexpr double double_from_float(float a) {
+    return static_cast<double>(a);
+}
+MP_HOST_DEVICE constexpr float float_from_double(double a) {
+    return static_cast<float>(a);
 }
 
 #endif

@@ -31,15 +31,14 @@ MP_ALWAYS_INLINE float f16c_widen(std::uint16_t bits) noexcept {
 }
 #endif
 
-template <class Format>
-inline constexpr bool is_binary16 =
-    Format::exponent_bits == 5 && Format::fraction_bits == 10 && Format::bias == 15 &&
-    Format::is_signed&& Format::has_infinity&& Format::nans == nan_encoding::ieee;
-
 /// The value of a code as a float.
 template <class Format>
 MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
-#if MP_HARDWARE_F16C
+#if MP_DEVICE_CODE
+    if constexpr (is_binary16<Format>) {
+        if (!__builtin_is_constant_evaluated()) return device_widen_binary16(bits);
+    }
+#elif MP_HARDWARE_F16C
     if constexpr (is_binary16<Format>) {
         if (!__builtin_is_constant_evaluated()) return f16c_widen(bits);
     }
@@ -61,7 +60,7 @@ MP_HOST_DEVICE constexpr double to_double(storage_of<Format> bits) noexcept {
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
 #if MP_DEVICE_CODE
-    if constexpr (device_narrows<Format>) {
+    if constexpr (has_device_instructions<Format>) {
         if (!__builtin_is_constant_evaluated()) return device_narrow<Format>(x);
     }
 #elif MP_HARDWARE_F16C
@@ -125,6 +124,11 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(Float
 
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, storage_of<Format> b) noexcept {
+#if MP_DEVICE_CODE
+    if constexpr (has_device_instructions<Format>) {
+        if (!__builtin_is_constant_evaluated()) return device_add<Format>(a, b);
+    }
+#endif
     return through_float<Format>([=] { return float_add(to_float<Format>(a), to_float<Format>(b)); },
                                  [=] { return add_bits<Format>(a, b, {}); });
 }
@@ -132,6 +136,11 @@ MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, st
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> a,
                                                              storage_of<Format> b) noexcept {
+#if MP_DEVICE_CODE
+    if constexpr (has_device_instructions<Format>) {
+        if (!__builtin_is_constant_evaluated()) return device_subtract<Format>(a, b);
+    }
+#endif
     return through_float<Format>([=] { return float_add(to_float<Format>(a), -to_float<Format>(b)); },
                                  [=] { return subtract_bits<Format>(a, b, {}); });
 }
@@ -139,6 +148,11 @@ MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> 
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> multiply_nearest(storage_of<Format> a,
                                                              storage_of<Format> b) noexcept {
+#if MP_DEVICE_CODE
+    if constexpr (has_device_instructions<Format>) {
+        if (!__builtin_is_constant_evaluated()) return device_multiply<Format>(a, b);
+    }
+#endif
     return through_float<Format>([=] { return float_multiply(to_float<Format>(a), to_float<Format>(b)); },
                                  [=] { return multiply_bits<Format>(a, b, {}); });
 }
@@ -186,7 +200,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, st
         }
     }
 #elif MP_DEVICE_CODE
-    if constexpr (device_fma<Format>) {
+    if constexpr (has_device_instructions<Format>) {
         if (!__builtin_is_constant_evaluated()) return device_multiply_add<Format>(a, b, c);
     }
 #endif

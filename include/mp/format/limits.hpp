@@ -93,7 +93,7 @@ class std::numeric_limits<const mp::basic_float<Format>>
 /// Equal numbers have equal hashes: zeros of both signs do.
 template <class Format>
 struct std::hash<mp::basic_float<Format>> {
-    std::size_t operator()(mp::basic_float<Format> x) const noexcept {
+    MP_HOST_DEVICE constexpr std::size_t operator()(mp::basic_float<Format> x) const noexcept {
         const auto bits = x.bits();
         const bool zero = (bits & mp::layout_of<Format>::magnitude_mask) == 0;
         return zero ? 0 : static_cast<std::size_t>(bits) * 0x9e3779b97f4a7c15u;

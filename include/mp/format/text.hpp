@@ -23,11 +23,11 @@ struct parsed_number {
     int length = 0;
 };
 
-constexpr char lower_case(char c) {
+MP_HOST_DEVICE constexpr char lower_case(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-constexpr int digit_value(char c, int base) {
+MP_HOST_DEVICE constexpr int digit_value(char c, int base) {
     const char lower = lower_case(c);
     const int value = lower >= '0' && lower <= '9'   ? lower - '0'
                       : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
@@ -37,7 +37,7 @@ constexpr int digit_value(char c, int base) {
 
 /// Length of `word` (lower case) at the front of [first, last), whatever its case there; 0 if it is not
 /// there.
-constexpr int match_word(const char* first, const char* last, const char* word) {
+MP_HOST_DEVICE constexpr int match_word(const char* first, const char* last, const char* word) {
     int length = 0;
     for (; word[length] != 0; ++length) {
         if (first + length == last || lower_case(first[length]) != word[length]) return 0;
@@ -47,7 +47,8 @@ constexpr int match_word(const char* first, const char* last, const char* word) 
 
 /// Reads an optional sign and decimal digits after an exponent letter; returns the end, or `first` if there
 /// is no exponent. Larger exponents than any number needs are cut off, which changes no result.
-constexpr const char* parse_exponent(const char* first, const char* last, char letter, int& exponent) {
+MP_HOST_DEVICE constexpr const char* parse_exponent(const char* first, const char* last, char letter,
+                                                    int& exponent) {
     if (first == last || lower_case(*first) != letter) return first;
     const char* p = first + 1;
     const bool negative = p != last && *p == '-';
@@ -71,8 +72,8 @@ struct digit_string {
     bool any = false;
 };
 
-constexpr const char* parse_digits(const char* first, const char* last, int base, bool separators,
-                                   digit_string& out) {
+MP_HOST_DEVICE constexpr const char* parse_digits(const char* first, const char* last, int base,
+                                                  bool separators, digit_string& out) {
     bool point = false;
     const char* p = first;
     for (; p != last; ++p) {
@@ -96,7 +97,7 @@ constexpr const char* parse_digits(const char* first, const char* last, int base
     return p;
 }
 
-constexpr exact_value from_hexadecimal(const digit_string& text, int exponent) {
+MP_HOST_DEVICE constexpr exact_value from_hexadecimal(const digit_string& text, int exponent) {
     std::uint64_t significand = 0;
     bool sticky = text.more;
     int used = 0;
@@ -111,8 +112,8 @@ constexpr exact_value from_hexadecimal(const digit_string& text, int exponent) {
 
 /// Reads a number as std::from_chars would; with `literal` the C++ literal syntax: 0x announces hexadecimal
 /// and separators are allowed.
-constexpr parsed_number parse_number(const char* first, const char* last, std::chars_format format,
-                                     bool literal = false) {
+MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const char* last,
+                                                    std::chars_format format, bool literal = false) {
     parsed_number result;
     const char* p = first;
     if (p != last && *p == '-') {
@@ -148,7 +149,7 @@ constexpr parsed_number parse_number(const char* first, const char* last, std::c
     if (!text.any) return result;
     int exponent = 0;
     const bool takes_exponent =
-        hexadecimal || (format & std::chars_format::scientific) == std::chars_format::scientific;
+        hexadecimal || format == std::chars_format::scientific || format == std::chars_format::general;
     if (takes_exponent) {
         const char* end = parse_exponent(p, last, hexadecimal ? 'p' : 'e', exponent);
         const bool required = format == std::chars_format::scientific;
@@ -170,7 +171,7 @@ constexpr parsed_number parse_number(const char* first, const char* last, std::c
 }
 
 template <class Format>
-constexpr storage_of<Format> pack_parsed(const parsed_number& x, projection p) {
+MP_HOST_DEVICE constexpr storage_of<Format> pack_parsed(const parsed_number& x, projection p) {
     switch (x.kind) {
         case category::infinite:
             return pack_infinity<Format>(x.negative, p);
@@ -198,14 +199,15 @@ consteval Value parse_literal(const char* digits) {
 }
 
 /// Copies text to [first, last), or reports that it does not fit.
-constexpr std::to_chars_result copy_text(char* first, char* last, const char* text, int length) {
+MP_HOST_DEVICE constexpr std::to_chars_result copy_text(char* first, char* last, const char* text,
+                                                        int length) {
     if (last - first < length) return {last, std::errc::value_too_large};
     for (int i = 0; i < length; ++i) first[i] = text[i];
     return {first + length, std::errc{}};
 }
 
 /// The digits in scientific notation, with an exponent of at least two digits.
-constexpr int write_scientific(const decimal_digits& d, char* out) {
+MP_HOST_DEVICE constexpr int write_scientific(const decimal_digits& d, char* out) {
     int length = 0;
     out[length++] = d.digits[0];
     if (d.count > 1) out[length++] = '.';
@@ -221,7 +223,7 @@ constexpr int write_scientific(const decimal_digits& d, char* out) {
 
 /// The digits in fixed notation. A whole number that has more places than digits is written out exactly, as
 /// std::to_chars does: among texts of equal length the one nearest to the value is wanted.
-constexpr int write_fixed(const decimal_digits& d, exact_value x, char* out) {
+MP_HOST_DEVICE constexpr int write_fixed(const decimal_digits& d, exact_value x, char* out) {
     int length = 0;
     if (d.exponent < 0) {
         out[length++] = '0';
@@ -261,7 +263,7 @@ constexpr int write_fixed(const decimal_digits& d, exact_value x, char* out) {
 ///     char buffer[24];
 ///     auto [end, ec] = mp::to_chars(buffer, buffer + 24, 0.1_h);   // "0.1"
 template <class Format>
-constexpr std::to_chars_result to_chars(char* first, char* last, basic_float<Format> x) {
+MP_HOST_DEVICE constexpr std::to_chars_result to_chars(char* first, char* last, basic_float<Format> x) {
     char text[64]{};
     int length = 0;
     if (signbit(x)) text[length++] = '-';
@@ -302,9 +304,9 @@ std::to_chars_result to_chars(char* first, char* last, basic_float<Format> x, st
 /// overflows, or a non-zero one becomes zero, it is std::errc::result_out_of_range; in both cases `value`
 /// keeps its old value.
 template <class Format>
-constexpr std::from_chars_result from_chars(const char* first, const char* last, basic_float<Format>& value,
-                                            std::chars_format format = std::chars_format::general,
-                                            projection p = {}) {
+MP_HOST_DEVICE constexpr std::from_chars_result from_chars(
+    const char* first, const char* last, basic_float<Format>& value,
+    std::chars_format format = std::chars_format::general, projection p = {}) {
     const detail::parsed_number x = detail::parse_number(first, last, format);
     if (x.length == 0) return {first, std::errc::invalid_argument};
     const auto result = basic_float<Format>::from_bits(detail::pack_parsed<Format>(x, p));
@@ -354,8 +356,13 @@ std::basic_istream<Character, Traits>& operator>>(std::basic_istream<Character, 
     }
     if (stream.eof() && length > 0) stream.clear(stream.rdstate() & ~base::failbit);
     const char* begin = text[0] == '+' ? text + 1 : text;
-    const std::from_chars_result result = from_chars(begin, static_cast<const char*>(text) + length, x);
-    if (result.ec != std::errc{} || result.ptr != text + length) stream.setstate(base::failbit);
+    basic_float<Format> value{};
+    const std::from_chars_result result = from_chars(begin, static_cast<const char*>(text) + length, value);
+    if (result.ec != std::errc{} || result.ptr != text + length) {
+        stream.setstate(base::failbit);
+    } else {
+        x = value;
+    }
     return stream;
 }
 

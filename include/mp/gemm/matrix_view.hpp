@@ -57,8 +57,10 @@ struct matrix_view {
                 leading_dimension, order};
     }
 
-    MP_HOST_DEVICE constexpr operator matrix_view<const Value>() const  // NOLINT(google-explicit-constructor)
-        requires(!std::is_const_v<Value>) {
+    // A template, so that the view of const elements has no conversion to itself.
+    template <class Const>
+        requires(!std::is_const_v<Value> && std::is_same_v<Const, const Value>)
+    MP_HOST_DEVICE constexpr operator matrix_view<Const>() const {  // NOLINT(google-explicit-constructor)
         return {data, rows, columns, leading_dimension, order};
     }
 };

@@ -3,6 +3,7 @@
 /// What a classifier answers, and how often that is right.
 #pragma once
 
+#include <mp/detail/contiguous.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
@@ -36,12 +37,13 @@ namespace mp::ops {
 /// is one. values is a matrix view with at least one column, in any storage order; indices is a contiguous
 /// range of values.rows integers. Autocast has no part in it. Throws argument_error for sizes that do not fit
 /// and invalid views; indices is then unchanged.
-template <element Value, class Indices>
+template <element Value, detail::contiguous Indices>
 void argmax(cpu exec, matrix_view<Value> values, Indices&& indices) {
     constexpr std::string_view function = "mp::ops::argmax";
-    using index = std::remove_reference_t<decltype(*std::data(indices))>;
-    static_assert(std::integral<index>, "mp::ops::argmax: indices is a range of integers");
-    const std::span<index> results(std::data(indices), std::size(indices));
+    using index = detail::contiguous_element<Indices>;
+    static_assert(std::integral<index>,
+                  "mp::ops::argmax: indices is a range of integers that can be written");
+    const std::span<index> results = detail::as_span(indices);
     const matrix_view<const Value> input = detail::input_view(values);
     const auto operand = detail::named("values", input);
     detail::check_threads(function, exec);
@@ -63,7 +65,7 @@ void argmax(cpu exec, matrix_view<Value> values, Indices&& indices) {
 
 /// The share of rows, from 0 to 1, whose largest value is in the column that labels names; the first of
 /// equals, and a row with NaN is never right. Shapes and errors are those of softmax_cross_entropy().
-template <element Logit, class Labels>
+template <element Logit, detail::contiguous Labels>
 double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
     constexpr std::string_view function = "mp::ops::accuracy";
     const auto input = detail::input_view(logits);

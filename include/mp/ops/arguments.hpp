@@ -4,13 +4,14 @@
 #pragma once
 
 #include <mp/autocast/operand.hpp>
+#include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/gemm/matrix_view.hpp>
 #include <mp/gemm/validation.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <iterator>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,13 +38,12 @@ template <class Element>
 constexpr matrix_view<const Element> input_view(matrix_view<Element> view) {
     return view;
 }
-constexpr ops::absent_t input_view(ops::absent_t) {
-    return {};
+constexpr ops::absent_t input_view(ops::absent_t absent) {
+    return absent;
 }
-template <class Range>
+template <contiguous Range>
 constexpr auto input_view(const Range& range) {
-    using value = std::remove_cvref_t<decltype(*std::data(range))>;
-    return std::span<const value>(std::data(range), std::size(range));
+    return std::span<const contiguous_element<const Range>>(as_span(range));
 }
 
 /// The operand marked as one that the op writes: a matrix view, a contiguous range, or absent.
@@ -51,13 +51,12 @@ template <class Element>
 constexpr auto output_view(matrix_view<Element> view) {
     return autocast::out(view);
 }
-constexpr ops::absent_t output_view(ops::absent_t) {
-    return {};
+constexpr ops::absent_t output_view(ops::absent_t absent) {
+    return absent;
 }
-template <class Range>
+template <contiguous Range>
 constexpr auto output_view(Range& range) {
-    using value = std::remove_reference_t<decltype(*std::data(range))>;
-    return autocast::out(std::span<value>(std::data(range), std::size(range)));
+    return autocast::out(as_span(range));
 }
 
 template <class Element, std::size_t Extent>

@@ -192,8 +192,10 @@ private:
                 const std::size_t count = std::min(width, columns - first);
                 float sums[width] = {};
                 for (std::ptrdiff_t r = 0; r < dy.rows; ++r) {
+                    const DY* row = dy.data + r * dy.row_stride();
                     for (std::size_t c = 0; c < count; ++c) {
-                        sums[c] += static_cast<float>(dy(r, static_cast<std::ptrdiff_t>(first + c)));
+                        const auto column = static_cast<std::ptrdiff_t>(first + c);
+                        sums[c] += static_cast<float>(row[column * dy.column_stride()]);
                     }
                 }
                 for (std::size_t c = 0; c < count; ++c) db[first + c] = static_cast<DB>(sums[c]);

@@ -11,7 +11,6 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -38,12 +37,12 @@ void for_each_element(cpu exec, Function f, matrix_view<Out> out, matrix_view<co
     const bool by_rows = out.order == storage_order::row_major;
     const std::ptrdiff_t lines = by_rows ? out.rows : out.columns;
     const std::ptrdiff_t length = by_rows ? out.columns : out.rows;
+    if (length == 0) return;
     const auto line_stride = [&](auto view) { return by_rows ? view.row_stride() : view.column_stride(); };
     const auto step = [&](auto view) { return by_rows ? view.column_stride() : view.row_stride(); };
     const bool dense = ((step(in) == 1) && ...);
     constexpr std::size_t elements_per_piece = 16384;  // some ten microseconds of work, as a thread costs
-    const std::size_t grain =
-        elements_per_piece / std::max<std::size_t>(1, static_cast<std::size_t>(length)) + 1;
+    const std::size_t grain = 1 + elements_per_piece / static_cast<std::size_t>(length);
     parallel_for(exec, static_cast<std::size_t>(lines), grain, [&](std::size_t begin, std::size_t end) {
         for (auto line = static_cast<std::ptrdiff_t>(begin); line < static_cast<std::ptrdiff_t>(end);
              ++line) {
@@ -81,7 +80,7 @@ struct relu_op {
     template <element X, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
         detail::for_each_element(
-            exec, [](Y& to, X from) { to = detail::not_positive(from) ? Y{} : round_to<Y>(from); }, y, x);
+            exec, [](Y& to, X from) { to = detail::not_positive(from) ? Y{} : static_cast<Y>(from); }, y, x);
     }
 };
 
@@ -118,7 +117,7 @@ struct relu_backward_op {
         detail::for_each_element(
             exec,
             [](DX& to, Y output, DY gradient) {
-                to = detail::not_positive(output) ? DX{} : round_to<DX>(gradient);
+                to = detail::not_positive(output) ? DX{} : static_cast<DX>(gradient);
             },
             dx, y, dy);
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
+#include <mp/detail/contiguous.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -145,7 +146,7 @@ struct softmax_cross_entropy_op {
 ///
 /// Throws argument_error for an empty batch, invalid views, a label that is no column, and a weight that is
 /// negative or not finite.
-template <class Policy = autocast::by_region, element Logit, class Labels>
+template <class Policy = autocast::by_region, element Logit, detail::contiguous Labels>
 float softmax_cross_entropy(cpu exec, matrix_view<Logit> logits, const Labels& labels,
                             const loss_factors& factors = {}) {
     return autocast::call<Policy>(softmax_cross_entropy_op{}, exec, detail::input_view(logits),
@@ -189,7 +190,7 @@ struct softmax_cross_entropy_backward_op {
                                              std::exp(static_cast<float>(logits(row, c)) - largest) / sum;
                                          const float target = std::cmp_equal(labels[i], c) ? 1.0F : 0.0F;
                                          dlogits(row, c) =
-                                             round_to<Gradient>((probability - target) * factor);
+                                             static_cast<Gradient>((probability - target) * factor);
                                      }
                                  }
                              });
@@ -205,7 +206,7 @@ struct softmax_cross_entropy_backward_op {
 ///
 /// Throws argument_error as softmax_cross_entropy() does, and for a dlogits of another shape or a scale that
 /// is not finite and positive; dlogits is then unchanged.
-template <class Policy = autocast::by_region, element Logit, class Labels, element Gradient>
+template <class Policy = autocast::by_region, element Logit, detail::contiguous Labels, element Gradient>
 void softmax_cross_entropy_backward(cpu exec, matrix_view<Logit> logits, const Labels& labels,
                                     matrix_view<Gradient> dlogits, const loss_factors& factors = {}) {
     autocast::call<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),

@@ -3,9 +3,11 @@
 /// Adam with decoupled weight decay.
 #pragma once
 
+#include <mp/detail/runs.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/float_blocks.hpp>
 #include <mp/optim/optimizer_base.hpp>
+#include <mp/optim/option_checks.hpp>
 
 #include <array>
 #include <cmath>
@@ -94,11 +96,11 @@ public:
 private:
     static const adamw_options& checked(const adamw_options& options) {
         constexpr std::string_view function = "mp::adamw";
-        base::require_non_negative(function, "learning_rate", options.learning_rate);
-        base::require_fraction(function, "beta1", options.beta1);
-        base::require_fraction(function, "beta2", options.beta2);
-        base::require_non_negative(function, "epsilon", options.epsilon);
-        base::require_non_negative(function, "weight_decay", options.weight_decay);
+        detail::require_non_negative(function, "learning_rate", options.learning_rate);
+        detail::require_fraction(function, "beta1", options.beta1);
+        detail::require_fraction(function, "beta2", options.beta2);
+        detail::require_non_negative(function, "epsilon", options.epsilon);
+        detail::require_non_negative(function, "weight_decay", options.weight_decay);
         return options;
     }
 
@@ -134,16 +136,16 @@ private:
                 float* __restrict const mean = states[0];
                 float* __restrict const square = states[1];
                 float roots[detail::float_block];
-                for (std::size_t i = 0; i < count; ++i) {
+                detail::in_runs(count, [=](std::size_t i) {
                     mean[i] = c.mean_keep * mean[i] + c.mean_share * gradient[i];
                     square[i] = c.square_keep * square[i] + c.square_share * (gradient[i] * gradient[i]);
-                }
+                });
                 detail::square_roots(square, roots, count);
-                for (std::size_t i = 0; i < count; ++i) {
+                detail::in_runs(count, [=, &roots](std::size_t i) {
                     const float denominator = roots[i] * c.inverse_bias + c.epsilon;
                     // Not w * (1 - decay): one minus a small decay loses most of its digits in float.
                     weights[i] -= c.decay * weights[i] + c.rate * (mean[i] / denominator);
-                }
+                });
             };
         });
     }

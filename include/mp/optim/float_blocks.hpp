@@ -4,6 +4,8 @@
 /// float loop and the conversions before and after it stay in the first-level cache.
 #pragma once
 
+#include <mp/convert/bulk.hpp>
+
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -26,7 +28,7 @@ public:
         if constexpr (std::is_same_v<Value, float>) {
             return data;
         } else {
-            for (std::size_t i = 0; i < count; ++i) buffer_[i] = static_cast<float>(data[i]);
+            convert_nearest(data, buffer_, count);
             return buffer_;
         }
     }
@@ -34,7 +36,7 @@ public:
     /// Puts the window's values back, rounded once to nearest, ties to even.
     void store(Value* data, std::size_t count) const noexcept {
         if constexpr (!std::is_same_v<Value, float>) {
-            for (std::size_t i = 0; i < count; ++i) data[i] = static_cast<Value>(buffer_[i]);
+            convert_nearest(buffer_, data, count);
         }
     }
 

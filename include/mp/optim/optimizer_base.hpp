@@ -4,10 +4,13 @@
 /// update.
 #pragma once
 
+#include <mp/convert/bulk.hpp>
 #include <mp/detail/parallel.hpp>
+#include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/float_blocks.hpp>
+#include <mp/optim/option_checks.hpp>
 #include <mp/optim/parameter.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/scale_checks.hpp>
@@ -72,7 +75,7 @@ public:
 
     /// Sets the learning rate of the following steps; finite and not negative, else argument_error.
     void set_learning_rate(double rate) {
-        require_non_negative("mp::optimizer_base::set_learning_rate", "rate", rate);
+        detail::require_non_negative("mp::optimizer_base::set_learning_rate", "rate", rate);
         learning_rate_ = rate;
     }
 
@@ -270,20 +273,6 @@ protected:
         return std::span<const Master>(states_[state]).subspan(offsets_[index], size);
     }
 
-    /// Throws argument_error unless `value` is finite and not negative.
-    static void require_non_negative(std::string_view function, std::string_view argument, double value) {
-        if (detail::is_non_finite(value) || !(value >= 0.0)) {
-            detail::throw_argument(function, argument, value, "must be finite and not negative");
-        }
-    }
-
-    /// Throws argument_error unless `value` is in [0, 1), as a momentum must be.
-    static void require_fraction(std::string_view function, std::string_view argument, double value) {
-        if (detail::is_non_finite(value) || !(value >= 0.0 && value < 1.0)) {
-            detail::throw_argument(function, argument, value, "must be at least 0 and less than 1");
-        }
-    }
-
 private:
     template <std::size_t States, class Update>
     void apply_to(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,
@@ -303,20 +292,16 @@ private:
             const float* const gradient = gradient_block(index, at, count, inverse_scale, gradient_buffer);
             float* const weights = weight_window.load(masters + at, count);
             std::array<float*, States> states{};
-            for (std::size_t s = 0; s < States; ++s) {
+            for (std::size_t s = 0; s != States; ++s) {
                 states[s] = state_windows[s].load(states_[s].data() + offset + at, count);
             }
             update(weights, gradient, states, count);
             weight_window.store(masters + at, count);
-            for (std::size_t s = 0; s < States; ++s) {
+            for (std::size_t s = 0; s != States; ++s) {
                 state_windows[s].store(states_[s].data() + offset + at, count);
             }
             if constexpr (has_master_copy) {
-                const Master* __restrict const from = masters + at;
-                Weight* __restrict const to = parameters_[index].weights.data() + at;
-                for (std::size_t j = 0; j < count; ++j) {
-                    to[j] = static_cast<Weight>(static_cast<float>(from[j]));
-                }
+                detail::convert_nearest(masters + at, parameters_[index].weights.data() + at, count);
             }
         }
     }
@@ -328,8 +313,13 @@ private:
         const Gradient* __restrict const raw = parameters_[index].gradient.data() + at;
         if constexpr (std::is_same_v<Gradient, float>) {
             if (inverse_scale == 1.0F) return raw;
+            detail::in_runs(count, [=](std::size_t j) { buffer[j] = raw[j] * inverse_scale; });
+        } else {
+            detail::convert_nearest(raw, buffer, count);
+            if (inverse_scale != 1.0F) {
+                detail::in_runs(count, [=](std::size_t j) { buffer[j] *= inverse_scale; });
+            }
         }
-        for (std::size_t j = 0; j < count; ++j) buffer[j] = static_cast<float>(raw[j]) * inverse_scale;
         return buffer;
     }
 

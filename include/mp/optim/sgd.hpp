@@ -3,9 +3,11 @@
 /// Stochastic gradient descent with momentum.
 #pragma once
 
+#include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/optimizer_base.hpp>
+#include <mp/optim/option_checks.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
 #include <array>
@@ -84,14 +86,14 @@ public:
 private:
     static const sgd_options& checked(const sgd_options& options) {
         constexpr std::string_view function = "mp::sgd";
-        base::require_non_negative(function, "learning_rate", options.learning_rate);
-        base::require_fraction(function, "momentum", options.momentum);
+        detail::require_non_negative(function, "learning_rate", options.learning_rate);
+        detail::require_fraction(function, "momentum", options.momentum);
         if (detail::is_non_finite(options.dampening) ||
             !(options.dampening >= 0.0 && options.dampening <= 1.0)) {
             detail::throw_argument(function, "dampening", options.dampening,
                                    "must be at least 0 and at most 1");
         }
-        base::require_non_negative(function, "weight_decay", options.weight_decay);
+        detail::require_non_negative(function, "weight_decay", options.weight_decay);
         if (options.nesterov && options.momentum == 0.0) {
             detail::throw_argument(function, "momentum", options.momentum, "must not be 0 with nesterov");
         }
@@ -120,11 +122,11 @@ private:
         base::template apply<0>(inverse_scale, [=](std::uint64_t) {
             return [=](float* __restrict weights, const float* __restrict gradient, std::array<float*, 0>,
                        std::size_t count) {
-                for (std::size_t i = 0; i < count; ++i) {
+                detail::in_runs(count, [=](std::size_t i) {
                     float step = gradient[i];
                     if constexpr (Decays) step += decay * weights[i];
                     weights[i] -= rate * step;
-                }
+                });
             };
         });
     }
@@ -141,13 +143,13 @@ private:
             return [=](float* __restrict weights, const float* __restrict gradient,
                        std::array<float*, 1> states, std::size_t count) {
                 float* __restrict const buffer = states[0];
-                for (std::size_t i = 0; i < count; ++i) {
+                detail::in_runs(count, [=](std::size_t i) {
                     float step = gradient[i];
                     if constexpr (Decays) step += decay * weights[i];
                     const float moved = momentum * buffer[i] + share * step;
                     buffer[i] = moved;
                     weights[i] -= rate * (Nesterov ? step + momentum * moved : moved);
-                }
+                });
             };
         });
     }

@@ -118,9 +118,8 @@ public:
     /// Lets `optimizer` step unless its gradients hold infinities or NaNs; unscales them if that has not been
     /// done. Exactly once for each optimizer between two updates.
     ///
-    /// \returns what happened; true in a condition if the optimizer stepped. An optimizer without any
-    /// gradient
-    ///          is not an error but step_status::no_gradients
+    /// \returns what happened; true in a condition if the optimizer stepped. An optimizer without gradients is
+    ///          not an error but step_status::no_gradients
     /// \throws state_error  already stepped since the last update
     template <scalable_optimizer Optimizer>
     step_result step(Optimizer& optimizer) {
@@ -132,8 +131,7 @@ public:
         if (check != nullptr && check->reached == stage::stepped) {
             throw state_error(
                 "mp::loss_scaler::step: this optimizer has already stepped since the last update; call "
-                "update "
-                "once an iteration, after every optimizer has stepped");
+                "update once an iteration, after every optimizer has stepped");
         }
         const float inverse = inverse_scale();
         if (check == nullptr) {
@@ -167,8 +165,7 @@ public:
         if (pending_.empty()) {
             throw state_error(
                 "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
-                "there is "
-                "nothing to judge the scale by");
+                "there is nothing to judge the scale by");
         }
         gradient_observation seen;
         std::uint64_t checked = 0;

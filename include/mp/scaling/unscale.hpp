@@ -3,10 +3,14 @@
 /// Taking the loss scale out of gradients and finding infinities and NaNs, in one pass.
 #pragma once
 
+#include <mp/convert/bulk.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/detail/contiguous.hpp>
 #include <mp/detail/parallel.hpp>
+#include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/format/basic_float.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
 #include <algorithm>
@@ -54,46 +58,72 @@ inline std::uint32_t carry_of(float value) noexcept {
     return (bit_cast<std::uint32_t>(value) & 0x7fffffffU) + exponent_carry;
 }
 
-/// unscaled = gradient * inverse over a block; true if a result is infinite or NaN. The arrays must not
-/// overlap.
-template <bool Multiply, class Gradient>
-bool unscale_block_to(const Gradient* __restrict gradient, float* __restrict unscaled, std::size_t count,
-                      [[maybe_unused]] float inverse) noexcept {
-    std::uint32_t carries = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        float value = static_cast<float>(gradient[i]);
-        if constexpr (Multiply) value *= inverse;
-        unscaled[i] = value;
-        carries |= carry_of(value);
-    }
-    return (carries >> 31) != 0;
-}
-
-/// The same in place.
+/// Multiplies a block in place; true if a result is infinite or NaN.
 template <bool Multiply>
 bool unscale_block_in_place(float* values, std::size_t count, [[maybe_unused]] float inverse) noexcept {
     std::uint32_t carries = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    in_runs(count, [&](std::size_t i) {
         float value = values[i];
         if constexpr (Multiply) {
             value *= inverse;
             values[i] = value;
         }
         carries |= carry_of(value);
-    }
+    });
     return (carries >> 31) != 0;
+}
+
+/// unscaled = gradient * inverse; true if a result is infinite or NaN. The arrays must not overlap.
+template <bool Multiply, class Gradient>
+bool unscale_block_to(const Gradient* __restrict gradient, float* __restrict unscaled, std::size_t count,
+                      float inverse) noexcept {
+    if constexpr (std::same_as<Gradient, float>) {
+        std::uint32_t carries = 0;
+        in_runs(count, [&](std::size_t i) {
+            float value = gradient[i];
+            if constexpr (Multiply) value *= inverse;
+            unscaled[i] = value;
+            carries |= carry_of(value);
+        });
+        return (carries >> 31) != 0;
+    } else {
+        convert_nearest(gradient, unscaled, count);
+        return unscale_block_in_place<Multiply>(unscaled, count, inverse);
+    }
 }
 
 /// The same without writing.
 template <bool Multiply, class Gradient>
 bool check_block(const Gradient* gradient, std::size_t count, [[maybe_unused]] float inverse) noexcept {
-    std::uint32_t carries = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        float value = static_cast<float>(gradient[i]);
-        if constexpr (Multiply) value *= inverse;
-        carries |= carry_of(value);
+    if constexpr (std::same_as<Gradient, float>) {
+        std::uint32_t carries = 0;
+        in_runs(count, [&](std::size_t i) {
+            float value = gradient[i];
+            if constexpr (Multiply) value *= inverse;
+            carries |= carry_of(value);
+        });
+        return (carries >> 31) != 0;
+    } else {
+        using format = typename Gradient::format;
+        using layout = layout_of<format>;
+        if constexpr (!Multiply && format::is_signed && format::nans != nan_encoding::negative_zero) {
+            // The codes themselves tell: as above, adding `carry` moves a one into the sign bit for every
+            // magnitude code beyond the finite ones.
+            using word = typename layout::storage;
+            constexpr word carry =
+                static_cast<word>((std::uint64_t{1} << layout::magnitude_bits) - layout::finite_code_count);
+            word carries = 0;
+            in_runs(count, [&](std::size_t i) {
+                const word magnitude = gradient[i].bits() & layout::magnitude_mask;
+                carries = static_cast<word>(carries | static_cast<word>(magnitude + carry));
+            });
+            return (carries & layout::sign_mask) != 0;
+        } else {
+            float values[unscale_block];
+            convert_nearest(gradient, values, count);
+            return unscale_block_in_place<Multiply>(values, count, inverse);
+        }
     }
-    return (carries >> 31) != 0;
 }
 
 /// Adds the infinities and NaNs of `value(begin) ... value(end - 1)` to `report`.
@@ -130,29 +160,22 @@ non_finite_report scan_blocks(cpu exec, std::size_t count, Block block, Value va
     return {infinities, nans, first_index};
 }
 
-/// The element type of what std::span makes of a range, const if it is not to be written.
+/// The type of the elements of a contiguous range, without const.
 template <class Range>
-using span_element = typename decltype(std::span(std::declval<Range&>()))::element_type;
+using element_value = std::remove_const_t<typename decltype(as_span(std::declval<Range&>()))::element_type>;
 
-/// A number that is exactly representable as float: float itself, or a reduced format.
+/// float, or a reduced format, whose numbers are all floats.
 template <class Value>
-concept exact_in_float = std::same_as<Value, float> ||(!std::is_arithmetic_v<Value> && requires(Value value) {
-    { value } -> std::convertible_to<float>;
-});
+concept exact_in_float = std::same_as<Value, float> || reduced<Value>;
 
 /// A contiguous range of gradient values.
 template <class Range>
-concept gradient_range = requires(Range& range) {
-    std::span(range);
-}
-&&exact_in_float<std::remove_const_t<span_element<Range>>>;
+concept gradient_range = contiguous<Range> && exact_in_float<element_value<Range>>;
 
 /// A contiguous range of float that can be written.
 template <class Range>
-concept writable_float_range = requires(Range& range) {
-    std::span(range);
-}
-&&std::same_as<span_element<Range>, float>;
+concept writable_float_range = contiguous<Range> &&
+    std::same_as<typename decltype(as_span(std::declval<Range&>()))::element_type, float>;
 
 inline void require_inverse_scale(std::string_view function, float inverse_scale) {
     // As signed integers the codes of positive floats up to infinity are 1 to 0x7f800000; all else is
@@ -178,6 +201,27 @@ std::pair<std::uintptr_t, std::uintptr_t> byte_range(std::span<Element> values) 
     return {begin, begin + values.size_bytes()};
 }
 
+/// Checks the arrays of unscale_and_check, and says whether they are the same one.
+template <class Gradient>
+bool check_unscale_arrays(std::string_view function, std::span<const Gradient> in, std::span<float> out) {
+    require_memory(function, "gradients.data()", in.data(), in.size());
+    require_memory(function, "unscaled.data()", out.data(), out.size());
+    if (out.size() != in.size()) {
+        throw_argument(function, "unscaled.size()", out.size(),
+                       "must equal gradients.size(), which is " + error_text(in.size()));
+    }
+    const auto [in_begin, in_end] = byte_range(in);
+    const auto [out_begin, out_end] = byte_range(out);
+    constexpr bool is_float = std::same_as<Gradient, float>;
+    const bool in_place = is_float && in_begin == out_begin;
+    if (!in_place && in_begin < out_end && out_begin < in_end) {
+        throw argument_error(std::string(function) +
+                             ": unscaled overlaps gradients; it must be other memory" +
+                             (is_float ? ", or the same from the first element on" : ""));
+    }
+    return in_place;
+}
+
 }  // namespace detail
 
 /// Multiplies gradients by the inverse of the loss scale and reports infinities and NaNs among the results,
@@ -190,35 +234,21 @@ std::pair<std::uintptr_t, std::uintptr_t> byte_range(std::span<Element> values) 
 ///
 /// \param exec           mp::cpu; the result does not depend on the number of threads
 /// \param gradients      contiguous range of float or of a reduced format; vector, span, array...
-/// \param unscaled       contiguous range of float of the same size; the same memory as `gradients` if that
-/// is
-///                       float, and otherwise without overlap
+/// \param unscaled       contiguous range of float of the same size; the same memory as `gradients`
+///                       if that is float, and otherwise without overlap
 /// \param inverse_scale  greater than 0, as from inverse_of_scale; may be infinite
 /// \throws argument_error  sizes differ, null with a size other than zero, overlap, inverse scale NaN or not
 ///                         positive, or fewer than one thread
 template <detail::gradient_range Gradients, detail::writable_float_range Unscaled>
 non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscaled&& unscaled,
                                     float inverse_scale) {
-    const std::span<const std::remove_const_t<detail::span_element<const Gradients>>> in(gradients);
-    const std::span<float> out(unscaled);
+    using gradient = detail::element_value<const Gradients>;
+    const std::span<const gradient> in = detail::as_span(gradients);
+    const std::span<float> out = detail::as_span(unscaled);
     constexpr std::string_view function = "mp::unscale_and_check";
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
-    detail::require_memory(function, "gradients.data()", in.data(), in.size());
-    detail::require_memory(function, "unscaled.data()", out.data(), out.size());
-    if (out.size() != in.size()) {
-        detail::throw_argument(function, "unscaled.size()", out.size(),
-                               "must equal gradients.size(), which is " + detail::error_text(in.size()));
-    }
-    const auto [in_begin, in_end] = detail::byte_range(in);
-    const auto [out_begin, out_end] = detail::byte_range(out);
-    constexpr bool is_float = std::same_as<std::remove_const_t<detail::span_element<const Gradients>>, float>;
-    const bool in_place = is_float && in_begin == out_begin;
-    if (!in_place && in_begin < out_end && out_begin < in_end) {
-        throw argument_error(std::string(function) +
-                             ": unscaled overlaps gradients; it must be other memory" +
-                             (is_float ? ", or the same from the first element on" : ""));
-    }
+    const bool in_place = detail::check_unscale_arrays(function, in, out);
     const auto result = [out](std::size_t i) { return out[i]; };
     const bool multiply = inverse_scale != 1.0F;
     if (in_place) {
@@ -248,7 +278,8 @@ non_finite_report unscale_and_check(cpu exec, Gradients&& gradients, float inver
 ///                         one thread
 template <detail::gradient_range Gradients>
 non_finite_report check_finite(cpu exec, const Gradients& gradients, float inverse_scale = 1.0F) {
-    const std::span<const std::remove_const_t<detail::span_element<const Gradients>>> in(gradients);
+    using gradient = detail::element_value<const Gradients>;
+    const std::span<const gradient> in = detail::as_span(gradients);
     constexpr std::string_view function = "mp::check_finite";
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
@@ -260,8 +291,8 @@ non_finite_report check_finite(cpu exec, const Gradients& gradients, float inver
                         : detail::check_block<false>(in.data() + at, count, inverse_scale);
     };
     const auto value = [=](std::size_t i) {
-        const float gradient = static_cast<float>(in[i]);
-        return multiply ? gradient * inverse_scale : gradient;
+        const float unscaled = static_cast<float>(in[i]);
+        return multiply ? unscaled * inverse_scale : unscaled;
     };
     return detail::scan_blocks(exec, in.size(), block, value);
 }

@@ -3,4 +3,6 @@
 
 std::string used_in_b();
 
-int main() { return use_everything() == used_in_b() ? 0 : 1; }
+int main() {
+    return use_everything() == used_in_b() ? 0 : 1;
+}

@@ -2,4 +2,6 @@
 #include "everything.hpp"
 
 std::string used_in_b();
-std::string used_in_b() { return use_everything(); }
+std::string used_in_b() {
+    return use_everything();
+}

@@ -6,21 +6,36 @@
 
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
-/// Uses a little of each format, so that both translation units hold the same inline functions.
+/// Uses a little of each room, so that both translation units hold the same inline functions.
 template <class Value>
-std::string use_format() {
-    std::ostringstream text;
-    text << mp::fma(Value(1.5f), Value(1.5f), Value(0.25f)) << ' ' << mp::sqrt(Value(2.0f)) << ' '
-         << mp::round_to<Value>(1e30, {mp::rounding::toward_zero, mp::saturation::finite}) << ';';
-    return text.str();
+void use_rooms(std::ostream& text) {
+    text << mp::fma(Value(1.5F), Value(1.5F), Value(0.25F)) << ' ' << mp::sqrt(Value(2.0F)) << ' '
+         << mp::round_to<Value>(1e30, {mp::rounding::toward_zero, mp::saturation::finite}) << ' ';
+
+    std::vector<float> from = {1.0F, 0.1F, 1e-30F, -3.0F};
+    std::vector<Value> to(from.size());
+    mp::convert(mp::cpu{}, from, to);
+    text << to[1] << ' ' << mp::ulp_distance(to[1], 0.1) << ' ';
+
+    std::vector<Value> gradient = {Value(0.5F), Value(-0.25F), Value(0.0F), Value(1.0F)};
+    mp::sgd<Value> optimizer({{"weight", to, gradient}}, {.learning_rate = 0.5});
+    mp::dynamic_loss_scaler scaler({.initial_scale = 2.0F});
+    scaler.step(optimizer);
+    scaler.update();
+    text << to[0] << ' ' << to[3] << ';';
 }
 
 std::string use_everything() {
-    return use_format<mp::half>() + use_format<mp::bfloat16>() + use_format<mp::float8_e4m3fn>() +
-           use_format<mp::float8_e5m2>();
+    std::ostringstream text;
+    use_rooms<mp::half>(text);
+    use_rooms<mp::bfloat16>(text);
+    use_rooms<mp::float8_e4m3fn>(text);
+    use_rooms<mp::float8_e5m2>(text);
+    return text.str();
 }
 
 }  // namespace

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The command line.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data.hpp"
+
+namespace train_digits {
+
+/// What the user asks for.
+struct options {
+    bool help = false;
+    std::vector<std::string> recipes;   ///< names; none means all
+    int epochs = 30;
+    int repeats = 5;                    ///< trainings of each recipe, with seeds seed, seed + 1, ...
+    std::uint64_t seed = 1;
+    std::optional<double> loss_weight;  ///< none means both settings, 1 and 2^-14
+    std::string report = "train_digits.html";
+    std::string data;
+    int threads = 2;
+};
+
+inline constexpr std::string_view usage = R"(usage: train_digits [options]
+
+Trains a small network on scanned digits in several recipes of mixed precision, side by side, prints what
+became of them, and draws it on a page for the browser. The same seed gives the same numbers.
+
+  --recipe NAME      train only this recipe; may be repeated, or be a list: fp32,fp16 (all of them)
+  --epochs N         passes over the training set (30)
+  --seed N           seed of the first training (1)
+  --repeats N        trainings of each recipe, with seeds that count up; the tables show their mean (5)
+  --loss-weight W    what the loss is multiplied by; the learning rate is divided by it. A number such as
+                     0.001 or 2^-14. Without it both 1 and 2^-14 are run
+  --report FILE      where the page goes (train_digits.html)
+  --data FILE        the digits: 64 pixels from 0 to 16 and the digit in each line
+  --threads N        trainings that run at a time; the results do not depend on it
+  --help             this text
+
+Recipes: )";
+
+namespace detail {
+
+/// The number that all of the text means.
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+template <class Integer>
+Integer parse_integer(std::string_view option, std::string_view text, Integer least, Integer most) {
+    const auto value = parse_number<Integer>(text);
+    if (!value || *value < least || *value > most) {
+        throw user_error(std::string(option) + " is '" + std::string(text) +
+                         "'; it must be a whole number from " + std::to_string(least) + " to " +
+                         std::to_string(most));
+    }
+    return *value;
+}
+
+/// A positive number, or a power of two such as 2^-14.
+inline double parse_weight(std::string_view option, std::string_view text) {
+    std::optional<double> value;
+    if (text.starts_with("2^")) {
+        const auto exponent = parse_number<int>(text.substr(2));
+        if (exponent && std::abs(*exponent) <= 100) value = std::ldexp(1.0, *exponent);
+    } else {
+        value = parse_number<double>(text);
+    }
+    if (!value || !(*value >= 0x1p-24 && *value <= 0x1p24)) {
+        throw user_error(std::string(option) + " is '" + std::string(text) +
+                         "'; it must be a number from 2^-24 to 2^24");
+    }
+    return *value;
+}
+
+inline void add_recipes(std::string_view list, std::span<const std::string_view> known,
+                        std::vector<std::string>& into) {
+    for (bool more = true; more;) {
+        const std::size_t comma = list.find(',');
+        const std::string_view name = list.substr(0, comma);
+        more = comma != std::string_view::npos;
+        if (more) list.remove_prefix(comma + 1);
+        if (std::find(known.begin(), known.end(), name) == known.end()) {
+            std::string message = "--recipe is '" + std::string(name) + "'; it must be one of";
+            for (const std::string_view it : known) message.append(" ").append(it);
+            throw user_error(message);
+        }
+        if (std::find(into.begin(), into.end(), name) == into.end()) into.emplace_back(name);
+    }
+}
+
+}  // namespace detail
+
+/// Reads the arguments without the program's name: "--option value" or "--option=value". `known_recipes` are
+/// the names that --recipe takes. Throws user_error for anything that it does not understand.
+inline options parse_options(std::span<const std::string_view> arguments,
+                             std::span<const std::string_view> known_recipes, options defaults = {}) {
+    options result = std::move(defaults);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string_view argument = arguments[i];
+        const std::size_t equals = argument.find('=');
+        const std::string_view name = argument.substr(0, equals);
+        const auto is = [&](std::string_view option) { return name == option; };
+        if (is("--help") || is("-h")) {
+            result.help = true;
+            continue;
+        }
+        if (!(is("--recipe") || is("--epochs") || is("--repeats") || is("--seed") || is("--loss-weight") ||
+              is("--report") || is("--data") || is("--threads"))) {
+            throw user_error("unknown option '" + std::string(name) + "'; --help lists them");
+        }
+        if (equals == std::string_view::npos && i + 1 == arguments.size()) {
+            throw user_error(std::string(name) + " needs a value");
+        }
+        const std::string_view value =
+            equals == std::string_view::npos ? arguments[++i] : argument.substr(equals + 1);
+        if (is("--recipe")) {
+            detail::add_recipes(value, known_recipes, result.recipes);
+        } else if (is("--epochs")) {
+            result.epochs = detail::parse_integer(name, value, 1, 10000);
+        } else if (is("--repeats")) {
+            result.repeats = detail::parse_integer(name, value, 1, 1000);
+        } else if (is("--seed")) {
+            result.seed =
+                detail::parse_integer(name, value, std::uint64_t{0}, std::uint64_t{1'000'000'000'000});
+        } else if (is("--loss-weight")) {
+            result.loss_weight = detail::parse_weight(name, value);
+        } else if (is("--threads")) {
+            result.threads = detail::parse_integer(name, value, 1, 1024);
+        } else {
+            if (value.empty()) throw user_error(std::string(name) + " needs the name of a file");
+            (is("--report") ? result.report : result.data) = value;
+        }
+    }
+    return result;
+}
+
+}  // namespace train_digits

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The recipes that are compared: formats, master weights and loss scaling.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "training.hpp"
+
+namespace train_digits {
+
+/// One way to train.
+struct recipe {
+    std::string_view name;   ///< for the command line
+    std::string_view title;  ///< for tables and plots
+    training_record (*train)(const training_task& task);
+    bool scales_loss = false;
+};
+
+/// The scale of the static recipe in the ordinary setting. A user picks such a constant from the histogram of
+/// gradient exponents: 2^10 lifts all but the smallest gradients into the range of half, and leaves the
+/// largest ones, about 1, far below the 65504 where half ends.
+inline constexpr float static_scale = 1024.0F;
+
+/// Clean steps until the scale of the dynamic recipe doubles. PyTorch's default, 2000, is made for long
+/// trainings: this one has 330 steps, and the scale would never move.
+inline constexpr int growth_interval = 20;
+
+/// All of them, in the order in which they are shown.
+std::span<const recipe> all_recipes();
+
+}  // namespace train_digits

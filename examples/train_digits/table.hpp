@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The table of a setting, for the terminal and for the page.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "summary.hpp"
+#include "text.hpp"
+
+namespace train_digits {
+
+/// Lines of cells under a line of headings. The first column is text, the others are numbers.
+struct table {
+    std::vector<std::string> head;
+    std::vector<std::vector<std::string>> rows;
+};
+
+/// One line that says what the setting is.
+inline std::string setting_title(const setting_summary& setting) {
+    const std::string batch = std::to_string(batch_size);
+    if (setting.loss_weight == 1.0) return "Ordinary setting: the loss is averaged over a batch of " + batch;
+    const std::string weight = power_text(setting.loss_weight);
+    const std::string rate = formatted("%g", base_learning_rate / setting.loss_weight);
+    const std::string means =
+        setting.loss_weight < 1.0 ? ", as when it is averaged over a global batch in large-scale training" : "";
+    return "Loss weight " + weight + means + "; the learning rate is " + rate + " to match";
+}
+
+namespace detail {
+
+inline std::string with_range(const std::string& value, const std::string& low, const std::string& high) {
+    return low == high ? value : value + " (" + low + ".." + high + ")";
+}
+
+inline std::string accuracy_cell(const spread& it) {
+    const auto text = [](double share) { return fixed(100 * share, 1); };
+    return with_range(text(it.mean) + "%", text(it.lowest), text(it.highest));
+}
+
+inline std::string loss_cell(const spread& it) {
+    return with_range(loss_text(it.median), loss_text(it.lowest), loss_text(it.highest));
+}
+
+inline std::string scale_cell(const recipe_summary& it) {
+    if (!it.scales_loss()) return "-";
+    const std::string low = power_text(it.final_scale().lowest);
+    const std::string high = power_text(it.final_scale().highest);
+    return low == high ? low : low + ".." + high;
+}
+
+}  // namespace detail
+
+/// What was measured, a line for each recipe.
+inline table results_table(const setting_summary& setting) {
+    table result;
+    result.head = {"recipe",  "test accuracy",  "training loss", "skipped", "final scale",
+                   "flushed", "gradient error", "bytes/param",   "seconds"};
+    for (const recipe_summary& it : setting.recipes) {
+        const double skipped = it.skipped().mean;
+        const bool whole = skipped == static_cast<double>(static_cast<long>(skipped));
+        result.rows.push_back({std::string(it.title()), detail::accuracy_cell(it.accuracy()),
+                               detail::loss_cell(it.loss()),
+                               fixed(skipped, whole ? 0 : 1) + " of " + std::to_string(it.steps()),
+                               detail::scale_cell(it), percent(it.flushed_share()),
+                               percent(it.gradient_error()), formatted("%g", it.bytes_per_parameter()),
+                               fixed(it.seconds().mean, 2)});
+    }
+    return result;
+}
+
+/// What the columns mean.
+inline std::vector<std::string> table_notes(const setting_summary& setting) {
+    const auto runs = setting.recipes.front().runs().size();
+    std::vector<std::string> notes;
+    if (runs > 1) {
+        notes.push_back("Means of " + std::to_string(runs) + " trainings with seeds " +
+                        std::to_string(setting.first_seed) + " to " +
+                        std::to_string(setting.first_seed + runs - 1) +
+                        "; of the training loss the median. In brackets the lowest and the highest.");
+    }
+    notes.push_back(
+        "training loss: of the whole training set after the last epoch, without the loss weight.");
+    notes.push_back(
+        "flushed: gradients of weights and biases that are not zero in float, but zero in the format of the "
+        "recipe at its loss scale.");
+    notes.push_back(
+        "gradient error: distance of the gradient that the optimizer gets from the one that float gives for "
+        "the same weights, as a share of its length.");
+    notes.push_back(
+        "bytes/param: weight, gradient, master weight and momentum. seconds: one thread of this CPU.");
+    if (setting.find("fp16-dynamic") != nullptr) {
+        notes.push_back("The dynamic scale starts at 2^16 and doubles after " +
+                        std::to_string(growth_interval) +
+                        " clean steps instead of PyTorch's 2000, since the training is short.");
+    }
+    return notes;
+}
+
+/// The table in fixed-width characters.
+inline std::string to_text(const table& it) {
+    std::vector<std::size_t> widths(it.head.size());
+    const auto measure = [&](const std::vector<std::string>& row) {
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    };
+    measure(it.head);
+    for (const auto& row : it.rows) measure(row);
+    std::string text;
+    const auto write = [&](const std::vector<std::string>& row) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            line += (i == 0 ? "" : "  ") + padded(row[i], widths[i], i != 0);
+        }
+        text += line + "\n";
+    };
+    write(it.head);
+    std::size_t total = 2 * (widths.size() - 1);
+    for (const std::size_t width : widths) total += width;
+    text += std::string(total, '-') + "\n";
+    for (const auto& row : it.rows) write(row);
+    return text;
+}
+
+/// A paragraph in lines of at most `width` characters; those after the first begin with `indent` spaces.
+inline std::string wrapped(const std::string& paragraph, std::size_t width, std::size_t indent) {
+    std::string text;
+    std::size_t column = 0;
+    for (std::size_t at = 0; at < paragraph.size();) {
+        const std::size_t end = std::min(paragraph.find(' ', at), paragraph.size());
+        const std::string word = paragraph.substr(at, end - at);
+        if (column != 0 && column + 1 + width_of(word) > width) {
+            text += "\n" + std::string(indent, ' ');
+            column = indent;
+        } else if (column != 0) {
+            text += " ";
+            ++column;
+        }
+        text += word;
+        column += width_of(word);
+        at = end + 1;
+    }
+    return text + "\n";
+}
+
+}  // namespace train_digits

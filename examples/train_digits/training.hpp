@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The training loop: autocast, loss scaling and an optimizer with or without master weights, put together.
+#pragma once
+
+#include <mp/autocast.hpp>
+#include <mp/loss_scaling.hpp>
+#include <mp/ops.hpp>
+#include <mp/optim.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "data.hpp"
+#include "network.hpp"
+#include "probe.hpp"
+
+namespace train_digits {
+
+inline constexpr std::array<std::size_t, 5> network_widths{image_pixels, 128, 128, 128, digit_classes};
+inline constexpr std::size_t batch_size = 128;
+inline constexpr double base_learning_rate = 0.1;
+inline constexpr double momentum = 0.9;
+
+/// What one training is given, apart from the recipe.
+struct training_task {
+    const split_digits* data = nullptr;
+    int epochs = 30;
+    std::uint64_t seed = 1;
+    /// What the mean loss of a batch is multiplied by; the learning rate is divided by it, so that in exact
+    /// arithmetic every weight gives the same training.
+    double loss_weight = 1.0;
+    std::function<void()> after_epoch = [] {};
+};
+
+/// Mean loss of a set, without loss weight and scale, and the share of right answers.
+struct evaluation {
+    double loss = 0.0;
+    double accuracy = 0.0;
+};
+
+/// What came out of one training.
+struct training_record {
+    std::vector<double> losses;         ///< of the training set: before the first epoch, and after each
+    double accuracy = 0.0;              ///< on the test set, at the end
+    std::vector<float> scales;          ///< the loss scale of every step
+    std::vector<std::size_t> skipped;   ///< the steps that were skipped, counted from 0
+    double final_scale = 1.0;           ///< after the last step
+    gradient_record gradients;          ///< looked at once an epoch
+    double bytes_per_parameter = 0.0;   ///< weight, gradient, master copy and momentum
+    double seconds = 0.0;               ///< of the training itself, without evaluation and probe
+};
+
+/// Measures the time between start() and stop(), summed up.
+class stopwatch {
+public:
+    void start() { begin_ = std::chrono::steady_clock::now(); }
+    void stop() { total_ += std::chrono::steady_clock::now() - begin_; }
+    [[nodiscard]] double seconds() const { return std::chrono::duration<double>(total_).count(); }
+
+private:
+    std::chrono::steady_clock::time_point begin_;
+    std::chrono::steady_clock::duration total_{};
+};
+
+/// One step of training in mixed precision, the part to copy: autocast takes what the layers read to
+/// `precision`, the loss is scaled on its way into the backward pass, and the scaler steps the optimizer
+/// unless the gradients overflowed. `weight` is what the mean loss of the batch is multiplied by.
+template <class Value, class Optimizer, class Scaler>
+mp::step_result training_step(mp::cpu exec, mp::precision precision, network<Value>& model,
+                              Optimizer& optimizer, Scaler& scaler, const digits& batch, float weight) {
+    const mp::autocast_region region(precision);
+    const auto images = batch.images(0, batch.size());
+    model.forward(exec, images);
+    model.backward(exec, images, batch.labels, {.weight = weight, .scale = scaler.scale(1.0F)});
+    const mp::step_result outcome = scaler.step(optimizer);
+    scaler.update();
+    return outcome;
+}
+
+/// Runs the network on a whole set, batch by batch.
+template <class Value>
+evaluation evaluate(mp::cpu exec, mp::precision precision, network<Value>& model, const digits& set) {
+    const mp::autocast_region region(precision);
+    evaluation result;
+    for (std::size_t first = 0; first < set.size(); first += batch_size) {
+        const std::size_t count = std::min(batch_size, set.size() - first);
+        const auto logits = model.forward(exec, set.images(first, count));
+        const auto labels = set.labels_of(first, count);
+        const double share = static_cast<double>(count) / static_cast<double>(set.size());
+        result.loss += share * static_cast<double>(mp::ops::softmax_cross_entropy(exec, logits, labels));
+        result.accuracy += share * mp::ops::accuracy(exec, logits, labels);
+    }
+    return result;
+}
+
+/// Trains a network from the start.
+///
+/// Value is the format of weights, gradients and activations, and Master the one in which the optimizer keeps
+/// its weights and momentum: <float, float> is plain training, <half, float> is mixed precision with master
+/// weights, <half, half> is half alone. The images are float, and the loss is computed in float. A scaler
+/// that is disabled has scale 1.
+template <class Value, class Master, class Scaler>
+training_record train(const training_task& task, mp::precision precision, Scaler scaler) {
+    const mp::cpu exec{};
+    const digits& training = task.data->training;
+    const auto weight = static_cast<float>(task.loss_weight);
+
+    network<Value> model(network_widths, batch_size, task.seed);
+    mp::sgd<Value, Value, Master> optimizer(
+        model.parameters(),
+        {.learning_rate = base_learning_rate / task.loss_weight, .momentum = momentum});
+    batches deal(training, batch_size, task.seed);
+    gradient_probe probe(network_widths, batch_size);
+
+    training_record record;
+    record.losses.push_back(evaluate(exec, precision, model, training).loss);
+    stopwatch clock;
+    for (int epoch = 0; epoch < task.epochs; ++epoch) {
+        for (std::size_t step = 0; step < deal.per_epoch(); ++step) {
+            const digits& batch = deal.next();
+            const float scale = scaler.current_scale();
+            if (step == deal.per_epoch() / 2) {
+                probe.measure(exec, precision, model, batch, {.weight = weight, .scale = scale},
+                              record.gradients);
+            }
+            clock.start();
+            const mp::step_result outcome =
+                training_step(exec, precision, model, optimizer, scaler, batch, weight);
+            clock.stop();
+            if (!outcome) record.skipped.push_back(record.scales.size());
+            record.scales.push_back(scale);
+        }
+        record.losses.push_back(evaluate(exec, precision, model, training).loss);
+        task.after_epoch();
+    }
+    record.accuracy = evaluate(exec, precision, model, task.data->test).accuracy;
+    record.final_scale = static_cast<double>(scaler.current_scale());
+    record.bytes_per_parameter = optimizer.bytes_per_parameter();
+    record.seconds = clock.seconds();
+    return record;
+}
+
+}  // namespace train_digits

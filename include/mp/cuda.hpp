@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// CUDA: the executor mp::cuda_stream and the algorithms that run on it.
+#pragma once
+
+#if !defined(__CUDACC__)
+#error \
+    "mp/cuda.hpp is for files that are compiled as CUDA, for example by nvcc; the rest of mp is in mp/mp.hpp"
+#else
+
+#include <mp/cuda/convert.hpp>
+#include <mp/cuda/device_buffer.hpp>
+#include <mp/cuda/device_loss_scale.hpp>
+#include <mp/cuda/error.hpp>
+#include <mp/cuda/gemm.hpp>
+#include <mp/cuda/scale_update.hpp>
+#include <mp/cuda/stream.hpp>
+#include <mp/cuda/unscale.hpp>
+
+#endif

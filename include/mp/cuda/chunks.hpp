@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Accesses of up to 16 bytes, the most that a thread moves with one instruction, and how an array is split
+/// into them. Host and device: the same index arithmetic is tested on machines without a GPU.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// Neighbouring elements that are loaded and stored together.
+template <class Value, int Count>
+struct alignas(sizeof(Value) * Count < 16 ? sizeof(Value) * Count : 16) chunk {
+    static_assert((Count & (Count - 1)) == 0, "mp: a chunk has a power of two of elements");
+
+    Value values[Count];
+};
+
+/// The machine words that a chunk is moved in.
+template <std::size_t Bytes>
+struct alignas(Bytes < 16 ? Bytes : 16) chunk_words {
+    using word = std::conditional_t<(Bytes >= 4), std::uint32_t,
+                                    std::conditional_t<(Bytes >= 2), std::uint16_t, std::uint8_t>>;
+    word words[Bytes / sizeof(word)];
+};
+
+/// Stops the program on an access that a device would refuse. Devices do that themselves.
+MP_HOST_DEVICE inline void require_alignment([[maybe_unused]] const void* address,
+                                             [[maybe_unused]] std::size_t alignment) {
+#if !MP_DEVICE_CODE
+    if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) __builtin_trap();
+#endif
+}
+
+/// The chunk at an address that is aligned as the chunk is.
+template <class Chunk, class Value>
+MP_HOST_DEVICE MP_ALWAYS_INLINE Chunk load_chunk(const Value* from) {
+    using words = chunk_words<sizeof(Chunk)>;
+    require_alignment(from, alignof(Chunk));
+#if MP_DEVICE_CODE
+    return bit_cast<Chunk>(*static_cast<const words*>(__builtin_assume_aligned(from, alignof(Chunk))));
+#else
+    words result;
+    std::memcpy(&result, from, sizeof result);
+    return bit_cast<Chunk>(result);
+#endif
+}
+
+/// Writes a chunk to an address that is aligned as the chunk is.
+template <class Chunk, class Value>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void store_chunk(Value* to, const Chunk& values) {
+    using words = chunk_words<sizeof(Chunk)>;
+    require_alignment(to, alignof(Chunk));
+#if MP_DEVICE_CODE
+    *static_cast<words*>(__builtin_assume_aligned(to, alignof(Chunk))) = bit_cast<words>(values);
+#else
+    const words source = bit_cast<words>(values);
+    std::memcpy(static_cast<void*>(to), &source, sizeof source);
+#endif
+}
+
+/// An array as some single elements at its begin, chunks, and some single elements at its end.
+struct chunk_split {
+    std::size_t head;    ///< elements before the first chunk
+    std::size_t chunks;  ///< number of chunks
+    std::size_t size;    ///< elements in all
+
+    /// Elements that are handled one by one.
+    template <int Count>
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t singles() const {
+        return size - chunks * Count;
+    }
+    /// Index of the i-th of them.
+    template <int Count>
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t single(std::size_t i) const {
+        return i < head ? i : i + chunks * Count;
+    }
+};
+
+/// Elements of two arrays that are moved together: 16 bytes of the wider type.
+template <class From, class To>
+inline constexpr int chunk_count = static_cast<int>(16 /
+                                                    (sizeof(From) < sizeof(To) ? sizeof(To) : sizeof(From)));
+
+/// How to read one array and write another one of the same size in chunks that are aligned in both. Where no
+/// element is the first of an aligned chunk in both arrays, everything is handled one by one.
+template <class From, class To>
+[[nodiscard]] chunk_split split_into_chunks(const From* from, const To* to, std::size_t size) {
+    constexpr std::size_t count = chunk_count<From, To>;
+    const auto from_address = reinterpret_cast<std::uintptr_t>(from);
+    const auto to_address = reinterpret_cast<std::uintptr_t>(to);
+    for (std::size_t head = 0; head < count && head + count <= size; ++head) {
+        if ((from_address + head * sizeof(From)) % (count * sizeof(From)) == 0 &&
+            (to_address + head * sizeof(To)) % (count * sizeof(To)) == 0) {
+            return {head, (size - head) / count, size};
+        }
+    }
+    return {size, 0, size};
+}
+
+/// Chunks that a thread loads before it looks at the first one, to keep enough of them on their way.
+inline constexpr int chunks_in_flight = 4;
+
+/// to[i] = transform(from[i], i) for the share of one of `threads` threads: those chunks and single elements
+/// whose number is `thread` modulo `threads`. The arrays may be the same one.
+template <class From, class To, class Transform>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void transform_share(std::size_t thread, std::size_t threads,
+                                                     const From* from, To* to, chunk_split split,
+                                                     Transform&& transform) {
+    constexpr int count = chunk_count<From, To>;
+    using source_chunk = chunk<From, count>;
+    using target_chunk = chunk<To, count>;
+    const std::size_t singles = split.singles<count>();
+    for (std::size_t i = thread; i < singles; i += threads) {
+        const std::size_t index = split.single<count>(i);
+        to[index] = transform(from[index], index);
+    }
+    for (std::size_t first = thread; first < split.chunks; first += chunks_in_flight * threads) {
+        source_chunk loaded[chunks_in_flight];
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < chunks_in_flight; ++i) {
+            const std::size_t number = first + static_cast<std::size_t>(i) * threads;
+            if (number < split.chunks) {
+                loaded[i] = load_chunk<source_chunk>(from + (split.head + number * count));
+            }
+        }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < chunks_in_flight; ++i) {
+            const std::size_t number = first + static_cast<std::size_t>(i) * threads;
+            if (number < split.chunks) {
+                const std::size_t index = split.head + number * count;
+                target_chunk result;
+                for (int j = 0; j < count; ++j) {
+                    result.values[j] = transform(loaded[i].values[j], index + static_cast<std::size_t>(j));
+                }
+                store_chunk(to + index, result);
+            }
+        }
+    }
+}
+
+}  // namespace mp::detail

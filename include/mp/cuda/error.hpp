@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Errors of the CUDA runtime as exceptions.
+#pragma once
+
+#include <mp/error.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+#include <string_view>
+
+namespace mp {
+
+/// A call of the CUDA runtime failed. The message names the call, the error and its code:
+/// "cudaMalloc: out of memory (cudaErrorMemoryAllocation, 2)".
+class cuda_error : public error {
+public:
+    cuda_error(std::string_view call, cudaError_t code)
+        : error(std::string(call) + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ", " +
+                detail::error_text(static_cast<int>(code)) + ")"),
+          call_(call),
+          code_(code) {}
+
+    /// The call that failed, such as "cudaMalloc", or the function of this library that launched a kernel.
+    [[nodiscard]] const std::string& call() const noexcept { return call_; }
+
+    /// The error of the runtime.
+    [[nodiscard]] cudaError_t code() const noexcept { return code_; }
+
+private:
+    std::string call_;
+    cudaError_t code_;
+};
+
+/// Throws cuda_error unless `status` is cudaSuccess:
+///
+///     mp::check_cuda(cudaSetDevice(1), "cudaSetDevice");
+inline void check_cuda(cudaError_t status, std::string_view call) {
+    if (status != cudaSuccess) throw cuda_error(call, status);
+}
+
+namespace detail {
+
+/// Throws cuda_error in the name of `function` if the kernel launch before it failed. What goes wrong while
+/// the kernel runs shows at a later call or when the stream is waited for, as always in CUDA. An error that
+/// can be recovered from is taken off the record of the runtime, so that it is not reported twice.
+inline void check_launch(std::string_view function) {
+    if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) {
+        throw cuda_error(function, status);
+    }
+}
+
+}  // namespace detail
+}  // namespace mp

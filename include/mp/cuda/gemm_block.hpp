@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What one block of threads does in a matrix product. The body is written once and compiled for two
+/// machines: a CUDA block, where each_thread runs it as the thread that it is, and the host (in the tests),
+/// where each_thread is a loop over the threads of the block. So the body may branch only on what all threads
+/// of a block agree on, outside of each_thread, and threads talk to each other only through shared memory
+/// with a barrier in between.
+///
+/// A machine is a type with
+///  - `per_thread<State>`: one State for each thread;
+///  - `each_thread(states, f)`: f(state, thread) as every thread;
+///  - `barrier()` and `warp_barrier()`: what was written to shared memory before can be read after;
+///  - `shared_memory()`: the begin of the block's shared memory, aligned to 128 bytes;
+///  - `index()` and `count()`: which block this is, and of how many.
+/// A thread has `index`, and `load(pointer)` and `store(pointer, value)` for shared memory.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/cuda/chunks.hpp>
+#include <mp/format/basic_float.hpp>
+#include <mp/format/device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mp::detail {
+
+inline constexpr int warp_size = 32;
+
+/// Rows and columns of the square blocks that tensor cores multiply, and their depth.
+inline constexpr int fragment_size = 16;
+
+/// Elements of a factor that are fetched together: 16 bytes.
+inline constexpr int factor_chunk = 8;
+
+/// The part of C that one block computes, the depth of one step, and the part of each warp.
+template <int Rows, int Columns, int Depth, int WarpRows, int WarpColumns>
+struct gemm_tile {
+    static constexpr int rows = Rows;
+    static constexpr int columns = Columns;
+    static constexpr int depth = Depth;
+    static constexpr int warp_rows = WarpRows;
+    static constexpr int warp_columns = WarpColumns;
+    static constexpr int warps_across = Columns / WarpColumns;
+    static constexpr int threads = Rows / WarpRows * warps_across * warp_size;
+
+    static_assert(Rows % WarpRows == 0 && Columns % WarpColumns == 0 && WarpRows % fragment_size == 0 &&
+                  WarpColumns % fragment_size == 0 && Depth % fragment_size == 0);
+};
+
+/// A factor as it lies in memory: lines of contiguous elements. In A these are rows or columns, in B too.
+template <class Value>
+struct factor_lines {
+    const Value* data;
+    std::ptrdiff_t stride;  ///< elements from one line to the next
+    std::ptrdiff_t lines;
+    std::ptrdiff_t length;  ///< elements of a line
+    bool aligned;           ///< every line begins at a multiple of 16 bytes
+};
+
+/// C, row after row, and what is done with it. Columns of a column-major C are the rows of its transpose,
+/// which is the product of the transposed factors in reverse order.
+template <class Output, class Epilogue>
+struct product_output {
+    Output* data;
+    std::ptrdiff_t stride;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    bool aligned;      ///< every row begins at a multiple of 16 bytes
+    bool swapped;      ///< the rows are columns to the epilogue
+    bool has_product;  ///< false if the factors are not read: alpha is 0, or there is no depth
+    float alpha;
+    float beta;
+    Epilogue epilogue;
+};
+
+template <class Input, class Output, class Epilogue>
+struct product_problem {
+    factor_lines<Input> a;
+    factor_lines<Input> b;
+    product_output<Output, Epilogue> c;
+    std::ptrdiff_t depth;
+};
+
+/// Where a tile lies in C.
+struct tile_place {
+    std::ptrdiff_t row;
+    std::ptrdiff_t column;
+};
+
+/// Tiles are numbered down groups of 8 tile rows, so that tiles of neighbouring numbers, which run at the
+/// same time, share rows of A and columns of B in the cache.
+[[nodiscard]] MP_HOST_DEVICE constexpr tile_place place_of_tile(std::ptrdiff_t number,
+                                                                std::ptrdiff_t tile_rows,
+                                                                std::ptrdiff_t tile_columns) {
+    constexpr std::ptrdiff_t group = 8;
+    const std::ptrdiff_t group_tiles = group * tile_columns;
+    const std::ptrdiff_t first_row = number / group_tiles * group;
+    const std::ptrdiff_t height = tile_rows - first_row < group ? tile_rows - first_row : group;
+    const std::ptrdiff_t inside = number % group_tiles;
+    return {first_row + inside % height, inside / height};
+}
+
+[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t divide_up(std::ptrdiff_t a, std::ptrdiff_t b) {
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+/// The way of one factor from global memory over registers into a tile in shared memory. `Extent` is the
+/// number of rows of A or columns of B in the tile. The tile keeps the order of the elements in memory;
+/// DepthContiguous tells whether lines run along the depth.
+///
+/// Lines in shared memory are 8 elements longer than they need be: then the 8 lines from which a fragment is
+/// loaded at a time begin 4 banks apart modulo 32, and take all 32 banks once.
+template <class Input, int Extent, int Depth, bool DepthContiguous, int Threads>
+struct factor_tile {
+    static constexpr bool depth_contiguous = DepthContiguous;
+    static constexpr int lines = DepthContiguous ? Extent : Depth;
+    static constexpr int length = DepthContiguous ? Depth : Extent;
+    static constexpr int pitch = length + 8;
+    static constexpr int bytes = lines * pitch * static_cast<int>(sizeof(Input));
+    static constexpr int chunks_across = length / factor_chunk;
+    static constexpr int chunks = lines * chunks_across;
+    static constexpr int chunks_per_thread = (chunks + Threads - 1) / Threads;
+
+    using chunk_type = chunk<Input, factor_chunk>;
+    using words = chunk_words<sizeof(chunk_type)>;  // what travels: 4 registers, not 8
+    struct staging {
+        words chunks[chunks_per_thread];
+    };
+
+    static_assert(length % factor_chunk == 0 && bytes % 128 == 0);
+
+    /// The chunk at (line, position), with zeros for what lies outside of the factor.
+    MP_HOST_DEVICE static MP_ALWAYS_INLINE words fetch_chunk(const factor_lines<Input>& factor,
+                                                             std::ptrdiff_t line, std::ptrdiff_t position) {
+        words result{};
+        if (line < factor.lines) {
+            const Input* from = factor.data + (line * factor.stride + position);
+            if (factor.aligned && position + factor_chunk <= factor.length) {
+                result = load_chunk<words>(from);
+            } else {
+                chunk_type elements{};
+                for (int i = 0; i < factor_chunk; ++i) {
+                    if (position + i < factor.length) elements.values[i] = from[i];
+                }
+                result = bit_cast<words>(elements);
+            }
+        }
+        return result;
+    }
+
+    /// Fetches a thread's chunks of the tile that begins at `outer` (row of A, column of B) and `depth`.
+    MP_HOST_DEVICE static MP_ALWAYS_INLINE void fetch(staging& to, const factor_lines<Input>& factor,
+                                                      std::ptrdiff_t outer, std::ptrdiff_t depth,
+                                                      int thread) {
+        const std::ptrdiff_t first_line = DepthContiguous ? outer : depth;
+        const std::ptrdiff_t first_position = DepthContiguous ? depth : outer;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < chunks_per_thread; ++i) {
+            const int number = thread + i * Threads;
+            if (chunks % Threads != 0 && number >= chunks) continue;
+            to.chunks[i] = fetch_chunk(factor, first_line + number / chunks_across,
+                                       first_position + number % chunks_across * factor_chunk);
+        }
+    }
+
+    /// Puts the chunks into the tile.
+    template <class Thread>
+    MP_HOST_DEVICE static MP_ALWAYS_INLINE void place(const staging& from, Input* tile, Thread thread) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < chunks_per_thread; ++i) {
+            const int number = thread.index + i * Threads;
+            if (chunks % Threads != 0 && number >= chunks) continue;
+            thread.store(tile + number / chunks_across * pitch + number % chunks_across * factor_chunk,
+                         from.chunks[i]);
+        }
+    }
+
+    /// The element at (outer, depth) of the tile.
+    MP_HOST_DEVICE static constexpr const Input* element(const Input* tile, int outer, int depth) {
+        return DepthContiguous ? tile + outer * pitch + depth : tile + depth * pitch + outer;
+    }
+};
+
+/// alpha * product + beta * c as mp::gemm on the CPU forms it: with both terms, exact products in double
+/// whose sum is rounded to double and then to float; c is not looked at when beta is 0.
+template <class Output, class Epilogue>
+MP_HOST_DEVICE MP_ALWAYS_INLINE float scale_product(const product_output<Output, Epilogue>& output,
+                                                    float product, float c) {
+    if (output.beta == 0.0F) return output.has_product ? float_multiply(output.alpha, product) : 0.0F;
+    if (!output.has_product) return float_multiply(output.beta, c);
+    return float_from_double(double_from_float(output.alpha) * double_from_float(product) +
+                             double_from_float(output.beta) * double_from_float(c));
+}
+
+/// Ends up to 8 neighbouring elements of C: alpha and beta, the epilogue, one rounding.
+MP_ANY_EXECUTION_SPACE
+template <class Output, class Epilogue>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(const product_output<Output, Epilogue>& output,
+                                                  const chunk<float, 4> (&product)[2], std::ptrdiff_t row,
+                                                  std::ptrdiff_t column) {
+    constexpr int count = 8;
+    using output_chunk = chunk<Output, count>;
+    if (row >= output.rows || column >= output.columns) return;
+    Output* const c = output.data + (row * output.stride + column);
+    const bool whole = output.aligned && column + count <= output.columns;
+    output_chunk values{};
+    if (output.beta != 0.0F) {
+        if (whole) {
+            values = load_chunk<output_chunk>(c);
+        } else {
+            for (int i = 0; i < count; ++i) {
+                if (column + i < output.columns) values.values[i] = c[i];
+            }
+        }
+    }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+    for (int i = 0; i < count; ++i) {
+        if (column + i < output.columns) {
+            const float value =
+                scale_product(output, product[i / 4].values[i % 4], static_cast<float>(values.values[i]));
+            const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
+            const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
+            values.values[i] = static_cast<Output>(output.epilogue(value, epilogue_row, epilogue_column));
+        }
+    }
+    if (whole) {
+        store_chunk(c, values);
+    } else {
+        for (int i = 0; i < count; ++i) {
+            if (column + i < output.columns) c[i] = values.values[i];
+        }
+    }
+}
+
+/// The product of one kernel: how tiles of A and B lie in shared memory, the steps along the depth, and the
+/// way of the accumulators to C.
+///
+/// Shared memory holds two tiles of A and two of B: while the fragments of one step are multiplied, the
+/// chunks of the next step travel to registers, and are put into the other two tiles, so that one barrier a
+/// step is enough. In the end each warp passes its accumulators through a strip of 16 rows of its own, since
+/// which lane holds which element of an accumulator is not specified.
+template <class Tile, bool ADepthContiguous, bool BDepthContiguous, class Input, class Fragments>
+struct gemm_body {
+    using a_tile = factor_tile<Input, Tile::rows, Tile::depth, ADepthContiguous, Tile::threads>;
+    using b_tile = factor_tile<Input, Tile::columns, Tile::depth, BDepthContiguous, Tile::threads>;
+
+    static constexpr int fragment_rows = Tile::warp_rows / fragment_size;
+    static constexpr int fragment_columns = Tile::warp_columns / fragment_size;
+    /// Floats from one row of a warp's strip to the next: 4 more than needed against bank conflicts.
+    static constexpr int strip_pitch = Tile::warp_columns + 4;
+    static constexpr int strip_floats = fragment_size * strip_pitch;
+    static constexpr int strip_bytes = strip_floats * static_cast<int>(sizeof(float));
+    static constexpr int pair_bytes = a_tile::bytes + b_tile::bytes;
+    static constexpr int strips_bytes = Tile::threads / warp_size * strip_bytes;
+    static constexpr int shared_bytes = 2 * pair_bytes > strips_bytes ? 2 * pair_bytes : strips_bytes;
+
+    static_assert(strip_bytes % 32 == 0);
+
+    struct thread_state {
+        typename a_tile::staging a;
+        typename b_tile::staging b;
+        typename Fragments::accumulator sum[fragment_rows][fragment_columns];
+    };
+
+    /// Multiplies a warp's part of a pair of tiles.
+    template <class Thread>
+    MP_HOST_DEVICE static MP_ALWAYS_INLINE void multiply(thread_state& state, const Input* a, const Input* b,
+                                                         Thread thread) {
+        const int warp = thread.index / warp_size;
+        const int row = warp / Tile::warps_across * Tile::warp_rows;
+        const int column = warp % Tile::warps_across * Tile::warp_columns;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int depth = 0; depth < Tile::depth; depth += fragment_size) {
+            typename Fragments::template a_fragment<ADepthContiguous> left[fragment_rows];
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < fragment_rows; ++i) {
+                Fragments::load(left[i], a_tile::element(a, row + i * fragment_size, depth), a_tile::pitch,
+                                thread);
+            }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int j = 0; j < fragment_columns; ++j) {
+                typename Fragments::template b_fragment<BDepthContiguous> right;
+                Fragments::load(right, b_tile::element(b, column + j * fragment_size, depth), b_tile::pitch,
+                                thread);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int i = 0; i < fragment_rows; ++i) {
+                    Fragments::multiply_add(state.sum[i][j], left[i], right, thread);
+                }
+            }
+        }
+    }
+
+    template <class Machine, class Output, class Epilogue>
+    MP_HOST_DEVICE static MP_ALWAYS_INLINE void run(Machine& machine,
+                                                    const product_problem<Input, Output, Epilogue>& problem) {
+        typename Machine::template per_thread<thread_state> states;
+        unsigned char* const shared = machine.shared_memory();
+        const auto a_at = [shared](std::ptrdiff_t step) {
+            return reinterpret_cast<Input*>(shared + (step % 2) * pair_bytes);
+        };
+        const auto b_at = [shared](std::ptrdiff_t step) {
+            return reinterpret_cast<Input*>(shared + (step % 2) * pair_bytes + a_tile::bytes);
+        };
+        float* const strips = reinterpret_cast<float*>(shared);
+
+        const product_output<Output, Epilogue>& c = problem.c;
+        const std::ptrdiff_t tile_rows = divide_up(c.rows, Tile::rows);
+        const std::ptrdiff_t tile_columns = divide_up(c.columns, Tile::columns);
+        const std::ptrdiff_t steps = c.has_product ? divide_up(problem.depth, Tile::depth) : 0;
+
+        for (std::ptrdiff_t number = machine.index(); number < tile_rows * tile_columns;
+             number += machine.count()) {
+            const tile_place tile = place_of_tile(number, tile_rows, tile_columns);
+            const std::ptrdiff_t row = tile.row * Tile::rows;
+            const std::ptrdiff_t column = tile.column * Tile::columns;
+
+            machine.each_thread(states, [&](thread_state& state, auto thread) {
+                for (auto& line : state.sum) {
+                    for (auto& fragment : line) Fragments::clear(fragment);
+                }
+                if (steps == 0) return;
+                a_tile::fetch(state.a, problem.a, row, 0, thread.index);
+                b_tile::fetch(state.b, problem.b, column, 0, thread.index);
+                a_tile::place(state.a, a_at(0), thread);
+                b_tile::place(state.b, b_at(0), thread);
+            });
+            machine.barrier();
+
+            for (std::ptrdiff_t step = 0; step < steps; ++step) {
+                machine.each_thread(states, [&](thread_state& state, auto thread) {
+                    const bool more = step + 1 < steps;
+                    if (more) {
+                        a_tile::fetch(state.a, problem.a, row, (step + 1) * Tile::depth, thread.index);
+                        b_tile::fetch(state.b, problem.b, column, (step + 1) * Tile::depth, thread.index);
+                    }
+                    multiply(state, a_at(step), b_at(step), thread);
+                    if (more) {
+                        a_tile::place(state.a, a_at(step + 1), thread);
+                        b_tile::place(state.b, b_at(step + 1), thread);
+                    }
+                });
+                machine.barrier();
+            }
+
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < fragment_rows; ++i) {
+                machine.each_thread(states, [&](thread_state& state, auto thread) {
+                    float* const strip = strips + thread.index / warp_size * strip_floats;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                    for (int j = 0; j < fragment_columns; ++j) {
+                        Fragments::store(strip + j * fragment_size, state.sum[i][j], strip_pitch, thread);
+                    }
+                });
+                machine.warp_barrier();
+                machine.each_thread(states, [&](thread_state&, auto thread) {
+                    const int warp = thread.index / warp_size;
+                    const float* const strip = strips + warp * strip_floats;
+                    const std::ptrdiff_t warp_row =
+                        row + warp / Tile::warps_across * Tile::warp_rows + i * fragment_size;
+                    const std::ptrdiff_t warp_column =
+                        column + warp % Tile::warps_across * Tile::warp_columns;
+                    constexpr int chunks_across = Tile::warp_columns / 8;
+                    for (int n = thread.index % warp_size; n < fragment_size * chunks_across;
+                         n += warp_size) {
+                        const int line = n / chunks_across;
+                        const int position = n % chunks_across * 8;
+                        const float* const from = strip + line * strip_pitch + position;
+                        using quarter = chunk<float, 4>;
+                        const quarter product[2] = {thread.template load<quarter>(from),
+                                                    thread.template load<quarter>(from + 4)};
+                        finish_chunk(c, product, warp_row + line, warp_column + position);
+                    }
+                });
+                machine.warp_barrier();
+            }
+            machine.barrier();  // the next tile's chunks go where the strips are
+        }
+    }
+};
+
+/// Fragments whose elements and sums are spread over the lanes by hand: lane l has the 8 elements of row l /
+/// 2 of an accumulator that begin at column l % 2 * 8. For the host, and for types that the tensor cores of a
+/// device do not take: right everywhere, but slow. Products of two elements of half or bfloat16 are exact in
+/// float (of 22 and 16 bits), and are added in ascending depth, each sum rounded to nearest.
+template <class Input>
+struct lane_fragments {
+    template <bool DepthContiguous>
+    struct factor_fragment {
+        const Input* data;
+        int pitch;
+
+        /// The element of the given row of A (column of B).
+        template <class Thread>
+        MP_HOST_DEVICE float at(int outer, int depth, Thread thread) const {
+            return static_cast<float>(thread.template load<Input>(
+                data + (DepthContiguous ? outer * pitch + depth : depth * pitch + outer)));
+        }
+    };
+    template <bool DepthContiguous>
+    using a_fragment = factor_fragment<DepthContiguous>;
+    template <bool DepthContiguous>
+    using b_fragment = factor_fragment<DepthContiguous>;
+    struct accumulator {
+        float values[8];
+    };
+
+    template <bool DepthContiguous, class Thread>
+    MP_HOST_DEVICE static void load(factor_fragment<DepthContiguous>& to, const Input* from, int pitch,
+                                    Thread) {
+        require_alignment(from, 32);  // what tensor cores ask for, so that the host finds out
+        require_alignment(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(pitch) * sizeof(Input)),
+                          16);
+        to = {from, pitch};
+    }
+    MP_HOST_DEVICE static void clear(accumulator& sum) {
+        for (float& value : sum.values) value = 0;
+    }
+    template <bool A, bool B, class Thread>
+    MP_HOST_DEVICE static void multiply_add(accumulator& sum, const factor_fragment<A>& a,
+                                            const factor_fragment<B>& b, Thread thread) {
+        const int lane = thread.index % warp_size;
+        for (int depth = 0; depth < fragment_size; ++depth) {
+            const float left = a.at(lane / 2, depth, thread);
+            for (int i = 0; i < 8; ++i) sum.values[i] += left * b.at(lane % 2 * 8 + i, depth, thread);
+        }
+    }
+    template <class Thread>
+    MP_HOST_DEVICE static void store(float* to, const accumulator& sum, int pitch, Thread thread) {
+        require_alignment(to, 32);
+        require_alignment(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(pitch) * sizeof(float)),
+                          16);
+        const int lane = thread.index % warp_size;
+        for (int i = 0; i < 8; ++i) thread.store(to + lane / 2 * pitch + lane % 2 * 8 + i, sum.values[i]);
+    }
+};
+
+}  // namespace mp::detail

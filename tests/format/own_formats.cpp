@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// A descriptor of a user's own gives a number type with all the promises of the named ones: narrow and wide
+// exponents, with much precision and with little, with and without infinities.
+#include <doctest/doctest.h>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "oracle/library.hpp"
+#include "oracle/random.hpp"
+
+namespace {
+
+template <int ExponentBits, int FractionBits, bool HasInfinity>
+struct descriptor {
+    static constexpr const char* name = "own";
+    static constexpr int exponent_bits = ExponentBits;
+    static constexpr int fraction_bits = FractionBits;
+    static constexpr int bias = (1 << (ExponentBits - 1)) - 1;
+    static constexpr bool is_signed = true;
+    static constexpr bool has_infinity = HasInfinity;
+    static constexpr mp::nan_encoding nans =
+        HasInfinity ? mp::nan_encoding::ieee : mp::nan_encoding::all_ones;
+};
+
+template <int ExponentBits, int FractionBits, bool HasInfinity = true>
+using own = mp::basic_float<descriptor<ExponentBits, FractionBits, HasInfinity>>;
+
+}  // namespace
+
+template <int ExponentBits, int FractionBits, bool HasInfinity>
+inline constexpr oracle::format oracle::format_of<own<ExponentBits, FractionBits, HasInfinity>> = {
+    ExponentBits, FractionBits, (1 << (ExponentBits - 1)) - 1, HasInfinity,
+    HasInfinity ? oracle::nan_codes::ieee : oracle::nan_codes::all_ones};
+
+namespace {
+
+using tfloat32 = own<8, 10>;
+using near_single = own<7, 20>;
+using long_fraction = own<4, 15>;
+using e3m4 = own<3, 4>;
+using e6m9fn = own<6, 9, false>;
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("arithmetic of own formats is the oracle's, in every projection", Value, tfloat32,
+                   near_single, long_fraction, e3m4, e6m9fn) {
+    const oracle::format& f = oracle::format_of<Value>;
+    oracle::disagreements wrong;
+    oracle::random_bits random(101);
+    for (int n = 0; n < 12000; ++n) {
+        const std::uint64_t i = weighted_code(random, f);
+        const std::uint64_t j = weighted_partner(random, f, i);
+        const std::uint64_t k = weighted_partner(random, f, i);
+        const Value a = oracle::value_of<Value>(i);
+        const Value b = oracle::value_of<Value>(j);
+        const Value c = oracle::value_of<Value>(k);
+        oracle::compare_in_every_projection<Value>(
+            wrong, oracle::add(f, i, j), [&](mp::projection p) { return mp::add(a, b, p); }, i, "+", j);
+        oracle::compare_in_every_projection<Value>(
+            wrong, oracle::subtract(f, i, j), [&](mp::projection p) { return mp::subtract(a, b, p); }, i, "-",
+            j);
+        oracle::compare_in_every_projection<Value>(
+            wrong, oracle::multiply(f, i, j), [&](mp::projection p) { return mp::multiply(a, b, p); }, i, "*",
+            j);
+        oracle::compare_in_every_projection<Value>(
+            wrong, oracle::divide(f, i, j), [&](mp::projection p) { return mp::divide(a, b, p); }, i, "/", j);
+        oracle::compare_in_every_projection<Value>(
+            wrong, oracle::fma(f, i, j, k), [&](mp::projection p) { return mp::fma(a, b, c, p); }, "fma", i,
+            j, k);
+        oracle::compare_in_every_projection<Value>(
+            wrong, oracle::sqrt(f, i), [&](mp::projection p) { return mp::sqrt(a, p); }, "sqrt", i);
+    }
+    INFO(wrong.first());
+    CHECK(wrong.count == 0);
+}
+
+TEST_CASE_TEMPLATE("conversions of own formats are the oracle's, in every projection", Value, tfloat32,
+                   near_single, long_fraction, e3m4, e6m9fn) {
+    const oracle::format& f = oracle::format_of<Value>;
+    oracle::disagreements wrong;
+    oracle::random_bits random(102);
+    for (int n = 0; n < 20000; ++n) {
+        const std::uint64_t code = weighted_code(random, f);
+        const Value x = oracle::value_of<Value>(code);
+        const std::uint64_t narrow = weighted_code(random, oracle::binary32);
+        const std::uint64_t wide = weighted_code(random, oracle::binary64);
+        const std::uint64_t near = (std::uint64_t{1023} - 20 + random.below(40)) << 52 | random.next() >> 12;
+        oracle::compare_in_every_projection<Value>(
+            wrong, convert(oracle::binary32, narrow, f),
+            [&](mp::projection p) { return mp::round_to<Value>(oracle::value_of<float>(narrow), p); },
+            "float", narrow);
+        oracle::compare_in_every_projection<Value>(
+            wrong, convert(oracle::binary64, wide, f),
+            [&](mp::projection p) { return mp::round_to<Value>(oracle::value_of<double>(wide), p); },
+            "double", wide);
+        oracle::compare_in_every_projection<Value>(
+            wrong, convert(oracle::binary64, near, f),
+            [&](mp::projection p) { return mp::round_to<Value>(oracle::value_of<double>(near), p); },
+            "double", near);
+        oracle::compare_in_every_projection<mp::half>(
+            wrong, convert(f, code, oracle::binary16),
+            [&](mp::projection p) { return mp::round_to<mp::half>(x, p); }, "to half", code);
+        if (!mp::isnan(x) && Value(static_cast<double>(x)).bits() != code) wrong.add("through double", code);
+        if (!mp::isnan(x) && Value(static_cast<float>(x)).bits() != code) wrong.add("through float", code);
+    }
+    INFO(wrong.first());
+    CHECK(wrong.count == 0);
+}
+
+TEST_CASE_TEMPLATE("text of own formats reads back", Value, tfloat32, near_single, long_fraction, e3m4,
+                   e6m9fn) {
+    const oracle::format& f = oracle::format_of<Value>;
+    oracle::disagreements wrong;
+    oracle::random_bits random(103);
+    for (int n = 0; n < 20000; ++n) {
+        const std::uint64_t code = weighted_code(random, f);
+        const Value x = oracle::value_of<Value>(code);
+        char text[32];
+        const auto end = mp::to_chars(text, text + sizeof text, x);
+        Value back{};
+        const auto read = mp::from_chars(text, end.ptr, back);
+        if (read.ec != std::errc{} || read.ptr != end.ptr) wrong.add(code, std::string(text, end.ptr));
+        if (mp::isnan(x) ? !mp::isnan(back) : back.bits() != code)
+            wrong.add(code, std::string(text, end.ptr));
+    }
+    INFO(wrong.first());
+    CHECK(wrong.count == 0);
+    CHECK(std::numeric_limits<Value>::max().bits() == max_finite_code(f));
+    CHECK(std::numeric_limits<Value>::digits == f.fraction_bits + 1);
+}
