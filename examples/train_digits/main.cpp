@@ -1,2 +1,153 @@
 // SPDX-License-Identifier: MIT
-int main(){}
+/// \file
+/// Trains a small network on scanned digits in several recipes of mixed precision, side by side.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "data.hpp"
+#include "findings.hpp"
+#include "options.hpp"
+#include "progress.hpp"
+#include "recipes.hpp"
+#include "report.hpp"
+#include "summary.hpp"
+#include "table.hpp"
+
+namespace train_digits {
+namespace {
+
+/// Calls work(0) to work(count - 1) on so many threads. The first exception stops the rest and is thrown.
+template <class Work>
+void run_jobs(int threads, std::size_t count, Work work) {
+    std::atomic<std::size_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto run = [&] {
+        for (std::size_t job = next++; job < count; job = next++) {
+            try {
+                work(job);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                if (!failure) failure = std::current_exception();
+                next = count;
+            }
+        }
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads && static_cast<std::size_t>(i) < count; ++i) others.emplace_back(run);
+    run();
+    for (std::thread& thread : others) thread.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+std::vector<const recipe*> chosen_recipes(const options& chosen) {
+    std::vector<const recipe*> result;
+    for (const recipe& it : all_recipes()) {
+        const auto& names = chosen.recipes;
+        if (names.empty() || std::find(names.begin(), names.end(), it.name) != names.end()) {
+            result.push_back(&it);
+        }
+    }
+    return result;
+}
+
+std::vector<setting_summary> run_trainings(const options& chosen, const split_digits& data) {
+    const std::vector<double> weights =
+        chosen.loss_weight ? std::vector{*chosen.loss_weight} : std::vector{1.0, 0x1p-14};
+    const std::vector<const recipe*> recipes = chosen_recipes(chosen);
+    const auto repeats = static_cast<std::size_t>(chosen.repeats);
+    const std::size_t jobs = weights.size() * recipes.size() * repeats;
+    std::vector<training_record> records(jobs);
+    {
+        progress bar(stderr, isatty(STDERR_FILENO) != 0, jobs * static_cast<std::size_t>(chosen.epochs));
+        run_jobs(chosen.threads, jobs, [&](std::size_t job) {
+            const std::size_t repeat = job % repeats;
+            const recipe& it = *recipes[job / repeats % recipes.size()];
+            const double weight = weights[job / repeats / recipes.size()];
+            const std::string what = "loss weight " + power_text(weight) + ", " + std::string(it.title);
+            records[job] = it.train({.data = &data,
+                                     .epochs = chosen.epochs,
+                                     .seed = chosen.seed + repeat,
+                                     .loss_weight = weight,
+                                     .after_epoch = [&] { bar.advance(what); }});
+        });
+    }
+    std::vector<setting_summary> settings;
+    auto record = records.begin();
+    for (const double weight : weights) {
+        setting_summary setting{weight, chosen.seed, {}};
+        for (const recipe* it : recipes) {
+            const auto end = record + static_cast<std::ptrdiff_t>(repeats);
+            setting.recipes.emplace_back(*it, std::vector<training_record>(record, end));
+            record = end;
+        }
+        settings.push_back(std::move(setting));
+    }
+    return settings;
+}
+
+void print(const setting_summary& setting) {
+    constexpr std::size_t width = 110;
+    std::string text = setting_title(setting) + "\n\n" + to_text(results_table(setting)) + "\n";
+    for (const std::string& sentence : findings(setting)) text += wrapped(sentence, "* ", width);
+    std::puts(text.c_str());
+}
+
+void print_notes(const setting_summary& setting) {
+    std::string text;
+    for (const std::string& note : table_notes(setting)) text += wrapped(note, "  ", 110);
+    std::puts(text.c_str());
+}
+
+int run(std::span<const std::string_view> arguments) {
+    std::vector<std::string_view> names;
+    for (const recipe& it : all_recipes()) names.push_back(it.name);
+    options defaults;
+    defaults.data = MP_EXAMPLE_DATA_DIR "/digits.csv";
+    defaults.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const options chosen = parse_options(arguments, names, defaults);
+    if (chosen.help) {
+        std::string text(usage);
+        for (const std::string_view name : names) text.append(name).append(name == names.back() ? "" : ", ");
+        std::puts(text.c_str());
+        return 0;
+    }
+    const split_digits data = split(read_digits(chosen.data), batch_size);
+    report_file page(chosen.report);
+
+    std::printf("%zu scanned digits to train on, %zu to test with; linear layers 64-128-128-128-10 with relu;\n"
+                "SGD with momentum %g, learning rate %g, batch %zu, %d epochs\n\n",
+                data.training.size(), data.test.size(), momentum, base_learning_rate, batch_size,
+                chosen.epochs);
+    std::fflush(stdout);
+    const std::vector<setting_summary> settings = run_trainings(chosen, data);
+    for (const setting_summary& setting : settings) print(setting);
+    print_notes(settings.front());
+    page.write(report_page(settings));
+    std::printf("The plots are in %s\n", chosen.report.c_str());
+    return 0;
+}
+
+}  // namespace
+}  // namespace train_digits
+
+int main(int argc, char** argv) {
+    try {
+        return train_digits::run(std::vector<std::string_view>(argv + 1, argv + argc));
+    } catch (const train_digits::user_error& problem) {
+        std::fprintf(stderr, "train_digits: %s\n", problem.what());
+        return 2;
+    } catch (const std::exception& problem) {
+        std::fprintf(stderr, "train_digits: %s\n", problem.what());
+        return 1;
+    }
+}

@@ -52,10 +52,11 @@ public:
     [[nodiscard]] spread accuracy() const {
         return over_runs([](const training_record& run) { return run.accuracy; });
     }
-    [[nodiscard]] spread loss() const { return loss_after(runs_.front().losses.size() - 1); }
-    /// Of the training set after so many epochs.
-    [[nodiscard]] spread loss_after(std::size_t epochs) const {
-        return over_runs([epochs](const training_record& run) { return run.losses[epochs]; });
+    /// Of the batches of the last epoch.
+    [[nodiscard]] spread loss() const { return loss_in(runs_.front().losses.size() - 1); }
+    /// Of the batches of an epoch, counted from 0.
+    [[nodiscard]] spread loss_in(std::size_t epoch) const {
+        return over_runs([epoch](const training_record& run) { return run.losses[epoch]; });
     }
     [[nodiscard]] spread skipped() const {
         return over_runs([](const training_record& run) { return static_cast<double>(run.skipped.size()); });

@@ -83,7 +83,7 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
                         "; of the training loss the median. In brackets the lowest and the highest.");
     }
     notes.push_back(
-        "training loss: of the whole training set after the last epoch, without the loss weight.");
+        "training loss: the mean over the batches of the last epoch, without the loss weight.");
     notes.push_back(
         "flushed: gradients of weights and biases that are not zero in float, but zero in the format of the "
         "recipe at its loss scale.");
@@ -124,22 +124,23 @@ inline std::string to_text(const table& it) {
     return text;
 }
 
-/// A paragraph in lines of at most `width` characters; those after the first begin with `indent` spaces.
-inline std::string wrapped(const std::string& paragraph, std::size_t width, std::size_t indent) {
-    std::string text;
-    std::size_t column = 0;
+/// A paragraph in lines of at most `width` characters, the first of them begun by `first` and the others by
+/// as many spaces.
+inline std::string wrapped(const std::string& paragraph, const std::string& first, std::size_t width) {
+    std::string text = first;
+    std::size_t column = width_of(first);
+    bool begun = false;
     for (std::size_t at = 0; at < paragraph.size();) {
         const std::size_t end = std::min(paragraph.find(' ', at), paragraph.size());
         const std::string word = paragraph.substr(at, end - at);
-        if (column != 0 && column + 1 + width_of(word) > width) {
-            text += "\n" + std::string(indent, ' ');
-            column = indent;
-        } else if (column != 0) {
-            text += " ";
-            ++column;
+        if (begun && column + 1 + width_of(word) > width) {
+            text += "\n" + std::string(width_of(first), ' ');
+            column = width_of(first);
+            begun = false;
         }
-        text += word;
-        column += width_of(word);
+        text += (begun ? " " : "") + word;
+        column += (begun ? 1 : 0) + width_of(word);
+        begun = true;
         at = end + 1;
     }
     return text + "\n";

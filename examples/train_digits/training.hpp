@@ -38,15 +38,9 @@ struct training_task {
     std::function<void()> after_epoch = [] {};
 };
 
-/// Mean loss of a set, without loss weight and scale, and the share of right answers.
-struct evaluation {
-    double loss = 0.0;
-    double accuracy = 0.0;
-};
-
 /// What came out of one training.
 struct training_record {
-    std::vector<double> losses;         ///< of the training set: before the first epoch, and after each
+    std::vector<double> losses;         ///< of each epoch: the mean over its batches, without loss weight
     double accuracy = 0.0;              ///< on the test set, at the end
     std::vector<float> scales;          ///< the loss scale of every step
     std::vector<std::size_t> skipped;   ///< the steps that were skipped, counted from 0
@@ -68,35 +62,39 @@ private:
     std::chrono::steady_clock::duration total_{};
 };
 
+/// What a training step returns.
+struct step_outcome {
+    float loss;              ///< of the batch before the step, without loss weight and scale
+    mp::step_result result;  ///< whether the optimizer stepped
+};
+
 /// One step of training in mixed precision, the part to copy: autocast takes what the layers read to
 /// `precision`, the loss is scaled on its way into the backward pass, and the scaler steps the optimizer
 /// unless the gradients overflowed. `weight` is what the mean loss of the batch is multiplied by.
 template <class Value, class Optimizer, class Scaler>
-mp::step_result training_step(mp::cpu exec, mp::precision precision, network<Value>& model,
-                              Optimizer& optimizer, Scaler& scaler, const digits& batch, float weight) {
+step_outcome training_step(mp::cpu exec, mp::precision precision, network<Value>& model, Optimizer& optimizer,
+                           Scaler& scaler, const digits& batch, float weight) {
     const mp::autocast_region region(precision);
     const auto images = batch.images(0, batch.size());
-    model.forward(exec, images);
+    const auto logits = model.forward(exec, images);
+    const float loss = mp::ops::softmax_cross_entropy(exec, logits, batch.labels);
     model.backward(exec, images, batch.labels, {.weight = weight, .scale = scaler.scale(1.0F)});
-    const mp::step_result outcome = scaler.step(optimizer);
+    const mp::step_result result = scaler.step(optimizer);
     scaler.update();
-    return outcome;
+    return {loss, result};
 }
 
-/// Runs the network on a whole set, batch by batch.
+/// The share of a set that the network gets right.
 template <class Value>
-evaluation evaluate(mp::cpu exec, mp::precision precision, network<Value>& model, const digits& set) {
+double accuracy(mp::cpu exec, mp::precision precision, network<Value>& model, const digits& set) {
     const mp::autocast_region region(precision);
-    evaluation result;
+    double right = 0.0;
     for (std::size_t first = 0; first < set.size(); first += batch_size) {
         const std::size_t count = std::min(batch_size, set.size() - first);
         const auto logits = model.forward(exec, set.images(first, count));
-        const auto labels = set.labels_of(first, count);
-        const double share = static_cast<double>(count) / static_cast<double>(set.size());
-        result.loss += share * static_cast<double>(mp::ops::softmax_cross_entropy(exec, logits, labels));
-        result.accuracy += share * mp::ops::accuracy(exec, logits, labels);
+        right += mp::ops::accuracy(exec, logits, set.labels_of(first, count)) * static_cast<double>(count);
     }
-    return result;
+    return right / static_cast<double>(set.size());
 }
 
 /// Trains a network from the start.
@@ -108,20 +106,18 @@ evaluation evaluate(mp::cpu exec, mp::precision precision, network<Value>& model
 template <class Value, class Master, class Scaler>
 training_record train(const training_task& task, mp::precision precision, Scaler scaler) {
     const mp::cpu exec{};
-    const digits& training = task.data->training;
     const auto weight = static_cast<float>(task.loss_weight);
-
     network<Value> model(network_widths, batch_size, task.seed);
     mp::sgd<Value, Value, Master> optimizer(
         model.parameters(),
         {.learning_rate = base_learning_rate / task.loss_weight, .momentum = momentum});
-    batches deal(training, batch_size, task.seed);
+    batches deal(task.data->training, batch_size, task.seed);
     gradient_probe probe(network_widths, batch_size);
 
     training_record record;
-    record.losses.push_back(evaluate(exec, precision, model, training).loss);
     stopwatch clock;
     for (int epoch = 0; epoch < task.epochs; ++epoch) {
+        double loss = 0.0;
         for (std::size_t step = 0; step < deal.per_epoch(); ++step) {
             const digits& batch = deal.next();
             const float scale = scaler.current_scale();
@@ -130,16 +126,17 @@ training_record train(const training_task& task, mp::precision precision, Scaler
                               record.gradients);
             }
             clock.start();
-            const mp::step_result outcome =
+            const step_outcome outcome =
                 training_step(exec, precision, model, optimizer, scaler, batch, weight);
             clock.stop();
-            if (!outcome) record.skipped.push_back(record.scales.size());
+            loss += static_cast<double>(outcome.loss);
+            if (!outcome.result) record.skipped.push_back(record.scales.size());
             record.scales.push_back(scale);
         }
-        record.losses.push_back(evaluate(exec, precision, model, training).loss);
+        record.losses.push_back(loss / static_cast<double>(deal.per_epoch()));
         task.after_epoch();
     }
-    record.accuracy = evaluate(exec, precision, model, task.data->test).accuracy;
+    record.accuracy = accuracy(exec, precision, model, task.data->test);
     record.final_scale = static_cast<double>(scaler.current_scale());
     record.bytes_per_parameter = optimizer.bytes_per_parameter();
     record.seconds = clock.seconds();

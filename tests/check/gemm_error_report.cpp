@@ -149,7 +149,11 @@ TEST_CASE("alpha, beta and the initial matrix take part") {
     CHECK(!mp::gemm_error_report(a, b, c).within_bound());
     CHECK(!mp::gemm_error_report(a, b, c, {.alpha = 0.75}).within_bound());
 
-    // With beta = 0 the initial matrix may hold anything.
+    // With alpha = 0 the factors may hold anything, with beta = 0 the initial matrix.
+    auto infinite = a;
+    for (mp::half& x : infinite.elements) x = std::numeric_limits<mp::half>::infinity();
+    CHECK(mp::gemm_error_report(infinite, b, matrix<float>{5, 7}, {.alpha = 0}).within_bound());
+    CHECK(!mp::gemm_error_report(infinite, b, matrix<float>{5, 7}).within_bound());
     auto nan = before;
     for (float& x : nan.elements) x = std::numeric_limits<float>::quiet_NaN();
     CHECK(mp::gemm_error_report(a, b, multiply<float, float>(a, b), {}, nan).within_bound());

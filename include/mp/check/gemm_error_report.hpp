@@ -95,8 +95,8 @@ inline exact_fraction scaled_sum(double alpha, const exact_fraction& sum, double
         return make_fraction(negative, result.numerator * x.numerator, x.denominator,
                              result.exponent + x.exponent);
     };
-    const exact_fraction left = times(alpha, sum);
-    // As in gemm, a beta of zero means that the initial matrix is not read.
+    // As in gemm, a factor of zero means that what it multiplies is not read, whatever it holds.
+    const exact_fraction left = alpha == 0 ? exact_fraction{} : times(alpha, sum);
     if (beta == 0) return left;
     exact_fraction right = times(beta, initial);
     if (left.kind == category::nan || right.kind == category::nan) return {category::nan};
@@ -129,6 +129,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     using format_c = format_of_t<value_c>;
 
     const std::ptrdiff_t depth = a.columns;
+    const std::ptrdiff_t summed = check.alpha == 0 ? 0 : depth;
     const auto expect = [](const char* argument, std::ptrdiff_t value, const char* what,
                            std::ptrdiff_t expected) {
         if (value == expected) return;
@@ -165,7 +166,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
         for (std::ptrdiff_t c = 0; c < b.columns; ++c) {
             exact_sum_of_products<format_of_t<value_a>, format_of_t<value_b>> sum;
             double magnitudes = 0;
-            for (std::ptrdiff_t k = 0; k < depth; ++k) {
+            for (std::ptrdiff_t k = 0; k < summed; ++k) {
                 const value_a x = a(r, k);
                 const value_b y = b(k, c);
                 sum.add(bits_of(x), bits_of(y));

@@ -1,85 +1,157 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// The loops of bulk conversion. Every one gives the bits of the scalar conversion.
+///
+/// They work on codes in blocks of a constant size, and a block goes through 32-bit words on its way. This is
+/// what lets compilers vectorise: g++ 12 leaves loops of unknown length alone at -O2, arithmetic that is
+/// narrowed at the end is narrowed too early, and stores to a class with a private member are opaque.
 #pragma once
 
 #include <mp/format/operations.hpp>
 
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 namespace mp::detail {
+
+/// Elements of a block.
+inline constexpr std::size_t convert_block = 32;
 
 #if MP_HARDWARE_F16C
 /// Eight conversions an instruction, by the builtins: see hardware.hpp for why there is no <immintrin.h>.
 using float_x8 = float __attribute__((vector_size(32)));
 
-template <class Format>
-std::size_t f16c_narrow_blocks(const float* from, basic_float<Format>* to, std::size_t count) noexcept {
-    std::size_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        float_x8 block;
-        std::memcpy(&block, from + i, sizeof block);
-        const auto bits = __builtin_ia32_vcvtps2ph256(block, 0 /* nearest even */);
-        std::memcpy(static_cast<void*>(to + i), &bits, sizeof bits);
+inline void f16c_narrow_block(const float* from, std::uint16_t* to) noexcept {
+    for (std::size_t i = 0; i < convert_block; i += 8) {
+        float_x8 values;
+        std::memcpy(&values, from + i, sizeof values);
+        const auto codes = __builtin_ia32_vcvtps2ph256(values, 0 /* nearest even */);
+        std::memcpy(to + i, &codes, sizeof codes);
     }
-    return i;
 }
 
-template <class Format>
-std::size_t f16c_widen_blocks(const basic_float<Format>* from, float* to, std::size_t count) noexcept {
-    std::size_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        short_x8 bits;
-        std::memcpy(&bits, from + i, sizeof bits);
-        const float_x8 block = __builtin_ia32_vcvtph2ps256(bits);
-        std::memcpy(to + i, &block, sizeof block);
+inline void f16c_widen_block(const std::uint16_t* from, float* to) noexcept {
+    for (std::size_t i = 0; i < convert_block; i += 8) {
+        short_x8 codes;
+        std::memcpy(&codes, from + i, sizeof codes);
+        const float_x8 values = __builtin_ia32_vcvtph2ps256(codes);
+        std::memcpy(to + i, &values, sizeof values);
     }
-    return i;
 }
 #endif
 
-/// Applies `convert_one` to each element. Blocks of a constant size let the compiler vectorise at -O2 as
-/// well, where g++ 12 leaves loops of unknown length alone.
-template <class From, class To, class Convert>
-void convert_elements(const From* __restrict from, To* __restrict to, std::size_t count,
-                      Convert convert_one) noexcept {
-    constexpr std::size_t block = 64;
-    std::size_t i = 0;
-    for (; i + block <= count; i += block) {
-        for (std::size_t j = 0; j < block; ++j) to[i + j] = convert_one(from[i + j]);
+/// The block of floats, or of doubles, rounded to codes.
+template <class Format, class Native>
+void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict to) noexcept {
+#if MP_HARDWARE_F16C
+    if constexpr (is_binary16<Format> && std::same_as<Native, float>) {
+        f16c_narrow_block(from, to);
+        return;
     }
-    for (; i < count; ++i) to[i] = convert_one(from[i]);
+#endif
+    if constexpr (MP_HARDWARE_FLOAT && fits_in<Format, Native>) {
+        std::uint32_t words[convert_block];
+        for (std::size_t i = 0; i < convert_block; ++i) words[i] = narrow_to_word<Format>(from[i]);
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = static_cast<storage_of<Format>>(words[i]);
+    } else {
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = from_native<Format>(from[i], projection{});
+    }
+}
+
+/// The values of the block of codes.
+template <class Format, class Native>
+void widen_block(const storage_of<Format>* __restrict from, Native* __restrict to) noexcept {
+    if constexpr (std::same_as<Native, double> && Format::exponent_bits < 8) {
+        // All finite values are normal floats or zero, so the second step is safe from flushing.
+        float values[convert_block];
+        widen_block<Format>(from, values);
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = static_cast<double>(values[i]);
+        return;
+    }
+#if MP_HARDWARE_F16C
+    if constexpr (is_binary16<Format> && std::same_as<Native, float>) {
+        f16c_widen_block(from, to);
+        return;
+    }
+#endif
+    if constexpr (Format::exponent_bits == 8) {
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen<Native, Format>(from[i]);
+    } else {
+        std::uint32_t words[convert_block];
+        for (std::size_t i = 0; i < convert_block; ++i) words[i] = from[i];
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen<Native, Format>(words[i]);
+    }
+}
+
+/// Applies `convert`, which converts exactly one block, to `count` elements. The last elements, too few for a
+/// block, go through a block of their own.
+template <class From, class To, class Convert>
+void convert_blocks(const From* from, To* to, std::size_t count, Convert convert) noexcept {
+    const std::size_t rest = count % convert_block;
+    const From* const end = from + (count - rest);
+    for (; from != end; from += convert_block, to += convert_block) convert(from, to);
+    if (rest == 0) return;
+    From last_from[convert_block] = {};
+    To last_to[convert_block];
+    std::memcpy(last_from, from, rest * sizeof(From));
+    convert(last_from, last_to);
+    std::memcpy(to, last_to, rest * sizeof(To));
+}
+
+/// A double rounded to float. The conversion of the processor is right unless subnormal numbers, which it may
+/// flush, or NaNs are near.
+inline float double_to_float(double x) noexcept {
+    const auto field = static_cast<std::uint32_t>(bit_cast<std::uint64_t>(x) >> 52) & 0x7ff;
+    constexpr std::uint32_t smallest = 1023 - 126;
+    if (MP_HARDWARE_FLOAT && field - smallest < 0x7ff - smallest) return static_cast<float>(x);
+    return round_to<float>(x);
+}
+
+/// The codes of an array of reduced numbers, to which such a number is pointer-interconvertible.
+template <class Format>
+storage_of<Format>* codes_of(basic_float<Format>* values) noexcept {
+    return reinterpret_cast<storage_of<Format>*>(values);
+}
+template <class Format>
+const storage_of<Format>* codes_of(const basic_float<Format>* values) noexcept {
+    return reinterpret_cast<const storage_of<Format>*>(values);
 }
 
 /// Rounds to nearest even, overflow as saturation::none. The arrays must not overlap.
 template <number From, number To>
 void convert_nearest(const From* from, To* to, std::size_t count) noexcept {
-    std::size_t done = 0;
-    if constexpr (std::same_as<From, To>) {
-        convert_elements(from, to, count, [](From x) { return round_to<To>(x); });
-        return;
-    } else if constexpr (reduced<To> && std::same_as<From, float>) {
-#if MP_HARDWARE_F16C
-        if constexpr (is_binary16<typename To::format>) done = f16c_narrow_blocks(from, to, count);
-#endif
-    } else if constexpr (reduced<From> && std::same_as<To, float>) {
-#if MP_HARDWARE_F16C
-        if constexpr (is_binary16<typename From::format>) done = f16c_widen_blocks(from, to, count);
-#endif
-    }
-    convert_elements(from + done, to + done, count - done, [](From x) {
-        if constexpr (reduced<From> && reduced<To>) {
+    if constexpr (reduced<From> && reduced<To>) {
+        using from_format = typename From::format;
+        using to_format = typename To::format;
+        using from_code = storage_of<from_format>;
+        using to_code = storage_of<to_format>;
+        convert_blocks(codes_of(from), codes_of(to), count, [](const from_code* source, to_code* target) {
             // Exact in float, so rounded once.
-            return To(to_float<typename From::format>(x.bits()));
-        } else if constexpr (reduced<From>) {
-            return static_cast<To>(x);
-        } else if constexpr (reduced<To>) {
-            return To(x);
-        } else {
-            return round_to<To>(x);
+            float values[convert_block];
+            widen_block<from_format>(source, values);
+            narrow_block<to_format>(values, target);
+        });
+    } else if constexpr (reduced<From>) {
+        using format = typename From::format;
+        convert_blocks(codes_of(from), to, count, [](const storage_of<format>* source, To* target) {
+            widen_block<format>(source, target);
+        });
+    } else if constexpr (reduced<To>) {
+        using format = typename To::format;
+        convert_blocks(from, codes_of(to), count, [](const From* source, storage_of<format>* target) {
+            narrow_block<format>(source, target);
+        });
+    } else if constexpr (std::same_as<From, float> && std::same_as<To, double>) {
+        for (std::size_t i = 0; i < count; ++i) {
+            to[i] = widen<double, formats::binary32>(bit_cast<std::uint32_t>(from[i]));
         }
-    });
+    } else if constexpr (std::same_as<From, double> && std::same_as<To, float>) {
+        for (std::size_t i = 0; i < count; ++i) to[i] = double_to_float(from[i]);
+    } else {
+        for (std::size_t i = 0; i < count; ++i) to[i] = round_to<To>(from[i]);
+    }
 }
 
 /// Rounds as the projection says.

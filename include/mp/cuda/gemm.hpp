@@ -35,9 +35,20 @@ struct device_machine {
         MP_HOST_DEVICE MP_ALWAYS_INLINE Chunk load(const Value* from) const {
             return load_chunk<Chunk>(from);
         }
+        /// One instruction for 16 bytes, said by name: the compiler does not always find it.
         template <class Value, class Chunk>
         MP_HOST_DEVICE MP_ALWAYS_INLINE void store(Value* to, const Chunk& values) const {
+#if MP_DEVICE_CODE
+            static_assert(sizeof(Chunk) == 16);
+            const auto source = bit_cast<chunk_words<16>>(values);
+            asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                         :
+                         : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "r"(source.words[0]),
+                           "r"(source.words[1]), "r"(source.words[2]), "r"(source.words[3])
+                         : "memory");
+#else
             store_chunk(to, values);
+#endif
         }
     };
     template <class State>
@@ -72,13 +83,6 @@ struct device_machine {
         return 0;
 #endif
     }
-    MP_HOST_DEVICE MP_ALWAYS_INLINE std::ptrdiff_t count() const {
-#if MP_DEVICE_CODE
-        return gridDim.x;
-#else
-        return 1;
-#endif
-    }
 };
 
 /// For products that fill the device, and for those that would not with tiles of that size.
@@ -93,12 +97,22 @@ inline constexpr std::ptrdiff_t enough_large_tiles = 128;
            enough_large_tiles;
 }
 
+/// Blocks that a multiprocessor is to hold at a time: what its shared memory has room for at 128 registers a
+/// thread.
+#if MP_DEVICE_CODE && __CUDA_ARCH__ < 800
+template <class Tile>
+inline constexpr int resident_blocks = 256 / Tile::threads;
+#else
+template <class Tile>
+inline constexpr int resident_blocks = 512 / Tile::threads;
+#endif
+
 /// The architecture from which on tensor cores take a type, as in __CUDA_ARCH__.
 template <class Input>
 inline constexpr int tensor_core_architecture = std::is_same_v<Input, half> ? 700 : 800;
 
 template <class Tile, bool ADepthContiguous, bool BDepthContiguous, class Input, class Output, class Epilogue>
-__global__ void __launch_bounds__(Tile::threads, Tile::threads <= 256 ? 2 : 1)
+__global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile>)
     gemm_kernel(const __grid_constant__ product_problem<Input, Output, Epilogue> problem) {
 #if MP_DEVICE_CODE
     constexpr bool in_tensor_cores = __CUDA_ARCH__ >= tensor_core_architecture<Input>;
@@ -133,7 +147,8 @@ product_problem<Input, Output, Epilogue> make_product_problem(float alpha, matri
             lines_of(b),
             {c.data, c.leading_dimension, c.rows, c.columns, aligned, swapped,
              alpha != 0.0F && a.columns != 0, alpha, beta, epilogue},
-            a.columns};
+            a.columns,
+            0};
 }
 
 template <class Tile, class Input, class Output, class Epilogue>
@@ -150,13 +165,17 @@ auto choose_gemm_kernel(storage_order a, storage_order b) {
 
 template <class Tile, class Input, class Output, class Epilogue>
 void launch_gemm(cuda_stream exec, storage_order a, storage_order b,
-                 const product_problem<Input, Output, Epilogue>& problem) {
+                 product_problem<Input, Output, Epilogue> problem) {
     const std::ptrdiff_t tiles =
         divide_up(problem.c.rows, Tile::rows) * divide_up(problem.c.columns, Tile::columns);
-    const auto blocks = static_cast<unsigned>(std::min(tiles, static_cast<std::ptrdiff_t>(most_blocks)));
     const auto kernel = choose_gemm_kernel<Tile, Input, Output, Epilogue>(a, b);
-    kernel<<<blocks, Tile::threads, 0, exec.stream>>>(problem);
-    check_launch("mp::gemm");
+    // One launch takes 2^31 - 1 blocks, which is enough for every C that fits in today's memories.
+    for (; problem.first_tile < tiles; problem.first_tile += most_blocks) {
+        const auto blocks = static_cast<unsigned>(
+            std::min(tiles - problem.first_tile, static_cast<std::ptrdiff_t>(most_blocks)));
+        kernel<<<blocks, Tile::threads, 0, exec.stream>>>(problem);
+        check_launch("mp::gemm");
+    }
 }
 
 }  // namespace detail

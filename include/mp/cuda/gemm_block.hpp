@@ -11,7 +11,7 @@
 ///  - `each_thread(states, f)`: f(state, thread) as every thread;
 ///  - `barrier()` and `warp_barrier()`: what was written to shared memory before can be read after;
 ///  - `shared_memory()`: the begin of the block's shared memory, aligned to 128 bytes;
-///  - `index()` and `count()`: which block this is, and of how many.
+///  - `index()`: which block this is.
 /// A thread has `index`, and `load(pointer)` and `store(pointer, value)` for shared memory.
 #pragma once
 
@@ -80,6 +80,7 @@ struct product_problem {
     factor_lines<Input> b;
     product_output<Output, Epilogue> c;
     std::ptrdiff_t depth;
+    std::ptrdiff_t first_tile;  ///< the tile of block 0
 };
 
 /// Where a tile lies in C.
@@ -105,6 +106,11 @@ struct tile_place {
     return a / b + (a % b != 0 ? 1 : 0);
 }
 
+/// `count` within 0 and `most`.
+[[nodiscard]] MP_HOST_DEVICE constexpr int left_of(std::ptrdiff_t count, int most) {
+    return count < 0 ? 0 : count < most ? static_cast<int>(count) : most;
+}
+
 /// The way of one factor from global memory over registers into a tile in shared memory. `Extent` is the
 /// number of rows of A or columns of B in the tile. The tile keeps the order of the elements in memory;
 /// DepthContiguous tells whether lines run along the depth.
@@ -121,6 +127,8 @@ struct factor_tile {
     static constexpr int chunks_across = length / factor_chunk;
     static constexpr int chunks = lines * chunks_across;
     static constexpr int chunks_per_thread = (chunks + Threads - 1) / Threads;
+    /// From one chunk of a thread to its next one: the position in the line stays.
+    static constexpr int lines_per_round = Threads / chunks_across;
 
     using chunk_type = chunk<Input, factor_chunk>;
     using words = chunk_words<sizeof(chunk_type)>;  // what travels: 4 registers, not 8
@@ -128,55 +136,53 @@ struct factor_tile {
         words chunks[chunks_per_thread];
     };
 
-    static_assert(length % factor_chunk == 0 && bytes % 128 == 0);
+    static_assert(length % factor_chunk == 0 && bytes % 128 == 0 && Threads % chunks_across == 0);
 
-    /// The chunk at (line, position), with zeros for what lies outside of the factor.
-    MP_HOST_DEVICE static MP_ALWAYS_INLINE words fetch_chunk(const factor_lines<Input>& factor,
-                                                             std::ptrdiff_t line, std::ptrdiff_t position) {
-        words result{};
-        if (line < factor.lines) {
-            const Input* from = factor.data + (line * factor.stride + position);
-            if (factor.aligned && position + factor_chunk <= factor.length) {
-                result = load_chunk<words>(from);
-            } else {
-                chunk_type elements{};
-                for (int i = 0; i < factor_chunk; ++i) {
-                    if (position + i < factor.length) elements.values[i] = from[i];
-                }
-                result = bit_cast<words>(elements);
-            }
+    /// The chunk at `from`, of whose elements `count` lie inside of the factor; zeros for the others.
+    MP_HOST_DEVICE static MP_ALWAYS_INLINE words fetch_chunk(const Input* from, int count, bool aligned) {
+        if (aligned && count >= factor_chunk) return load_chunk<words>(from);
+        chunk_type elements{};
+        for (int i = 0; i < factor_chunk; ++i) {
+            if (i < count) elements.values[i] = from[i];
         }
-        return result;
+        return bit_cast<words>(elements);
     }
 
-    /// Fetches a thread's chunks of the tile that begins at `outer` (row of A, column of B) and `depth`.
+    /// Fetches a thread's chunks of the tile that begins at `outer` (row of A, column of B) and `depth`. What
+    /// is the same for all threads is computed in 64 bits, the rest in 32.
     MP_HOST_DEVICE static MP_ALWAYS_INLINE void fetch(staging& to, const factor_lines<Input>& factor,
                                                       std::ptrdiff_t outer, std::ptrdiff_t depth,
                                                       int thread) {
         const std::ptrdiff_t first_line = DepthContiguous ? outer : depth;
         const std::ptrdiff_t first_position = DepthContiguous ? depth : outer;
+        const int lines_left = left_of(factor.lines - first_line, lines);
+        const int length_left = left_of(factor.length - first_position, length);
+        const int line = thread / chunks_across;
+        const int position = thread % chunks_across * factor_chunk;
+        const std::ptrdiff_t offset = (first_line + line) * factor.stride + first_position + position;
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
         for (int i = 0; i < chunks_per_thread; ++i) {
-            const int number = thread + i * Threads;
-            if (chunks % Threads != 0 && number >= chunks) continue;
-            to.chunks[i] = fetch_chunk(factor, first_line + number / chunks_across,
-                                       first_position + number % chunks_across * factor_chunk);
+            to.chunks[i] = words{};
+            if (line + i * lines_per_round < lines_left && position < length_left) {
+                const Input* const from = factor.data + (offset + i * lines_per_round * factor.stride);
+                to.chunks[i] = fetch_chunk(from, length_left - position, factor.aligned);
+            }
         }
     }
 
     /// Puts the chunks into the tile.
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE void place(const staging& from, Input* tile, Thread thread) {
+        const int line = thread.index / chunks_across;
+        const int position = thread.index % chunks_across * factor_chunk;
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
         for (int i = 0; i < chunks_per_thread; ++i) {
-            const int number = thread.index + i * Threads;
-            if (chunks % Threads != 0 && number >= chunks) continue;
-            thread.store(tile + number / chunks_across * pitch + number % chunks_across * factor_chunk,
-                         from.chunks[i]);
+            if (chunks % Threads != 0 && line + i * lines_per_round >= lines) continue;
+            thread.store(tile + (line + i * lines_per_round) * pitch + position, from.chunks[i]);
         }
     }
 
@@ -277,7 +283,7 @@ struct gemm_body {
         const int row = warp / Tile::warps_across * Tile::warp_rows;
         const int column = warp % Tile::warps_across * Tile::warp_columns;
 #if MP_DEVICE_CODE
-#pragma unroll
+#pragma unroll 1
 #endif
         for (int depth = 0; depth < Tile::depth; depth += fragment_size) {
             typename Fragments::template a_fragment<ADepthContiguous> left[fragment_rows];
@@ -323,76 +329,70 @@ struct gemm_body {
         const std::ptrdiff_t tile_columns = divide_up(c.columns, Tile::columns);
         const std::ptrdiff_t steps = c.has_product ? divide_up(problem.depth, Tile::depth) : 0;
 
-        for (std::ptrdiff_t number = machine.index(); number < tile_rows * tile_columns;
-             number += machine.count()) {
-            const tile_place tile = place_of_tile(number, tile_rows, tile_columns);
-            const std::ptrdiff_t row = tile.row * Tile::rows;
-            const std::ptrdiff_t column = tile.column * Tile::columns;
+        const tile_place tile = place_of_tile(problem.first_tile + machine.index(), tile_rows, tile_columns);
+        const std::ptrdiff_t row = tile.row * Tile::rows;
+        const std::ptrdiff_t column = tile.column * Tile::columns;
 
+        machine.each_thread(states, [&](thread_state& state, auto thread) {
+            for (auto& line : state.sum) {
+                for (auto& fragment : line) Fragments::clear(fragment);
+            }
+            if (steps == 0) return;
+            a_tile::fetch(state.a, problem.a, row, 0, thread.index);
+            b_tile::fetch(state.b, problem.b, column, 0, thread.index);
+            a_tile::place(state.a, a_at(0), thread);
+            b_tile::place(state.b, b_at(0), thread);
+        });
+        machine.barrier();
+
+        for (std::ptrdiff_t step = 0; step < steps; ++step) {
             machine.each_thread(states, [&](thread_state& state, auto thread) {
-                for (auto& line : state.sum) {
-                    for (auto& fragment : line) Fragments::clear(fragment);
+                const bool more = step + 1 < steps;
+                if (more) {
+                    a_tile::fetch(state.a, problem.a, row, (step + 1) * Tile::depth, thread.index);
+                    b_tile::fetch(state.b, problem.b, column, (step + 1) * Tile::depth, thread.index);
                 }
-                if (steps == 0) return;
-                a_tile::fetch(state.a, problem.a, row, 0, thread.index);
-                b_tile::fetch(state.b, problem.b, column, 0, thread.index);
-                a_tile::place(state.a, a_at(0), thread);
-                b_tile::place(state.b, b_at(0), thread);
+                multiply(state, a_at(step), b_at(step), thread);
+                if (more) {
+                    a_tile::place(state.a, a_at(step + 1), thread);
+                    b_tile::place(state.b, b_at(step + 1), thread);
+                }
             });
             machine.barrier();
-
-            for (std::ptrdiff_t step = 0; step < steps; ++step) {
-                machine.each_thread(states, [&](thread_state& state, auto thread) {
-                    const bool more = step + 1 < steps;
-                    if (more) {
-                        a_tile::fetch(state.a, problem.a, row, (step + 1) * Tile::depth, thread.index);
-                        b_tile::fetch(state.b, problem.b, column, (step + 1) * Tile::depth, thread.index);
-                    }
-                    multiply(state, a_at(step), b_at(step), thread);
-                    if (more) {
-                        a_tile::place(state.a, a_at(step + 1), thread);
-                        b_tile::place(state.b, b_at(step + 1), thread);
-                    }
-                });
-                machine.barrier();
-            }
+        }
 
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
-            for (int i = 0; i < fragment_rows; ++i) {
-                machine.each_thread(states, [&](thread_state& state, auto thread) {
-                    float* const strip = strips + thread.index / warp_size * strip_floats;
+        for (int i = 0; i < fragment_rows; ++i) {
+            machine.each_thread(states, [&](thread_state& state, auto thread) {
+                float* const strip = strips + thread.index / warp_size * strip_floats;
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
-                    for (int j = 0; j < fragment_columns; ++j) {
-                        Fragments::store(strip + j * fragment_size, state.sum[i][j], strip_pitch, thread);
-                    }
-                });
-                machine.warp_barrier();
-                machine.each_thread(states, [&](thread_state&, auto thread) {
-                    const int warp = thread.index / warp_size;
-                    const float* const strip = strips + warp * strip_floats;
-                    const std::ptrdiff_t warp_row =
-                        row + warp / Tile::warps_across * Tile::warp_rows + i * fragment_size;
-                    const std::ptrdiff_t warp_column =
-                        column + warp % Tile::warps_across * Tile::warp_columns;
-                    constexpr int chunks_across = Tile::warp_columns / 8;
-                    for (int n = thread.index % warp_size; n < fragment_size * chunks_across;
-                         n += warp_size) {
-                        const int line = n / chunks_across;
-                        const int position = n % chunks_across * 8;
-                        const float* const from = strip + line * strip_pitch + position;
-                        using quarter = chunk<float, 4>;
-                        const quarter product[2] = {thread.template load<quarter>(from),
-                                                    thread.template load<quarter>(from + 4)};
-                        finish_chunk(c, product, warp_row + line, warp_column + position);
-                    }
-                });
-                machine.warp_barrier();
-            }
-            machine.barrier();  // the next tile's chunks go where the strips are
+                for (int j = 0; j < fragment_columns; ++j) {
+                    Fragments::store(strip + j * fragment_size, state.sum[i][j], strip_pitch, thread);
+                }
+            });
+            machine.warp_barrier();
+            machine.each_thread(states, [&](thread_state&, auto thread) {
+                const int warp = thread.index / warp_size;
+                const float* const strip = strips + warp * strip_floats;
+                const std::ptrdiff_t warp_row =
+                    row + warp / Tile::warps_across * Tile::warp_rows + i * fragment_size;
+                const std::ptrdiff_t warp_column = column + warp % Tile::warps_across * Tile::warp_columns;
+                constexpr int chunks_across = Tile::warp_columns / 8;
+                for (int n = thread.index % warp_size; n < fragment_size * chunks_across; n += warp_size) {
+                    const int line = n / chunks_across;
+                    const int position = n % chunks_across * 8;
+                    const float* const from = strip + line * strip_pitch + position;
+                    using quarter = chunk<float, 4>;
+                    const quarter product[2] = {thread.template load<quarter>(from),
+                                                thread.template load<quarter>(from + 4)};
+                    finish_chunk(c, product, warp_row + line, warp_column + position);
+                }
+            });
+            machine.warp_barrier();
         }
     }
 };
@@ -438,6 +438,9 @@ struct lane_fragments {
     MP_HOST_DEVICE static void multiply_add(accumulator& sum, const factor_fragment<A>& a,
                                             const factor_fragment<B>& b, Thread thread) {
         const int lane = thread.index % warp_size;
+#if MP_DEVICE_CODE
+#pragma unroll 1
+#endif
         for (int depth = 0; depth < fragment_size; ++depth) {
             const float left = a.at(lane / 2, depth, thread);
             for (int i = 0; i < 8; ++i) sum.values[i] += left * b.at(lane % 2 * 8 + i, depth, thread);
@@ -449,7 +452,11 @@ struct lane_fragments {
         require_alignment(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(pitch) * sizeof(float)),
                           16);
         const int lane = thread.index % warp_size;
-        for (int i = 0; i < 8; ++i) thread.store(to + lane / 2 * pitch + lane % 2 * 8 + i, sum.values[i]);
+        for (int i = 0; i < 2; ++i) {
+            const float* const v = sum.values + 4 * i;
+            thread.store(to + lane / 2 * pitch + lane % 2 * 8 + 4 * i,
+                         chunk<float, 4>{{v[0], v[1], v[2], v[3]}});
+        }
     }
 };
 

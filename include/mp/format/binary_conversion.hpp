@@ -2,12 +2,17 @@
 /// \file
 /// Conversions between a format and float or double without branches, so that a loop over them vectorises.
 /// Equal to the integer core (tests prove it for every code and for every float), but nearest-even only.
+///
+/// Written for what compilers make of it: comparisons are of signed integers, because SSE2 has no others, and
+/// choices that involve a float operation go through masks, because a compiler that honours floating-point
+/// exceptions moves such an operation into a branch, and then gives up vectorising.
 #pragma once
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/format/exact.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <type_traits>
 
@@ -44,100 +49,205 @@ inline constexpr bool fits_in = (Format::exponent_bits < native_format<Native>::
                                  Format::fraction_bits < native_format<Native>::type::fraction_bits &&
                                  Format::nans == nan_encoding::ieee && Format::has_infinity);
 
-/// The value of a code as float or double, exactly; NaNs become quiet and keep sign and payload.
+/// Whether a < b, for words whose highest bit is zero.
+template <class Word>
+MP_HOST_DEVICE constexpr bool less(Word a, Word b) {
+    using signed_word = std::make_signed_t<Word>;
+    return static_cast<signed_word>(a) < static_cast<signed_word>(b);
+}
+
+/// All ones if the condition holds, else zero.
+template <class Word>
+MP_HOST_DEVICE constexpr Word mask_of(bool condition) {
+    return static_cast<Word>(Word{0} - static_cast<Word>(condition));
+}
+
+/// One of two words, chosen without a branch.
+template <class Word>
+MP_HOST_DEVICE constexpr Word select(bool condition, Word yes, Word no) {
+    const Word mask = mask_of<Word>(condition);
+    return static_cast<Word>(no ^ ((yes ^ no) & mask));
+}
+
+/// The value of a code as float or double, exactly; NaNs become quiet and keep sign and payload. The code may
+/// come in a wider integer than its own, such as one of Native's size, which saves compilers some shuffling.
 ///
-/// Normal numbers: move the bits to their place and add the difference of the biases to the exponent field.
-/// Subnormal numbers, code m: with M = 2^(quantum + fraction bits of Native), the bits of M with m in the
-/// lowest places are the number M + m * quantum, so subtracting M leaves the value. Both are normal numbers
-/// of Native, which is why flushing of subnormals in the environment does no harm.
-template <class Native, class Format>
-requires fits_in<Format, Native> MP_HOST_DEVICE constexpr Native widen(
-    typename layout_of<Format>::storage bits) {
+/// Formats with the exponent field of Native: the bits need only move to their place. In all others:
+/// - Normal numbers: move the bits and add the difference of the biases to the exponent field.
+/// - Subnormal numbers, code m: with M = 2^(quantum + fraction bits of Native), the bits of M with m in the
+///   lowest places are the number M + m * quantum, so subtracting M leaves the value. Both are normal numbers
+///   of Native, which is why flushing of subnormals in the environment does no harm.
+/// - Infinities and NaNs of IEEE formats have all ones in the exponent field; adding what is missing to all
+///   ones in the wider field leaves the payload alone.
+template <class Native, class Format, std::unsigned_integral Code>
+requires fits_in<Format, Native> MP_HOST_DEVICE constexpr Native widen(Code code) {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;
     using wide = layout_of<native>;
     using word = typename wide::storage;
     constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
-    const word magnitude = bits & narrow::magnitude_mask;
-    word sign = 0;
-    if constexpr (Format::is_signed) {
-        sign =
-            static_cast<word>(static_cast<word>(bits & narrow::sign_mask) << (wide::width - narrow::width));
-    }
-    word result;
     if constexpr (Format::exponent_bits == native::exponent_bits) {
-        result = static_cast<word>(magnitude << shift);
+        const auto bits = static_cast<typename narrow::storage>(code);
+        const auto magnitude = static_cast<typename narrow::storage>(bits & narrow::magnitude_mask);
+        const int quiet = less(narrow::infinity_code, magnitude) ? narrow::quiet_bit : 0;
+        return bit_cast<Native>(
+            static_cast<word>(word{static_cast<typename narrow::storage>(bits | quiet)} << shift));
     } else {
+        const word magnitude = code & narrow::magnitude_mask;
         constexpr word bias_difference = static_cast<word>(native::bias - Format::bias)
                                          << wide::fraction_bits;
-        constexpr Native unit = power_of_two<Native>(narrow::quantum_exponent + wide::fraction_bits);
-        const word subnormal =
-            bit_cast<word>(bit_cast<Native>(static_cast<word>(bit_cast<word>(unit) | magnitude)) - unit);
-        const word normal = static_cast<word>((magnitude << shift) + bias_difference);
-        result = magnitude < narrow::hidden_bit ? subnormal : normal;
-        if constexpr (narrow::has_infinity) {
-            result = magnitude == narrow::infinity_code ? wide::infinity_code : result;
+        auto result = static_cast<word>((magnitude << shift) + bias_difference);
+        bool has_sign = true;
+        if constexpr (Format::nans == nan_encoding::ieee) {
+            constexpr word first = narrow::infinity_code;
+            constexpr word missing = wide::infinity_code - ((first << shift) + bias_difference);
+            result += magnitude >= first ? missing : word{0};
+            result |= magnitude > first ? word{wide::quiet_bit} : word{0};
+        } else {
+            if constexpr (narrow::has_infinity) {
+                result = select(magnitude == narrow::infinity_code, word{wide::infinity_code}, result);
+            }
+            if constexpr (Format::nans == nan_encoding::all_ones) {
+                result = select(magnitude == narrow::nan_code, word{wide::nan_code}, result);
+            }
         }
+        constexpr Native unit = power_of_two<Native>(narrow::quantum_exponent + wide::fraction_bits);
+        const auto raised = static_cast<word>(bit_cast<word>(unit) | magnitude);
+        const auto subnormal = bit_cast<word>(bit_cast<Native>(raised) - unit);
+        result = select(less(magnitude, word{narrow::hidden_bit}), subnormal, result);
+        if constexpr (Format::nans == nan_encoding::negative_zero) {
+            has_sign = code != narrow::nan_code;
+            result = select(has_sign, result, word{wide::nan_code});
+        }
+        const word sign = static_cast<word>(code & narrow::sign_mask) << (wide::width - narrow::width);
+        return bit_cast<Native>(static_cast<word>(result | (has_sign ? sign : word{0})));
     }
-    if constexpr (Format::nans == nan_encoding::negative_zero) {
-        if (bits == narrow::nan_code) return bit_cast<Native>(wide::nan_code);
-    } else if constexpr (narrow::has_nan) {
-        constexpr word last_number =
-            narrow::has_infinity ? word{narrow::infinity_code} : word{narrow::max_finite_code};
-        const word payload =
-            Format::nans == nan_encoding::ieee
-                ? static_cast<word>(static_cast<word>(magnitude << shift) & wide::fraction_mask)
-                : word{0};
-        result = magnitude > last_number ? static_cast<word>(wide::nan_code | payload) : result;
-    }
-    return bit_cast<Native>(static_cast<word>(result | sign));
 }
 
-/// Rounds a float or double to nearest even once, overflow as saturation::none.
+/// The upper 32 bits of a double, seen as a format.
+struct upper_binary64 {
+    static constexpr const char* name = "upper half of double";
+    static constexpr int exponent_bits = 11;
+    static constexpr int fraction_bits = 20;
+    static constexpr int bias = 1023;
+    static constexpr bool is_signed = true;
+    static constexpr bool has_infinity = true;
+    static constexpr nan_encoding nans = nan_encoding::ieee;
+};
+
+/// Rounds a magnitude code of Source (binary32, binary64 or upper_binary64) to nearest even once, overflow as
+/// saturation::none: the magnitude code of Format.
 ///
 /// Results that are normal: adding (half a unit - 1) plus the lowest kept bit to the bits of the magnitude
 /// carries into the kept bits exactly when nearest-even rounds up, and a carry out of the fraction lands in
-/// the exponent field, as it should. Results that are subnormal: adding M = 2^(quantum + fraction bits of
-/// Native) lets the hardware's own nearest-even addition round at the quantum; the low bits of the sum are
-/// the code. A subnormal input that the environment takes for zero is far below half a quantum in any case.
+/// the exponent field, as it should. What is too large is first brought down to the code that follows the
+/// largest finite one, which has no low bits to round.
+///
+/// Results that are subnormal: adding M = 2^(quantum + fraction bits of the adder's type) lets the hardware's
+/// own nearest-even addition round at the quantum; the low bits of the sum are the code. A subnormal input
+/// that the environment takes for zero is far below half a quantum in any case. The adder for upper_binary64
+/// is that of float; its summands are both multiplied by 2^-min_exponent before, by way of the exponent
+/// field, so that they are normal numbers, and what is too small even for that is taken for zero.
+template <class Format, class Source>
+MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
+    typename layout_of<Source>::storage magnitude) {
+    using narrow = layout_of<Format>;
+    using source = layout_of<Source>;
+    using word = typename source::storage;
+    constexpr int shift = source::fraction_bits - narrow::fraction_bits;
+    constexpr word bias_difference = static_cast<word>(Source::bias - Format::bias) << source::fraction_bits;
+    constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
+    // The code after the largest finite one, if it is not a finite one in its turn.
+    constexpr bool can_overflow = narrow::has_infinity || narrow::has_nan;
+    constexpr word beyond = word{narrow::max_finite_code} + (can_overflow ? 1 : 0);
+    constexpr word overflow = narrow::has_infinity ? word{narrow::infinity_code}
+                              : narrow::has_nan    ? word{narrow::nan_code}
+                                                   : beyond;
+
+    constexpr word largest = (beyond << shift) + bias_difference;
+    const word last_kept = (magnitude >> shift) & 1;
+    const word limited = less(magnitude, largest) ? magnitude : largest;
+    word code = (limited - bias_difference + half_minus_one + last_kept) >> shift;
+    if constexpr (overflow != beyond) code = select(code == beyond, overflow, code);
+
+    using adder = std::conditional_t<source::width == 64, double, float>;
+    using adder_layout = layout_of<typename native_format<adder>::type>;
+    constexpr bool is_adder = source::fraction_bits == adder_layout::fraction_bits;
+    constexpr int scale = is_adder ? 0 : -narrow::min_exponent;
+    constexpr adder unit =
+        power_of_two<adder>(narrow::quantum_exponent + scale + adder_layout::fraction_bits);
+    word summand = magnitude;
+    if constexpr (!is_adder) {
+        constexpr int bias_change = Source::bias - native_format<adder>::type::bias - scale;
+        constexpr word least = static_cast<word>(Source::bias + narrow::quantum_exponent - 4)
+                               << source::fraction_bits;
+        summand <<= adder_layout::fraction_bits - source::fraction_bits;
+        summand -= static_cast<word>(bias_change) << adder_layout::fraction_bits;
+        summand &= mask_of<word>(less(least, magnitude));
+    }
+    const word subnormal = bit_cast<word>(bit_cast<adder>(summand) + unit) - bit_cast<word>(unit);
+    constexpr word smallest_normal = static_cast<word>(Source::bias + narrow::min_exponent)
+                                     << source::fraction_bits;
+    code = select(less(magnitude, smallest_normal), subnormal, code);
+
+    word nan = narrow::nan_code;
+    if constexpr (Format::nans == nan_encoding::ieee) nan |= (magnitude >> shift) & narrow::fraction_mask;
+    return select(less(word{source::infinity_code}, magnitude), nan, code);
+}
+
+/// Rounds a float or double to nearest even once, overflow as saturation::none; the code is in the low bits.
+///
+/// Of a double only the upper half is used if Format is narrow enough, with its last bit set if anything
+/// below is: this rounds to odd to 21 bits of precision, and rounding that to nearest at 19 bits or fewer is
+/// rounding once (Boldo and Melquiond 2008).
+template <class Format, class Native>
+requires fits_in<Format, Native> MP_HOST_DEVICE constexpr std::uint32_t narrow_to_word(Native x) {
+    using narrow = layout_of<Format>;
+    using native = typename native_format<Native>::type;
+    const auto bits = bit_cast<typename layout_of<native>::storage>(x);
+    std::uint32_t code = 0;
+    std::uint32_t sign = 0;
+    if constexpr (Format::exponent_bits == native::exponent_bits) {
+        // There is neither overflow to look after nor underflow, and the sign can stay where it is.
+        using word = typename layout_of<native>::storage;
+        constexpr int shift = native::fraction_bits - narrow::fraction_bits;
+        constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
+        const word kept = bits >> shift;
+        const word rounded = (bits + half_minus_one + (kept & 1)) >> shift;
+        const bool nan = less(layout_of<native>::infinity_code, bits & layout_of<native>::magnitude_mask);
+        return static_cast<std::uint32_t>(select(nan, kept | narrow::quiet_bit, rounded));
+    } else if constexpr (sizeof(Native) == 4) {
+        const std::uint32_t magnitude = bits & 0x7fffffff;
+        code = round_magnitude<Format, native>(magnitude);
+        sign = bits ^ magnitude;
+    } else {
+        const auto upper = static_cast<std::uint32_t>(bits >> 32);
+        sign = upper & 0x80000000;
+        if constexpr (narrow::precision <= 19) {
+            const auto lower = static_cast<std::uint32_t>(bits);
+            const std::uint32_t magnitude = (upper & 0x7fffffff) | static_cast<std::uint32_t>(lower != 0);
+            code = round_magnitude<Format, upper_binary64>(magnitude);
+        } else {
+            const std::uint64_t magnitude = bits & layout_of<native>::magnitude_mask;
+            code = static_cast<std::uint32_t>(round_magnitude<Format, native>(magnitude));
+        }
+    }
+    sign >>= 31 - narrow::magnitude_bits;
+    if constexpr (!Format::is_signed) {
+        return code;
+    } else if constexpr (Format::nans == nan_encoding::negative_zero) {
+        // Zero and NaN have no sign.
+        return code | (sign & mask_of<std::uint32_t>(code - 1 < narrow::max_finite_code));
+    } else {
+        return code | sign;
+    }
+}
+
+/// The same as a code of Format.
 template <class Format, class Native>
 requires fits_in<Format, Native> MP_HOST_DEVICE constexpr typename layout_of<Format>::storage
 narrow_nearest_even(Native x) {
-    using native = typename native_format<Native>::type;
-    using narrow = layout_of<Format>;
-    using wide = layout_of<native>;
-    using word = typename wide::storage;
-    constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
-    const word bits = bit_cast<word>(x);
-    const word magnitude = bits & wide::magnitude_mask;
-    constexpr word bias_difference = static_cast<word>(native::bias - Format::bias) << wide::fraction_bits;
-    constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
-
-    word code = static_cast<word>(magnitude - bias_difference + half_minus_one + ((magnitude >> shift) & 1));
-    code >>= shift;
-    constexpr word overflow = narrow::has_infinity ? word{narrow::infinity_code}
-                              : narrow::has_nan    ? word{narrow::nan_code}
-                                                   : word{narrow::max_finite_code};
-    // Everything from here on is beyond the largest finite number, and the code computed above may have
-    // wrapped.
-    constexpr word out_of_range =
-        static_cast<word>(static_cast<word>(native::bias + narrow::max_exponent + 1) << wide::fraction_bits);
-    code = magnitude >= out_of_range || code > narrow::max_finite_code ? overflow : code;
-    if constexpr (Format::exponent_bits < native::exponent_bits) {
-        constexpr word smallest_normal =
-            static_cast<word>(static_cast<word>(native::bias + narrow::min_exponent) << wide::fraction_bits);
-        constexpr Native unit = power_of_two<Native>(narrow::quantum_exponent + wide::fraction_bits);
-        const word subnormal =
-            static_cast<word>(bit_cast<word>(bit_cast<Native>(magnitude) + unit) - bit_cast<word>(unit));
-        code = magnitude < smallest_normal ? subnormal : code;
-    }
-    if constexpr (Format::nans == nan_encoding::ieee) {
-        const word payload = static_cast<word>((magnitude & wide::fraction_mask) >> shift);
-        code = magnitude > wide::infinity_code ? static_cast<word>(narrow::nan_code | payload) : code;
-    } else {
-        code = magnitude > wide::infinity_code ? word{narrow::nan_code} : code;
-    }
-    return join<Format>((bits & wide::sign_mask) != 0, code);
+    return static_cast<typename layout_of<Format>::storage>(narrow_to_word<Format>(x));
 }
 
 }  // namespace mp::detail

@@ -15,7 +15,6 @@
 #include <mp/gemm/validation.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
@@ -70,8 +69,7 @@ void gemm_with(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float 
 /// An element type of the factors of a matrix product: float, or a reduced format, of which float holds every
 /// value.
 template <class Value>
-concept gemm_input = reduced<Value> || std::same_as < std::remove_cv_t<Value>,
-float > ;
+concept gemm_input = number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>;
 
 /// An element type of the result of a matrix product.
 template <class Value>
@@ -90,8 +88,9 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 /// becomes subnormal on the way. Then alpha * ab + beta * c is formed from exact products and rounded to
 /// float (a double c takes part rounded to float), the epilogue works in float, and the result is rounded
 /// once to the type of c, nearest-even; overflow gives infinity, or NaN in formats without infinity. The bits
-/// of an element depend on its row of a, its column of b, its own c, alpha and beta and on nothing else: not
-/// on the number of threads, on the shape around it, on leading dimensions or on storage orders.
+/// of an element (other than those of a NaN) depend on its row of a, its column of b, its own c, alpha and
+/// beta and on nothing else: not on the number of threads, the shape around it, leading dimensions or storage
+/// orders.
 ///
 /// As in BLAS, beta == 0 means that c is not read, so that NaN in uninitialised memory does no harm, and
 /// alpha == 0 or k == 0 that a and b are not read: c = epilogue(beta * c). Infinities and NaN propagate as
@@ -106,17 +105,22 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 /// that overlaps a or b (blocks that interleave in one larger matrix of equal leading dimension, in the same
 /// order, are told apart exactly; otherwise the ranges from first to last byte must be disjoint); an epilogue
 /// that rejects the shape of c. std::bad_alloc, too, leaves c as it was.
-template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+///
+/// Kernel is not for users to choose: it makes code that is compiled for different instruction sets different
+/// functions to the linker.
+template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue,
+          class Kernel = detail::native_kernel>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
-    detail::gemm_with<detail::native_kernel>(exec, alpha, a, b, beta, c, epilogue);
+    detail::gemm_with<Kernel>(exec, alpha, a, b, beta, c, epilogue);
 }
 
 /// Name of the micro-kernel with which mp::gemm runs in this translation unit: where it runs, the type of its
 /// accumulators, the instruction set that the compiler was told to use, and rows x columns of its register
 /// tile.
+template <class Kernel = detail::native_kernel>
 [[nodiscard]] constexpr std::string_view gemm_kernel_name() {
-    return detail::native_kernel::name;
+    return Kernel::name;
 }
 
 }  // namespace mp

@@ -278,7 +278,7 @@ private:
     void apply_to(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,
                   const Update& update) noexcept {
         const std::size_t offset = offsets_[index];
-        Master* masters;
+        Master* masters = nullptr;
         if constexpr (has_master_copy) {
             masters = masters_.data() + offset;
         } else {

@@ -118,8 +118,8 @@ public:
     /// Lets `optimizer` step unless its gradients hold infinities or NaNs; unscales them if that has not been
     /// done. Exactly once for each optimizer between two updates.
     ///
-    /// \returns what happened; true in a condition if the optimizer stepped. An optimizer without gradients is
-    ///          not an error but step_status::no_gradients
+    /// \returns what happened; true in a condition if the optimizer stepped. That an optimizer has no
+    ///          gradients is not an error but step_status::no_gradients
     /// \throws state_error  already stepped since the last update
     template <scalable_optimizer Optimizer>
     step_result step(Optimizer& optimizer) {
