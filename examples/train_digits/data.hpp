@@ -78,7 +78,8 @@ inline void parse_line(std::string_view line, const std::string& where, digits& 
         }
     }
     if (count != fields.size()) {
-        throw user_error(where + ": " + std::to_string(count) + " fields; a line has 64 pixels and the digit");
+        throw user_error(where + ": " + std::to_string(count) +
+                         " fields; a line has 64 pixels and the digit");
     }
     for (std::size_t i = 0; i < image_pixels; ++i) {
         into.pixels.push_back(static_cast<float>(fields[i]) / 16.0F);

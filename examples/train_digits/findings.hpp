@@ -39,8 +39,8 @@ inline std::string accuracy_verdict(const recipe_summary& it, const recipe_summa
 
 inline std::string flush_sentence(const recipe_summary& half, const recipe_summary* fp32) {
     std::string text = "fp16 alone writes " + percent(half.flushed_share()) +
-                       " of the gradients of weights as zero, and " + percent(half.flushed_share_of_outputs()) +
-                       " of those that travel from layer to layer";
+                       " of the gradients of weights as zero, and " +
+                       percent(half.flushed_share_of_outputs()) + " of those that travel from layer to layer";
     if (fp32 == nullptr) return text + ".";
     return text + ". It " + accuracy_verdict(half, *fp32) + " fp32: " + against(half, *fp32) + ".";
 }
@@ -52,19 +52,20 @@ inline std::string reason_sentence(const recipe_summary& half, const recipe_summ
                            : "What vanishes counts: the gradient that reaches the optimizer is off by ";
     text += percent(error) + " of its length";
     if (scaled != nullptr) {
-        text += ", where the scaled one, which flushes " + percent(scaled->flushed_share()) +
-                ", is off by " + percent(scaled->gradient_error());
+        text += ", where the scaled one, which flushes " + percent(scaled->flushed_share()) + ", is off by " +
+                percent(scaled->gradient_error());
     }
     return text + ".";
 }
 
 inline std::string master_sentence(const recipe_summary& master, const recipe_summary& fp32) {
     const double factor = master.loss().median / fp32.loss().median;
-    std::string text = "Master weights without loss scaling end with " + times_text(factor) +
-                       " the training loss of fp32";
+    std::string text =
+        "Master weights without loss scaling end with " + times_text(factor) + " the training loss of fp32";
     if (master.gradient_error() >= small_error) {
-        text += ": they keep small updates from being rounded away, but cannot bring back gradients that are "
-                "zero already";
+        text +=
+            ": they keep small updates from being rounded away, but cannot bring back gradients that are "
+            "zero already";
     }
     return text + ".";
 }
@@ -72,20 +73,22 @@ inline std::string master_sentence(const recipe_summary& master, const recipe_su
 inline std::string scaling_sentence(const recipe_summary& scaled, const std::string& kind,
                                     const recipe_summary& fp32) {
     const double skipped = scaled.skipped().mean;
-    std::string text = kind + " loss scaling " + accuracy_verdict(scaled, fp32) +
-                       " fp32: " + against(scaled, fp32);
+    std::string text =
+        kind + " loss scaling " + accuracy_verdict(scaled, fp32) + " fp32: " + against(scaled, fp32);
     if (skipped > 0) text += "; it skipped " + formatted("%.3g", skipped) + " steps a training";
     return text + ".";
 }
 
 inline std::string bfloat16_sentence(const recipe_summary& alone, const recipe_summary* master,
                                      const recipe_summary& fp32) {
-    std::string text = "bfloat16 has the exponents of float, so it flushes " + percent(alone.flushed_share()) +
+    std::string text = "bfloat16 has the exponents of float, so it flushes " +
+                       percent(alone.flushed_share()) +
                        " and needs no scaling; with 8 significant bits its gradient is off by " +
                        percent(alone.gradient_error()) + ". Alone it ends with " +
                        times_text(alone.loss().median / fp32.loss().median) + " the training loss of fp32";
     if (master != nullptr) {
-        text += ", with master weights with " + times_text(master->loss().median / fp32.loss().median) + " it";
+        text +=
+            ", with master weights with " + times_text(master->loss().median / fp32.loss().median) + " it";
     }
     return text + ".";
 }
@@ -113,8 +116,7 @@ inline std::vector<std::string> findings(const setting_summary& setting) {
         result.push_back(detail::bfloat16_sentence(*bfloat, setting.find("bf16-master"), *fp32));
     }
     if (half != nullptr) {
-        result.push_back("On this CPU fp16 takes " +
-                         times_text(half->seconds().mean / fp32->seconds().mean) +
+        result.push_back("On this CPU fp16 takes " + times_text(half->seconds().mean / fp32->seconds().mean) +
                          " as long as fp32: it multiplies in float and converts on the way in and out. The "
                          "time that 16 bits save needs hardware that multiplies them.");
     }

@@ -124,10 +124,10 @@ int run(std::span<const std::string_view> arguments) {
     const split_digits data = split(read_digits(chosen.data), batch_size);
     report_file page(chosen.report);
 
-    std::printf("%zu scanned digits to train on, %zu to test with; linear layers 64-128-128-128-10 with relu;\n"
-                "SGD with momentum %g, learning rate %g, batch %zu, %d epochs\n\n",
-                data.training.size(), data.test.size(), momentum, base_learning_rate, batch_size,
-                chosen.epochs);
+    std::printf(
+        "%zu scanned digits to train on, %zu to test with; linear layers 64-128-128-128-10 with relu;\n"
+        "SGD with momentum %g, learning rate %g, batch %zu, %d epochs\n\n",
+        data.training.size(), data.test.size(), momentum, base_learning_rate, batch_size, chosen.epochs);
     std::fflush(stdout);
     const std::vector<setting_summary> settings = run_trainings(chosen, data);
     for (const setting_summary& setting : settings) print(setting);

@@ -20,9 +20,9 @@ namespace train_digits {
 /// What the user asks for.
 struct options {
     bool help = false;
-    std::vector<std::string> recipes;   ///< names; none means all
+    std::vector<std::string> recipes;  ///< names; none means all
     int epochs = 30;
-    int repeats = 5;                    ///< trainings of each recipe, with seeds seed, seed + 1, ...
+    int repeats = 5;  ///< trainings of each recipe, with seeds seed, seed + 1, ...
     std::uint64_t seed = 1;
     std::optional<double> loss_weight;  ///< none means both settings, 1 and 2^-14
     std::string report = "train_digits.html";

@@ -17,17 +17,11 @@ mp::dynamic_loss_scaler no_scaling() {
 
 constexpr recipe recipes[] = {
     {"fp32", "fp32",
-     [](const training_task& task) {
-         return train<float, float>(task, mp::precision::off, no_scaling());
-     }},
+     [](const training_task& task) { return train<float, float>(task, mp::precision::off, no_scaling()); }},
     {"fp16", "fp16 alone",
-     [](const training_task& task) {
-         return train<half, half>(task, mp::precision::fp16, no_scaling());
-     }},
+     [](const training_task& task) { return train<half, half>(task, mp::precision::fp16, no_scaling()); }},
     {"fp16-master", "fp16, master weights",
-     [](const training_task& task) {
-         return train<half, float>(task, mp::precision::fp16, no_scaling());
-     }},
+     [](const training_task& task) { return train<half, float>(task, mp::precision::fp16, no_scaling()); }},
     {"fp16-static", "fp16, masters, static scale",
      [](const training_task& task) {
          const auto weight = static_cast<float>(task.loss_weight);

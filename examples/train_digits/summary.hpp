@@ -40,7 +40,8 @@ inline spread spread_of(std::vector<double> values) {
 /// The trainings of one recipe in one setting.
 class recipe_summary {
 public:
-    recipe_summary(const recipe& of, std::vector<training_record> runs) : recipe_(&of), runs_(std::move(runs)) {
+    recipe_summary(const recipe& of, std::vector<training_record> runs)
+        : recipe_(&of), runs_(std::move(runs)) {
         for (const training_record& run : runs_) gradients_ += run.gradients;
     }
 

@@ -25,8 +25,9 @@ inline std::string setting_title(const setting_summary& setting) {
     if (setting.loss_weight == 1.0) return "Ordinary setting: the loss is averaged over a batch of " + batch;
     const std::string weight = power_text(setting.loss_weight);
     const std::string rate = formatted("%g", base_learning_rate / setting.loss_weight);
-    const std::string means =
-        setting.loss_weight < 1.0 ? ", as when it is averaged over a global batch in large-scale training" : "";
+    const std::string means = setting.loss_weight < 1.0
+                                  ? ", as when it is averaged over a global batch in large-scale training"
+                                  : "";
     return "Loss weight " + weight + means + "; the learning rate is " + rate + " to match";
 }
 
@@ -62,12 +63,11 @@ inline table results_table(const setting_summary& setting) {
     for (const recipe_summary& it : setting.recipes) {
         const double skipped = it.skipped().mean;
         const bool whole = skipped == static_cast<double>(static_cast<long>(skipped));
-        result.rows.push_back({std::string(it.title()), detail::accuracy_cell(it.accuracy()),
-                               detail::loss_cell(it.loss()),
-                               fixed(skipped, whole ? 0 : 1) + " of " + std::to_string(it.steps()),
-                               detail::scale_cell(it), percent(it.flushed_share()),
-                               percent(it.gradient_error()), formatted("%g", it.bytes_per_parameter()),
-                               fixed(it.seconds().mean, 2)});
+        result.rows.push_back(
+            {std::string(it.title()), detail::accuracy_cell(it.accuracy()), detail::loss_cell(it.loss()),
+             fixed(skipped, whole ? 0 : 1) + " of " + std::to_string(it.steps()), detail::scale_cell(it),
+             percent(it.flushed_share()), percent(it.gradient_error()),
+             formatted("%g", it.bytes_per_parameter()), fixed(it.seconds().mean, 2)});
     }
     return result;
 }
@@ -82,8 +82,7 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
                         std::to_string(setting.first_seed + runs - 1) +
                         "; of the training loss the median. In brackets the lowest and the highest.");
     }
-    notes.push_back(
-        "training loss: the mean over the batches of the last epoch, without the loss weight.");
+    notes.push_back("training loss: the mean over the batches of the last epoch, without the loss weight.");
     notes.push_back(
         "flushed: gradients of weights and biases that are not zero in float, but zero in the format of the "
         "recipe at its loss scale.");

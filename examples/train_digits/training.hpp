@@ -40,14 +40,14 @@ struct training_task {
 
 /// What came out of one training.
 struct training_record {
-    std::vector<double> losses;         ///< of each epoch: the mean over its batches, without loss weight
-    double accuracy = 0.0;              ///< on the test set, at the end
-    std::vector<float> scales;          ///< the loss scale of every step
-    std::vector<std::size_t> skipped;   ///< the steps that were skipped, counted from 0
-    double final_scale = 1.0;           ///< after the last step
-    gradient_record gradients;          ///< looked at once an epoch
-    double bytes_per_parameter = 0.0;   ///< weight, gradient, master copy and momentum
-    double seconds = 0.0;               ///< of the training itself, without evaluation and probe
+    std::vector<double> losses;        ///< of each epoch: the mean over its batches, without loss weight
+    double accuracy = 0.0;             ///< on the test set, at the end
+    std::vector<float> scales;         ///< the loss scale of every step
+    std::vector<std::size_t> skipped;  ///< the steps that were skipped, counted from 0
+    double final_scale = 1.0;          ///< after the last step
+    gradient_record gradients;         ///< looked at once an epoch
+    double bytes_per_parameter = 0.0;  ///< weight, gradient, master copy and momentum
+    double seconds = 0.0;              ///< of the training itself, without evaluation and probe
 };
 
 /// Measures the time between start() and stop(), summed up.
@@ -109,8 +109,7 @@ training_record train(const training_task& task, mp::precision precision, Scaler
     const auto weight = static_cast<float>(task.loss_weight);
     network<Value> model(network_widths, batch_size, task.seed);
     mp::sgd<Value, Value, Master> optimizer(
-        model.parameters(),
-        {.learning_rate = base_learning_rate / task.loss_weight, .momentum = momentum});
+        model.parameters(), {.learning_rate = base_learning_rate / task.loss_weight, .momentum = momentum});
     batches deal(task.data->training, batch_size, task.seed);
     gradient_probe probe(network_widths, batch_size);
 

@@ -326,7 +326,7 @@ TEST_CASE("the linear layer names the argument that does not fit, in and outside
     std::vector<float> b(4);
     const auto fails = [&](auto xv, auto wv, const auto& bv, auto yv, activation act = activation::none) {
         const auto call = [&] { mp::ops::linear(exec, xv, wv, bv, yv, act); };
-        const std::string outside = message_of(call);
+        std::string outside = message_of(call);
         const mp::autocast_region region(mp::precision::fp16);
         CHECK(message_of(call) == outside);
         CHECK(y.elements == std::vector<float>(8, -88.0F));

@@ -33,7 +33,7 @@ struct matrix {
     }
     matrix(const matrix&) = delete;
     matrix& operator=(const matrix&) = delete;
-    matrix(matrix&&) = default;
+    matrix(matrix&&) noexcept = default;
 
     template <class Function>
     void fill(Function function) {

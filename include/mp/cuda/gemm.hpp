@@ -8,6 +8,7 @@
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/error.hpp>
 #include <mp/cuda/gemm_block.hpp>
+#include <mp/cuda/gemm_problem.hpp>
 #include <mp/cuda/launch.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/cuda/wmma_fragments.hpp>
@@ -19,7 +20,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <type_traits>
 
@@ -85,18 +85,6 @@ struct device_machine {
     }
 };
 
-/// For products that fill the device, and for those that would not with tiles of that size.
-using large_gemm_tile = gemm_tile<128, 128, 32, 64, 32>;
-using small_gemm_tile = gemm_tile<64, 64, 32, 32, 32>;
-
-/// Large tiles of a C from which on they are worth it: enough for every multiprocessor of a large device.
-inline constexpr std::ptrdiff_t enough_large_tiles = 128;
-
-[[nodiscard]] constexpr bool prefers_large_tile(std::ptrdiff_t rows, std::ptrdiff_t columns) {
-    return divide_up(rows, large_gemm_tile::rows) * divide_up(columns, large_gemm_tile::columns) >=
-           enough_large_tiles;
-}
-
 /// Blocks that a multiprocessor is to hold at a time: what its shared memory has room for at 128 registers a
 /// thread.
 #if MP_DEVICE_CODE && __CUDA_ARCH__ < 800
@@ -124,58 +112,20 @@ __global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile>)
 #endif
 }
 
-/// The factor as lines in memory. Chunks of 16 bytes are used where every line begins at one.
-template <class Value>
-factor_lines<std::remove_const_t<Value>> lines_of(matrix_view<Value> view) {
-    const bool row_major = view.order == storage_order::row_major;
-    const bool aligned =
-        reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && view.leading_dimension % factor_chunk == 0;
-    return {view.data, view.leading_dimension, row_major ? view.rows : view.columns,
-            row_major ? view.columns : view.rows, aligned};
-}
-
-/// The problem with C in row-major order: a column-major C is the row-major product of the transposed factors
-/// in reverse order.
-template <class Input, class Output, class Epilogue>
-product_problem<Input, Output, Epilogue> make_product_problem(float alpha, matrix_view<const Input> a,
-                                                              matrix_view<const Input> b, float beta,
-                                                              matrix_view<Output> c, const Epilogue& epilogue,
-                                                              bool swapped) {
-    const bool aligned = reinterpret_cast<std::uintptr_t>(c.data) % 16 == 0 &&
-                         (c.leading_dimension * static_cast<std::ptrdiff_t>(sizeof(Output))) % 16 == 0;
-    return {lines_of(a),
-            lines_of(b),
-            {c.data, c.leading_dimension, c.rows, c.columns, aligned, swapped,
-             alpha != 0.0F && a.columns != 0, alpha, beta, epilogue},
-            a.columns,
-            0};
-}
-
 template <class Tile, class Input, class Output, class Epilogue>
-auto choose_gemm_kernel(storage_order a, storage_order b) {
-    const bool a_depth_contiguous = a == storage_order::row_major;
-    const bool b_depth_contiguous = b == storage_order::column_major;
-    if (a_depth_contiguous) {
-        return b_depth_contiguous ? &gemm_kernel<Tile, true, true, Input, Output, Epilogue>
-                                  : &gemm_kernel<Tile, true, false, Input, Output, Epilogue>;
-    }
-    return b_depth_contiguous ? &gemm_kernel<Tile, false, true, Input, Output, Epilogue>
-                              : &gemm_kernel<Tile, false, false, Input, Output, Epilogue>;
-}
-
-template <class Tile, class Input, class Output, class Epilogue>
-void launch_gemm(cuda_stream exec, storage_order a, storage_order b,
-                 product_problem<Input, Output, Epilogue> problem) {
+void launch_gemm(cuda_stream exec, product_problem<Input, Output, Epilogue> problem) {
     const std::ptrdiff_t tiles =
         divide_up(problem.c.rows, Tile::rows) * divide_up(problem.c.columns, Tile::columns);
-    const auto kernel = choose_gemm_kernel<Tile, Input, Output, Epilogue>(a, b);
-    // One launch takes 2^31 - 1 blocks, which is enough for every C that fits in today's memories.
-    for (; problem.first_tile < tiles; problem.first_tile += most_blocks) {
-        const auto blocks = static_cast<unsigned>(
-            std::min(tiles - problem.first_tile, static_cast<std::ptrdiff_t>(most_blocks)));
-        kernel<<<blocks, Tile::threads, 0, exec.stream>>>(problem);
-        check_launch("mp::gemm");
-    }
+    with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
+        // One launch is enough for every C that fits in today's memories.
+        for (; problem.first_tile < tiles; problem.first_tile += most_blocks) {
+            const std::ptrdiff_t blocks =
+                std::min(tiles - problem.first_tile, static_cast<std::ptrdiff_t>(most_blocks));
+            gemm_kernel<Tile, ADepthContiguous, BDepthContiguous>
+                <<<static_cast<unsigned>(blocks), Tile::threads, 0, exec.stream>>>(problem);
+            check_launch("mp::gemm");
+        }
+    });
 }
 
 }  // namespace detail
@@ -228,19 +178,11 @@ void gemm(cuda_stream exec, float alpha, matrix_view<A> a, matrix_view<B> b, flo
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
     if (c.rows == 0 || c.columns == 0) return;
 
-    const bool swapped = c.order == storage_order::column_major;
-    matrix_view<const input> left = a;
-    matrix_view<const input> right = b;
-    if (swapped) {
-        left = transposed(matrix_view<const input>(b));
-        right = transposed(matrix_view<const input>(a));
-        c = transposed(c);
-    }
-    const auto problem = detail::make_product_problem(alpha, left, right, beta, c, epilogue, swapped);
+    const auto problem = detail::make_product_problem<input>(alpha, a, b, beta, c, epilogue);
     if (detail::prefers_large_tile(c.rows, c.columns)) {
-        detail::launch_gemm<detail::large_gemm_tile>(exec, left.order, right.order, problem);
+        detail::launch_gemm<detail::large_gemm_tile>(exec, problem);
     } else {
-        detail::launch_gemm<detail::small_gemm_tile>(exec, left.order, right.order, problem);
+        detail::launch_gemm<detail::small_gemm_tile>(exec, problem);
     }
 }
 

@@ -17,94 +17,13 @@
 
 #include <mp/config.hpp>
 #include <mp/cuda/chunks.hpp>
-#include <mp/format/basic_float.hpp>
+#include <mp/cuda/gemm_problem.hpp>
 #include <mp/format/device.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace mp::detail {
-
-inline constexpr int warp_size = 32;
-
-/// Rows and columns of the square blocks that tensor cores multiply, and their depth.
-inline constexpr int fragment_size = 16;
-
-/// Elements of a factor that are fetched together: 16 bytes.
-inline constexpr int factor_chunk = 8;
-
-/// The part of C that one block computes, the depth of one step, and the part of each warp.
-template <int Rows, int Columns, int Depth, int WarpRows, int WarpColumns>
-struct gemm_tile {
-    static constexpr int rows = Rows;
-    static constexpr int columns = Columns;
-    static constexpr int depth = Depth;
-    static constexpr int warp_rows = WarpRows;
-    static constexpr int warp_columns = WarpColumns;
-    static constexpr int warps_across = Columns / WarpColumns;
-    static constexpr int threads = Rows / WarpRows * warps_across * warp_size;
-
-    static_assert(Rows % WarpRows == 0 && Columns % WarpColumns == 0 && WarpRows % fragment_size == 0 &&
-                  WarpColumns % fragment_size == 0 && Depth % fragment_size == 0);
-};
-
-/// A factor as it lies in memory: lines of contiguous elements. In A these are rows or columns, in B too.
-template <class Value>
-struct factor_lines {
-    const Value* data;
-    std::ptrdiff_t stride;  ///< elements from one line to the next
-    std::ptrdiff_t lines;
-    std::ptrdiff_t length;  ///< elements of a line
-    bool aligned;           ///< every line begins at a multiple of 16 bytes
-};
-
-/// C, row after row, and what is done with it. Columns of a column-major C are the rows of its transpose,
-/// which is the product of the transposed factors in reverse order.
-template <class Output, class Epilogue>
-struct product_output {
-    Output* data;
-    std::ptrdiff_t stride;
-    std::ptrdiff_t rows;
-    std::ptrdiff_t columns;
-    bool aligned;      ///< every row begins at a multiple of 16 bytes
-    bool swapped;      ///< the rows are columns to the epilogue
-    bool has_product;  ///< false if the factors are not read: alpha is 0, or there is no depth
-    float alpha;
-    float beta;
-    Epilogue epilogue;
-};
-
-template <class Input, class Output, class Epilogue>
-struct product_problem {
-    factor_lines<Input> a;
-    factor_lines<Input> b;
-    product_output<Output, Epilogue> c;
-    std::ptrdiff_t depth;
-    std::ptrdiff_t first_tile;  ///< the tile of block 0
-};
-
-/// Where a tile lies in C.
-struct tile_place {
-    std::ptrdiff_t row;
-    std::ptrdiff_t column;
-};
-
-/// Tiles are numbered down groups of 8 tile rows, so that tiles of neighbouring numbers, which run at the
-/// same time, share rows of A and columns of B in the cache.
-[[nodiscard]] MP_HOST_DEVICE constexpr tile_place place_of_tile(std::ptrdiff_t number,
-                                                                std::ptrdiff_t tile_rows,
-                                                                std::ptrdiff_t tile_columns) {
-    constexpr std::ptrdiff_t group = 8;
-    const std::ptrdiff_t group_tiles = group * tile_columns;
-    const std::ptrdiff_t first_row = number / group_tiles * group;
-    const std::ptrdiff_t height = tile_rows - first_row < group ? tile_rows - first_row : group;
-    const std::ptrdiff_t inside = number % group_tiles;
-    return {first_row + inside % height, inside / height};
-}
-
-[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t divide_up(std::ptrdiff_t a, std::ptrdiff_t b) {
-    return a / b + (a % b != 0 ? 1 : 0);
-}
 
 /// `count` within 0 and `most`.
 [[nodiscard]] MP_HOST_DEVICE constexpr int left_of(std::ptrdiff_t count, int most) {
@@ -282,6 +201,7 @@ struct gemm_body {
         const int warp = thread.index / warp_size;
         const int row = warp / Tile::warps_across * Tile::warp_rows;
         const int column = warp % Tile::warps_across * Tile::warp_columns;
+        // A loop, for registers: unrolled, the kernels of some architectures spill.
 #if MP_DEVICE_CODE
 #pragma unroll 1
 #endif

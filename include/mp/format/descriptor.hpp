@@ -143,6 +143,8 @@ struct layout_of {
 
     static constexpr bool has_infinity = Format::has_infinity;
     static constexpr bool has_nan = Format::nans != nan_encoding::none;
+    /// Specials as in IEEE 754.
+    static constexpr bool is_ieee = has_infinity && Format::nans == nan_encoding::ieee;
     static constexpr bool has_signed_zero = Format::is_signed && Format::nans != nan_encoding::negative_zero;
 
     /// The first magnitude code that no finite value has, as far as infinities and NaNs take codes away.

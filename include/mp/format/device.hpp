@@ -12,13 +12,13 @@ namespace mp::detail {
 
 template <class Format>
 inline constexpr bool is_binary16 =
-    Format::exponent_bits == 5 && Format::fraction_bits == 10 && Format::bias == 15 &&
-    Format::is_signed&& Format::has_infinity&& Format::nans == nan_encoding::ieee;
+    layout_of<Format>::is_ieee&& layout_of<Format>::width == 16 && Format::exponent_bits == 5 &&
+    Format::fraction_bits == 10 && Format::bias == 15;
 
 template <class Format>
 inline constexpr bool is_bfloat16 =
-    Format::exponent_bits == 8 && Format::fraction_bits == 7 && Format::bias == 127 &&
-    Format::is_signed&& Format::has_infinity&& Format::nans == nan_encoding::ieee;
+    layout_of<Format>::is_ieee&& layout_of<Format>::width == 16 && Format::exponent_bits == 8 &&
+    Format::fraction_bits == 7 && Format::bias == 127;
 
 #if MP_DEVICE_CODE
 

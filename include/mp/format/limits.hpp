@@ -36,7 +36,6 @@ class std::numeric_limits<mp::basic_float<Format>> {
     using value = mp::basic_float<Format>;
     using layout = mp::layout_of<Format>;
     using storage = typename layout::storage;
-    static constexpr bool is_ieee = Format::nans == mp::nan_encoding::ieee && layout::has_infinity;
 
 public:
     static constexpr bool is_specialized = true;
@@ -49,7 +48,7 @@ public:
     static constexpr std::float_denorm_style has_denorm = std::denorm_present;
     static constexpr bool has_denorm_loss = false;
     static constexpr std::float_round_style round_style = std::round_to_nearest;
-    static constexpr bool is_iec559 = is_ieee;
+    static constexpr bool is_iec559 = layout::is_ieee;
     static constexpr bool is_bounded = true;
     static constexpr bool is_modulo = false;
     static constexpr int radix = 2;
