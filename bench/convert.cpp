@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -31,15 +30,26 @@ struct traffic {
 constexpr traffic sizes[] = {
     {"L1, 16 KiB", 16 << 10}, {"L2, 512 KiB", 512 << 10}, {"memory, 192 MiB", 192 << 20}};
 
-/// Values as weights and gradients have them: normally distributed. A multiple of every block size.
+/// Memory that all benchmarks of a type share, so that pages are there before the first of them runs.
+template <class Value, int Which>
+Value* shared_memory(std::size_t count) {
+    static std::vector<Value> memory;
+    if (memory.size() < count) memory.resize(count);
+    return memory.data();
+}
+
+/// Values as weights and gradients have them: normally distributed.
 template <class Value>
-std::vector<Value> normal_values(std::size_t count) {
+const Value* normal_values(std::size_t count) {
+    static std::size_t filled = 0;
+    Value* const values = shared_memory<Value, 0>(count);
+    if (filled >= count) return values;
     std::mt19937 engine(1);
     std::normal_distribution<float> distribution;
-    std::vector<float> few(1 << 16);
-    for (float& x : few) x = distribution(engine);
-    std::vector<Value> values(count);
-    for (std::size_t i = 0; i < count; ++i) values[i] = Value(few[i % few.size()]);
+    std::vector<Value> few(1 << 16);
+    for (Value& x : few) x = Value(distribution(engine));
+    for (std::size_t i = 0; i < count; ++i) values[i] = few[i % few.size()];
+    filled = count;
     return values;
 }
 
@@ -53,8 +63,8 @@ std::vector<Value> random_bits(std::size_t count) {
         std::uint64_t bits = engine();
         if (sizeof(Value) == 8 && i % 2 == 0) {
             const std::uint64_t exponent = 1023 - 26 + bits % 44;
-            const std::uint64_t kept_and_tie = (bits >> 8) % 2048 * 2 + 1;
-            bits = (bits & 1) << 63 | exponent << 52 | kept_and_tie << 40 | (bits >> 32) % 3;
+            const std::uint64_t kept_and_tie = (bits >> 8) % 1024 * 2 + 1;
+            bits = bits >> 63 << 63 | exponent << 52 | kept_and_tie << 41 | (bits >> 32) % 3;
         }
         std::memcpy(static_cast<void*>(&values[i]), &bits, sizeof(Value));
     }
@@ -66,7 +76,7 @@ template <class From, class To>
 struct contender {
     std::string name;
     std::function<void(const From*, To*, std::size_t)> convert;
-    bool slow = false;  // thousands of times slower than memory: not run on large arrays
+    bool slow = false;  // a call an element: not run on large arrays
 };
 
 /// The bits, with one pattern for all NaNs: conversions differ in how they treat their payload.
@@ -112,20 +122,20 @@ void add_table(const std::string& table, std::vector<contender<From, To>> conten
         for (const contender<From, To>& it : contenders) {
             if (it.slow && size.bytes > (1 << 20)) continue;
             bench::add(table, size.name, it.name, [=](benchmark::State& state) {
-                const std::vector<From> from = normal_values<From>(count);
-                std::vector<To> to(count);
+                const From* const from = normal_values<From>(count);
+                To* const to = shared_memory<To, 1>(count);
                 for (auto _ : state) {
-                    it.convert(from.data(), to.data(), count);
+                    it.convert(from, to, count);
                     benchmark::ClobberMemory();
                 }
                 bench::count_elements(state, count);
             });
         }
         bench::add(table, size.name, "memcpy", [=](benchmark::State& state) {
-            const std::vector<char> from(size.bytes / 2, 'x');
-            std::vector<char> to(size.bytes / 2);
+            const char* const from = shared_memory<char, 0>(size.bytes / 2);
+            char* const to = shared_memory<char, 1>(size.bytes / 2);
             for (auto _ : state) {
-                std::memcpy(to.data(), from.data(), to.size());
+                std::memcpy(to, from, size.bytes / 2);
                 benchmark::ClobberMemory();
             }
             bench::count_elements(state, count);

@@ -5,6 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -17,20 +18,53 @@
 
 namespace bench {
 
-/// Each benchmark program defines this: adds all of its cells, and its notes.
+/// Each benchmark program defines this: it adds all cells of its tables, and its notes.
 void register_benchmarks();
 
 /// The contender that the others are compared with.
 inline constexpr std::string_view own_name = "mp";
 
-/// Adds a cell to the tables: what `contender` does in `row` of `table`. None of the names has a slash. `run`
-/// loops over its state and calls one of the functions `count_` below.
-inline benchmark::internal::Benchmark* add(const std::string& table, const std::string& row,
+/// One table: its rows and columns in the order in which they were added, and lines to be printed below it.
+struct table {
+    std::string name;
+    std::vector<std::string> rows = {};
+    std::vector<std::string> contenders = {};
+    std::vector<std::string> notes = {};
+};
+
+/// All tables of the program in the order in which they were added.
+inline std::vector<table>& tables() {
+    static std::vector<table> result;
+    return result;
+}
+
+/// The table of this name, added if there is none.
+inline table& table_of(const std::string& name) {
+    for (table& known : tables()) {
+        if (known.name == name) return known;
+    }
+    return tables().emplace_back(table{name});
+}
+
+/// Adds a cell: what `contender` does in `row` of the table. No slash in the names. `run` loops over its
+/// state and calls one of the functions count_... below.
+inline benchmark::internal::Benchmark* add(const std::string& table_name, const std::string& row,
                                            const std::string& contender,
                                            std::function<void(benchmark::State&)> run) {
-    const std::string name = table + "/" + row + "/" + contender;
+    table& target = table_of(table_name);
+    const auto insert = [](std::vector<std::string>& list, const std::string& name) {
+        if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+    };
+    insert(target.rows, row);
+    insert(target.contenders, contender);
+    const std::string name = table_name + "/" + row + "/" + contender;
     return benchmark::RegisterBenchmark(name.c_str(),
                                         [run = std::move(run)](benchmark::State& state) { run(state); });
+}
+
+/// Prints a line below a table: what a reader has to know about its numbers.
+inline void add_note(const std::string& table_name, std::string text) {
+    table_of(table_name).notes.push_back(std::move(text));
 }
 
 /// The cell shows nanoseconds per element; one iteration handles `elements`.
@@ -52,20 +86,8 @@ inline void count_operations(benchmark::State& state, double operations) {
         benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// Lines to be printed below a table.
-inline std::map<std::string, std::vector<std::string>>& notes() {
-    static std::map<std::string, std::vector<std::string>> result;
-    return result;
-}
-
-/// Prints a line below a table: what a reader has to know about its numbers.
-inline void add_note(const std::string& table, std::string text) {
-    notes()[table].push_back(std::move(text));
-}
-
-/// Collects the medians of the repetitions and prints one table for each first part of a benchmark's name,
-/// with a row for each second and a column for each third. Beside a peer's number stands, in brackets, how
-/// many times faster mp is: below 1, mp is slower.
+/// Collects the medians of the repetitions and prints the tables. Beside a peer's number stands, in brackets,
+/// how many times faster mp is: below 1, mp is slower.
 class table_reporter : public benchmark::BenchmarkReporter {
 public:
     bool ReportContext(const Context&) override { return true; }
@@ -78,87 +100,74 @@ public:
             }
             const bool median = run.run_type == Run::RT_Aggregate && run.aggregate_name == "median";
             const bool only_one = run.run_type == Run::RT_Iteration && run.repetitions <= 1;
-            if ((median || only_one) && !run.counters.empty()) collect(run);
+            if ((!median && !only_one) || run.counters.empty()) continue;
+            const auto& [unit, counter] = *run.counters.begin();
+            results_[run.run_name.function_name] = {unit, counter.value};
         }
     }
 
     void Finalize() override { print(GetOutputStream()); }
 
-    /// The tables so far.
+    /// The tables, without cells that were not run.
     void print(std::ostream& out) const {
-        for (const auto& [name, table] : tables_) {
-            out << "**" << name << ", " << table.unit << "**\n\n|";
-            for (const std::string& contender : table.contenders) out << " | " << contender;
+        for (const table& it : tables()) {
+            const std::string unit = unit_of(it);
+            if (unit.empty()) continue;
+            out << "**" << it.name << ", " << unit << "**\n\n|";
+            for (const std::string& contender : it.contenders) out << " | " << contender;
             out << " |\n|---|";
-            for (std::size_t i = 0; i < table.contenders.size(); ++i) out << "---|";
+            for (std::size_t i = 0; i < it.contenders.size(); ++i) out << "---|";
             out << "\n";
-            for (const auto& [row_name, row] : table.rows) print_row(out, table, row_name, row);
+            for (const std::string& row : it.rows) {
+                out << "| " << row;
+                for (const std::string& contender : it.contenders) out << " | " << cell(it, row, contender);
+                out << " |\n";
+            }
             out << "\n";
-            const auto found = notes().find(name);
-            if (found == notes().end()) continue;
-            for (const std::string& line : found->second) out << line << "\n\n";
+            for (const std::string& line : it.notes) out << line << "\n\n";
         }
     }
 
 private:
-    using cells = std::map<std::string, double>;
-
-    struct table_data {
+    struct result {
         std::string unit;
-        std::vector<std::string> contenders;
-        std::vector<std::pair<std::string, cells>> rows;
+        double value;
     };
 
-    template <class Value>
-    static Value& entry(std::vector<std::pair<std::string, Value>>& list, const std::string& name) {
-        for (auto& [key, value] : list) {
-            if (key == name) return value;
-        }
-        return list.emplace_back(name, Value{}).second;
+    [[nodiscard]] const result* find(const table& it, const std::string& row,
+                                     std::string_view contender) const {
+        const auto found = results_.find(it.name + "/" + row + "/" + std::string(contender));
+        return found == results_.end() ? nullptr : &found->second;
     }
 
-    void collect(const Run& run) {
-        const std::string& name = run.run_name.function_name;
-        const std::size_t first = name.find('/');
-        const std::size_t last = name.rfind('/');
-        if (first == std::string::npos || first == last) return;
-        table_data& table = entry(tables_, name.substr(0, first));
-        const std::string contender = name.substr(last + 1);
-        const auto& [unit, counter] = *run.counters.begin();
-        table.unit = unit;
-        bool known = false;
-        for (const std::string& other : table.contenders) known = known || other == contender;
-        if (!known) table.contenders.push_back(contender);
-        entry(table.rows, name.substr(first + 1, last - first - 1))[contender] = counter.value;
+    [[nodiscard]] std::string unit_of(const table& it) const {
+        for (const std::string& row : it.rows) {
+            for (const std::string& contender : it.contenders) {
+                if (const result* found = find(it, row, contender)) return found->unit;
+            }
+        }
+        return {};
     }
 
     static std::string number(double value) {
         char text[32];
-        std::snprintf(text, sizeof text, value < 0.095 ? "%.3f" : value < 9.95 ? "%.2f" : "%.1f", value);
+        const char* const format = value < 0.0995 ? "%.3f" : value < 9.95 ? "%.2f" : "%.1f";
+        std::snprintf(text, sizeof text, format, value);
         return text;
     }
 
-    static void print_row(std::ostream& out, const table_data& table, const std::string& name,
-                          const cells& row) {
-        const bool more_is_better = table.unit.find("/s") != std::string::npos;
-        const auto own = row.find(std::string(own_name));
-        out << "| " << name;
-        for (const std::string& contender : table.contenders) {
-            out << " | ";
-            const auto cell = row.find(contender);
-            if (cell == row.end()) {
-                out << "-";
-                continue;
-            }
-            out << number(cell->second);
-            if (own == row.end() || cell == own) continue;
-            const double ratio = more_is_better ? own->second / cell->second : cell->second / own->second;
-            out << " (" << number(ratio) << ")";
-        }
-        out << " |\n";
+    [[nodiscard]] std::string cell(const table& it, const std::string& row,
+                                   const std::string& contender) const {
+        const result* const peer = find(it, row, contender);
+        const result* const own = find(it, row, own_name);
+        if (peer == nullptr) return "-";
+        if (own == nullptr || peer == own) return number(peer->value);
+        const bool more_is_better = peer->unit.ends_with("/s");
+        const double ratio = more_is_better ? own->value / peer->value : peer->value / own->value;
+        return number(peer->value) + " (" + number(ratio) + ")";
     }
 
-    std::vector<std::pair<std::string, table_data>> tables_;
+    std::map<std::string, result> results_;
 };
 
 }  // namespace bench

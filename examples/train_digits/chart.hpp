@@ -4,6 +4,7 @@
 /// sheet of the page, by class names, so that they suit a light and a dark background.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -38,6 +39,21 @@ inline std::string escaped(std::string_view text) {
     return result;
 }
 
+/// The same, with powers of two such as 2^-14 set as such.
+inline std::string typeset(std::string_view text) {
+    std::string result;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t power = std::min(text.find("2^", at), text.size());
+        result += escaped(text.substr(at, power - at));
+        at = power;
+        if (at == text.size()) break;
+        const std::size_t end = std::min(text.find_first_not_of("-0123456789", at + 2), text.size());
+        result.append("2<sup>").append(text.substr(at + 2, end - at - 2)).append("</sup>");
+        at = end;
+    }
+    return result;
+}
+
 /// A place in a chart, in the units of its axes.
 struct point {
     double x;
@@ -47,8 +63,8 @@ struct point {
 /// A chart in the making. Both axes are linear; for a logarithmic one, pass logarithms.
 class chart {
 public:
-    static constexpr double width = 860;
-    static constexpr double height = 340;
+    static constexpr double width = 1040;
+    static constexpr double height = 360;
 
     /// \param label  what the chart shows, for those who cannot see it
     /// \param from   the corner at the lower left
@@ -62,7 +78,7 @@ public:
     void x_tick(double at, std::string_view label, bool grid = true) {
         const double x = pixel_x(at);
         if (grid) line("grid", x, top, x, bottom());
-        text("tick", x, bottom() + 18, "middle", label);
+        text("tick", x, bottom() + 20, "middle", label);
     }
     /// The same on the left.
     void y_tick(double at, std::string_view label) {

@@ -118,7 +118,7 @@ inline split_digits split(const digits& all, std::size_t batch) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     constexpr std::uint64_t split_seed = 1998;  // any number will do; the digits are of that year
     random_numbers(split_seed).shuffle(std::span(order));
-    const std::size_t training = all.size() - all.size() / 5;
+    const std::size_t training = all.size() * 4 / 5;
     if (training < batch) {
         throw user_error("the data file has " + std::to_string(all.size()) + " images; there must be " +
                          std::to_string((batch * 5 + 3) / 4) + " to train on batches of " +

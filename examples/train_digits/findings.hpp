@@ -16,12 +16,12 @@ namespace detail {
 
 /// Differences in test accuracy up to this are called none: 0.3 points, one image of the test set.
 inline constexpr double same_accuracy = 0.003;
-/// A gradient that is off by less than this share of its length leads where the exact one leads, as the
-/// noise of the batch is many times larger.
+/// A gradient that is off by less than this share of its length points where the exact one points: the angle
+/// between them is below three degrees.
 inline constexpr double small_error = 0.05;
 
 inline std::string points_text(double difference) {
-    return fixed(100 * std::abs(difference), 2) + " points";
+    return formatted("%.2g", 100 * std::abs(difference)) + " points";
 }
 
 /// "test accuracy 97.8% against 98.1%, training loss 4.1 times as large".
@@ -34,15 +34,22 @@ inline std::string against(const recipe_summary& it, const recipe_summary& refer
 inline std::string accuracy_verdict(const recipe_summary& it, const recipe_summary& reference) {
     const double behind = reference.accuracy().mean - it.accuracy().mean;
     if (behind > same_accuracy) return "falls " + points_text(behind) + " behind";
-    return behind < -same_accuracy ? "is " + points_text(behind) + " ahead of" : "is as accurate as";
+    return behind < -same_accuracy ? "is " + points_text(behind) + " ahead of"
+                                   : "stays within " + points_text(same_accuracy) + " of";
 }
 
 inline std::string flush_sentence(const recipe_summary& half, const recipe_summary* fp32) {
-    std::string text = "fp16 alone writes " + percent(half.flushed_share()) +
-                       " of the gradients of weights as zero, and " +
-                       percent(half.flushed_share_of_outputs()) + " of those that travel from layer to layer";
-    if (fp32 == nullptr) return text + ".";
-    return text + ". It " + accuracy_verdict(half, *fp32) + " fp32: " + against(half, *fp32) + ".";
+    std::string text =
+        "fp16 alone writes " + percent(half.flushed_share()) + " of the gradients of weights as zero, and " +
+        percent(half.flushed_share_of_outputs()) + " of those that travel from layer to layer.";
+    if (fp32 == nullptr) return text;
+    text += " It " + accuracy_verdict(half, *fp32) + " fp32: " + against(half, *fp32) + ".";
+    if (half.runs().size() > 1) {
+        text += " Its trainings lie between " + percent(half.accuracy().lowest) + " and " +
+                percent(half.accuracy().highest) + ", those of fp32 between " +
+                percent(fp32->accuracy().lowest) + " and " + percent(fp32->accuracy().highest) + ".";
+    }
+    return text;
 }
 
 inline std::string reason_sentence(const recipe_summary& half, const recipe_summary* scaled) {
@@ -81,9 +88,8 @@ inline std::string scaling_sentence(const recipe_summary& scaled, const std::str
 
 inline std::string bfloat16_sentence(const recipe_summary& alone, const recipe_summary* master,
                                      const recipe_summary& fp32) {
-    std::string text = "bfloat16 has the exponents of float, so it flushes " +
-                       percent(alone.flushed_share()) +
-                       " and needs no scaling; with 8 significant bits its gradient is off by " +
+    std::string text = "bfloat16 has the exponents of float and flushes " + percent(alone.flushed_share()) +
+                       " without any scaling; with its 8 significant bits the gradient is off by " +
                        percent(alone.gradient_error()) + ". Alone it ends with " +
                        times_text(alone.loss().median / fp32.loss().median) + " the training loss of fp32";
     if (master != nullptr) {

@@ -97,7 +97,7 @@ std::vector<setting_summary> run_trainings(const options& chosen, const split_di
 
 void print(const setting_summary& setting) {
     constexpr std::size_t width = 110;
-    std::string text = setting_title(setting) + "\n\n" + to_text(results_table(setting)) + "\n";
+    std::string text = setting_title(setting) + "\n\n" + to_text(results_table(setting, false)) + "\n";
     for (const std::string& sentence : findings(setting)) text += wrapped(sentence, "* ", width);
     std::puts(text.c_str());
 }

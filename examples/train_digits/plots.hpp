@@ -95,7 +95,7 @@ inline std::string loss_plot(const setting_summary& setting) {
         const recipe_summary& it = setting.recipes[i];
         for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
             plot.hover(medians[i][epoch], std::string(it.title()) + ", epoch " + std::to_string(epoch + 1) +
-                                              ": " + detail::loss_cell(it.loss_in(epoch)));
+                                              ": " + detail::loss_spread(it.loss_in(epoch), true));
         }
     }
     return plot.svg();
@@ -179,7 +179,7 @@ inline std::string exponent_plot(const mp::range_report& bars, const std::string
     constexpr int normal_from = half::min_exponent - 1;
     constexpr int overflow_from = half::max_exponent;
     int first = zero_below - 4;
-    int last = overflow_from + 4;
+    int last = overflow_from + 6;
     for (int e = report::min_exponent; e <= report::max_exponent; ++e) {
         if (share(bars, e) < 0.02 && (line == nullptr || share(*line, e) < 0.02)) continue;
         first = std::min(first, e - 1);

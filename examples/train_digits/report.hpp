@@ -58,12 +58,14 @@ inline std::string figure(const std::string& title, const std::string& content, 
 /// The lines of the recipes with their names; only those that scale, if so asked.
 inline std::string legend(const setting_summary& setting, bool only_scaling) {
     std::string html = "<div class=\"legend\">";
+    bool skips = false;
     for (const recipe_summary& it : setting.recipes) {
         if (only_scaling && !it.scales_loss()) continue;
+        skips = skips || !it.runs().front().skipped.empty();
         html += "<span><svg viewBox=\"0 0 34 10\"><path class=\"line " + std::string(it.name()) +
                 "\" d=\"M1 5H33\"/></svg>" + escaped(it.title()) + "</span>";
     }
-    if (only_scaling) {
+    if (only_scaling && skips) {
         html +=
             "<span><svg viewBox=\"0 0 34 10\"><path class=\"cross\" d=\"M12 0l10 10m0 -10l-10 10\"/>"
             "</svg>skipped step</span>";
@@ -73,11 +75,11 @@ inline std::string legend(const setting_summary& setting, bool only_scaling) {
 
 inline std::string html_table(const table& it) {
     std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
-    for (const std::string& cell : it.head) html += "<th>" + escaped(cell) + "</th>";
+    for (const auto& [first, second] : it.head) html += "<th>" + first + " " + second + "</th>";
     html += "</tr></thead>\n<tbody>\n";
     for (const auto& row : it.rows) {
         html += "<tr>";
-        for (const std::string& cell : row) html += "<td>" + escaped(cell) + "</td>";
+        for (const std::string& cell : row) html += "<td>" + typeset(cell) + "</td>";
         html += "</tr>\n";
     }
     return html + "</tbody>\n</table></div>\n";
@@ -85,7 +87,7 @@ inline std::string html_table(const table& it) {
 
 inline std::string html_list(const std::vector<std::string>& items, const std::string& style) {
     std::string html = "<ul class=\"" + style + "\">\n";
-    for (const std::string& item : items) html += "<li>" + escaped(item) + "</li>\n";
+    for (const std::string& item : items) html += "<li>" + typeset(item) + "</li>\n";
     return html + "</ul>\n";
 }
 
@@ -104,7 +106,7 @@ inline std::string exponent_figure(const setting_summary& setting, const std::st
     std::string legend =
         "<div class=\"legend\"><span><svg viewBox=\"0 0 34 10\"><path class=\"bar\" "
         "d=\"M2 0H32V10H2Z\"/></svg>" +
-        escaped(bars_name) + "</span>";
+        escaped(bars_name) + ", as they are</span>";
     if (line != nullptr) {
         legend += "<span><svg viewBox=\"0 0 34 10\"><path class=\"outline\" d=\"M2 10V3H32V10\"/></svg>" +
                   escaped(line_name) + ", times its loss scale</span>";
@@ -118,8 +120,8 @@ inline std::string exponent_figure(const setting_summary& setting, const std::st
 }
 
 inline std::string setting_section(const setting_summary& setting) {
-    std::string html = "<section>\n<h2>" + escaped(setting_title(setting)) + "</h2>\n";
-    html += html_table(results_table(setting)) + html_list(findings(setting), "findings");
+    std::string html = "<section>\n<h2>" + typeset(setting_title(setting)) + "</h2>\n";
+    html += html_table(results_table(setting, true)) + html_list(findings(setting), "findings");
     const std::size_t runs = setting.recipes.front().runs().size();
     html += figure("Training loss", legend(setting, false) + loss_plot(setting),
                    runs == 1 ? "Mean over the batches of an epoch."

@@ -20,7 +20,7 @@ inline constexpr std::string_view style_sheet = R"(
   --fp32: #808b95; --fp16: #ff6b7a; --fp16-master: #ffab40; --fp16-static: #5fb0ee; --fp16-dynamic: #3fcf9a;
   --bf16-master: #b394f5; --bf16: #f08bd0; } }
 body { margin: 0; background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 920px; margin: 0 auto; padding: 24px 20px 48px; }
+main { max-width: 1080px; margin: 0 auto; padding: 24px 20px 48px; }
 h1 { font-size: 26px; margin: 8px 0; } h2 { font-size: 19px; margin: 40px 0 12px; }
 h3 { font-size: 15px; margin: 0 0 4px; }
 section { border-top: 1px solid var(--rule); margin-top: 32px; }
@@ -30,7 +30,7 @@ th { color: var(--dim); font-weight: 600; }
 th, td { padding: 4px 8px; text-align: right; border-bottom: 1px solid var(--grid);
   font-variant-numeric: tabular-nums; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
-.findings li { margin: 4px 0; } .notes, footer, figcaption { color: var(--dim); font-size: 13px; }
+sup { line-height: 0; font-size: .75em; } .findings li { margin: 4px 0; } .notes, footer, figcaption { color: var(--dim); font-size: 13px; }
 figure { margin: 32px 0; } figcaption { margin-top: 2px; }
 svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--dim); } .exponent { font-size: 9px; } .axis { font-size: 13px; }
@@ -38,7 +38,7 @@ svg text { fill: var(--dim); } .exponent { font-size: 9px; } .axis { font-size: 
 .grid { stroke: var(--grid); } .minor { opacity: .55; } .frame { stroke: var(--dim); fill: none; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 4px 0 8px; font-size: 13px; }
 .legend span { display: flex; align-items: center; gap: 6px; } .legend svg { width: 34px; height: 10px; }
-.line { fill: none; stroke-width: 2; stroke-linejoin: round; } .area { stroke: none; opacity: .13; }
+.line { fill: none; stroke-width: 2; stroke-linejoin: round; } .area { stroke: none; opacity: .11; }
 .line.fp32 { stroke: var(--fp32); stroke-width: 5; } .area.fp32 { fill: var(--fp32); }
 .line.fp16 { stroke: var(--fp16); } .area.fp16 { fill: var(--fp16); }
 .line.fp16-master { stroke: var(--fp16-master); stroke-dasharray: 8 3; }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -13,9 +15,9 @@
 
 namespace train_digits {
 
-/// Lines of cells under a line of headings. The first column is text, the others are numbers.
+/// Lines of cells under headings of two lines each. The first column is text, the others are numbers.
 struct table {
-    std::vector<std::string> head;
+    std::vector<std::array<std::string, 2>> head;
     std::vector<std::vector<std::string>> rows;
 };
 
@@ -33,20 +35,22 @@ inline std::string setting_title(const setting_summary& setting) {
 
 namespace detail {
 
-inline std::string with_range(const std::string& value, const std::string& low, const std::string& high) {
-    return low == high ? value : value + " (" + low + ".." + high + ")";
+/// Where a number lies, and if so asked from where to where it ranges.
+inline std::string spread_text(const std::string& value, const std::string& low, const std::string& high,
+                               bool ranges) {
+    return !ranges || low == high ? value : value + " (" + low + ".." + high + ")";
 }
 
-inline std::string accuracy_cell(const spread& it) {
+inline std::string accuracy_spread(const spread& it, bool ranges) {
     const auto text = [](double share) { return fixed(100 * share, 1); };
-    return with_range(text(it.mean) + "%", text(it.lowest), text(it.highest));
+    return spread_text(text(it.mean) + "%", text(it.lowest), text(it.highest), ranges);
 }
 
-inline std::string loss_cell(const spread& it) {
-    return with_range(loss_text(it.median), loss_text(it.lowest), loss_text(it.highest));
+inline std::string loss_spread(const spread& it, bool ranges) {
+    return spread_text(loss_text(it.median), loss_text(it.lowest), loss_text(it.highest), ranges);
 }
 
-inline std::string scale_cell(const recipe_summary& it) {
+inline std::string scale_text(const recipe_summary& it) {
     if (!it.scales_loss()) return "-";
     const std::string low = power_text(it.final_scale().lowest);
     const std::string high = power_text(it.final_scale().highest);
@@ -55,19 +59,21 @@ inline std::string scale_cell(const recipe_summary& it) {
 
 }  // namespace detail
 
-/// What was measured, a line for each recipe.
-inline table results_table(const setting_summary& setting) {
+/// What was measured, a line for each recipe; with the range of the trainings, if so asked.
+inline table results_table(const setting_summary& setting, bool ranges) {
     table result;
-    result.head = {"recipe",  "test accuracy",  "training loss", "skipped", "final scale",
-                   "flushed", "gradient error", "bytes/param",   "seconds"};
+    result.head = {{"", "recipe"},        {"test", "accuracy"},     {"training", "loss"},
+                   {"skipped", "steps"},  {"final", "scale"},       {"flushed", "to zero"},
+                   {"gradient", "error"}, {"bytes a", "parameter"}, {"", "seconds"}};
     for (const recipe_summary& it : setting.recipes) {
         const double skipped = it.skipped().mean;
-        const bool whole = skipped == static_cast<double>(static_cast<long>(skipped));
-        result.rows.push_back(
-            {std::string(it.title()), detail::accuracy_cell(it.accuracy()), detail::loss_cell(it.loss()),
-             fixed(skipped, whole ? 0 : 1) + " of " + std::to_string(it.steps()), detail::scale_cell(it),
-             percent(it.flushed_share()), percent(it.gradient_error()),
-             formatted("%g", it.bytes_per_parameter()), fixed(it.seconds().mean, 2)});
+        const bool whole = skipped == std::floor(skipped);
+        result.rows.push_back({std::string(it.title()), detail::accuracy_spread(it.accuracy(), ranges),
+                               detail::loss_spread(it.loss(), ranges),
+                               fixed(skipped, whole ? 0 : 1) + " of " + std::to_string(it.steps()),
+                               detail::scale_text(it), percent(it.flushed_share()),
+                               percent(it.gradient_error()), formatted("%g", it.bytes_per_parameter()),
+                               fixed(it.seconds().mean, 2)});
     }
     return result;
 }
@@ -79,8 +85,7 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
     if (runs > 1) {
         notes.push_back("Means of " + std::to_string(runs) + " trainings with seeds " +
                         std::to_string(setting.first_seed) + " to " +
-                        std::to_string(setting.first_seed + runs - 1) +
-                        "; of the training loss the median. In brackets the lowest and the highest.");
+                        std::to_string(setting.first_seed + runs - 1) + "; of the training loss the median.");
     }
     notes.push_back("training loss: the mean over the batches of the last epoch, without the loss weight.");
     notes.push_back(
@@ -101,25 +106,26 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
 
 /// The table in fixed-width characters.
 inline std::string to_text(const table& it) {
+    std::vector<std::vector<std::string>> lines(2);
+    for (const auto& [first, second] : it.head) {
+        lines[0].push_back(first);
+        lines[1].push_back(second);
+    }
+    lines.insert(lines.end(), it.rows.begin(), it.rows.end());
     std::vector<std::size_t> widths(it.head.size());
-    const auto measure = [&](const std::vector<std::string>& row) {
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
-    };
-    measure(it.head);
-    for (const auto& row : it.rows) measure(row);
-    std::string text;
-    const auto write = [&](const std::vector<std::string>& row) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i) {
-            line += (i == 0 ? "" : "  ") + padded(row[i], widths[i], i != 0);
-        }
-        text += line + "\n";
-    };
-    write(it.head);
+    for (const auto& line : lines) {
+        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width_of(line[i]));
+    }
     std::size_t total = 2 * (widths.size() - 1);
     for (const std::size_t width : widths) total += width;
-    text += std::string(total, '-') + "\n";
-    for (const auto& row : it.rows) write(row);
+    std::string text;
+    for (std::size_t line = 0; line < lines.size(); ++line) {
+        if (line == 2) text += std::string(total, '-') + "\n";
+        for (std::size_t i = 0; i < lines[line].size(); ++i) {
+            text += (i == 0 ? "" : "  ") + padded(lines[line][i], widths[i], i != 0);
+        }
+        text += "\n";
+    }
     return text;
 }
 

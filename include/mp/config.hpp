@@ -48,6 +48,14 @@
 #define MP_HARDWARE_F16C 0
 #endif
 
+/// 1 where the target calculates in binary16 (AVX512-FP16), whose instructions round once and honour
+/// subnormals whatever the environment says.
+#if MP_HARDWARE_FLOAT && defined(__AVX512FP16__) && defined(__FLT16_MAX__) && !defined(__CUDACC__)
+#define MP_HARDWARE_BINARY16 1
+#else
+#define MP_HARDWARE_BINARY16 0
+#endif
+
 /// The branch-free parts of a hot function are worth inlining into loops whatever its size.
 #if defined(__CUDACC__)
 #define MP_ALWAYS_INLINE __forceinline__
@@ -55,4 +63,11 @@
 #define MP_ALWAYS_INLINE __attribute__((always_inline)) inline
 #else
 #define MP_ALWAYS_INLINE inline
+#endif
+
+/// The rare part of a hot function, of which inlining would only make the rest slower.
+#if defined(__GNUC__)
+#define MP_NEVER_INLINE __attribute__((noinline))
+#else
+#define MP_NEVER_INLINE
 #endif

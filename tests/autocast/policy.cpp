@@ -4,6 +4,7 @@
 #include <mp/autocast.hpp>
 #include <mp/float8.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <span>
@@ -110,6 +111,20 @@ static_assert(computes_in<ac::fp16, add_op, half, half_input, ac::output_operand
 static_assert(computes_in<ac::fp16, add_op, half, half_input, float>);
 static_assert(computes_in<ac::fp16, add_op, half, mp::cpu, half_input, std::span<const int>>);
 static_assert(std::same_as<ac::cast_type_t<ac::fp16, matmul_op, float, float_input, float>, void>);
+
+// Data that autocast would overlook is told from parameters.
+static_assert(mp::detail::data_but_no_operand<float*>);
+static_assert(mp::detail::data_but_no_operand<const half* const&>);
+static_assert(mp::detail::data_but_no_operand<float (&)[3]>);
+static_assert(mp::detail::data_but_no_operand<std::array<half, 2>&>);
+static_assert(!mp::detail::data_but_no_operand<float>);
+static_assert(!mp::detail::data_but_no_operand<half&>);
+static_assert(!mp::detail::data_but_no_operand<int*>);
+static_assert(!mp::detail::data_but_no_operand<void*>);
+static_assert(!mp::detail::data_but_no_operand<std::span<const float>>);
+static_assert(!mp::detail::data_but_no_operand<std::span<const int>>);
+static_assert(!mp::detail::data_but_no_operand<std::string_view>);
+static_assert(!mp::detail::data_but_no_operand<mp::cpu>);
 
 // widest_t does not depend on the order.
 static_assert(std::same_as<ac::widest_t<half, bfloat16>, float>);

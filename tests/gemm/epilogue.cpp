@@ -97,6 +97,10 @@ TEST_CASE(
                 std::vector<std::atomic<int>> calls(130 * 140);
                 std::atomic<int> wrong = 0;
                 const auto epilogue = [&](float value, std::ptrdiff_t row, std::ptrdiff_t column) {
+                    if (row < 0 || row >= 130 || column < 0 || column >= 140) {
+                        ++wrong;
+                        return 0.0F;
+                    }
                     const auto place = static_cast<std::size_t>(row * 140 + column);
                     ++calls[place];
                     if (value != expected[place]) ++wrong;

@@ -201,9 +201,9 @@ namespace mp::autocast {
 template <class Policy, op Op, class... Arguments>
     requires(!detail::follows_region<Policy>)
 constexpr auto call(const Op& tag, Arguments&&... arguments) {
-    static_assert(
-        !(detail::data_but_no_view<Arguments> || ...),
-        "mp::autocast: pass an array as a view, such as std::span, not as a container or a pointer");
+    static_assert(!(detail::data_but_no_operand<Arguments> || ...),
+                  "mp::autocast: pass an array as std::span, or as a view that operand_traits is specialised "
+                  "for (mp::matrix_view is when <mp/ops.hpp> is included), not as a container or a pointer");
     if constexpr (!allowed<Policy, Op>) {
         static_assert(
             detail::banned_because<detail::banned_reason_of<Op>()>,

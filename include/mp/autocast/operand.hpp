@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace mp::autocast {
 
@@ -132,18 +133,26 @@ inline constexpr bool is_input = (is_array_operand<Argument> && !is_output<Argum
                                  (operand_of<Argument>::kind == autocast::operand_kind::value &&
                                   !(is_array_operand<Arguments> || ...));
 
-/// Floating-point data in a form that is no operand: a container that owns its elements, a built-in array or
-/// a pointer. Autocast would take it for a parameter and silently not cast it.
+/// The type that a pointer, a built-in array, or the member data of a container or view leads to.
 template <class Argument>
-concept data_but_no_view =
-    !is_array_operand<Argument> &&
-    (autocast::floating<std::remove_cvref_t<std::remove_all_extents_t<std::remove_reference_t<Argument>>>> ||
-     autocast::floating<std::remove_cv_t<std::remove_pointer_t<std::remove_cvref_t<Argument>>>> ||
-     requires(const std::remove_cvref_t<Argument>& it) {
-         it.size();
-         requires autocast::floating<std::remove_cvref_t<decltype(*it.data())>>;
-     }) &&
-    !autocast::floating<std::remove_cvref_t<Argument>>;
+constexpr auto data_type_of() {
+    using bare = std::remove_cvref_t<Argument>;
+    if constexpr (std::is_pointer_v<std::decay_t<bare>>) {
+        return std::type_identity<std::remove_cv_t<std::remove_pointer_t<std::decay_t<bare>>>>{};
+    } else if constexpr (requires(const bare& it) { *it.data(); }) {
+        return std::type_identity<std::remove_cvref_t<decltype(*std::declval<const bare&>().data())>>{};
+    } else if constexpr (requires(const bare& it) { *it.data; }) {
+        return std::type_identity<std::remove_cvref_t<decltype(*std::declval<const bare&>().data)>>{};
+    } else {
+        return std::type_identity<void>{};
+    }
+}
+
+/// Floating-point data in a form that is no operand. Autocast would take it for a parameter and silently not
+/// cast it.
+template <class Argument>
+concept data_but_no_operand =
+    !is_array_operand<Argument> && autocast::floating<typename decltype(data_type_of<Argument>())::type>;
 
 /// The executor that the casts of an op run on: its first argument where that is one, else mp::cpu.
 template <class... Arguments>

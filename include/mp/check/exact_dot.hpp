@@ -83,14 +83,10 @@ private:
             if (i >= 3 && carry == 0) break;
             const std::uint64_t part = i < 3 ? parts[i] : 0;
             std::uint64_t& word = words_[first + i];
-            const std::uint64_t before = word;
-            if (negative) {
-                word = before - part - carry;
-                carry = before < part || (before == part && carry != 0) ? 1 : 0;
-            } else {
-                word = before + part + carry;
-                carry = word < before || (word == before && carry != 0) ? 1 : 0;
-            }
+            const wide result =
+                negative ? static_cast<wide>(word) - part - carry : static_cast<wide>(word) + part + carry;
+            word = static_cast<std::uint64_t>(result);
+            carry = static_cast<std::uint64_t>(result >> 64) & 1;
         }
     }
 

@@ -109,6 +109,17 @@ inline float double_to_float(double x) noexcept {
     return round_to<float>(x);
 }
 
+/// The same number; a NaN becomes quiet, as in every conversion.
+template <std::floating_point Native>
+Native quieted(Native x) noexcept {
+    using layout = layout_of<typename native_format<Native>::type>;
+    using word = typename layout::storage;
+    const auto bits = bit_cast<word>(x);
+    const word quiet =
+        less(layout::infinity_code, bits & layout::magnitude_mask) ? layout::quiet_bit : word{0};
+    return bit_cast<Native>(static_cast<word>(bits | quiet));
+}
+
 /// The codes of an array of reduced numbers, to which such a number is pointer-interconvertible.
 template <class Format>
 storage_of<Format>* codes_of(basic_float<Format>* values) noexcept {
@@ -150,7 +161,8 @@ void convert_nearest(const From* from, To* to, std::size_t count) noexcept {
     } else if constexpr (std::same_as<From, double> && std::same_as<To, float>) {
         for (std::size_t i = 0; i < count; ++i) to[i] = double_to_float(from[i]);
     } else {
-        for (std::size_t i = 0; i < count; ++i) to[i] = round_to<To>(from[i]);
+        static_assert(std::same_as<From, To>);
+        for (std::size_t i = 0; i < count; ++i) to[i] = quieted(from[i]);
     }
 }
 

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(Tile::threads, resident_blocks<Tile>)
 template <class Tile, class Input, class Output, class Epilogue>
 void launch_gemm(cuda_stream exec, product_problem<Input, Output, Epilogue> problem) {
     const std::ptrdiff_t tiles =
-        divide_up(problem.c.rows, Tile::rows) * divide_up(problem.c.columns, Tile::columns);
+        tile_count(problem.c.rows, Tile::rows) * tile_count(problem.c.columns, Tile::columns);
     with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
         // One launch is enough for every C that fits in today's memories.
         for (; problem.first_tile < tiles; problem.first_tile += most_blocks) {

@@ -245,9 +245,9 @@ struct gemm_body {
         float* const strips = reinterpret_cast<float*>(shared);
 
         const product_output<Output, Epilogue>& c = problem.c;
-        const std::ptrdiff_t tile_rows = divide_up(c.rows, Tile::rows);
-        const std::ptrdiff_t tile_columns = divide_up(c.columns, Tile::columns);
-        const std::ptrdiff_t steps = c.has_product ? divide_up(problem.depth, Tile::depth) : 0;
+        const std::ptrdiff_t tile_rows = tile_count(c.rows, Tile::rows);
+        const std::ptrdiff_t tile_columns = tile_count(c.columns, Tile::columns);
+        const std::ptrdiff_t steps = c.has_product ? tile_count(problem.depth, Tile::depth) : 0;
 
         const tile_place tile = place_of_tile(problem.first_tile + machine.index(), tile_rows, tile_columns);
         const std::ptrdiff_t row = tile.row * Tile::rows;

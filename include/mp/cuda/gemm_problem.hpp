@@ -91,8 +91,9 @@ struct tile_place {
     return {first_row + inside % height, inside / height};
 }
 
-[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t divide_up(std::ptrdiff_t a, std::ptrdiff_t b) {
-    return a / b + (a % b != 0 ? 1 : 0);
+/// Tiles of a size that it takes to cover a length, the last one perhaps in part.
+[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t tile_count(std::ptrdiff_t length, std::ptrdiff_t size) {
+    return length / size + (length % size != 0 ? 1 : 0);
 }
 
 /// For products that fill the device, and for those that would not with tiles of that size.
@@ -103,7 +104,7 @@ using small_gemm_tile = gemm_tile<64, 64, 32, 32, 32>;
 inline constexpr std::ptrdiff_t enough_large_tiles = 128;
 
 [[nodiscard]] constexpr bool prefers_large_tile(std::ptrdiff_t rows, std::ptrdiff_t columns) {
-    return divide_up(rows, large_gemm_tile::rows) * divide_up(columns, large_gemm_tile::columns) >=
+    return tile_count(rows, large_gemm_tile::rows) * tile_count(columns, large_gemm_tile::columns) >=
            enough_large_tiles;
 }
 

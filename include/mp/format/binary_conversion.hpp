@@ -176,6 +176,9 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
     constexpr int scale = is_adder ? 0 : -narrow::min_exponent;
     constexpr adder unit =
         power_of_two<adder>(narrow::quantum_exponent + scale + adder_layout::fraction_bits);
+    constexpr word smallest_normal = static_cast<word>(Source::bias + narrow::min_exponent)
+                                     << source::fraction_bits;
+    const bool is_small = less(magnitude, smallest_normal);
     word summand = magnitude;
     if constexpr (!is_adder) {
         constexpr int bias_change = Source::bias - native_format<adder>::type::bias - scale;
@@ -183,12 +186,11 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
                                << source::fraction_bits;
         summand <<= adder_layout::fraction_bits - source::fraction_bits;
         summand -= static_cast<word>(bias_change) << adder_layout::fraction_bits;
-        summand &= mask_of<word>(less(least, magnitude));
+        // Zero where it is not wanted, since addition of a subnormal number may take a hundred cycles.
+        summand &= mask_of<word>(less(least, magnitude) && is_small);
     }
     const word subnormal = bit_cast<word>(bit_cast<adder>(summand) + unit) - bit_cast<word>(unit);
-    constexpr word smallest_normal = static_cast<word>(Source::bias + narrow::min_exponent)
-                                     << source::fraction_bits;
-    code = select(less(magnitude, smallest_normal), subnormal, code);
+    code = select(is_small, subnormal, code);
 
     word nan = narrow::nan_code;
     if constexpr (Format::nans == nan_encoding::ieee) nan |= (magnitude >> shift) & narrow::fraction_mask;
@@ -243,11 +245,52 @@ requires fits_in<Format, Native> MP_HOST_DEVICE constexpr std::uint32_t narrow_t
     }
 }
 
-/// The same as a code of Format.
+/// widen for a number that stands alone, where a branch that is nearly always right costs less than going
+/// through all cases: normal numbers first.
+template <class Native, class Format>
+requires fits_in<Format, Native> MP_HOST_DEVICE constexpr Native widen_one(
+    typename layout_of<Format>::storage code) {
+    using native = typename native_format<Native>::type;
+    using narrow = layout_of<Format>;
+    using wide = layout_of<native>;
+    using word = typename wide::storage;
+    constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
+    constexpr word bias_difference = static_cast<word>(native::bias - Format::bias) << wide::fraction_bits;
+    const word magnitude = code & narrow::magnitude_mask;
+    const auto from_smallest = static_cast<word>(magnitude - narrow::hidden_bit);
+    if (from_smallest > word{narrow::max_finite_code} - narrow::hidden_bit)
+        return widen<Native, Format>(code);
+    const word sign = static_cast<word>(code & narrow::sign_mask) << (wide::width - narrow::width);
+    return bit_cast<Native>(static_cast<word>(((magnitude << shift) + bias_difference) | sign));
+}
+
+/// Rounds a float or double to nearest even once, overflow as saturation::none: as narrow_to_word, but for a
+/// number that stands alone, results that are normal first.
 template <class Format, class Native>
 requires fits_in<Format, Native> MP_HOST_DEVICE constexpr typename layout_of<Format>::storage
 narrow_nearest_even(Native x) {
-    return static_cast<typename layout_of<Format>::storage>(narrow_to_word<Format>(x));
+    using native = typename native_format<Native>::type;
+    using narrow = layout_of<Format>;
+    using wide = layout_of<native>;
+    using word = typename wide::storage;
+    using storage = typename narrow::storage;
+    if constexpr (Format::exponent_bits < native::exponent_bits) {
+        constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
+        constexpr word bias_difference = static_cast<word>(native::bias - Format::bias)
+                                         << wide::fraction_bits;
+        constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
+        constexpr word smallest = (word{narrow::hidden_bit} << shift) + bias_difference;
+        constexpr word largest = (word{narrow::max_finite_code} << shift) + bias_difference;
+        const word bits = bit_cast<word>(x);
+        const word magnitude = bits & wide::magnitude_mask;
+        if (magnitude - smallest <= largest - smallest) {
+            const word last_kept = (magnitude >> shift) & 1;
+            const word code = (magnitude - bias_difference + half_minus_one + last_kept) >> shift;
+            const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
+            return static_cast<storage>(Format::is_signed ? code | sign : code);
+        }
+    }
+    return static_cast<storage>(narrow_to_word<Format>(x));
 }
 
 }  // namespace mp::detail

@@ -14,11 +14,14 @@
 
 namespace mp::detail {
 
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
+using float_x4 = float __attribute__((vector_size(16)));
+#endif
+
 #if MP_HARDWARE_F16C
 /// vcvtps2ph and vcvtph2ps by the compiler's builtins: <immintrin.h> alone would cost half a second of
 /// compile time in every file. They ignore the flush modes of MXCSR for binary16 subnormals, keep sign and
 /// leading payload of a NaN and make it quiet: the same bits as the core for all 2^32 and all 2^16 inputs.
-using float_x4 = float __attribute__((vector_size(16)));
 using short_x8 = short __attribute__((vector_size(16)));
 
 MP_ALWAYS_INLINE std::uint16_t f16c_narrow(float x) noexcept {
@@ -43,7 +46,7 @@ MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
         if (!__builtin_is_constant_evaluated()) return f16c_widen(bits);
     }
 #endif
-    return widen<float, Format>(bits);
+    return widen_one<float, Format>(bits);
 }
 
 /// The value of a code as a double, without passing through a subnormal float that the environment may flush.
@@ -52,7 +55,7 @@ MP_HOST_DEVICE constexpr double to_double(storage_of<Format> bits) noexcept {
     if constexpr (Format::exponent_bits < 8) {
         return static_cast<double>(to_float<Format>(bits));
     } else {
-        return widen<double, Format>(bits);
+        return widen_one<double, Format>(bits);
     }
 }
 
@@ -91,34 +94,105 @@ inline constexpr bool arithmetic_through_float =
       layout_of<Format>::quantum_exponent - layout_of<Format>::max_exponent > -125));
 
 /// For bfloat16: whether the float result of an operation may be used even when the environment flushes
-/// subnormals. It may when its exponent field is between 12 and 253.
+/// subnormals. It may when its magnitude is in [2^-115, 2^128), and where `infinity_is_right` also when it is
+/// infinite.
 ///
 /// If neither operand was subnormal, a result this far from float's underflow is right by the argument above.
-/// If one was, and was taken for zero: a product or a square root comes out as zero, a quotient as zero,
-/// infinity or NaN, all of which are refused; a sum x + y with |y| < 2^-126 comes out as x >= 2^-115, where
-/// bfloat16 numbers are at least 2^-123 apart on either side, so that x is the right answer as well.
-MP_HOST_DEVICE constexpr bool float_result_is_safe(float x) noexcept {
-    const std::uint32_t field = (bit_cast<std::uint32_t>(x) >> 23) & 0xff;
-    return field - 12 < 242;
+/// If one was, and was taken for zero: a product or a square root comes out as zero or NaN, a quotient as
+/// zero, infinity or NaN, all of which are refused; a sum x + y with |y| < 2^-126 comes out as x >= 2^-115,
+/// where bfloat16 numbers are at least 2^-123 apart on either side, so that x is the right answer as well.
+MP_HOST_DEVICE constexpr bool float_result_is_safe(float x, bool infinity_is_right) noexcept {
+    constexpr std::uint32_t smallest = (127 - 115) << 23;
+    constexpr std::uint32_t infinity = 0x7f800000;
+    const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffff;
+    return magnitude - smallest < infinity - smallest + (infinity_is_right ? 1 : 0);
 }
 
-/// Applies `operation` in float where that is proven right, and the integer core otherwise.
-template <class Format, class FloatOperation, class Exact>
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(FloatOperation operation,
-                                                                           Exact exact) noexcept {
+/// The value of a code as an operand of float arithmetic, which makes NaNs quiet by itself.
+template <class Format>
+MP_HOST_DEVICE constexpr float float_operand(storage_of<Format> bits) noexcept {
+    if constexpr (Format::exponent_bits == 8) {
+        return bit_cast<float>(std::uint32_t{bits} << (23 - layout_of<Format>::fraction_bits));
+    } else {
+        return to_float<Format>(bits);
+    }
+}
+
+/// + * / and sqrt of floats by the device's or the host's functions, and of wider and narrower types where
+/// those are used.
+template <class Native>
+MP_HOST_DEVICE constexpr Native native_add(Native a, Native b) noexcept {
+    if constexpr (std::is_same_v<Native, float>) return float_add(a, b);
+    return static_cast<Native>(a + b);
+}
+template <class Native>
+MP_HOST_DEVICE constexpr Native native_multiply(Native a, Native b) noexcept {
+    if constexpr (std::is_same_v<Native, float>) return float_multiply(a, b);
+    return static_cast<Native>(a * b);
+}
+template <class Native>
+MP_HOST_DEVICE MP_ALWAYS_INLINE Native native_divide(Native a, Native b) noexcept {
+    if constexpr (std::is_same_v<Native, float>) return float_divide(a, b);
+    return static_cast<Native>(a / b);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE float native_sqrt(float a) noexcept {
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
+    // The instruction alone: std::sqrt and its builtin have to set errno for negative arguments.
+    return __builtin_ia32_sqrtps(float_x4{a, 0, 0, 0})[0];
+#else
+    return float_sqrt(a);
+#endif
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE double native_sqrt(double a) noexcept {
+    return __builtin_sqrt(a);
+}
+
+#if MP_HARDWARE_BINARY16
+__extension__ using native_binary16 = _Float16;
+#endif
+
+/// An operation of bfloat16 numbers in double. Rarely needed, and kept apart so that only the code for float
+/// is inlined.
+template <class Format, class Operation, class... Code>
+MP_HOST_DEVICE MP_NEVER_INLINE storage_of<Format> through_double(Operation operation,
+                                                                 Code... codes) noexcept {
+    return narrow_nearest_even<Format>(operation(to_double<Format>(codes)...));
+}
+
+/// Applies `operation`, a function of floats or doubles, in float where that is proven right, in double where
+/// only this is, and else `exact`. InfinityIsRight tells whether an infinite float result can be trusted
+/// although the environment may have taken a subnormal operand for zero.
+///
+/// The proof above holds for double all the more: 53 >= 2 p + 2, and no operation on two bfloat16 numbers
+/// comes near double's own underflow.
+template <class Format, bool InfinityIsRight, class Operation, class Exact, class... Code>
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
+    [[maybe_unused]] Operation operation, Exact exact, [[maybe_unused]] Code... codes) noexcept {
 #if MP_HARDWARE_FLOAT || MP_DEVICE_CODE
     if constexpr (arithmetic_through_float<Format>) {
         if (!__builtin_is_constant_evaluated()) {
-            const float result = operation();
+#if MP_HARDWARE_BINARY16
+            if constexpr (is_binary16<Format> && sizeof...(codes) == 2) {
+                return bit_cast<storage_of<Format>>(operation(bit_cast<native_binary16>(codes)...));
+            }
+#endif
+            const float result = operation(float_operand<Format>(codes)...);
             if constexpr (Format::exponent_bits < 8 || MP_DEVICE_CODE) {
                 return from_float<Format>(result);
-            } else if (float_result_is_safe(result)) {
-                return from_float<Format>(result);
+            } else {
+                if (float_result_is_safe(result, InfinityIsRight)) {
+                    // Not NaN, so that nothing but the rounding is left to do.
+                    constexpr int shift = 23 - layout_of<Format>::fraction_bits;
+                    constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
+                    const auto bits = bit_cast<std::uint32_t>(result);
+                    const std::uint32_t last_kept = (bits >> shift) & 1;
+                    return static_cast<storage_of<Format>>((bits + half_minus_one + last_kept) >> shift);
+                }
+                return through_double<Format>(operation, codes...);
             }
         }
     }
 #endif
-    static_cast<void>(operation);
     return exact();
 }
 
@@ -129,8 +203,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, st
         if (!__builtin_is_constant_evaluated()) return device_add<Format>(a, b);
     }
 #endif
-    return through_float<Format>([=] { return float_add(to_float<Format>(a), to_float<Format>(b)); },
-                                 [=] { return add_bits<Format>(a, b, {}); });
+    return through_float<Format, true>([](auto x, auto y) { return native_add(x, y); },
+                                       [=] { return add_bits<Format>(a, b, {}); }, a, b);
 }
 
 template <class Format>
@@ -141,8 +215,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> 
         if (!__builtin_is_constant_evaluated()) return device_subtract<Format>(a, b);
     }
 #endif
-    return through_float<Format>([=] { return float_add(to_float<Format>(a), -to_float<Format>(b)); },
-                                 [=] { return subtract_bits<Format>(a, b, {}); });
+    return through_float<Format, true>([](auto x, auto y) { return native_add(x, -y); },
+                                       [=] { return subtract_bits<Format>(a, b, {}); }, a, b);
 }
 
 template <class Format>
@@ -153,22 +227,31 @@ MP_HOST_DEVICE constexpr storage_of<Format> multiply_nearest(storage_of<Format> 
         if (!__builtin_is_constant_evaluated()) return device_multiply<Format>(a, b);
     }
 #endif
-    return through_float<Format>([=] { return float_multiply(to_float<Format>(a), to_float<Format>(b)); },
-                                 [=] { return multiply_bits<Format>(a, b, {}); });
+    return through_float<Format, true>([](auto x, auto y) { return native_multiply(x, y); },
+                                       [=] { return multiply_bits<Format>(a, b, {}); }, a, b);
 }
 
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> divide_nearest(storage_of<Format> a,
                                                            storage_of<Format> b) noexcept {
-    return through_float<Format>([=] { return float_divide(to_float<Format>(a), to_float<Format>(b)); },
-                                 [=] { return divide_bits<Format>(a, b, {}); });
+    return through_float<Format, false>([](auto x, auto y) { return native_divide(x, y); },
+                                        [=] { return divide_bits<Format>(a, b, {}); }, a, b);
 }
 
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) noexcept {
-    if (is_negative<Format>(a)) return sqrt_bits<Format>(a, {});
-    return through_float<Format>([=] { return float_sqrt(to_float<Format>(a)); },
-                                 [=] { return sqrt_bits<Format>(a, {}); });
+    using storage = storage_of<Format>;
+    using layout = layout_of<Format>;
+    constexpr bool has_sign_apart = Format::nans == nan_encoding::ieee;
+    if (!has_sign_apart && is_negative<Format>(a)) return sqrt_bits<Format>(a, {});
+    // Without branches: the root of the magnitude, which serves for zero and NaN of either sign.
+    const auto magnitude = static_cast<storage>(a & layout::magnitude_mask);
+    const auto sign = static_cast<storage>(a & layout::sign_mask);
+    const auto root = static_cast<storage>(
+        sign | through_float<Format, true>([](auto x) { return native_sqrt(x); },
+                                           [=] { return sqrt_bits<Format>(magnitude, {}); }, magnitude));
+    const bool invalid = (sign != 0) & (magnitude != 0) & (magnitude <= layout::infinity_code);
+    return select(invalid, layout::nan_code, root);
 }
 
 /// a * b + c through double, whose sum is rounded to odd before the one rounding that counts.
@@ -190,13 +273,12 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, st
             const double restored = sum - product;
             const double error = (product - (sum - restored)) + (addend - restored);
             std::uint64_t bits = bit_cast<std::uint64_t>(sum);
-            if (float_result_is_safe(static_cast<float>(sum))) {
-                if (error != 0 && (bits & 1) == 0) {
-                    const bool away_from_zero = (error < 0) == (sum < 0);
-                    bits = away_from_zero ? bits + 1 : bits - 1;
-                }
-                return narrow_nearest_even<Format>(bit_cast<double>(bits));
+            // Both comparisons fail for the NaN that comes with an infinite sum, which is right as it is.
+            if ((error < 0 || error > 0) && (bits & 1) == 0) {
+                const bool away_from_zero = (error < 0) == (sum < 0);
+                bits = away_from_zero ? bits + 1 : bits - 1;
             }
+            return narrow_nearest_even<Format>(bit_cast<double>(bits));
         }
     }
 #elif MP_DEVICE_CODE

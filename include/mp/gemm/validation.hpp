@@ -84,15 +84,15 @@ inline bool views_overlap(const view_extent& a, const view_extent& b) {
     if (a.address >= b.address + b.byte_count() || b.address >= a.address + a.byte_count()) return false;
     const std::ptrdiff_t stride = a.leading_dimension * a.element_size;
     if (a.row_major != b.row_major || stride != b.leading_dimension * b.element_size) return true;
-    // Line j of b starts `shift` bytes behind the start of line j + lines of a, 0 <= shift < stride. It can
-    // meet that line from behind, and reach into the next one; no further, since it is not longer than the
-    // stride.
+    // The higher view starts `shift` bytes behind the start of line `lines` of the lower one, which is a line
+    // that exists since the ranges overlap. Its own lines can meet that line and the following ones from
+    // behind, and reach into the next; no further, since none is longer than the stride.
     const view_extent& low = a.address <= b.address ? a : b;
     const view_extent& high = a.address <= b.address ? b : a;
     const std::ptrdiff_t distance = static_cast<std::ptrdiff_t>(high.address - low.address);
     const std::ptrdiff_t lines = distance / stride;
     const std::ptrdiff_t shift = distance % stride;
-    const bool meets_same = shift < low.line_length() * low.element_size && lines < low.line_count();
+    const bool meets_same = shift < low.line_length() * low.element_size;
     const bool meets_next =
         shift + high.line_length() * high.element_size > stride && lines + 1 < low.line_count();
     return meets_same || meets_next;

@@ -1,4 +1,4 @@
-// expects: pass an array as a view, such as std::span, not as a container or a pointer
+// expects: pass an array as std::span
 // SPDX-License-Identifier: MIT
 #include <mp/autocast.hpp>
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// Operations on single numbers in plain loops over arrays of 65 536 elements, few enough for the cache and
+// too many for the branch predictor to learn. "Random bits" are all codes alike: subnormals, infinities, NaNs
+// and results that over- or underflow, in every other element or so; "normal" values are normally
+// distributed. `float` does the same in float: the price of the narrow formats where the processor has no
+// such arithmetic.
+#include <mp/bfloat16.hpp>
+#include <mp/half.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "peers.hpp"
+#include "table_reporter.hpp"
+
+namespace {
+
+// For float; those of the other types are found by their arguments.
+using std::from_chars;
+using std::to_chars;
+
+constexpr std::size_t element_count = 65536;
+
+enum class data { random_bits, normal };
+constexpr data all_data[] = {data::random_bits, data::normal};
+
+std::string text(data kind) {
+    return kind == data::random_bits ? "random bits" : "normal";
+}
+
+/// The same values for every contender: codes of Reduced, or what they stand for in float.
+template <class Value, class Reduced>
+std::vector<Value> values(data kind, unsigned seed) {
+    std::mt19937 engine(seed);
+    std::normal_distribution<float> distribution;
+    std::vector<Value> result(element_count);
+    for (Value& x : result) {
+        const auto code = static_cast<std::uint16_t>(engine());
+        const Reduced reduced =
+            kind == data::random_bits ? Reduced::from_bits(code) : Reduced(distribution(engine));
+        if constexpr (std::is_same_v<Value, float>) {
+            x = reduced;
+        } else {
+            static_assert(sizeof(Value) == sizeof(Reduced));
+            std::memcpy(static_cast<void*>(&x), &reduced, sizeof x);
+        }
+    }
+    return result;
+}
+
+template <class Result, class Value, class Operation>
+void run(benchmark::State& state, const std::vector<Value>& a, const std::vector<Value>& b,
+         const std::vector<Value>& c, Operation operation) {
+    std::vector<Result> results(element_count);
+    for (auto _ : state) {
+        const Value* __restrict const x = a.data();
+        const Value* __restrict const y = b.data();
+        const Value* __restrict const z = c.data();
+        Result* __restrict const r = results.data();
+        for (std::size_t i = 0; i < element_count; ++i) r[i] = operation(x[i], y[i], z[i]);
+        benchmark::DoNotOptimize(r);
+        benchmark::ClobberMemory();
+    }
+    bench::count_elements(state, element_count);
+}
+
+template <class Value, class Reduced, class Operation>
+void add_operation(const std::string& table, const std::string& name, const std::string& contender,
+                   Operation operation) {
+    using result = std::decay_t<decltype(operation(Value{}, Value{}, Value{}))>;
+    for (const data kind : all_data) {
+        bench::add(table, name + ", " + text(kind), contender, [=](benchmark::State& state) {
+            run<result>(state, values<Value, Reduced>(kind, 1), values<Value, Reduced>(kind, 2),
+                        values<Value, Reduced>(kind, 3), operation);
+        });
+    }
+}
+
+/// What fma and sqrt mean for each contender.
+template <class Format>
+mp::basic_float<Format> multiply_add(mp::basic_float<Format> a, mp::basic_float<Format> b,
+                                     mp::basic_float<Format> c) {
+    return fma(a, b, c);
+}
+float multiply_add(float a, float b, float c) {
+    return std::fma(a, b, c);
+}
+template <class Format>
+mp::basic_float<Format> square_root(mp::basic_float<Format> a) {
+    return sqrt(a);
+}
+float square_root(float a) {
+    return std::sqrt(a);
+}
+#if MP_BENCH_HAS_EIGEN
+template <class Value>
+Value square_root(
+    Value a) requires std::is_same_v<Value, Eigen::half> || std::is_same_v<Value, Eigen::bfloat16> {
+    return Eigen::numext::sqrt(a);
+}
+#endif
+#if MP_BENCH_HAS_FLOAT16
+bench::native_half multiply_add(bench::native_half a, bench::native_half b, bench::native_half c) {
+    return static_cast<bench::native_half>(
+        std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
+}
+bench::native_half square_root(bench::native_half a) {
+    return static_cast<bench::native_half>(std::sqrt(static_cast<float>(a)));
+}
+#endif
+
+template <class Value, class Reduced>
+void add_contender(const std::string& table, const std::string& contender) {
+    const auto add = [&](const std::string& name, auto operation) {
+        add_operation<Value, Reduced>(table, name, contender, operation);
+    };
+    add("a + b", [](Value a, Value b, Value) { return static_cast<Value>(a + b); });
+    add("a - b", [](Value a, Value b, Value) { return static_cast<Value>(a - b); });
+    add("a * b", [](Value a, Value b, Value) { return static_cast<Value>(a * b); });
+    add("a / b", [](Value a, Value b, Value) { return static_cast<Value>(a / b); });
+    if constexpr (requires(Value a) {
+                      { multiply_add(a, a, a) } -> std::same_as<Value>;
+                  }) {
+        add("fma(a, b, c)", [](Value a, Value b, Value c) { return multiply_add(a, b, c); });
+    }
+    add("sqrt(a)", [](Value a, Value, Value) { return square_root(a); });
+    add("a < b", [](Value a, Value b, Value) { return static_cast<unsigned char>(a < b); });
+}
+
+/// Text both ways, of all finite codes; the peers have nothing for the narrow formats, so float's own text is
+/// compared with.
+template <class Value, class Reduced>
+void add_text(const std::string& table, const std::string& contender) {
+    const auto finite_values = [] {
+        std::vector<Value> result;
+        for (std::uint32_t code = 0; code < 65536; ++code) {
+            const Reduced x = Reduced::from_bits(static_cast<std::uint16_t>(code));
+            if (isfinite(x)) result.push_back(static_cast<Value>(x));
+        }
+        return result;
+    };
+    bench::add(table, "to_chars, shortest", contender, [=](benchmark::State& state) {
+        const std::vector<Value> numbers = finite_values();
+        char buffer[64];
+        for (auto _ : state) {
+            for (const Value x : numbers) {
+                benchmark::DoNotOptimize(to_chars(buffer, buffer + sizeof buffer, x).ptr);
+            }
+        }
+        bench::count_elements(state, numbers.size());
+    });
+    bench::add(table, "from_chars", contender, [=](benchmark::State& state) {
+        std::vector<std::string> texts;
+        for (const Value x : finite_values()) {
+            char buffer[64];
+            texts.emplace_back(buffer, to_chars(buffer, buffer + sizeof buffer, x).ptr);
+        }
+        for (auto _ : state) {
+            for (const std::string& it : texts) {
+                Value x{};
+                from_chars(it.data(), it.data() + it.size(), x);
+                benchmark::DoNotOptimize(x);
+            }
+        }
+        bench::count_elements(state, texts.size());
+    });
+}
+
+}  // namespace
+
+void bench::register_benchmarks() {
+    using mp::bfloat16;
+    using mp::half;
+    add_contender<half, half>("half", "mp");
+    add_contender<bfloat16, bfloat16>("bfloat16", "mp");
+#if MP_BENCH_HAS_EIGEN
+    add_contender<Eigen::half, half>("half", "Eigen");
+    add_contender<Eigen::bfloat16, bfloat16>("bfloat16", "Eigen");
+#endif
+#if MP_BENCH_HAS_FLOAT16
+    add_contender<native_half, half>("half", "_Float16");
+    add_note("half", "_Float16's fma goes through float and rounds twice.");
+#endif
+    add_contender<float, half>("half", "float");
+    add_contender<float, bfloat16>("bfloat16", "float");
+    add_text<half, half>("text of all finite half numbers", "mp");
+    add_text<float, half>("text of all finite half numbers", "float");
+    add_text<bfloat16, bfloat16>("text of all finite bfloat16 numbers", "mp");
+    add_text<float, bfloat16>("text of all finite bfloat16 numbers", "float");
+}
