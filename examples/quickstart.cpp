@@ -38,7 +38,7 @@ int main() {
     std::vector<mp::half> weights{1.0_h, 2.0_h}, gradient(2);
     mp::sgd<mp::half> optimizer({{"weights", weights, gradient}}, {.learning_rate = 0.1});
     mp::dynamic_loss_scaler scaler;
-    for (const float slope : {0.5F, 1e30F, 1e-6F}) {
+    for (const float slope : {0.5F, 1e30F, -1.0F}) {
         for (mp::half& g : gradient) g = mp::half(scaler.scale(slope));
         std::cout << to_string(scaler.step(optimizer)) << ": weights " << weights[0] << " " << weights[1]
                   << "\n";

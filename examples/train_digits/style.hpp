@@ -25,8 +25,8 @@ h1 { font-size: 26px; margin: 8px 0; } h2 { font-size: 19px; margin: 40px 0 12px
 h3 { font-size: 15px; margin: 0 0 4px; }
 section { border-top: 1px solid var(--rule); margin-top: 32px; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; white-space: nowrap; width: 100%; }
-th { color: var(--dim); font-weight: 600; }
+table { border-collapse: collapse; font-size: 13px; width: 100%; } td { white-space: nowrap; }
+th { color: var(--dim); font-weight: 600; vertical-align: bottom; white-space: normal; }
 th, td { padding: 4px 8px; text-align: right; border-bottom: 1px solid var(--grid);
   font-variant-numeric: tabular-nums; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }

@@ -42,10 +42,10 @@ inline std::string power_text(double value) {
     return formatted("%.4g", value);
 }
 
-/// A loss with three significant digits.
+/// A loss with two significant digits.
 inline std::string loss_text(double value) {
     if (!(value > 0.0) || !std::isfinite(value)) return formatted("%g", value);
-    const int digits = 2 - static_cast<int>(std::floor(std::log10(value)));
+    const int digits = 1 - static_cast<int>(std::floor(std::log10(value)));
     return value >= 1e-5 && value < 100.0 ? fixed(value, std::clamp(digits, 0, 7)) : formatted("%.2e", value);
 }
 

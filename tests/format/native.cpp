@@ -83,3 +83,26 @@ TEST_CASE_TEMPLATE("fused products and square roots are the oracle's", Value, mp
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+
+// Compilers fuse a product and a sum of a type of their own into one instruction with one rounding.
+TEST_CASE("x * y + z rounds twice, and fma once") {
+    oracle::random_bits random(96);
+    oracle::disagreements wrong;
+    int different = 0;
+    for (int i = 0; i < 1000000; ++i) {
+        const auto x = oracle::value_of<mp::half>(weighted_code(random, oracle::binary16));
+        const auto y = oracle::value_of<mp::half>(weighted_code(random, oracle::binary16));
+        const auto z = oracle::value_of<mp::half>(weighted_code(random, oracle::binary16));
+        const mp::half chained = x * y + z;
+        const volatile std::uint16_t product = (x * y).bits();
+        const mp::half expected = mp::half::from_bits(product) + z;
+        if (mp::isnan(expected)) continue;
+        if (chained.bits() != expected.bits()) {
+            wrong.add(x.bits(), "*", y.bits(), "+ ... gives", chained.bits());
+        }
+        if (expected.bits() != fma(x, y, z).bits()) ++different;
+    }
+    INFO(wrong.first());
+    CHECK(wrong.count == 0);
+    CHECK(different > 1000);  // or the test could not tell
+}

@@ -146,33 +146,48 @@ public:
 
     /// Comparisons are IEEE 754's, on bits: zeros of both signs are equal, NaN is unordered with everything.
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator==(basic_float a, basic_float b) noexcept {
-        return !a.is_nan() && !b.is_nan() && a.order_key() == b.order_key();
+        const bool equal = a.order_key() == b.order_key();
+        return are_ordered(a, b) & equal;
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<(basic_float a, basic_float b) noexcept {
-        return !a.is_nan() && !b.is_nan() && a.order_key() < b.order_key();
+        const bool less = a.order_key() < b.order_key();
+        return are_ordered(a, b) & less;
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator>(basic_float a, basic_float b) noexcept {
         return b < a;
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<=(basic_float a, basic_float b) noexcept {
-        return !a.is_nan() && !b.is_nan() && a.order_key() <= b.order_key();
+        const bool not_greater = a.order_key() <= b.order_key();
+        return are_ordered(a, b) & not_greater;
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator>=(basic_float a, basic_float b) noexcept {
         return b <= a;
     }
     [[nodiscard]] friend constexpr std::partial_ordering operator<=>(basic_float a, basic_float b) noexcept {
-        if (a.is_nan() || b.is_nan()) return std::partial_ordering::unordered;
+        if (!are_ordered(a, b)) return std::partial_ordering::unordered;
         return a.order_key() <=> b.order_key();
     }
 
 private:
+    // The following have no branches, for a loop over comparisons of unpredictable numbers.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool is_nan() const noexcept {
-        return detail::categorize<Format>(bits_) == detail::category::nan;
+        if constexpr (!layout::has_nan) return false;
+        if constexpr (Format::nans == nan_encoding::negative_zero) return bits_ == layout::nan_code;
+        return (bits_ & layout::magnitude_mask) >
+               (layout::has_infinity ? layout::infinity_code : layout::max_finite_code);
+    }
+    [[nodiscard]] MP_HOST_DEVICE static constexpr bool are_ordered(basic_float a, basic_float b) noexcept {
+        const bool a_is_nan = a.is_nan();
+        const bool b_is_nan = b.is_nan();
+        return !(a_is_nan | b_is_nan);
     }
     /// An integer that orders like the values: the magnitude code with the sign of the number.
-    [[nodiscard]] MP_HOST_DEVICE constexpr std::int64_t order_key() const noexcept {
-        const auto magnitude = static_cast<std::int64_t>(bits_ & layout::magnitude_mask);
-        return detail::is_negative<Format>(bits_) ? -magnitude : magnitude;
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto order_key() const noexcept {
+        using key = std::conditional_t<(layout::width < 32), std::int32_t, std::int64_t>;
+        const auto magnitude = static_cast<key>(bits_ & layout::magnitude_mask);
+        const auto all_ones_if_negative =
+            static_cast<key>(-static_cast<key>(detail::is_negative<Format>(bits_)));
+        return static_cast<key>((magnitude ^ all_ones_if_negative) - all_ones_if_negative);
     }
 
     storage bits_;

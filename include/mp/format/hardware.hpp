@@ -149,6 +149,15 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE double native_sqrt(double a) noexcept {
 
 #if MP_HARDWARE_BINARY16
 __extension__ using native_binary16 = _Float16;
+
+/// Compilers contract a product and a sum of their own binary16 type into one fused multiply-add, across the
+/// operators of basic_float and, in g++, by default: x * y + z would be rounded once instead of twice, and
+/// differ between builds. An empty asm statement hides the product from them.
+MP_ALWAYS_INLINE native_binary16 native_multiply(native_binary16 a, native_binary16 b) noexcept {
+    native_binary16 product = static_cast<native_binary16>(a * b);
+    asm("" : "+v"(product));
+    return product;
+}
 #endif
 
 /// An operation of bfloat16 numbers in double. Rarely needed, and kept apart so that only the code for float
