@@ -21,7 +21,7 @@ inline constexpr double same_accuracy = 0.003;
 inline constexpr double small_error = 0.05;
 
 inline std::string points_text(double difference) {
-    return formatted("%.2g", 100 * std::abs(difference)) + " points";
+    return fixed(100 * std::abs(difference), 1) + " points";
 }
 
 /// "test accuracy 97.8% against 98.1%, training loss 4.1 times as large".

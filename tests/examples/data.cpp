@@ -81,12 +81,14 @@ TEST_CASE("a broken data file is named with the line and the field") {
     CHECK(message_for("") == "the data file 'FILE' is empty");
     CHECK(message_for(line_of("1", "2") + "\n") ==
           "FILE:2: field 1 is ''; it must be a whole number from 0 to 16");
-    CHECK(message_for(line_of("17", "2")) == "FILE:1: field 1 is '17'; it must be a whole number from 0 to 16");
+    CHECK(message_for(line_of("17", "2")) ==
+          "FILE:1: field 1 is '17'; it must be a whole number from 0 to 16");
     CHECK(message_for(line_of("1", "2") + line_of("-1", "2")) ==
           "FILE:2: field 1 is '-1'; it must be a whole number from 0 to 16");
     CHECK(message_for(line_of("1.5", "2")) ==
           "FILE:1: field 1 is '1.5'; it must be a whole number from 0 to 16");
-    CHECK(message_for(line_of("1", "10")) == "FILE:1: field 65 is '10'; it must be a whole number from 0 to 9");
+    CHECK(message_for(line_of("1", "10")) ==
+          "FILE:1: field 65 is '10'; it must be a whole number from 0 to 9");
     CHECK(message_for(line_of("1", "2", 63)) == "FILE:1: 64 fields; a line has 64 pixels and the digit");
     CHECK(message_for(line_of("1", "2,3")) == "FILE:1: 66 fields; a line has 64 pixels and the digit");
     CHECK(message_for("<html>").starts_with("FILE:1: field 1 is '<html>'"));

@@ -30,7 +30,8 @@ struct made_up {
     std::vector<std::size_t> skipped = {};
 };
 
-inline train_digits::recipe_summary summary_of(std::string_view name, const made_up& it, std::size_t runs = 2) {
+inline train_digits::recipe_summary summary_of(std::string_view name, const made_up& it,
+                                               std::size_t runs = 2) {
     const train_digits::recipe* found = nullptr;
     for (const train_digits::recipe& one : made_up_recipes) {
         if (one.name == name) found = &one;

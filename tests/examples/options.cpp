@@ -32,8 +32,8 @@ TEST_CASE("without arguments everything has its default") {
 }
 
 TEST_CASE("options take their value from the next argument or after an equals sign") {
-    const options chosen = parse({"--epochs", "3", "--seed=0", "--repeats", "2", "--threads=4", "--report", "a=b.html",
-                                  "--data=x.csv", "--loss-weight", "2^-14"});
+    const options chosen = parse({"--epochs", "3", "--seed=0", "--repeats", "2", "--threads=4", "--report",
+                                  "a=b.html", "--data=x.csv", "--loss-weight", "2^-14"});
     CHECK(chosen.epochs == 3);
     CHECK(chosen.seed == 0);
     CHECK(chosen.repeats == 2);
@@ -67,7 +67,8 @@ TEST_CASE("a wrong option is named together with its value") {
     CHECK(message_for({"--seed", "-1"}).starts_with("--seed is '-1'; it must be a whole number from 0"));
     CHECK(message_for({"--threads", "0"}).starts_with("--threads is '0'"));
     CHECK(message_for({"--repeats", "x"}).starts_with("--repeats is 'x'"));
-    for (const std::string_view wrong : {"0", "-1", "nan", "inf", "1e-30", "2^", "2^-25", "2^999", "2^x", ""}) {
+    for (const std::string_view wrong :
+         {"0", "-1", "nan", "inf", "1e-30", "2^", "2^-25", "2^999", "2^x", ""}) {
         CHECK(message_for({"--loss-weight", wrong}) ==
               "--loss-weight is '" + std::string(wrong) + "'; it must be a number from 2^-24 to 2^24");
     }

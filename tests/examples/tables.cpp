@@ -85,19 +85,19 @@ TEST_CASE("the sentences say what was measured, whichever way it went") {
     CHECK(any_has(harmless, "stays within 0.3 points of fp32: test accuracy 97.9% against 98.0%"));
     CHECK(any_has(harmless, "What vanishes hardly counts"));
 
-    const auto harmful = findings(setting_of(
-        {{"fp32", {}},
-         {"fp16", {.accuracy = 0.96, .loss = 0.025, .gradient_error = 0.6, .flushed = 70}},
-         {"fp16-master", {.accuracy = 0.97, .loss = 0.003, .gradient_error = 0.6}},
-         {"fp16-static", {.accuracy = 0.99}},
-         {"fp16-dynamic", {.accuracy = 0.97, .skipped = {0}}}},
-        0x1p-14));
-    CHECK(any_has(harmful, "falls 2 points behind fp32"));
+    const auto harmful = findings(
+        setting_of({{"fp32", {}},
+                    {"fp16", {.accuracy = 0.96, .loss = 0.025, .gradient_error = 0.6, .flushed = 70}},
+                    {"fp16-master", {.accuracy = 0.97, .loss = 0.003, .gradient_error = 0.6}},
+                    {"fp16-static", {.accuracy = 0.99}},
+                    {"fp16-dynamic", {.accuracy = 0.97, .skipped = {0}}}},
+                   0x1p-14));
+    CHECK(any_has(harmful, "falls 2.0 points behind fp32"));
     CHECK(any_has(harmful, "25 times its training loss"));
     CHECK(any_has(harmful, "What vanishes counts: the gradient that reaches the optimizer is off by 60.0%"));
     CHECK(any_has(harmful, "Master weights without loss scaling end with 3.0 times"));
-    CHECK(any_has(harmful, "Static loss scaling is 1 points ahead of fp32"));
-    CHECK(any_has(harmful, "Dynamic loss scaling falls 1 points behind fp32"));
+    CHECK(any_has(harmful, "Static loss scaling is 1.0 points ahead of fp32"));
+    CHECK(any_has(harmful, "Dynamic loss scaling falls 1.0 points behind fp32"));
     CHECK(any_has(harmful, "it skipped 1 steps a training"));
     CHECK_FALSE(any_has(harmful, "within 0.3 points"));
 }
