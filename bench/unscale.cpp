@@ -57,7 +57,7 @@ void add_memcpy(const std::string& table, const network& shape, std::size_t byte
                 benchmark::ClobberMemory();
             }
         }
-        bench::count_milliseconds(state);
+        bench::count_elements(state, shape.tensors * shape.elements);
     });
 }
 
@@ -77,7 +77,7 @@ void add_unscaling(const std::string& table, const std::string& contender, bool 
                 benchmark::ClobberMemory();
             }
             if (found) state.SkipWithError("found an infinity or NaN that is not there");
-            bench::count_milliseconds(state);
+            bench::count_elements(state, shape.tensors * shape.elements);
         });
     }
 }
@@ -141,7 +141,7 @@ void add_optimizer(const std::string& table, const Options& options) {
                 optimizer.step(inverse_scale);
                 benchmark::ClobberMemory();
             }
-            bench::count_milliseconds(state);
+            bench::count_elements(state, shape.tensors * shape.elements);
         });
     }
 }
@@ -171,7 +171,7 @@ void add_loop(const std::string& table, Update update) {
                 }
                 benchmark::ClobberMemory();
             }
-            bench::count_milliseconds(state);
+            bench::count_elements(state, shape.tensors * shape.elements);
         });
     }
 }

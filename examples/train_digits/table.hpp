@@ -124,6 +124,7 @@ inline std::string to_text(const table& it) {
         for (std::size_t i = 0; i < lines[line].size(); ++i) {
             text += (i == 0 ? "" : "  ") + padded(lines[line][i], widths[i], i != 0);
         }
+        text.erase(text.find_last_not_of(' ') + 1);
         text += "\n";
     }
     return text;

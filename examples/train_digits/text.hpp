@@ -46,7 +46,7 @@ inline std::string power_text(double value) {
 inline std::string loss_text(double value) {
     if (!(value > 0.0) || !std::isfinite(value)) return formatted("%g", value);
     const int digits = 1 - static_cast<int>(std::floor(std::log10(value)));
-    return value >= 1e-5 && value < 100.0 ? fixed(value, std::clamp(digits, 0, 7)) : formatted("%.2e", value);
+    return value >= 1e-5 && value < 100.0 ? fixed(value, std::clamp(digits, 0, 7)) : formatted("%.1e", value);
 }
 
 /// "6.6 times", or "1.03 times" where one digit would say nothing.

@@ -61,9 +61,9 @@ TEST_CASE("the table is aligned and has a line for each recipe") {
         setting_of({{"fp32", {}}, {"fp16", {.flushed = 8}}, {"fp16-dynamic", {.skipped = {1, 2}}}});
     const std::string text = to_text(train_digits::results_table(setting, false));
     CHECK(text ==
-          "                         test  training  skipped  final  flushed  gradient    bytes a         \n"
+          "                         test  training  skipped  final  flushed  gradient    bytes a\n"
           "recipe               accuracy      loss    steps  scale  to zero     error  parameter  seconds\n"
-          "-----------------------------------------------------------------------------------------------\n"
+          "----------------------------------------------------------------------------------------------\n"
           "fp32                    98.0%    0.0010   0 of 6      -     0.0%     0.10%         12     1.50\n"
           "fp16 alone              98.0%    0.0010   0 of 6      -     8.0%     0.10%         12     1.50\n"
           "fp16, dynamic scale     98.0%    0.0010   2 of 6    2^9     0.0%     0.10%         12     1.50\n");

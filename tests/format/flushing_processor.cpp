@@ -5,24 +5,13 @@
 #include <bit>
 #include <cstdint>
 
+#include "format/flushing_scope.hpp"
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
 
-#if defined(__SSE2__) && defined(__GNUC__)
+#if TEST_CAN_FLUSH
 
 namespace {
-
-/// Flushes subnormal results to zero and takes subnormal operands for zero while it lives.
-class flushing_scope {
-public:
-    flushing_scope() : before_(__builtin_ia32_stmxcsr()) { __builtin_ia32_ldmxcsr(before_ | 0x8040U); }
-    ~flushing_scope() { __builtin_ia32_ldmxcsr(before_); }
-    flushing_scope(const flushing_scope&) = delete;
-    flushing_scope& operator=(const flushing_scope&) = delete;
-
-private:
-    unsigned before_;
-};
 
 template <class Value>
 void compare(oracle::disagreements& wrong, const char* what, const oracle::exact_result& exact, Value result,

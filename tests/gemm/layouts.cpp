@@ -98,11 +98,16 @@ TEST_CASE("every kernel gives the documented bits in all orders at every small s
 TEST_CASE("every kernel gives the documented bits across the borders of blocks") {
     for_each_kernel([]<class Kernel>() {
         generator random(2);
+        using blocks = mp::detail::blocking<Kernel>;
+        const std::ptrdiff_t deep = blocks::most_depth + 11;  // two blocks: the sums have to wait
         check_product<Kernel>(random, {129, 257, 300}, orders[0], orders[0], orders[0]);
-        check_product<Kernel>(random, {30, 45, 1001, 2.0F, -1.0F}, orders[1], orders[0], orders[1]);  // depth
-        check_product<Kernel>(random, {401, 37, 390}, orders[0], orders[1], orders[0]);   // rows of A
-        check_product<Kernel>(random, {13, 2100, 395}, orders[1], orders[1], orders[0]);  // columns
-        check_product<Kernel>(random, {4200, 3, 400}, orders[0], orders[0], orders[0]);   // waiting rows
+        check_product<Kernel>(random, {30, 45, 2 * deep, 2.0F, -1.0F}, orders[1], orders[0], orders[1]);
+        check_product<Kernel>(random, {2 * blocks::most_panel_rows + 17, 37, deep}, orders[0], orders[1],
+                              orders[0]);
+        check_product<Kernel>(random, {13, 2 * blocks::most_columns + 52, deep}, orders[1], orders[1],
+                              orders[0]);
+        check_product<Kernel>(random, {blocks::most_rows_waiting + 50, 3, deep}, orders[0], orders[0],
+                              orders[0]);
     });
 }
 
@@ -122,7 +127,7 @@ TEST_CASE("no size is special: all sizes up to 12 in each dimension") {
 
 TEST_CASE("the number of threads changes no bit, whichever way C is divided") {
     generator random(4);
-    for (const problem& shape : {problem{150, 170, 410}, problem{3, 900, 2000}, problem{1500, 5, 1100},
+    for (const problem& shape : {problem{150, 170, 710}, problem{3, 900, 2000}, problem{1500, 5, 1100},
                                  problem{260, 250, 301, 0.5F, 0.25F}}) {
         for (const int threads : {2, 3, 5, 16}) {
             problem p = shape;

@@ -58,8 +58,8 @@ constexpr std::ptrdiff_t even_block(std::ptrdiff_t total, std::ptrdiff_t largest
 /// x columns.
 template <class Kernel>
 struct blocking {
-    static constexpr std::ptrdiff_t most_depth = 384;
-    static constexpr std::ptrdiff_t most_panel_rows = 192 / Kernel::rows * Kernel::rows;
+    static constexpr std::ptrdiff_t most_depth = 512;
+    static constexpr std::ptrdiff_t most_panel_rows = 96 / Kernel::rows * Kernel::rows;
     static constexpr std::ptrdiff_t most_columns = 1024 / Kernel::width * Kernel::width;
     static constexpr std::ptrdiff_t most_rows_waiting = 4096 / Kernel::rows * Kernel::rows;
 
