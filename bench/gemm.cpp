@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrix products C = A B of square and skinny shapes in one process with the peers that are installed. The
-// counter GFLOP/s is 2 m n k over the time of one product. Shapes read m x k by k x n; everything is
-// row-major except where a name says "transposed", which means B. Compare only numbers of one run, best with
-//
-//     bench_gemm --benchmark_enable_random_interleaving --benchmark_repetitions=9
+// Matrix products C = A B of square and skinny shapes, counted as 2 m n k operations. Shapes read m x k x n;
+// everything is row-major except where a row says "B transposed". On one core unless said otherwise.
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/gemm.hpp>
@@ -11,22 +8,19 @@
 
 #include <benchmark/benchmark.h>
 
-#if MP_BENCH_HAS_EIGEN
-#if defined(__GNUC__) && !defined(__clang__)
-// The AVX-512 intrinsics of g++ 12 warn about their own deliberately undefined vectors when Eigen uses them.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <Eigen/Core>
-#endif
 #if MP_BENCH_HAS_OPENBLAS
 #include <cblas.h>
 #endif
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include "peers.hpp"
+#include "table_reporter.hpp"
 
 namespace {
 
@@ -52,9 +46,8 @@ std::vector<Value> numbers(int rows, int columns) {
     return result;
 }
 
-void count_operations(benchmark::State& state, const shape& s) {
-    const double operations = 2.0 * s.m * s.n * s.k * 1e-9;
-    state.counters["GFLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
+double operations(const shape& s) {
+    return 2.0 * s.m * s.n * s.k;
 }
 
 template <class A, class B, class C>
@@ -69,8 +62,7 @@ void run_mp(benchmark::State& state, const shape& s, bool transposed, int thread
         benchmark::DoNotOptimize(c.data());
         benchmark::ClobberMemory();
     }
-    count_operations(state, s);
-    state.SetLabel(std::string(mp::gemm_kernel_name()));
+    bench::count_operations(state, operations(s));
 }
 
 #if MP_BENCH_HAS_OPENBLAS
@@ -85,8 +77,7 @@ void run_openblas(benchmark::State& state, const shape& s, bool transposed, int 
         benchmark::DoNotOptimize(c.data());
         benchmark::ClobberMemory();
     }
-    count_operations(state, s);
-    state.SetLabel(openblas_get_corename());
+    bench::count_operations(state, operations(s));
 }
 #endif
 
@@ -114,65 +105,77 @@ void run_eigen(benchmark::State& state, const shape& s, bool transposed) {
         benchmark::DoNotOptimize(c.data());
         benchmark::ClobberMemory();
     }
-    count_operations(state, s);
+    bench::count_operations(state, operations(s));
 }
 #endif
 
-template <class Run>
-void add(const std::string& name, Run run) {
-    benchmark::RegisterBenchmark(name.c_str(), [run](benchmark::State& state) { run(state); })->UseRealTime();
-}
+constexpr shape square_shapes[] = {{64, 64, 64}, {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}};
+constexpr shape skinny_shapes[] = {{128, 10, 128}, {16, 1024, 1024}};
 
-bool register_all() {
-    const shape shapes[] = {{64, 64, 64},       {128, 128, 128}, {256, 256, 256}, {512, 512, 512},
-                            {1024, 1024, 1024}, {128, 10, 128},  {16, 1024, 1024}};
+void register_float() {
+    const std::string table = "float matrix product";
+    std::vector<shape> shapes(std::begin(square_shapes), std::end(square_shapes));
+    shapes.insert(shapes.end(), std::begin(skinny_shapes), std::end(skinny_shapes));
     for (const shape& s : shapes) {
         for (const bool transposed : {false, true}) {
-            const std::string tail = std::string("/").append(text(s)) + (transposed ? "/transposed" : "");
-            add("gemm/f32/mp" + tail,
-                [=](benchmark::State& state) { run_mp<float, float, float>(state, s, transposed, 1); });
+            const std::string row = text(s) + (transposed ? ", B transposed" : "");
+            bench::add(table, row, "mp", [=](benchmark::State& state) {
+                run_mp<float, float, float>(state, s, transposed, 1);
+            });
 #if MP_BENCH_HAS_OPENBLAS
-            add("gemm/f32/openblas" + tail,
-                [=](benchmark::State& state) { run_openblas(state, s, transposed, 1); });
+            bench::add(table, row, "OpenBLAS",
+                       [=](benchmark::State& state) { run_openblas(state, s, transposed, 1); });
 #endif
 #if MP_BENCH_HAS_EIGEN
-            add("gemm/f32/eigen" + tail,
-                [=](benchmark::State& state) { run_eigen<float>(state, s, transposed); });
+            bench::add(table, row, "Eigen",
+                       [=](benchmark::State& state) { run_eigen<float>(state, s, transposed); });
 #endif
         }
     }
-    for (const shape& s : {shape{256, 256, 256}, shape{512, 512, 512}, shape{1024, 1024, 1024}}) {
-        const std::string tail = std::string("/").append(text(s));
-        using mp::bfloat16;
-        using mp::half;
-        add("gemm/f16/mp" + tail,
-            [=](benchmark::State& state) { run_mp<half, half, half>(state, s, false, 1); });
-        add("gemm/bf16/mp" + tail,
-            [=](benchmark::State& state) { run_mp<bfloat16, bfloat16, bfloat16>(state, s, false, 1); });
-        add("gemm/f16_f32/mp" + tail,
-            [=](benchmark::State& state) { run_mp<half, half, float>(state, s, false, 1); });
-        add("gemm/e4m3_e5m2_f16/mp" + tail, [=](benchmark::State& state) {
-            run_mp<mp::float8_e4m3fn, mp::float8_e5m2, half>(state, s, false, 1);
-        });
-    }
-#if MP_BENCH_HAS_EIGEN
-    // Eigen converts at every multiplication; the largest size would take seconds.
-    const shape medium{256, 256, 256};
-    add(std::string("gemm/f16/eigen/").append(text(medium)),
-        [=](benchmark::State& state) { run_eigen<Eigen::half>(state, medium, false); });
-    add(std::string("gemm/bf16/eigen/").append(text(medium)),
-        [=](benchmark::State& state) { run_eigen<Eigen::bfloat16>(state, medium, false); });
-#endif
     const shape large{1024, 1024, 1024};
-    add(std::string("gemm/f32/mp/two_threads/").append(text(large)),
-        [=](benchmark::State& state) { run_mp<float, float, float>(state, large, false, 2); });
+    const std::string row = text(large) + ", two threads";
+    bench::add(table, row, "mp", [=](benchmark::State& state) {
+        run_mp<float, float, float>(state, large, false, 2);
+    })->UseRealTime();
 #if MP_BENCH_HAS_OPENBLAS
-    add(std::string("gemm/f32/openblas/two_threads/").append(text(large)),
-        [=](benchmark::State& state) { run_openblas(state, large, false, 2); });
+    bench::add(table, row, "OpenBLAS", [=](benchmark::State& state) {
+        run_openblas(state, large, false, 2);
+    })->UseRealTime();
 #endif
-    return true;
 }
 
-[[maybe_unused]] const bool registered = register_all();
+/// The formats of A, B and C; `Peer` is Eigen's type for all three, or void.
+template <class A, class B, class C, class Peer = void>
+void register_reduced(const std::string& table) {
+    for (const shape& s : square_shapes) {
+        bench::add(table, text(s), "mp",
+                   [=](benchmark::State& state) { run_mp<A, B, C>(state, s, false, 1); });
+#if MP_BENCH_HAS_EIGEN
+        // Eigen converts at every multiplication: larger sizes would take seconds.
+        if constexpr (!std::is_void_v<Peer>) {
+            if (s.m > 256) continue;
+            bench::add(table, text(s), "Eigen",
+                       [=](benchmark::State& state) { run_eigen<Peer>(state, s, false); });
+        }
+#endif
+    }
+}
 
 }  // namespace
+
+void bench::register_benchmarks() {
+    using mp::bfloat16;
+    using mp::half;
+    register_float();
+#if MP_BENCH_HAS_EIGEN
+    register_reduced<half, half, half, Eigen::half>("half matrix product");
+    register_reduced<bfloat16, bfloat16, bfloat16, Eigen::bfloat16>("bfloat16 matrix product");
+#else
+    register_reduced<half, half, half>("half matrix product");
+    register_reduced<bfloat16, bfloat16, bfloat16>("bfloat16 matrix product");
+#endif
+    register_reduced<half, half, float>("half by half to float");
+    register_reduced<mp::float8_e4m3fn, mp::float8_e5m2, half>("float8_e4m3fn by float8_e5m2 to half");
+    const std::string kernel = "mp ran its kernel " + std::string(mp::gemm_kernel_name()) + ".";
+    bench::add_note("float matrix product", kernel);
+}

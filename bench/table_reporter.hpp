@@ -74,7 +74,6 @@ inline void count_elements(benchmark::State& state, std::size_t elements) {
                            benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-
 /// The cell shows 10^9 operations per second; one iteration does `operations`.
 inline void count_operations(benchmark::State& state, double operations) {
     state.counters["GFLOP/s"] =

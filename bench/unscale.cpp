@@ -9,9 +9,13 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,15 +32,27 @@ struct network {
     std::size_t elements;
 };
 constexpr network networks[] = {
-    {"1 x 4096", 1, 4096}, {"1000 x 4096", 1000, 4096}, {"16 x 4 Mi", 16, 1 << 22}};
+    {"1 x 4096", 1, 4096}, {"1000 x 4096", 1000, 4096}, {"1 x 64 Mi", 1, std::size_t{1} << 26}};
+constexpr network trained_networks[] = {{"1000 x 4096", 1000, 4096}, {"8 x 1 Mi", 8, 1 << 20}};
+
+std::size_t size_of(const network& shape) {
+    return shape.tensors * shape.elements;
+}
 
 /// Each pass makes the values smaller by this, so little that they never become subnormal.
 constexpr float inverse_scale = 0x1.fffffep-1F;
 
-/// Tensors of a network, side by side in memory, with finite values of both signs.
 template <class Value>
-std::vector<std::vector<Value>> tensors_of(const network& shape) {
-    std::vector<std::vector<Value>> result(shape.tensors, std::vector<Value>(shape.elements));
+using tensors = std::vector<std::vector<Value>>;
+
+/// The tensors of a network, with values of both signs around one. Those of the same `role` are shared, so
+/// that memory is there before the first benchmark runs.
+template <class Value>
+tensors<Value>& tensors_of(const network& shape, const std::string& role) {
+    static std::map<std::string, tensors<Value>> all;
+    tensors<Value>& result = all[role + shape.name];
+    if (!result.empty()) return result;
+    result.assign(shape.tensors, std::vector<Value>(shape.elements));
     for (std::vector<Value>& tensor : result) {
         for (std::size_t i = 0; i < shape.elements; ++i) {
             tensor[i] = Value(static_cast<float>(i % 1000) * 0.002F - 0.999F);
@@ -45,49 +61,50 @@ std::vector<std::vector<Value>> tensors_of(const network& shape) {
     return result;
 }
 
-/// Moves `bytes` bytes in all: half of them are read and half are written.
+/// Moves so many bytes an element in all: half of them are read and half are written.
 void add_memcpy(const std::string& table, const network& shape, std::size_t bytes_per_element) {
     bench::add(table, shape.name, "memcpy", [=](benchmark::State& state) {
-        const std::vector<std::vector<char>> from(
-            shape.tensors, std::vector<char>(shape.elements * bytes_per_element / 2, 1));
-        std::vector<std::vector<char>> to = from;
+        const std::size_t floats = (bytes_per_element / 2 + sizeof(float) - 1) / sizeof(float);
+        const network copied{shape.name, shape.tensors, shape.elements * floats};
+        const std::string role = std::to_string(floats) + " copied ";
+        const tensors<float>& from = tensors_of<float>(copied, role + "from ");
+        tensors<float>& to = tensors_of<float>(copied, role + "to ");
         for (auto _ : state) {
             for (std::size_t i = 0; i < shape.tensors; ++i) {
-                std::memcpy(to[i].data(), from[i].data(), to[i].size());
+                std::memcpy(to[i].data(), from[i].data(), shape.elements * bytes_per_element / 2);
                 benchmark::ClobberMemory();
             }
         }
-        bench::count_elements(state, shape.tensors * shape.elements);
+        bench::count_elements(state, size_of(shape));
     });
 }
 
 /// Runs `pass(from, to)` on all tensors; it returns whether it found an infinity or NaN, and there are none.
 template <class Gradient, class Pass>
-void add_unscaling(const std::string& table, const std::string& contender, bool in_place, Pass pass) {
+void add_unscaling(const std::string& table, const std::string& contender, Pass pass) {
     for (const network& shape : networks) {
         bench::add(table, shape.name, contender, [=](benchmark::State& state) {
-            std::vector<std::vector<Gradient>> from = tensors_of<Gradient>(shape);
-            std::vector<std::vector<float>> to;
-            if (!in_place) to = tensors_of<float>(shape);
+            tensors<Gradient>& from = tensors_of<Gradient>(shape, "gradient ");
+            tensors<float>& to = tensors_of<float>(shape, "gradient ");
             bool found = false;
             for (auto _ : state) {
                 for (std::size_t i = 0; i < shape.tensors; ++i) {
-                    found |= pass(std::span(from[i]), in_place ? std::span<float>() : std::span(to[i]));
+                    found |= pass(std::span(from[i]), std::span(to[i]));
                 }
                 benchmark::ClobberMemory();
             }
             if (found) state.SkipWithError("found an infinity or NaN that is not there");
-            bench::count_elements(state, shape.tensors * shape.elements);
+            bench::count_elements(state, size_of(shape));
         });
     }
 }
 
 void register_unscaling() {
     const std::string in_place = "unscale and check float gradients in place";
-    add_unscaling<float>(in_place, "mp", true, [](std::span<float> gradient, std::span<float>) {
+    add_unscaling<float>(in_place, "mp", [](std::span<float> gradient, std::span<float>) {
         return mp::unscale_and_check(mp::cpu{}, gradient, inverse_scale).found();
     });
-    add_unscaling<float>(in_place, "loop", true, [](std::span<float> gradient, std::span<float>) {
+    add_unscaling<float>(in_place, "loop", [](std::span<float> gradient, std::span<float>) {
         bool found = false;
         for (float& x : gradient) {
             x *= inverse_scale;
@@ -95,7 +112,7 @@ void register_unscaling() {
         }
         return found;
     });
-    add_unscaling<float>(in_place, "two loops", true, [](std::span<float> gradient, std::span<float>) {
+    add_unscaling<float>(in_place, "two loops", [](std::span<float> gradient, std::span<float>) {
         for (float& x : gradient) x *= inverse_scale;
         for (const float x : gradient) {
             if (!std::isfinite(x)) return true;
@@ -107,15 +124,14 @@ void register_unscaling() {
         widening, "mp", false, [](std::span<mp::half> gradient, std::span<float> unscaled) {
             return mp::unscale_and_check(mp::cpu{}, gradient, unscaled, inverse_scale).found();
         });
-    add_unscaling<mp::half>(widening, "loop", false,
-                            [](std::span<mp::half> gradient, std::span<float> unscaled) {
-                                bool found = false;
-                                for (std::size_t i = 0; i < gradient.size(); ++i) {
-                                    unscaled[i] = gradient[i] * inverse_scale;
-                                    found |= !std::isfinite(unscaled[i]);
-                                }
-                                return found;
-                            });
+    add_unscaling<mp::half>(widening, "loop", [](std::span<mp::half> gradient, std::span<float> unscaled) {
+        bool found = false;
+        for (std::size_t i = 0; i < gradient.size(); ++i) {
+            unscaled[i] = gradient[i] * inverse_scale;
+            found |= !std::isfinite(unscaled[i]);
+        }
+        return found;
+    });
     for (const network& shape : networks) {
         add_memcpy(in_place, shape, 2 * sizeof(float));
         add_memcpy(widening, shape, sizeof(mp::half) + sizeof(float));
@@ -125,23 +141,25 @@ void register_unscaling() {
 /// bfloat16 weights with a float master copy, float gradients, and float state.
 using weight = mp::bfloat16;
 
-constexpr network trained_networks[] = {{"1000 x 4096", 1000, 4096}, {"16 x 1 Mi", 16, 1 << 20}};
-
 template <class Optimizer, class Options>
 void add_optimizer(const std::string& table, const Options& options) {
     for (const network& shape : trained_networks) {
+        const auto optimizer = std::make_shared<std::optional<Optimizer>>();
         bench::add(table, shape.name, "mp", [=](benchmark::State& state) {
-            std::vector<std::vector<weight>> weights = tensors_of<weight>(shape);
-            std::vector<std::vector<float>> gradients = tensors_of<float>(shape);
-            std::vector<mp::parameter<weight, float>> parameters;
-            for (std::size_t i = 0; i < shape.tensors; ++i)
-                parameters.push_back({"", weights[i], gradients[i]});
-            Optimizer optimizer(std::move(parameters), options);
+            if (!*optimizer) {
+                tensors<weight>& weights = tensors_of<weight>(shape, "weight ");
+                tensors<float>& gradients = tensors_of<float>(shape, "trained ");
+                std::vector<mp::parameter<weight, float>> parameters;
+                for (std::size_t i = 0; i < shape.tensors; ++i) {
+                    parameters.push_back({"", weights[i], gradients[i]});
+                }
+                optimizer->emplace(std::move(parameters), options);
+            }
             for (auto _ : state) {
-                optimizer.step(inverse_scale);
+                (*optimizer)->step(inverse_scale);
                 benchmark::ClobberMemory();
             }
-            bench::count_elements(state, shape.tensors * shape.elements);
+            bench::count_elements(state, size_of(shape));
         });
     }
 }
@@ -152,11 +170,15 @@ template <class Update>
 void add_loop(const std::string& table, Update update) {
     for (const network& shape : trained_networks) {
         bench::add(table, shape.name, "loop", [=](benchmark::State& state) {
-            std::vector<std::vector<weight>> weights = tensors_of<weight>(shape);
-            std::vector<std::vector<float>> masters = tensors_of<float>(shape);
-            const std::vector<std::vector<float>> gradients = tensors_of<float>(shape);
-            std::vector<std::vector<float>> first(shape.tensors, std::vector<float>(shape.elements));
-            std::vector<std::vector<float>> second = first;
+            tensors<weight>& weights = tensors_of<weight>(shape, "weight ");
+            const tensors<float>& gradients = tensors_of<float>(shape, "trained ");
+            tensors<float>& masters = tensors_of<float>(shape, "master ");
+            tensors<float>& first = tensors_of<float>(shape, "first state ");
+            tensors<float>& second = tensors_of<float>(shape, "second state ");
+            // Whatever the last benchmark left must not become infinite or subnormal here.
+            for (tensors<float>* all : {&masters, &first, &second}) {
+                for (std::vector<float>& it : *all) std::fill(it.begin(), it.end(), 0.5F);
+            }
             for (auto _ : state) {
                 for (std::size_t i = 0; i < shape.tensors; ++i) {
                     weight* const w = weights[i].data();
@@ -171,7 +193,7 @@ void add_loop(const std::string& table, Update update) {
                 }
                 benchmark::ClobberMemory();
             }
-            bench::count_elements(state, shape.tensors * shape.elements);
+            bench::count_elements(state, size_of(shape));
         });
     }
 }

@@ -18,22 +18,17 @@ namespace train_digits {
 /// A number for each training, in short.
 struct spread {
     double mean = 0.0;
-    double median = 0.0;
     double lowest = 0.0;
     double highest = 0.0;
 };
 
 /// NaNs count as larger than any number, so that a training that broke shows.
-inline spread spread_of(std::vector<double> values) {
+inline spread spread_of(const std::vector<double>& values) {
     if (values.empty()) return {};
     const auto less = [](double a, double b) { return !mp::isnan(a) && (mp::isnan(b) || a < b); };
-    std::sort(values.begin(), values.end(), less);
-    spread result;
+    const auto [lowest, highest] = std::minmax_element(values.begin(), values.end(), less);
+    spread result{0.0, *lowest, *highest};
     for (const double value : values) result.mean += value / static_cast<double>(values.size());
-    const std::size_t middle = values.size() / 2;
-    result.median = values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-    result.lowest = values.front();
-    result.highest = values.back();
     return result;
 }
 
@@ -91,7 +86,7 @@ private:
         std::vector<double> values;
         values.reserve(runs_.size());
         for (const training_record& run : runs_) values.push_back(number(run));
-        return spread_of(std::move(values));
+        return spread_of(values);
     }
 
     const recipe* recipe_;

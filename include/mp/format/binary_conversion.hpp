@@ -89,7 +89,8 @@ requires fits_in<Format, Native> MP_HOST_DEVICE constexpr Native widen(Code code
     if constexpr (Format::exponent_bits == native::exponent_bits) {
         const auto bits = static_cast<typename narrow::storage>(code);
         const auto magnitude = static_cast<typename narrow::storage>(bits & narrow::magnitude_mask);
-        const int quiet = less(narrow::infinity_code, magnitude) ? narrow::quiet_bit : 0;
+        const auto quiet = static_cast<typename narrow::storage>(
+            less(narrow::infinity_code, magnitude) ? narrow::quiet_bit : 0);
         return bit_cast<Native>(
             static_cast<word>(word{static_cast<typename narrow::storage>(bits | quiet)} << shift));
     } else {

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+#include <mp/cuda.hpp>
+
+#include <mp/bfloat16.hpp>
+#include <mp/convert/convert.hpp>
+#include <mp/float8.hpp>
+#include <mp/half.hpp>
+#include <mp/loss_scaling.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using scale_on_device = mp::device_loss_scale<mp::pytorch_policy>;
+
+template <class Value>
+bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0);
+}
+
+/// Numbers of all magnitudes, NaNs with payloads among them.
+template <class Value>
+std::vector<Value> random_codes(std::size_t size, unsigned seed) {
+    std::mt19937_64 random(seed);
+    std::vector<Value> values(size);
+    for (Value& value : values) {
+        const std::uint64_t bits = random();
+        std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
+    }
+    return values;
+}
+
+template <class From, class To>
+void check_convert(std::size_t size, std::size_t from_shift, std::size_t to_shift, mp::projection p = {}) {
+    mp::unique_cuda_stream stream;
+    const std::vector<From> from = random_codes<From>(size + from_shift, 3);
+    const mp::device_buffer<From> device_from(stream, from);
+    mp::device_buffer<To> device_to(size + to_shift + 3);
+    device_to.fill_bytes(stream, 0x55);
+    mp::convert(stream, device_from.span().subspan(from_shift), device_to.span().subspan(to_shift, size), p);
+    std::vector<To> expected(size + to_shift + 3);
+    std::memset(static_cast<void*>(expected.data()), 0x55, expected.size() * sizeof(To));
+    mp::convert(mp::cpu{}, std::span(from).subspan(from_shift), std::span(expected).subspan(to_shift, size),
+                p);
+    CAPTURE(size);
+    CAPTURE(from_shift);
+    CAPTURE(to_shift);
+    CHECK(same_bits(device_to.to_host(stream), expected));
+}
+
+TEST_CASE("convert: the device gives the CPU's bits at every size and alignment") {
+    for (const std::size_t size : {0u, 1u, 7u, 64u, 1000u, 100003u}) {
+        for (const std::size_t shift : {0u, 1u, 3u, 4u}) {
+            check_convert<float, mp::half>(size, shift, shift);
+            check_convert<float, mp::half>(size, shift, 0);
+            check_convert<mp::half, float>(size, 0, shift);
+            check_convert<mp::bfloat16, mp::half>(size, shift, shift);
+        }
+    }
+    check_convert<float, mp::bfloat16>(5000001, 0, 0);
+    check_convert<mp::float8_e4m3fn, mp::bfloat16>(70000, 0, 0);
+    check_convert<double, mp::half>(70000, 1, 1);
+    check_convert<float, mp::half>(70000, 0, 0, {mp::rounding::downward, mp::saturation::finite});
+}
+
+template <class Gradient>
+void check_unscale(std::size_t size, std::size_t shift, float scale, int bad) {
+    mp::unique_cuda_stream stream;
+    std::mt19937 random(11);
+    std::vector<Gradient> in(size + shift);
+    for (Gradient& value : in) value = Gradient(std::normal_distribution<float>(0, 100)(random));
+    for (int i = 0; i < bad && size != 0; ++i) {
+        const float value =
+            i % 3 == 1 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+        in[shift + random() % size] = Gradient(i % 2 == 0 ? value : -value);
+    }
+    const mp::pytorch_policy policy{.initial_scale = scale};
+    const std::vector<scale_on_device> begin{mp::make_device_loss_scale(policy)};
+    mp::device_buffer<scale_on_device> state(stream, begin);
+    const mp::device_buffer<Gradient> device_in(stream, in);
+    mp::device_buffer<float> device_out(size + shift);
+    const auto gradients = device_in.span().subspan(shift);
+    const auto unscaled = device_out.span().subspan(shift);
+    mp::unscale_and_check(stream, gradients, unscaled, state.data(), 5);
+
+    std::vector<float> expected(size);
+    const auto on_cpu =
+        mp::unscale_and_check(mp::cpu{}, std::span(in).subspan(shift), expected, mp::inverse_of_scale(scale));
+    const std::vector<float> out = device_out.to_host(stream);
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        const bool both_nan = mp::isnan(out[shift + i]) && mp::isnan(expected[i]);
+        if (!both_nan && std::memcmp(&out[shift + i], &expected[i], sizeof(float)) != 0) ++different;
+    }
+    const mp::device_gradient_report seen = state.to_host(stream)[0].seen;
+    CAPTURE(size);
+    CAPTURE(shift);
+    CAPTURE(scale);
+    CAPTURE(bad);
+    CHECK(different == 0);
+    CHECK(seen.checked == size);
+    CHECK(seen.infinities == on_cpu.infinities);
+    CHECK(seen.nans == on_cpu.nans);
+    CHECK(seen.first_element() == on_cpu.first_index);
+    CHECK(seen.first_parameter() == (on_cpu.found() ? 5 : mp::no_index));
+}
+
+TEST_CASE("unscale_and_check: values and findings are the CPU's") {
+    for (const std::size_t size : {0u, 1u, 31u, 4096u, 100003u}) {
+        for (const std::size_t shift : {0u, 1u, 4u}) {
+            for (const int bad : {0, 1, 1000}) {
+                check_unscale<mp::half>(size, shift, 65536.0F, bad);
+                check_unscale<mp::bfloat16>(size, shift, 3.0F, bad);
+                check_unscale<float>(size, shift, 1.0F, bad);
+            }
+        }
+    }
+    check_unscale<float>(3000000, 0, 0x1p-127F, 0);        // the inverse makes infinities
+    check_unscale<mp::bfloat16>(3000000, 0, 0x1p126F, 0);  // and subnormals
+}
+
+TEST_CASE("unscale_and_check: in place, and the first of several arrays wins whatever the order") {
+    mp::unique_cuda_stream stream;
+    const std::vector<scale_on_device> begin{mp::make_device_loss_scale(mp::pytorch_policy{})};
+    mp::device_buffer<scale_on_device> state(stream, begin);
+    std::vector<float> gradients(1000, 65536.0F);
+    gradients[700] = std::numeric_limits<float>::infinity();
+    gradients[800] = std::numeric_limits<float>::quiet_NaN();
+    mp::device_buffer<float> values(stream, gradients);
+    mp::unscale_and_check(stream, values, values, state.data(), 9);
+    mp::unscale_and_check(stream, values, values, state.data(), 2);
+    const std::vector<float> out = values.to_host(stream);
+    CHECK(out[0] == 0x1p-16F);
+    CHECK(mp::isinf(out[700]));
+    const scale_on_device after = state.to_host(stream)[0];
+    CHECK(after.seen.first_parameter() == 2);
+    CHECK(after.seen.first_element() == 700);
+    CHECK(after.seen.infinities == 2);
+    CHECK(after.seen.nans == 2);
+    CHECK(after.seen.checked == 2000);
+}
+
+TEST_CASE("update_scale: a captured iteration moves the scale as the host's function does") {
+    mp::unique_cuda_stream stream;
+    const mp::pytorch_policy policy{.initial_scale = 1024.0F, .growth_interval = 3};
+    scale_on_device expected = mp::make_device_loss_scale(policy);
+    mp::device_buffer<scale_on_device> state(stream, std::span<const scale_on_device>(&expected, 1));
+    std::vector<mp::half> gradients(5000, mp::half(1.0F));
+    mp::device_buffer<mp::half> device_gradients(stream, gradients);
+    mp::device_buffer<float> unscaled(5000);
+    mp::synchronize(stream);
+
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t iteration = nullptr;
+    mp::check_cuda(cudaStreamBeginCapture(stream.get().stream, cudaStreamCaptureModeGlobal),
+                   "cudaStreamBeginCapture");
+    mp::unscale_and_check(stream, device_gradients, unscaled, state.data());
+    mp::update_scale(stream, policy, state.data());
+    mp::check_cuda(cudaStreamEndCapture(stream.get().stream, &graph), "cudaStreamEndCapture");
+    mp::check_cuda(cudaGraphInstantiate(&iteration, graph, 0), "cudaGraphInstantiate");
+    for (int i = 0; i < 20; ++i) {
+        const bool bad = i % 7 == 4;
+        gradients[77] = bad ? mp::half::from_bits(0x7c00) : mp::half(2.0F);
+        device_gradients.copy_from(stream, gradients);
+        mp::check_cuda(cudaGraphLaunch(iteration, stream.get().stream), "cudaGraphLaunch");
+        expected.seen.checked = gradients.size();
+        if (bad) {
+            expected.seen.infinities = 1;
+            expected.seen.first = 77;
+        }
+        mp::detail::end_iteration(policy, expected);
+        const scale_on_device now = state.to_host(stream)[0];
+        CHECK(now.state == expected.state);
+        CHECK(now.inverse_scale == expected.inverse_scale);
+        CHECK(now.change == expected.change);
+        CHECK(now.previous == expected.previous);
+        CHECK(now.seen == expected.seen);
+        CHECK(now.updates == expected.updates);
+        CHECK(now.skipped == expected.skipped);
+    }
+    mp::check_cuda(cudaGraphExecDestroy(iteration), "cudaGraphExecDestroy");
+    mp::check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+TEST_CASE("device_buffer, streams and events") {
+    mp::unique_cuda_stream first;
+    mp::unique_cuda_stream second;
+    const std::vector<int> numbers{1, 2, 3};
+    mp::device_buffer<int> a(first, numbers);
+    mp::cuda_event begin;
+    mp::cuda_event end;
+    begin.record(first);
+    end.record(first);
+    end.block(second);
+    CHECK(a.to_host(second) == numbers);
+    CHECK(mp::milliseconds_between(begin, end) >= 0.0F);
+    mp::device_buffer<int> b(std::move(a));
+    CHECK(a.empty());
+    CHECK(a.data() == nullptr);
+    CHECK(b.size() == 3);
+    b.fill_bytes(first, 0);
+    CHECK(b.to_host(first) == std::vector<int>(3));
+    mp::unique_cuda_stream moved(std::move(second));
+    CHECK(b.to_host(moved) == std::vector<int>(3));
+    CHECK_THROWS_AS(mp::device_buffer<char>(std::size_t{1} << 60), mp::cuda_error);
+    CHECK_NOTHROW(mp::convert(first, std::span<const float>{}, std::span<mp::half>{}));
+}
+
+TEST_SUITE_BEGIN("no device needed");
+
+/// The message of what `f` throws.
+template <class Error, class Function>
+std::string message(Function f) {
+    try {
+        f();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing";
+}
+
+TEST_CASE("errors of the runtime name call, text and code") {
+    CHECK_NOTHROW(mp::check_cuda(cudaSuccess, "cudaMalloc"));
+    try {
+        mp::check_cuda(cudaErrorMemoryAllocation, "cudaMalloc");
+        FAIL("nothing was thrown");
+    } catch (const mp::cuda_error& error) {
+        CHECK(std::string(error.what()) == "cudaMalloc: out of memory (cudaErrorMemoryAllocation, 2)");
+        CHECK(error.call() == "cudaMalloc");
+        CHECK(error.code() == cudaErrorMemoryAllocation);
+    }
+}
+
+TEST_CASE("convert: arguments that make no sense") {
+    const mp::cuda_stream stream;
+    float values[8] = {};
+    mp::half halves[8] = {};
+    using mp::argument_error;
+    CHECK(message<argument_error>([&] {
+              mp::convert(stream, std::span<const float>(values, 8), std::span(halves, 7));
+          }) == "mp::convert: to.size() is 7; it must equal from.size(), which is 8");
+    CHECK_THROWS_AS(
+        mp::convert(stream, std::span<const float>(values, 8), std::span(static_cast<mp::half*>(nullptr), 8)),
+        argument_error);
+    CHECK_THROWS_AS(
+        mp::convert(stream, std::span<const float>(static_cast<float*>(nullptr), 8), std::span(halves)),
+        argument_error);
+    CHECK_THROWS_AS(mp::convert(stream, std::span<const float>(values), std::span(values)), argument_error);
+}
+
+TEST_CASE("unscale_and_check and update_scale: arguments that make no sense") {
+    const mp::cuda_stream stream;
+    float values[8] = {};
+    mp::half halves[8] = {};
+    scale_on_device state = mp::make_device_loss_scale(mp::pytorch_policy{});
+    scale_on_device* const none = nullptr;
+    using mp::argument_error;
+    const std::span<const mp::half> gradients(halves);
+    CHECK(message<argument_error>([&] {
+              mp::unscale_and_check(stream, gradients, std::span(values, 7), &state);
+          }) == "mp::unscale_and_check: unscaled.size() is 7; it must equal gradients.size(), which is 8");
+    CHECK(message<argument_error>([&] {
+              mp::unscale_and_check(stream, gradients, std::span(values), none);
+          }) == "mp::unscale_and_check: scale is null; it must point to memory, for the size is 1");
+    CHECK_THROWS_AS(mp::unscale_and_check(stream, gradients, std::span(values), nullptr, &state.seen),
+                    argument_error);
+    CHECK_THROWS_AS(
+        mp::unscale_and_check(stream, gradients, std::span(values), &state.inverse_scale, nullptr),
+        argument_error);
+    CHECK_THROWS_AS(mp::unscale_and_check(stream, gradients, std::span(values), &state, std::size_t{1} << 20),
+                    argument_error);
+    CHECK_THROWS_AS(
+        mp::unscale_and_check(stream, gradients, std::span(static_cast<float*>(nullptr), 8), &state),
+        argument_error);
+    CHECK_THROWS_AS(mp::unscale_and_check(stream, std::span(values, 7), std::span(values + 1, 7), &state),
+                    argument_error);
+    CHECK_THROWS_AS(mp::update_scale(stream, mp::pytorch_policy{}, none), argument_error);
+    CHECK_THROWS_AS(mp::update_scale(stream, mp::pytorch_policy{.growth_interval = 0}, &state),
+                    argument_error);
+}
+
+TEST_CASE("device_buffer: sizes that make no sense") {
+    mp::device_buffer<float> empty;
+    CHECK(empty.empty());
+    CHECK_NOTHROW(empty.copy_from({}, {}));
+    const std::vector<float> one(1);
+    CHECK_THROWS_AS(empty.copy_from({}, one), mp::argument_error);
+    CHECK_THROWS_AS(mp::device_buffer<double>(std::size_t{1} << 62), mp::argument_error);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

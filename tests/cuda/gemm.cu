@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+#include <mp/cuda.hpp>
+
+#include <mp/bfloat16.hpp>
+#include <mp/gemm.hpp>
+#include <mp/half.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using generator = std::mt19937;
+
+constexpr mp::storage_order orders[2] = {mp::storage_order::row_major, mp::storage_order::column_major};
+
+/// A matrix on the host and the same one on the device, with NaN in the padding.
+template <class Value>
+struct matrix {
+    std::vector<Value> values;
+    mp::device_buffer<Value> on_device;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t leading;
+    std::ptrdiff_t shift;
+    mp::storage_order order;
+
+    template <class Draw>
+    matrix(mp::cuda_stream stream, std::ptrdiff_t r, std::ptrdiff_t c, mp::storage_order o, bool aligned,
+           Draw draw)
+        : rows(r), columns(c), shift(aligned ? 0 : 3), order(o) {
+        const std::ptrdiff_t length = o == mp::storage_order::row_major ? c : r;
+        leading = length + (aligned ? (8 - length % 8) % 8 : 1);
+        values.resize(
+            static_cast<std::size_t>(shift + leading * (o == mp::storage_order::row_major ? r : c)));
+        std::memset(static_cast<void*>(values.data()), 0x7F, values.size() * sizeof(Value));
+        for (std::ptrdiff_t i = 0; i < r; ++i) {
+            for (std::ptrdiff_t j = 0; j < c; ++j) host()(i, j) = Value(draw());
+        }
+        on_device = mp::device_buffer<Value>(stream, values);
+    }
+    [[nodiscard]] mp::matrix_view<Value> host() {
+        return {values.data() + shift, rows, columns, leading, order};
+    }
+    [[nodiscard]] mp::matrix_view<Value> device() {
+        return {on_device.data() + shift, rows, columns, leading, order};
+    }
+};
+
+struct problem {
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t depth;
+    float alpha = 1;
+    float beta = 0;
+};
+
+/// Multiplies matrices of small integers, whose sums are exact in any order, on the device and on the CPU,
+/// and compares all bits of C, its padding included.
+template <class Input, class Output, class Epilogue>
+void check_exact(generator& random, const problem& p, mp::storage_order a_order, mp::storage_order b_order,
+                 mp::storage_order c_order, bool aligned, Epilogue make_epilogue) {
+    mp::unique_cuda_stream stream;
+    const auto draw = [&] { return static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random)); };
+    matrix<Input> a(stream, p.rows, p.depth, a_order, aligned, draw);
+    matrix<Input> b(stream, p.depth, p.columns, b_order, aligned, draw);
+    matrix<Output> c(stream, p.rows, p.columns, c_order, aligned, draw);
+    std::vector<float> bias(static_cast<std::size_t>(p.columns));
+    for (float& value : bias) value = draw();
+    const mp::device_buffer<float> device_bias(stream, bias);
+    mp::gemm(stream, p.alpha, a.device(), b.device(), p.beta, c.device(), make_epilogue(device_bias.span()));
+    mp::gemm(mp::cpu{}, p.alpha, a.host(), b.host(), p.beta, c.host(),
+             make_epilogue(std::span<const float>(bias)));
+    const std::vector<Output> actual = c.on_device.to_host(stream);
+    CAPTURE(p.rows);
+    CAPTURE(p.columns);
+    CAPTURE(p.depth);
+    CAPTURE(aligned);
+    CHECK(std::memcmp(actual.data(), c.values.data(), actual.size() * sizeof(Output)) == 0);
+}
+
+const auto plain = [](std::span<const float>) { return mp::identity_epilogue{}; };
+const auto bias_relu = [](std::span<const float> bias) {
+    return mp::then(mp::bias_per_column(bias), mp::relu_epilogue{});
+};
+
+template <class Function>
+void for_all_orders(Function f) {
+    for (const auto a : orders) {
+        for (const auto b : orders) {
+            for (const auto c : orders) f(a, b, c);
+        }
+    }
+}
+
+TEST_CASE("gemm: integers come out exactly, for all layouts, alignments and sizes") {
+    generator random(1);
+    const auto size = [&](int most) { return std::uniform_int_distribution<int>(1, most)(random); };
+    for (int round = 0; round < 12; ++round) {
+        for_all_orders([&](auto a, auto b, auto c) {
+            problem p{size(200), size(200), size(200)};
+            if (round % 3 == 1) p.alpha = -0.5F;
+            if (round % 3 == 2) p.beta = 2.0F;
+            check_exact<mp::half, float>(random, p, a, b, c, round % 2 == 0, plain);
+            check_exact<mp::half, mp::half>(random, p, a, b, c, round % 2 == 0, bias_relu);
+            check_exact<mp::bfloat16, mp::bfloat16>(random, p, a, b, c, round % 2 == 0, plain);
+        });
+    }
+    // Large tiles: whole ones, and with edges on all sides.
+    for_all_orders([&](auto a, auto b, auto c) {
+        check_exact<mp::half, float>(random, {1536, 1408, 64}, a, b, c, true, plain);
+        check_exact<mp::half, mp::half>(random, {1500, 1411, 75}, a, b, c, true, bias_relu);
+        check_exact<mp::bfloat16, mp::bfloat16>(random, {1411, 1500, 33}, a, b, c, false, plain);
+    });
+    check_exact<mp::half, float>(random, {1, 100000, 1}, orders[0], orders[0], orders[0], true, plain);
+    check_exact<mp::half, float>(random, {100000, 1, 7}, orders[0], orders[0], orders[0], true, plain);
+    check_exact<mp::half, float>(random, {1, 1, 100000}, orders[0], orders[0], orders[0], true, plain);
+}
+
+TEST_CASE("gemm: empty sizes, and what is not read") {
+    generator random(2);
+    check_exact<mp::half, float>(random, {5, 7, 0, 1.0F, 2.0F}, orders[0], orders[0], orders[0], true, plain);
+    check_exact<mp::half, float>(random, {5, 7, 0}, orders[0], orders[0], orders[0], true, plain);
+    mp::unique_cuda_stream stream;
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    matrix<mp::half> a(stream, 40, 20, orders[0], true, [] { return 1.0F; });
+    matrix<mp::half> b(stream, 20, 40, orders[0], true, [] { return 1.0F; });
+    matrix<mp::half> bad(stream, 20, 40, orders[0], true, [&] { return nan; });
+    matrix<float> c(stream, 40, 40, orders[0], true, [&] { return nan; });
+    mp::gemm(stream, 1.0F, a.device(), b.device(), 0.0F, c.device());
+    CHECK(c.on_device.to_host(stream)[0] == 20.0F);
+    mp::gemm(stream, 0.0F, a.device(), bad.device(), 0.5F, c.device());
+    CHECK(c.on_device.to_host(stream)[41] == 10.0F);
+    mp::gemm(stream, 1.0F, a.device(), bad.device(), 1.0F, c.device());
+    CHECK(mp::isnan(c.on_device.to_host(stream)[41]));
+    CHECK_NOTHROW(mp::gemm(stream, 1.0F, a.device().block(0, 0, 0, 20), b.device(), 0.0F,
+                           c.device().block(0, 0, 0, 40)));
+}
+
+template <class Input>
+void check_bound(std::ptrdiff_t depth) {
+    generator random(3);
+    mp::unique_cuda_stream stream;
+    const auto draw = [&] { return std::normal_distribution<float>()(random); };
+    matrix<Input> a(stream, 65, depth, orders[0], true, draw);
+    matrix<Input> b(stream, depth, 66, orders[0], true, draw);
+    matrix<float> c(stream, 65, 66, orders[0], true, draw);
+    mp::gemm(stream, 1.0F, a.device(), b.device(), 0.0F, c.device());
+    c.values = c.on_device.to_host(stream);
+    double worst = 0;
+    for (std::ptrdiff_t i = 0; i < 65; ++i) {
+        for (std::ptrdiff_t j = 0; j < 66; ++j) {
+            double sum = 0;
+            double magnitudes = 0;
+            for (std::ptrdiff_t k = 0; k < depth; ++k) {
+                const double product =
+                    static_cast<double>(a.host()(i, k)) * static_cast<double>(b.host()(k, j));
+                sum += product;
+                magnitudes += std::fabs(product);
+            }
+            const double bound = 1.4 * static_cast<double>(depth + 8) * 0x1p-24 * magnitudes;
+            worst = std::max(worst, std::fabs(static_cast<double>(c.host()(i, j)) - sum) / bound);
+        }
+    }
+    CAPTURE(depth);
+    CHECK(worst <= 1.0);
+}
+
+TEST_CASE("gemm: random numbers stay within the bound that is documented") {
+    for (const std::ptrdiff_t depth : {1, 16, 100, 1000, 20000}) {
+        check_bound<mp::half>(depth);
+        check_bound<mp::bfloat16>(depth);
+    }
+}
+
+TEST_CASE("gemm: the bits do not depend on the tile") {
+    generator random(4);
+    mp::unique_cuda_stream stream;
+    const auto draw = [&] { return std::normal_distribution<float>()(random); };
+    matrix<mp::half> a(stream, 1500, 300, orders[0], true, draw);
+    matrix<mp::half> b(stream, 300, 1500, orders[1], true, draw);
+    matrix<float> whole(stream, 1500, 1500, orders[0], true, draw);
+    matrix<float> parts(stream, 1500, 1500, orders[0], true, draw);
+    mp::gemm(stream, 1.0F, a.device(), b.device(), 0.0F, whole.device());
+    for (std::ptrdiff_t row = 0; row < 1500; row += 301) {
+        const std::ptrdiff_t rows = std::min<std::ptrdiff_t>(301, 1500 - row);
+        mp::gemm(stream, 1.0F, a.device().block(row, 0, rows, 300), b.device(), 0.0F,
+                 parts.device().block(row, 0, rows, 1500));
+    }
+    const auto one = whole.on_device.to_host(stream);
+    const auto other = parts.on_device.to_host(stream);
+    CHECK(mp::gemm_kernel_name<mp::half>(stream, 1500, 1500) !=
+          mp::gemm_kernel_name<mp::half>(stream, 301, 1500));
+    std::size_t different = 0;
+    for (std::ptrdiff_t i = 0; i < 1500; ++i) {
+        const auto place = static_cast<std::size_t>(i * whole.leading);
+        different += std::memcmp(&one[place], &other[place], 1500 * sizeof(float)) != 0 ? 1u : 0u;
+    }
+    CHECK(different == 0);
+}
+
+TEST_CASE("gemm: the kernel has a name, and can be captured into a graph") {
+    mp::unique_cuda_stream stream;
+    const std::string name(mp::gemm_kernel_name<mp::half>(stream, 64, 64));
+    CHECK(name == "cuda.wmma.f32.64x64x32");
+    MESSAGE(std::string(mp::gemm_kernel_name<mp::bfloat16>(stream, 4096, 4096)));
+    matrix<mp::half> a(stream, 40, 20, orders[0], true, [] { return 1.0F; });
+    matrix<mp::half> b(stream, 20, 40, orders[0], true, [] { return 1.0F; });
+    matrix<float> c(stream, 40, 40, orders[0], true, [] { return 0.0F; });
+    mp::synchronize(stream);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t run = nullptr;
+    mp::check_cuda(cudaStreamBeginCapture(stream.get().stream, cudaStreamCaptureModeGlobal),
+                   "cudaStreamBeginCapture");
+    mp::gemm(stream, 1.0F, a.device(), b.device(), 1.0F, c.device());
+    mp::check_cuda(cudaStreamEndCapture(stream.get().stream, &graph), "cudaStreamEndCapture");
+    mp::check_cuda(cudaGraphInstantiate(&run, graph, 0), "cudaGraphInstantiate");
+    for (int i = 0; i < 3; ++i) mp::check_cuda(cudaGraphLaunch(run, stream.get().stream), "cudaGraphLaunch");
+    CHECK(c.on_device.to_host(stream)[0] == 60.0F);
+    mp::check_cuda(cudaGraphExecDestroy(run), "cudaGraphExecDestroy");
+    mp::check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+TEST_SUITE_BEGIN("no device needed");
+
+TEST_CASE("gemm: the device refuses what the CPU refuses, in the same words") {
+    std::vector<mp::half> halves(64);
+    std::vector<float> floats(64);
+    const auto a = mp::row_major(halves.data(), 4, 5);
+    const auto b = mp::row_major(halves.data(), 5, 6);
+    const auto c = mp::row_major(floats.data(), 4, 6);
+    const auto both = [&](auto left, auto right, auto result, auto epilogue) {
+        std::string texts[2] = {"nothing", "nothing"};
+        try {
+            mp::gemm(mp::cpu{}, 1.0F, left, right, 0.0F, result, epilogue);
+        } catch (const mp::argument_error& error) {
+            texts[0] = error.what();
+        }
+        try {
+            mp::gemm(mp::cuda_stream{}, 1.0F, left, right, 0.0F, result, epilogue);
+        } catch (const mp::argument_error& error) {
+            texts[1] = error.what();
+        }
+        CHECK(texts[0] != "nothing");
+        CHECK(texts[0] == texts[1]);
+    };
+    const mp::identity_epilogue none;
+    both(a, mp::transposed(b), c, none);
+    both(a, b, mp::row_major(floats.data(), 5, 6), none);
+    both(a, b, mp::row_major(floats.data(), 4, 6, 5), none);
+    both(mp::row_major(static_cast<mp::half*>(nullptr), 4, 5), b, c, none);
+    both(mp::row_major(halves.data(), -4, 5), b, c, none);
+    both(a, mp::row_major(halves.data() + 20, 5, 6), mp::row_major(halves.data() + 10, 4, 6), none);
+    const std::vector<float> bias(5);
+    const auto wrong_bias = mp::bias_per_column(bias);
+    std::string text;
+    try {
+        mp::gemm(mp::cuda_stream{}, 1.0F, a, b, 0.0F, c, mp::then(wrong_bias, mp::relu_epilogue{}));
+    } catch (const mp::argument_error& error) {
+        text = error.what();
+    }
+    CHECK(text == "mp::gemm: bias.size() is 5; it must equal c.columns, which is 6");
+    CHECK_NOTHROW(mp::gemm(mp::cuda_stream{}, 1.0F, a.block(0, 0, 0, 5), b, 0.0F, c.block(0, 0, 0, 6)));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
