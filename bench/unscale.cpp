@@ -120,10 +120,9 @@ void register_unscaling() {
         return false;
     });
     const std::string widening = "unscale and check half gradients into float";
-    add_unscaling<mp::half>(
-        widening, "mp", false, [](std::span<mp::half> gradient, std::span<float> unscaled) {
-            return mp::unscale_and_check(mp::cpu{}, gradient, unscaled, inverse_scale).found();
-        });
+    add_unscaling<mp::half>(widening, "mp", [](std::span<mp::half> gradient, std::span<float> unscaled) {
+        return mp::unscale_and_check(mp::cpu{}, gradient, unscaled, inverse_scale).found();
+    });
     add_unscaling<mp::half>(widening, "loop", [](std::span<mp::half> gradient, std::span<float> unscaled) {
         bool found = false;
         for (std::size_t i = 0; i < gradient.size(); ++i) {

@@ -62,7 +62,7 @@ std::vector<const recipe*> chosen_recipes(const options& chosen) {
 
 std::vector<setting_summary> run_trainings(const options& chosen, const split_digits& data) {
     const std::vector<double> weights =
-        chosen.loss_weight ? std::vector{*chosen.loss_weight} : std::vector{1.0, 0x1p-14};
+        chosen.loss_weight ? std::vector{*chosen.loss_weight} : std::vector{1.0, 0x1p-14, 0x1p-16};
     const std::vector<const recipe*> recipes = chosen_recipes(chosen);
     const auto repeats = static_cast<std::size_t>(chosen.repeats);
     const std::size_t jobs = weights.size() * recipes.size() * repeats;
@@ -95,16 +95,20 @@ std::vector<setting_summary> run_trainings(const options& chosen, const split_di
     return settings;
 }
 
+constexpr std::size_t line_width = 110;
+
 void print(const setting_summary& setting) {
-    constexpr std::size_t width = 110;
     std::string text = setting_title(setting) + "\n\n" + to_text(results_table(setting, false)) + "\n";
-    for (const std::string& sentence : findings(setting)) text += wrapped(sentence, "* ", width);
+    for (const std::string& sentence : findings(setting)) text += wrapped(sentence, "* ", line_width);
     std::puts(text.c_str());
 }
 
+/// What holds for all settings.
 void print_notes(const setting_summary& setting) {
     std::string text;
-    for (const std::string& note : table_notes(setting)) text += wrapped(note, "  ", 110);
+    for (const std::string& sentence : general_findings(setting)) text += wrapped(sentence, "* ", line_width);
+    text += "\nThe columns\n";
+    for (const std::string& note : table_notes(setting)) text += wrapped(note, "  ", line_width);
     std::puts(text.c_str());
 }
 

@@ -40,8 +40,8 @@ inline std::string line_style(const recipe_summary& it) {
 
 }  // namespace detail
 
-/// Training loss by epoch, logarithmic: the median of the seeds, and from the lowest to the highest in a
-/// faint tone.
+/// Training loss by epoch, logarithmic: the mean of the trainings, and in a faint tone the range from the
+/// lowest to the highest.
 inline std::string loss_plot(const setting_summary& setting) {
     const std::size_t epochs = setting.recipes.front().runs().front().losses.size();
     double low = std::numeric_limits<double>::infinity();
@@ -74,28 +74,28 @@ inline std::string loss_plot(const setting_summary& setting) {
     plot.x_title("epoch");
     plot.y_title("training loss");
 
-    std::vector<std::vector<point>> medians;
+    std::vector<std::vector<point>> means;
     for (const recipe_summary& it : setting.recipes) {
         std::vector<point> lowest;
         std::vector<point> highest;
-        medians.emplace_back();
+        means.emplace_back();
         for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
             const double x = static_cast<double>(epoch + 1);
             const spread loss = it.loss_in(epoch);
             lowest.push_back({x, detail::log10_or_gap(loss.lowest)});
             highest.push_back({x, detail::log10_or_gap(loss.highest)});
-            medians.back().push_back({x, detail::log10_or_gap(loss.median)});
+            means.back().push_back({x, detail::log10_or_gap(loss.mean)});
         }
         if (it.runs().size() > 1) plot.area("area " + std::string(it.name()), lowest, highest);
     }
-    for (std::size_t i = 0; i < medians.size(); ++i) {
-        plot.polyline(detail::line_style(setting.recipes[i]), medians[i]);
+    for (std::size_t i = 0; i < means.size(); ++i) {
+        plot.polyline(detail::line_style(setting.recipes[i]), means[i]);
     }
-    for (std::size_t i = 0; i < medians.size(); ++i) {
+    for (std::size_t i = 0; i < means.size(); ++i) {
         const recipe_summary& it = setting.recipes[i];
         for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-            plot.hover(medians[i][epoch], std::string(it.title()) + ", epoch " + std::to_string(epoch + 1) +
-                                              ": " + detail::loss_spread(it.loss_in(epoch), true));
+            plot.hover(means[i][epoch], std::string(it.title()) + ", epoch " + std::to_string(epoch + 1) +
+                                            ": " + detail::loss_spread(it.loss_in(epoch), true));
         }
     }
     return plot.svg();

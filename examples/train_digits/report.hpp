@@ -126,7 +126,7 @@ inline std::string setting_section(const setting_summary& setting) {
     const std::size_t runs = setting.recipes.front().runs().size();
     html += figure("Training loss", legend(setting, false) + loss_plot(setting),
                    runs == 1 ? "Mean over the batches of an epoch."
-                             : "Mean over the batches of an epoch: the median of " + std::to_string(runs) +
+                             : "Mean over the batches of an epoch and over " + std::to_string(runs) +
                                    " trainings, and in a faint tone the range from the lowest to the "
                                    "highest.");
     const std::string scales = scale_plot(setting);
@@ -160,7 +160,8 @@ inline std::string report_page(const std::vector<setting_summary>& settings) {
         std::to_string(any.steps() / any.runs().front().losses.size()) +
         " steps. Every recipe starts from the same weights and sees the same batches.</p>\n";
     for (const setting_summary& setting : settings) html += detail::setting_section(setting);
-    html += "<section>\n<h2>How to read the tables</h2>\n" +
+    html += "<section>\n<h2>In all settings</h2>\n" +
+            detail::html_list(general_findings(settings.front()), "findings") + "<h2>The columns</h2>\n" +
             detail::html_list(table_notes(settings.front()), "notes") + "</section>\n";
     html += "<footer>Made by train_digits of mp " + version +
             ". The digits are the test set of &ldquo;Optical Recognition of Handwritten Digits&rdquo; by "

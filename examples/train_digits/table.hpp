@@ -47,7 +47,7 @@ inline std::string accuracy_spread(const spread& it, bool ranges) {
 }
 
 inline std::string loss_spread(const spread& it, bool ranges) {
-    return spread_text(loss_text(it.median), loss_text(it.lowest), loss_text(it.highest), ranges);
+    return spread_text(loss_text(it.mean), loss_text(it.lowest), loss_text(it.highest), ranges);
 }
 
 inline std::string scale_text(const recipe_summary& it) {
@@ -85,7 +85,7 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
     if (runs > 1) {
         notes.push_back("Means of " + std::to_string(runs) + " trainings with seeds " +
                         std::to_string(setting.first_seed) + " to " +
-                        std::to_string(setting.first_seed + runs - 1) + "; of the training loss the median.");
+                        std::to_string(setting.first_seed + runs - 1) + ".");
     }
     notes.push_back("training loss: the mean over the batches of the last epoch, without the loss weight.");
     notes.push_back(

@@ -49,15 +49,13 @@ inline std::string loss_text(double value) {
     return value >= 1e-5 && value < 100.0 ? fixed(value, std::clamp(digits, 0, 7)) : formatted("%.1e", value);
 }
 
-/// "6.6 times", or "1.03 times" where one digit would say nothing.
+/// "6.6 times", or "1.03 times" where one digit would say nothing, or "4900 times".
 inline std::string times_text(double factor) {
+    if (factor >= 99.5 && factor < 1e15) {
+        const double unit = std::pow(10.0, std::floor(std::log10(factor)) - 1);
+        factor = std::round(factor / unit) * unit;
+    }
     return fixed(factor, factor < 1.95 ? 2 : factor < 9.95 ? 1 : 0) + " times";
-}
-
-/// The text with its first letter made a capital one.
-inline std::string capitalized(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    return text;
 }
 
 /// Characters of UTF-8 text, which is what it takes on a terminal.

@@ -60,7 +60,7 @@ template <class Kernel>
 struct blocking {
     static constexpr std::ptrdiff_t most_depth = 512;
     static constexpr std::ptrdiff_t most_panel_rows = 96 / Kernel::rows * Kernel::rows;
-    static constexpr std::ptrdiff_t most_columns = 1024 / Kernel::width * Kernel::width;
+    static constexpr std::ptrdiff_t most_columns = 512 / Kernel::width * Kernel::width;
     static constexpr std::ptrdiff_t most_rows_waiting = 4096 / Kernel::rows * Kernel::rows;
 
     std::ptrdiff_t depth;

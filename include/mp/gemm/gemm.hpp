@@ -97,7 +97,7 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 /// the sum demands. Padding between the lines of c is left alone.
 ///
 /// Runs on exec.threads threads, fewer where the product is small. Memory for packed blocks is taken from the
-/// heap unless they fit in 32 KiB of stack; on one thread it is at most about 20 MiB. Different calls may run
+/// heap unless they fit in 32 KiB of stack; on one thread it is at most about 10 MiB. Different calls may run
 /// concurrently when none writes what another one reads or writes.
 ///
 /// Throws argument_error, before anything is written, for: fewer than one thread; a negative size; a leading
