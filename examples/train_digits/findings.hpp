@@ -47,7 +47,7 @@ inline std::string verdict_sentence(const recipe_summary& it, const std::string&
             (behind <= same_accuracy && factor > 2.0 ? ", but " : ", and ") + times_text(factor) +
             " its training loss";
     const double skipped = it.skipped().mean;
-    if (skipped > 0) text += "; it skipped " + formatted("%.3g", skipped) + " steps a training";
+    if (skipped > 0) text += "; it skipped " + formatted("%.2g", skipped) + " steps a training";
     return text + ".";
 }
 
@@ -69,9 +69,7 @@ inline std::string master_sentence(const recipe_summary& master, const recipe_su
     std::string text =
         "Master weights without loss scaling end with " + times_text(factor) + " the training loss of fp32";
     if (master.gradient_error() >= small_error) {
-        text +=
-            ": they keep small updates from being rounded away, but cannot bring back gradients that are "
-            "zero already";
+        text += ": gradients that are zero already are zero for them, too";
     }
     return text + ".";
 }

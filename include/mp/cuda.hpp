@@ -4,8 +4,7 @@
 #pragma once
 
 #if !defined(__CUDACC__)
-#error \
-    "mp/cuda.hpp is for files that are compiled as CUDA, for example by nvcc; the rest of mp is in mp/mp.hpp"
+#error "mp/cuda.hpp is for files compiled as CUDA, for example by nvcc; the rest of mp is in mp/mp.hpp"
 #else
 
 #include <mp/cuda/convert.hpp>

@@ -53,12 +53,13 @@ private:
     std::filesystem::path folder_;
 };
 
-TEST_CASE("a short run prints both tables, sparse progress, and writes the page") {
+TEST_CASE("a short run prints all tables, sparse progress, and writes the page") {
     const workplace here;
     const outcome run = here.run("--epochs 2 --repeats 1 --recipe fp32,fp16,fp16-dynamic");
     CHECK(run.code == 0);
     CHECK(run.out.find("Ordinary setting") != std::string::npos);
     CHECK(run.out.find("Loss weight 2^-14") != std::string::npos);
+    CHECK(run.out.find("Loss weight 2^-16") != std::string::npos);
     CHECK(run.out.find("fp16, masters, dynamic scale") != std::string::npos);
     CHECK(run.out.find("The plots are in train_digits.html") != std::string::npos);
     CHECK(run.error.find('\r') == std::string::npos);

@@ -7,7 +7,6 @@
 
 #include <mp/convert/convert.hpp>
 #include <mp/cuda/chunks.hpp>
-#include <mp/cuda/error.hpp>
 #include <mp/cuda/launch.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/detail/contiguous.hpp>
@@ -66,14 +65,10 @@ void convert(cuda_stream exec, const Source& from, Target&& to, projection p = {
     constexpr int count = detail::chunk_count<from_type, to_type>;
     const detail::chunk_split split = detail::split_into_chunks(source.data(), target.data(), source.size());
     const unsigned blocks = detail::elementwise_blocks<count>(split);
-    if (p == projection{}) {
-        detail::convert_kernel<from_type, to_type, true>
-            <<<blocks, detail::elementwise_threads, 0, exec.stream>>>(source.data(), target.data(), split, p);
-    } else {
-        detail::convert_kernel<from_type, to_type, false>
-            <<<blocks, detail::elementwise_threads, 0, exec.stream>>>(source.data(), target.data(), split, p);
-    }
-    detail::check_launch("mp::convert");
+    const auto kernel = p == projection{} ? &detail::convert_kernel<from_type, to_type, true>
+                                          : &detail::convert_kernel<from_type, to_type, false>;
+    detail::launch("mp::convert", exec, blocks, detail::elementwise_threads, kernel, source.data(),
+                   target.data(), split, p);
 }
 
 }  // namespace mp

@@ -40,16 +40,4 @@ inline void check_cuda(cudaError_t status, std::string_view call) {
     if (status != cudaSuccess) throw cuda_error(call, status);
 }
 
-namespace detail {
-
-/// Throws cuda_error in the name of `function` if the kernel launch before it failed. What goes wrong while
-/// the kernel runs shows at a later call or when the stream is waited for, as always in CUDA. An error that
-/// can be recovered from is taken off the record of the runtime, so that it is not reported twice.
-inline void check_launch(std::string_view function) {
-    if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) {
-        throw cuda_error(function, status);
-    }
-}
-
-}  // namespace detail
 }  // namespace mp

@@ -6,6 +6,7 @@
 #include <mp/cuda/compiler.hpp>
 
 #include <mp/bfloat16.hpp>
+#include <mp/cuda/chunks.hpp>
 #include <mp/cuda/error.hpp>
 #include <mp/cuda/gemm_block.hpp>
 #include <mp/cuda/gemm_problem.hpp>
@@ -121,9 +122,8 @@ void launch_gemm(cuda_stream exec, product_problem<Input, Output, Epilogue> prob
         for (; problem.first_tile < tiles; problem.first_tile += most_blocks) {
             const std::ptrdiff_t blocks =
                 std::min(tiles - problem.first_tile, static_cast<std::ptrdiff_t>(most_blocks));
-            gemm_kernel<Tile, ADepthContiguous, BDepthContiguous>
-                <<<static_cast<unsigned>(blocks), Tile::threads, 0, exec.stream>>>(problem);
-            check_launch("mp::gemm");
+            launch("mp::gemm", exec, static_cast<unsigned>(blocks), Tile::threads,
+                   &gemm_kernel<Tile, ADepthContiguous, BDepthContiguous, Input, Output, Epilogue>, problem);
         }
     });
 }

@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How many threads an element-wise kernel is launched with.
+/// Launching a kernel.
 #pragma once
 
-#include <mp/cuda/chunks.hpp>
+#include <mp/cuda/error.hpp>
+#include <mp/cuda/stream.hpp>
 
-#include <algorithm>
-#include <cstddef>
+#include <cuda_runtime_api.h>
+
+#include <string_view>
+#include <type_traits>
 
 namespace mp::detail {
 
-inline constexpr unsigned elementwise_threads = 256;
-
-/// Most blocks of one launch. The hardware takes 2^31 - 1; what is more than this is left to the loop of each
-/// thread.
-inline constexpr std::size_t most_blocks = std::size_t{1} << 30;
-
-/// Blocks for an array that is split as given: one round for each thread, unless the array is enormous.
-template <int Count>
-[[nodiscard]] unsigned elementwise_blocks(const chunk_split& split) {
-    constexpr std::size_t share = std::size_t{elementwise_threads} * chunks_in_flight;
-    const std::size_t items = std::max(split.chunks, split.singles<Count>());
-    return static_cast<unsigned>(
-        std::clamp(items / share + (items % share != 0 ? 1 : 0), std::size_t{1}, most_blocks));
+/// Enqueues a kernel; throws cuda_error in the name of `function` if this launch is refused. Unlike the
+/// language's <<< >>>, the call says so itself: errors that earlier calls left behind are not mistaken for
+/// its own, and an error that is thrown is not left behind. What goes wrong while the kernel runs shows at a
+/// later call or when the stream is waited for, as always in CUDA.
+template <class... Parameters>
+void launch(std::string_view function, cuda_stream exec, unsigned blocks, unsigned threads,
+            void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+    void* pointers[] = {&arguments...};
+    const cudaError_t status = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks),
+                                                dim3(threads), pointers, 0, exec.stream);
+    if (status != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());
+        throw cuda_error(function, status);
+    }
 }
 
 }  // namespace mp::detail

@@ -6,7 +6,7 @@
 #include <mp/cuda/compiler.hpp>
 
 #include <mp/cuda/device_loss_scale.hpp>
-#include <mp/cuda/error.hpp>
+#include <mp/cuda/launch.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/scaling/policy.hpp>
 
@@ -33,8 +33,7 @@ template <scale_policy Policy>
 void update_scale(cuda_stream exec, const Policy& policy, device_loss_scale<Policy>* scale) {
     policy.validate();
     detail::require_memory("mp::update_scale", "scale", scale, 1);
-    detail::update_scale_kernel<<<1, 1, 0, exec.stream>>>(policy, scale);
-    detail::check_launch("mp::update_scale");
+    detail::launch("mp::update_scale", exec, 1, 1, &detail::update_scale_kernel<Policy>, policy, scale);
 }
 
 }  // namespace mp

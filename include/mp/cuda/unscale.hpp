@@ -7,7 +7,6 @@
 
 #include <mp/cuda/chunks.hpp>
 #include <mp/cuda/device_loss_scale.hpp>
-#include <mp/cuda/error.hpp>
 #include <mp/cuda/launch.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/detail/contiguous.hpp>
@@ -90,9 +89,8 @@ void unscale_and_check(cuda_stream exec, const Gradients& gradients, Unscaled&& 
     if (in.empty()) return;
     const detail::chunk_split split = detail::split_into_chunks(in.data(), out.data(), in.size());
     const unsigned blocks = detail::elementwise_blocks<detail::chunk_count<gradient, float>>(split);
-    detail::unscale_kernel<gradient><<<blocks, detail::elementwise_threads, 0, exec.stream>>>(
-        in.data(), out.data(), split, inverse_scale, report, parameter);
-    detail::check_launch(function);
+    detail::launch(function, exec, blocks, detail::elementwise_threads, &detail::unscale_kernel<gradient>,
+                   in.data(), out.data(), split, inverse_scale, report, parameter);
 }
 
 /// The same with the inverse scale and the report of a device_loss_scale in device memory.

@@ -51,8 +51,9 @@ float > || std::same_as<std::remove_cv_t<T>, double>;
 template <format_descriptor Format>
 class basic_float {
     static_assert(layout_of<Format>::width <= 32, "mp: formats of up to 32 bits are supported");
-    static_assert(layout_of<Format>::precision <= 24,
-                  "mp: formats of up to 24 bits of precision are supported");
+    static_assert(detail::fits_in<Format, float>,
+                  "mp: the numbers of a format must all be floats: at most 7 exponent bits (or 8 with the "
+                  "bias and the specials of float) and 20 fraction bits (or 22 with 8 exponent bits)");
 
 public:
     /// The descriptor, the constants that follow from it, and the integer that holds the bits.

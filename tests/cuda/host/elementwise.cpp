@@ -2,7 +2,6 @@
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/chunks.hpp>
 #include <mp/cuda/device_loss_scale.hpp>
-#include <mp/cuda/launch.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>

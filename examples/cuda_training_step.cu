@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// Mixed-precision training in which the host only waits: half weights, activations and gradients in tensor
+// cores, float master weights, and a dynamic loss scale that lives on the device. One iteration is captured
+// into a CUDA graph and replayed; the host looks at the loss and the scale now and then.
+//
+// A network of one hidden layer learns what another, random one computes. The loss scale begins far too high,
+// so that the first steps overflow, are skipped, and bring it down.
+#include <mp/cuda.hpp>
+
+#include <mp/gemm.hpp>
+#include <mp/half.hpp>
+#include <mp/loss_scaling.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <random>
+#include <vector>
+
+namespace {
+
+constexpr std::ptrdiff_t batch = 1024;
+constexpr std::ptrdiff_t inputs = 64;
+constexpr std::ptrdiff_t hidden = 256;
+constexpr std::ptrdiff_t outputs = 16;
+constexpr float learning_rate = 2.0F;
+const mp::pytorch_policy policy{.initial_scale = 0x1p40F, .growth_interval = 200};
+
+using loss_scale = mp::device_loss_scale<mp::pytorch_policy>;
+
+/// An epilogue of one's own: the gradient passes where the activation was positive.
+struct relu_gradient {
+    mp::matrix_view<const mp::half> activation;
+
+    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return static_cast<float>(activation(row, column)) > 0.0F ? value : 0.0F;
+    }
+};
+
+/// gradient = scale * d loss / d output, for loss = mean((output - target)^2), which is added up besides.
+__global__ void loss_kernel(const float* output, const float* target, std::size_t size,
+                            const loss_scale* scale, mp::half* gradient, float* loss) {
+    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i >= size) return;
+    const float difference = output[i] - target[i];
+    gradient[i] = mp::half(2.0F * difference / static_cast<float>(size) * scale->state.scale);
+    atomicAdd(loss, difference * difference / static_cast<float>(size));
+}
+
+/// The float master weights take the step, and the half ones follow; a step to be skipped changes neither.
+__global__ void sgd_kernel(const float* gradient, float* master, mp::half* weight, std::size_t size,
+                           const loss_scale* scale, mp::pytorch_policy scale_policy) {
+    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+    if (i >= size || scale->skips(scale_policy)) return;
+    master[i] -= learning_rate * gradient[i];
+    weight[i] = mp::half(master[i]);
+}
+
+unsigned blocks_for(std::size_t size) {
+    return static_cast<unsigned>((size + 255) / 256);
+}
+
+std::vector<float> random_values(std::size_t size, float deviation, std::mt19937& random) {
+    std::vector<float> values(size);
+    std::normal_distribution<float> draw(0.0F, deviation);
+    for (float& value : values) value = draw(random);
+    return values;
+}
+
+/// A weight matrix: float master, half copy, and its gradient still scaled and unscaled.
+struct weights {
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    mp::device_buffer<float> master;
+    mp::device_buffer<mp::half> values;
+    mp::device_buffer<mp::half> scaled_gradient;
+    mp::device_buffer<float> gradient;
+
+    weights(mp::cuda_stream stream, std::ptrdiff_t r, std::ptrdiff_t c, const std::vector<float>& begin)
+        : rows(r),
+          columns(c),
+          master(stream, begin),
+          values(begin.size()),
+          scaled_gradient(begin.size()),
+          gradient(begin.size()) {
+        mp::convert(stream, master, values);
+    }
+    mp::matrix_view<mp::half> view() { return mp::row_major(values.data(), rows, columns); }
+    mp::matrix_view<mp::half> gradient_view() { return mp::row_major(scaled_gradient.data(), rows, columns); }
+
+    void step(mp::cuda_stream stream, const loss_scale* scale) {
+        sgd_kernel<<<blocks_for(master.size()), 256, 0, stream.stream>>>(
+            gradient.data(), master.data(), values.data(), master.size(), scale, policy);
+        mp::check_cuda(cudaGetLastError(), "sgd_kernel");
+    }
+};
+
+void train(int iterations) {
+    mp::unique_cuda_stream stream;
+    std::mt19937 random(1);
+    const auto deviation = [](std::ptrdiff_t fan_in) { return std::sqrt(2.0F / static_cast<float>(fan_in)); };
+
+    // The data: what a random network makes of random inputs.
+    const std::vector<float> x = random_values(batch * inputs, 1.0F, random);
+    const std::vector<float> teacher1 = random_values(inputs * hidden, deviation(inputs), random);
+    const std::vector<float> teacher2 = random_values(hidden * outputs, deviation(hidden), random);
+    std::vector<float> h(batch * hidden);
+    std::vector<float> targets(batch * outputs);
+    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(x.data(), batch, inputs),
+             mp::row_major(teacher1.data(), inputs, hidden), 0.0F, mp::row_major(h.data(), batch, hidden),
+             mp::relu_epilogue{});
+    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(h.data(), batch, hidden),
+             mp::row_major(teacher2.data(), hidden, outputs), 0.0F,
+             mp::row_major(targets.data(), batch, outputs));
+
+    const mp::device_buffer<float> target(stream, targets);
+    const mp::device_buffer<float> x_float(stream, x);
+    mp::device_buffer<mp::half> x_half(x.size());
+    mp::convert(stream, x_float, x_half);
+    weights first(stream, inputs, hidden, random_values(inputs * hidden, deviation(inputs), random));
+    weights second(stream, hidden, outputs, random_values(hidden * outputs, deviation(hidden), random));
+    mp::device_buffer<mp::half> activation(batch * hidden);
+    mp::device_buffer<mp::half> activation_gradient(batch * hidden);
+    mp::device_buffer<float> output(batch * outputs);
+    mp::device_buffer<mp::half> output_gradient(batch * outputs);
+    mp::device_buffer<float> loss(1);
+    const std::vector<loss_scale> begin{mp::make_device_loss_scale(policy)};
+    mp::device_buffer<loss_scale> scale(stream, begin);
+    mp::synchronize(stream);
+
+    const auto view = [](auto& buffer, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+        return mp::row_major(buffer.data(), rows, columns);
+    };
+    const auto x_view = view(x_half, batch, inputs);
+    const auto h_view = view(activation, batch, hidden);
+    const auto dh_view = view(activation_gradient, batch, hidden);
+    const auto dy_view = view(output_gradient, batch, outputs);
+
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t iteration = nullptr;
+    mp::check_cuda(cudaStreamBeginCapture(stream.get().stream, cudaStreamCaptureModeGlobal),
+                   "cudaStreamBeginCapture");
+    loss.fill_bytes(stream, 0);
+    mp::gemm(stream, 1.0F, x_view, first.view(), 0.0F, h_view, mp::relu_epilogue{});
+    mp::gemm(stream, 1.0F, h_view, second.view(), 0.0F, view(output, batch, outputs));
+    loss_kernel<<<blocks_for(output.size()), 256, 0, stream.get().stream>>>(
+        output.data(), target.data(), output.size(), scale.data(), output_gradient.data(), loss.data());
+    mp::check_cuda(cudaGetLastError(), "loss_kernel");
+    mp::gemm(stream, 1.0F, mp::transposed(h_view), dy_view, 0.0F, second.gradient_view());
+    mp::gemm(stream, 1.0F, dy_view, mp::transposed(second.view()), 0.0F, dh_view, relu_gradient{h_view});
+    mp::gemm(stream, 1.0F, mp::transposed(x_view), dh_view, 0.0F, first.gradient_view());
+    mp::unscale_and_check(stream, first.scaled_gradient, first.gradient, scale.data(), 0);
+    mp::unscale_and_check(stream, second.scaled_gradient, second.gradient, scale.data(), 1);
+    first.step(stream, scale.data());
+    second.step(stream, scale.data());
+    mp::update_scale(stream, policy, scale.data());
+    mp::check_cuda(cudaStreamEndCapture(stream.get().stream, &graph), "cudaStreamEndCapture");
+    mp::check_cuda(cudaGraphInstantiate(&iteration, graph, 0), "cudaGraphInstantiate");
+
+    std::printf("iteration      loss       scale  skipped\n");
+    for (int i = 1; i <= iterations; ++i) {
+        mp::check_cuda(cudaGraphLaunch(iteration, stream.get().stream), "cudaGraphLaunch");
+        if (i % std::max(iterations / 10, 1) != 0 && i != 1) continue;
+        const loss_scale now = scale.to_host(stream)[0];
+        std::printf("%9d  %8.5f  %10g  %7llu\n", i, static_cast<double>(loss.to_host(stream)[0]),
+                    static_cast<double>(now.state.scale), now.skipped);
+    }
+    mp::check_cuda(cudaGraphExecDestroy(iteration), "cudaGraphExecDestroy");
+    mp::check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+}  // namespace
+
+int main() {
+    try {
+        int devices = 0;
+        mp::check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+        train(1000);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "cuda_training_step: %s\n", error.what());
+        return EXIT_FAILURE;
+    }
+}
