@@ -26,7 +26,7 @@ constexpr std::ptrdiff_t batch = 1024;
 constexpr std::ptrdiff_t inputs = 64;
 constexpr std::ptrdiff_t hidden = 256;
 constexpr std::ptrdiff_t outputs = 16;
-constexpr float learning_rate = 2.0F;
+constexpr float learning_rate = 0.1F;
 const mp::pytorch_policy policy{.initial_scale = 0x1p40F, .growth_interval = 200};
 
 using loss_scale = mp::device_loss_scale<mp::pytorch_policy>;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "data.hpp"
@@ -26,6 +27,13 @@ inline constexpr std::array<std::size_t, 5> network_widths{image_pixels, 128, 12
 inline constexpr std::size_t batch_size = 128;
 inline constexpr double base_learning_rate = 0.1;
 inline constexpr double momentum = 0.9;
+
+/// "64-128-128-128-10".
+inline std::string network_text() {
+    std::string text;
+    for (const std::size_t width : network_widths) text += (text.empty() ? "" : "-") + std::to_string(width);
+    return text;
+}
 
 /// What one training is given, apart from the recipe.
 struct training_task {

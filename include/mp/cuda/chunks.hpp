@@ -123,7 +123,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void transform_share(std::size_t thread, std::si
         to[index] = transform(from[index], index);
     }
     for (std::size_t first = thread; first < split.chunks; first += chunks_in_flight * threads) {
-        source_chunk loaded[chunks_in_flight];
+        source_chunk loaded[chunks_in_flight] = {};
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
