@@ -107,7 +107,8 @@ void print(const setting_summary& setting) {
 void print_notes(const setting_summary& setting) {
     std::string text;
     for (const std::string& sentence : general_findings(setting)) text += wrapped(sentence, "* ", line_width);
-    text += "\nThe columns\n";
+    if (!text.empty()) text += "\n";
+    text += "The columns\n";
     for (const std::string& note : table_notes(setting)) text += wrapped(note, "  ", line_width);
     std::puts(text.c_str());
 }
@@ -129,9 +130,10 @@ int run(std::span<const std::string_view> arguments) {
     report_file page(chosen.report);
 
     std::printf(
-        "%zu scanned digits to train on, %zu to test with; linear layers 64-128-128-128-10 with relu;\n"
+        "%zu scanned digits to train on, %zu to test with; linear layers %s with relu;\n"
         "SGD with momentum %g, learning rate %g, batch %zu, %d epochs\n\n",
-        data.training.size(), data.test.size(), momentum, base_learning_rate, batch_size, chosen.epochs);
+        data.training.size(), data.test.size(), network_text().c_str(), momentum, base_learning_rate,
+        batch_size, chosen.epochs);
     std::fflush(stdout);
     const std::vector<setting_summary> settings = run_trainings(chosen, data);
     for (const setting_summary& setting : settings) print(setting);

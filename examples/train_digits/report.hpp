@@ -151,14 +151,13 @@ inline std::string report_page(const std::vector<setting_summary>& settings) {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<title>Scanned digits in mixed precision</title>\n<style>" +
         std::string(style_sheet) + "</style>\n</head>\n<body>\n<main>\n";
-    html +=
-        "<h1>Scanned digits in mixed precision</h1>\n<p>A network of linear layers 64-128-128-128-10 with "
-        "relu learns to read scanned digits: SGD with momentum " +
-        formatted("%g", momentum) + ", learning rate " + formatted("%g", base_learning_rate) +
-        ", batches of " + std::to_string(batch_size) + ", " +
-        std::to_string(any.runs().front().losses.size()) + " epochs of " +
-        std::to_string(any.steps() / any.runs().front().losses.size()) +
-        " steps. Every recipe starts from the same weights and sees the same batches.</p>\n";
+    const std::size_t epochs = any.runs().front().losses.size();
+    html += "<h1>Scanned digits in mixed precision</h1>\n<p>A network of linear layers " + network_text() +
+            " with relu learns to read scanned digits: SGD with momentum " + formatted("%g", momentum) +
+            ", learning rate " + formatted("%g", base_learning_rate) + ", batches of " +
+            std::to_string(batch_size) + ", " + std::to_string(epochs) + " epochs of " +
+            std::to_string(any.steps() / epochs) +
+            " steps. Every recipe starts from the same weights and sees the same batches.</p>\n";
     for (const setting_summary& setting : settings) html += detail::setting_section(setting);
     html += "<section>\n<h2>In all settings</h2>\n" +
             detail::html_list(general_findings(settings.front()), "findings") + "<h2>The columns</h2>\n" +

@@ -151,10 +151,12 @@ concept device_gemm_output = !std::is_const_v<Value> && (reduced<Value> || std::
 /// Numerics: products are exact and summed in float in ascending k, in blocks of 8 (before sm_90) or 16: a
 /// tensor core aligns the products of a block and the sum so far to the largest of them, cuts off what is
 /// more than 24 (25) bits below it, adds exactly and rounds toward zero to float. So the error of a b is at
-/// most 1.4 (k + 8) 2^-24 sum |a||b|, nearly always in the direction of zero, where nothing overflows or
-/// becomes subnormal. alpha, beta, the epilogue and the one rounding to the type of c are those of the CPU,
-/// bit for bit. The bits of an element of c depend on its row of a, its column of b, its own c, alpha, beta
-/// and the architecture, and on nothing else. NaN and infinities propagate as the sum demands.
+/// most 1.4 (k + 8) 2^-24 sum |a||b|, nearly always in the direction of zero, as long as the factors are
+/// normal numbers and nothing overflows or becomes subnormal: a block of 8 loses up to 9 times 2^-24 of its
+/// largest term by what is cut off, and 2^-23 of the sum by rounding. alpha, beta, the epilogue and the one
+/// rounding to the type of c are those of the CPU, bit for bit. The bits of an element of c depend on its row
+/// of a, its column of b, its own c, alpha, beta and the architecture, and on nothing else. NaN and
+/// infinities propagate as the sum demands.
 ///
 /// beta == 0 means that c is not read, and alpha == 0 or k == 0 that a and b are not read. Padding between
 /// lines is left alone.

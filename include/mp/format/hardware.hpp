@@ -53,6 +53,12 @@ MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
 template <class Format>
 MP_HOST_DEVICE constexpr double to_double(storage_of<Format> bits) noexcept {
     if constexpr (Format::exponent_bits < 8) {
+#if MP_DEVICE_CODE
+        // What the device's conversion makes of a NaN is not written down.
+        if (categorize<Format>(bits) == category::nan) {
+            return bit_cast<double>(convert_nan<formats::binary64, Format>(bits));
+        }
+#endif
         return static_cast<double>(to_float<Format>(bits));
     } else {
         return widen_one<double, Format>(bits);
