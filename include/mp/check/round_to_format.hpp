@@ -6,112 +6,41 @@
 #include <mp/check/exact_value.hpp>
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 
 namespace mp {
 namespace detail {
 
-/// Whether the magnitude above a kept code goes to the next code: `tail` compares what was cut off with half
-/// a unit, `exact` says that nothing was cut off.
-constexpr bool rounds_away(projection p, bool negative, bool odd, bool exact, std::strong_ordering tail) {
-    if (exact) return false;
-    switch (p.round) {
-        case rounding::nearest_even:
-            return tail > 0 || (tail == 0 && odd);
-        case rounding::nearest_away:
-            return tail >= 0;
-        case rounding::toward_zero:
-            return false;
-        case rounding::upward:
-            return !negative;
-        case rounding::downward:
-            return negative;
-        case rounding::to_odd:
-            return !odd;
-    }
-    return false;
-}
-
-/// The magnitude code of a value that is infinite, or too large and not to be cut down by its rounding mode.
-template <class Format>
-constexpr std::uint64_t code_beyond_range(bool infinite, saturation s) {
-    using layout = layout_of<Format>;
-    if (s == saturation::finite || (s == saturation::propagate && !infinite)) return layout::max_finite_code;
-    if (layout::has_infinity) return layout::infinity_code;
-    return layout::has_nan ? layout::nan_code : layout::max_finite_code;
+/// A finite value to 63 bits or more, with what is left over as sticky: all that rounding to any format
+/// needs.
+inline exact_value to_exact_value(const exact_fraction& x) {
+    const auto bits = [](const big_integer& n) { return static_cast<std::int64_t>(msb(n)) + 1; };
+    // 64 more bits above than below the fraction bar give a quotient of 64 or 65 bits; one less, of 63 or 64.
+    const std::int64_t shift = 63 - (bits(x.numerator) - bits(x.denominator));
+    const big_integer above = shift > 0 ? x.numerator << static_cast<unsigned>(shift) : x.numerator;
+    const big_integer below = shift < 0 ? x.denominator << static_cast<unsigned>(-shift) : x.denominator;
+    big_integer quotient;
+    big_integer remainder;
+    divide_qr(above, below, quotient, remainder);
+    // Far beyond every format, and far from the limits of int.
+    const std::int64_t exponent = std::clamp<std::int64_t>(x.exponent - shift, -100000, 100000);
+    return {x.negative, static_cast<int>(exponent), static_cast<std::uint64_t>(quotient), remainder != 0};
 }
 
 /// The number of a format that an exact value rounds to, as bits.
-///
-/// With the quantum q of the value's binade (of the lowest binade for subnormal numbers), k = floor(|x| / q)
-/// is found by integer division, and the remainder tells on which side of k + 1/2 the value lies. Nothing is
-/// rounded before: rounding to the format's precision first and to its subnormal numbers or range afterwards
-/// would round twice.
 template <class Format>
-storage_of<Format> round_fraction(const exact_fraction& x, projection p) {
-    using layout = layout_of<Format>;
+storage_of<Format> round_fraction(const exact_fraction& x, const projection& p) {
     switch (x.kind) {
         case category::zero:
-            return join<Format>(x.negative, 0);
+            return pack_zero<Format>(x.negative, p);
         case category::nan:
-            return join<Format>(x.negative, layout::nan_code);
+            return pack_nan<Format>(x.negative);
         case category::infinite:
-            return join<Format>(x.negative, code_beyond_range<Format>(true, p.saturate));
+            return pack_infinity<Format>(x.negative, p);
         case category::finite:
             break;
     }
-
-    const std::int64_t log2 = rough_log2(x);
-    std::uint64_t code = 0;  // the largest finite magnitude code whose value is not above |x|
-    bool exact = false;
-    std::strong_ordering tail = std::strong_ordering::less;
-    bool beyond = false;  // |x| is at least the first number that the format would have after its largest one
-    if (log2 - 1 > layout::max_exponent) {
-        beyond = true;
-    } else if (log2 + 1 < layout::quantum_exponent) {
-        tail = std::strong_ordering::less;  // below half of the smallest subnormal number
-    } else {
-        std::int64_t last =
-            std::max<std::int64_t>(log2 - 1 - layout::fraction_bits, layout::quantum_exponent);
-        std::uint64_t kept = 0;
-        for (;; ++last) {
-            const std::int64_t shift = x.exponent - last;
-            const big_integer numerator =
-                shift >= 0 ? x.numerator << static_cast<unsigned>(shift) : x.numerator;
-            const big_integer denominator =
-                shift >= 0 ? x.denominator : x.denominator << static_cast<unsigned>(-shift);
-            big_integer quotient;
-            big_integer remainder;
-            divide_qr(numerator, denominator, quotient, remainder);
-            kept = static_cast<std::uint64_t>(quotient);
-            exact = remainder == 0;
-            const int side = big_integer(remainder << 1).compare(denominator);
-            tail = side <=> 0;
-            // log2 may be one too small; then there is one bit too many, and the next larger quantum is
-            // right.
-            if (kept >> layout::precision == 0) break;
-        }
-        const bool subnormal = kept < layout::hidden_bit;
-        const auto field =
-            subnormal ? std::uint64_t{0} : static_cast<std::uint64_t>(last - layout::quantum_exponent + 1);
-        const std::uint64_t fraction = subnormal ? kept : kept - layout::hidden_bit;
-        code = field << layout::fraction_bits | fraction;
-        beyond = code > layout::max_finite_code;
-    }
-    if (beyond) {
-        code = layout::max_finite_code;
-        exact = false;
-        tail = std::strong_ordering::greater;
-    }
-
-    const bool away = rounds_away(p, x.negative, code % 2 != 0, exact, tail);
-    if (code == layout::max_finite_code && away) {
-        // Rounding to odd stays in range even where the largest code is even.
-        if (p.round == rounding::to_odd) return join<Format>(x.negative, layout::max_finite_code);
-        return join<Format>(x.negative, code_beyond_range<Format>(false, p.saturate));
-    }
-    return join<Format>(x.negative, code + (away ? 1 : 0));
+    return round_and_pack<Format>(to_exact_value(x), p);
 }
 
 template <number To>

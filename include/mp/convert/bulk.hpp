@@ -63,20 +63,23 @@ void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict 
 /// The values of the block of codes.
 template <class Format, class Native>
 void widen_block(const storage_of<Format>* __restrict from, Native* __restrict to) noexcept {
-    if constexpr (std::same_as<Native, double> && Format::exponent_bits < 8) {
-        // All finite values are normal floats or zero, so the second step is safe from flushing.
-        float values[convert_block];
-        widen_block<Format>(from, values);
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = static_cast<double>(values[i]);
-        return;
-    }
 #if MP_HARDWARE_F16C
     if constexpr (is_binary16<Format> && std::same_as<Native, float>) {
         f16c_widen_block(from, to);
         return;
     }
 #endif
-    if constexpr (Format::exponent_bits == 8) {
+    if constexpr (!fits_in<Format, Native>) {
+        for (std::size_t i = 0; i < convert_block; ++i) {
+            to[i] = static_cast<Native>(basic_float<Format>::from_bits(from[i]));
+        }
+    } else if constexpr (std::same_as<Native, double> && fits_in<Format, float> &&
+                         Format::exponent_bits < 8) {
+        // All finite values are normal floats or zero, so the second step is safe from flushing.
+        float values[convert_block];
+        widen_block<Format>(from, values);
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = static_cast<double>(values[i]);
+    } else if constexpr (Format::exponent_bits == 8) {
         for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen<Native, Format>(from[i]);
     } else {
         std::uint32_t words[convert_block];
@@ -130,10 +133,21 @@ const storage_of<Format>* codes_of(const basic_float<Format>* values) noexcept {
     return reinterpret_cast<const storage_of<Format>*>(values);
 }
 
+/// Types whose bytes are not their code, or whose numbers are not all floats.
+template <number T>
+inline constexpr bool needs_scalar_conversion = [] {
+    if constexpr (reduced<T>) {
+        return layout_of<format_of_t<T>>::container_shift != 0 || !is_exact_in<format_of_t<T>, float>;
+    }
+    return false;
+}();
+
 /// Rounds to nearest even, overflow as saturation::none. The arrays must not overlap.
 template <number From, number To>
 void convert_nearest(const From* from, To* to, std::size_t count) noexcept {
-    if constexpr (reduced<From> && reduced<To>) {
+    if constexpr (needs_scalar_conversion<From> || needs_scalar_conversion<To>) {
+        for (std::size_t i = 0; i < count; ++i) to[i] = round_to<To>(from[i]);
+    } else if constexpr (reduced<From> && reduced<To>) {
         using from_format = typename From::format;
         using to_format = typename To::format;
         using from_code = storage_of<from_format>;

@@ -22,4 +22,11 @@ MP_HOST_DEVICE constexpr int leading_zeros(std::uint64_t x) noexcept {
     return __builtin_clzll(x);
 }
 
+__extension__ using uint128 = unsigned __int128;
+
+MP_HOST_DEVICE constexpr int leading_zeros(uint128 x) noexcept {
+    const auto high = static_cast<std::uint64_t>(x >> 64);
+    return high != 0 ? leading_zeros(high) : 64 + leading_zeros(static_cast<std::uint64_t>(x));
+}
+
 }  // namespace mp::detail

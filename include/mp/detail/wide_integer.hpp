@@ -75,7 +75,7 @@ struct wide_integer {
     /// The number of bits up to the highest one bit.
     [[nodiscard]] MP_HOST_DEVICE constexpr int bit_length() const {
         for (int i = Words - 1; i >= 0; --i) {
-            if (word[i] != 0) return 32 * i + 64 - leading_zeros(word[i]);
+            if (word[i] != 0) return 32 * i + 64 - leading_zeros(std::uint64_t{word[i]});
         }
         return 0;
     }

@@ -41,8 +41,9 @@ float > || std::same_as<std::remove_cv_t<T>, double>;
 /// and device, free of global state, and never throws; the floating-point environment is neither read nor
 /// changed by constant expressions, and its flags carry no meaning for these types.
 ///
-/// Conversion to float is implicit, since it is exact; all others are explicit. Arithmetic with a float or an
-/// integer operand therefore happens in float. Two different reduced formats do not mix.
+/// Conversion to float is implicit where it is exact, which it is for all formats that have a name; all
+/// others are explicit. Arithmetic with a float or an integer operand therefore happens in float. Two
+/// different reduced formats do not mix.
 ///
 ///     mp::half x{0.1f}, y{3};
 ///     mp::half z = x * y;                       // rounded once to half
@@ -51,9 +52,9 @@ float > || std::same_as<std::remove_cv_t<T>, double>;
 template <format_descriptor Format>
 class basic_float {
     static_assert(layout_of<Format>::width <= 32, "mp: formats of up to 32 bits are supported");
-    static_assert(detail::fits_in<Format, float>,
-                  "mp: the numbers of a format must all be floats: at most 7 exponent bits (or 8 with the "
-                  "bias and the specials of float) and 20 fraction bits (or 22 with 8 exponent bits)");
+    static_assert(layout_of<Format>::fraction_bits <= 30, "mp: formats have at most 30 fraction bits");
+    static_assert(layout_of<Format>::quantum_exponent > -2200 && (layout_of<Format>::max_exponent < 2200),
+                  "mp: the exponents of a format lie between -2200 and 2200");
 
 public:
     /// The descriptor, the constants that follow from it, and the integer that holds the bits.
@@ -65,68 +66,83 @@ public:
     basic_float() = default;
 
     /// The number with these bits; every pattern is valid.
+    /// What lies above the format's width is ignored.
     [[nodiscard]] MP_HOST_DEVICE static constexpr basic_float from_bits(storage bits) noexcept {
         basic_float result{};
-        result.bits_ = bits;
+        result.bits_ = contained(static_cast<storage>(bits & layout::code_mask));
         return result;
     }
 
-    /// The bits of this number.
-    [[nodiscard]] MP_HOST_DEVICE constexpr storage bits() const noexcept { return bits_; }
+    /// The bits of this number, in the lowest layout::width bits. (In memory those of tfloat32 are the
+    /// highest bits of 32, so that it has the bytes of a float; bits() does not show that.)
+    [[nodiscard]] MP_HOST_DEVICE constexpr storage bits() const noexcept {
+        return static_cast<storage>(bits_ >> layout::container_shift);
+    }
 
     /// Rounds to nearest even once, from a built-in floating-point number or an integer.
     MP_HOST_DEVICE explicit constexpr basic_float(float x) noexcept
-        : bits_(detail::from_native<Format>(x, projection{})) {}
+        : bits_(contained(detail::from_native<Format>(x, projection{}))) {}
     MP_HOST_DEVICE explicit constexpr basic_float(double x) noexcept
-        : bits_(detail::from_native<Format>(x, projection{})) {}
-    explicit constexpr basic_float(long double x) noexcept
-        : bits_(detail::from_long_double<Format>(x, projection{})) {}
+        : bits_(contained(detail::from_native<Format>(x, projection{}))) {}
+    template <detail::host_float Native>
+    explicit constexpr basic_float(Native x) noexcept
+        : bits_(contained(detail::from_host_float<Format>(x, projection{}))) {}
     template <detail::integer Integer>
     MP_HOST_DEVICE explicit constexpr basic_float(Integer x) noexcept
-        : bits_(detail::from_integer<Format>(x, projection{})) {}
+        : bits_(contained(detail::from_integer<Format>(x, projection{}))) {}
     /// True is one and false is zero.
     MP_HOST_DEVICE explicit constexpr basic_float(bool x) noexcept : basic_float(x ? 1.0f : 0.0f) {}
     /// Rounds to nearest even once, from a number of another format.
     template <class Other>
         requires(!std::same_as<Other, Format>)
     MP_HOST_DEVICE explicit constexpr basic_float(basic_float<Other> x) noexcept
-        : bits_(detail::convert_bits<Format, Other>(x.bits(), projection{})) {}
+        : bits_(contained(detail::convert_bits<Format, Other>(x.bits(), projection{}))) {}
 
-    /// Exact.
-    MP_HOST_DEVICE constexpr operator float() const noexcept { return detail::to_float<Format>(bits_); }
-    MP_HOST_DEVICE explicit constexpr operator double() const noexcept {
-        return detail::to_double<Format>(bits_);
+    /// Exact, but for formats that have more precision or range than the type; then rounded to nearest even.
+    MP_HOST_DEVICE explicit(!detail::is_exact_in<Format, float>) constexpr operator float() const noexcept {
+        return detail::to_float<Format>(bits());
     }
-    explicit constexpr operator long double() const noexcept { return detail::to_double<Format>(bits_); }
+    MP_HOST_DEVICE explicit constexpr operator double() const noexcept {
+        return detail::to_double<Format>(bits());
+    }
+    /// To long double, and to the compiler's _Float16 and __float128 where it has them.
+    template <detail::host_float Native>
+    explicit constexpr operator Native() const noexcept {
+        if constexpr (sizeof(Native) == 2) {
+            return detail::bit_cast<Native>(detail::convert_bits<formats::binary16, Format>(bits(), {}));
+        } else {
+            return static_cast<Native>(detail::to_double<Format>(bits()));
+        }
+    }
     /// Toward zero; out of range saturates and NaN gives zero.
     template <detail::integer Integer>
     MP_HOST_DEVICE explicit constexpr operator Integer() const noexcept {
-        return detail::to_integer<Integer, Format>(bits_);
+        return detail::to_integer<Integer, Format>(bits());
     }
     /// Whether this is not zero; NaN is not zero.
     MP_HOST_DEVICE explicit constexpr operator bool() const noexcept {
-        return detail::categorize<Format>(bits_) != detail::category::zero;
+        return detail::categorize<Format>(bits()) != detail::category::zero;
     }
 
     MP_HOST_DEVICE constexpr basic_float operator+() const noexcept { return *this; }
     MP_HOST_DEVICE constexpr basic_float operator-() const noexcept {
-        return from_bits(detail::negate_bits<Format>(bits_));
+        return from_bits(detail::negate_bits<Format>(bits()));
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator+(basic_float a,
                                                                         basic_float b) noexcept {
-        return from_bits(detail::add_nearest<Format>(a.bits_, b.bits_));
+        return from_bits(detail::add_nearest<Format>(a.bits(), b.bits()));
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator-(basic_float a,
                                                                         basic_float b) noexcept {
-        return from_bits(detail::subtract_nearest<Format>(a.bits_, b.bits_));
+        return from_bits(detail::subtract_nearest<Format>(a.bits(), b.bits()));
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator*(basic_float a,
                                                                         basic_float b) noexcept {
-        return from_bits(detail::multiply_nearest<Format>(a.bits_, b.bits_));
+        return from_bits(detail::multiply_nearest<Format>(a.bits(), b.bits()));
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator/(basic_float a,
                                                                         basic_float b) noexcept {
-        return from_bits(detail::divide_nearest<Format>(a.bits_, b.bits_));
+        return from_bits(detail::divide_nearest<Format>(a.bits(), b.bits()));
     }
     MP_HOST_DEVICE constexpr basic_float& operator+=(basic_float b) noexcept { return *this = *this + b; }
     MP_HOST_DEVICE constexpr basic_float& operator-=(basic_float b) noexcept { return *this = *this - b; }
@@ -173,8 +189,8 @@ private:
     // The following have no branches, for a loop over comparisons of unpredictable numbers.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool is_nan() const noexcept {
         if constexpr (!layout::has_nan) return false;
-        if constexpr (Format::nans == nan_encoding::negative_zero) return bits_ == layout::nan_code;
-        return (bits_ & layout::magnitude_mask) >
+        if constexpr (Format::nans == nan_encoding::negative_zero) return bits() == layout::nan_code;
+        return (bits() & layout::magnitude_mask) >
                (layout::has_infinity ? layout::infinity_code : layout::max_finite_code);
     }
     [[nodiscard]] MP_HOST_DEVICE static constexpr bool are_ordered(basic_float a, basic_float b) noexcept {
@@ -185,10 +201,14 @@ private:
     /// An integer that orders like the values: the magnitude code with the sign of the number.
     [[nodiscard]] MP_HOST_DEVICE constexpr auto order_key() const noexcept {
         using key = std::conditional_t<(layout::width < 32), std::int32_t, std::int64_t>;
-        const auto magnitude = static_cast<key>(bits_ & layout::magnitude_mask);
+        const auto magnitude = static_cast<key>(bits() & layout::magnitude_mask);
         const auto all_ones_if_negative =
-            static_cast<key>(-static_cast<key>(detail::is_negative<Format>(bits_)));
+            static_cast<key>(-static_cast<key>(detail::is_negative<Format>(bits())));
         return static_cast<key>((magnitude ^ all_ones_if_negative) - all_ones_if_negative);
+    }
+
+    [[nodiscard]] MP_HOST_DEVICE static constexpr storage contained(storage code) noexcept {
+        return static_cast<storage>(code << layout::container_shift);
     }
 
     storage bits_;

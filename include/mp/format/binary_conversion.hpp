@@ -11,6 +11,7 @@
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/format/exact.hpp>
+#include <mp/format/named_formats.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -30,6 +31,10 @@ struct native_format<double> {
     using type = formats::binary64;
 };
 
+/// float or double.
+template <class T>
+concept built_in = std::same_as<T, float> || std::same_as<T, double>;
+
 /// 2^exponent as float or double; the exponent must be that of a normal number.
 template <class Native>
 MP_HOST_DEVICE constexpr Native power_of_two(int exponent) {
@@ -39,15 +44,31 @@ MP_HOST_DEVICE constexpr Native power_of_two(int exponent) {
         static_cast<typename wide::storage>(exponent + bias) << wide::fraction_bits));
 }
 
-/// A format whose numbers are all numbers of Native, with room for the tricks below: either its exponent
-/// field is smaller, or it is Native with fewer fraction bits (bfloat16 in float).
+/// A format whose numbers are all numbers of Native, with room for the tricks below: either it has zero, a
+/// sign, a fraction and a smaller exponent field, in the middle of Native's range, or it is Native with fewer
+/// fraction bits (bfloat16 in float).
 template <class Format, class Native>
-inline constexpr bool fits_in = (Format::exponent_bits < native_format<Native>::type::exponent_bits &&
-                                 Format::fraction_bits + 2 < native_format<Native>::type::fraction_bits) ||
-                                (Format::exponent_bits == native_format<Native>::type::exponent_bits &&
-                                 Format::bias == native_format<Native>::type::bias &&
-                                 Format::fraction_bits < native_format<Native>::type::fraction_bits &&
-                                 Format::nans == nan_encoding::ieee && Format::has_infinity);
+inline constexpr bool fits_in = [] {
+    using native = typename native_format<Native>::type;
+    using narrow = layout_of<Format>;
+    using wide = layout_of<native>;
+    if (!narrow::is_signed || !narrow::has_zero || narrow::fraction_bits == 0) return false;
+    if (narrow::max_finite_code < narrow::min_normal_code) return false;
+    if (narrow::exponent_bits == wide::exponent_bits) {
+        return Format::bias == native::bias && narrow::fraction_bits < wide::fraction_bits && narrow::is_ieee;
+    }
+    return narrow::exponent_bits < wide::exponent_bits && narrow::fraction_bits + 2 < wide::fraction_bits &&
+           narrow::quantum_exponent >= wide::min_exponent && narrow::max_exponent < wide::max_exponent &&
+           (narrow::is_ieee || Format::nans != nan_encoding::ieee);
+}();
+
+/// Whether every number of a format is a number of Native.
+template <class Format, class Native>
+inline constexpr bool is_exact_in =
+    layout_of<Format>::precision <=
+    layout_of<typename native_format<Native>::type>::precision&& layout_of<Format>::quantum_exponent >=
+    layout_of<typename native_format<Native>::type>::quantum_exponent&& layout_of<Format>::max_exponent <=
+    layout_of<typename native_format<Native>::type>::max_exponent;
 
 /// Whether a < b, for words whose highest bit is zero.
 template <class Word>
@@ -193,7 +214,7 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
     const word subnormal = bit_cast<word>(bit_cast<adder>(summand) + unit) - bit_cast<word>(unit);
     code = select(is_small, subnormal, code);
 
-    word nan = narrow::nan_code;
+    word nan = narrow::has_nan ? narrow::nan_code : narrow::max_finite_code;
     if constexpr (Format::nans == nan_encoding::ieee) nan |= (magnitude >> shift) & narrow::fraction_mask;
     return select(less(word{source::infinity_code}, magnitude), nan, code);
 }
@@ -240,7 +261,12 @@ requires fits_in<Format, Native> MP_HOST_DEVICE constexpr std::uint32_t narrow_t
         return code;
     } else if constexpr (Format::nans == nan_encoding::negative_zero) {
         // Zero and NaN have no sign.
-        return code | (sign & mask_of<std::uint32_t>(code - 1 < narrow::max_finite_code));
+        constexpr std::uint32_t infinite_or_finite = narrow::max_finite_code + (narrow::has_infinity ? 1 : 0);
+        return code | (sign & mask_of<std::uint32_t>(code - 1 < infinite_or_finite));
+    } else if constexpr (!narrow::has_nan) {
+        // What stands for NaN has no sign.
+        const bool nan = categorize<native>(bits) == category::nan;
+        return code | (sign & mask_of<std::uint32_t>(!nan));
     } else {
         return code | sign;
     }

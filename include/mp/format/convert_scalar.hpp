@@ -12,30 +12,12 @@
 
 namespace mp::detail {
 
-/// From a code of one format to a code of another, float and double included as binary32 and binary64.
-template <class To, class From>
-MP_HOST_DEVICE constexpr storage_of<To> convert_bits(storage_of<From> bits, projection p) {
-    const bool negative = is_negative<From>(bits);
-    switch (categorize<From>(bits)) {
-        case category::zero:
-            return pack_zero<To>(negative);
-        case category::infinite:
-            return pack_infinity<To>(negative, p);
-        case category::nan:
-            return convert_nan<To, From>(bits);
-        case category::finite:
-            break;
-    }
-    return round_and_pack<To>(unpack<From>(bits), p);
-}
-
 /// From float or double.
-template <class To, class Native>
-requires std::same_as<Native, float> || std::same_as<Native, double> MP_HOST_DEVICE constexpr storage_of<To>
-from_native(Native x, projection p) {
+template <class To, built_in Native, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<To> from_native(Native x, Context&& context) {
     using native = typename native_format<Native>::type;
-    if constexpr (fits_in<To, Native>) {
-        if (MP_HARDWARE_FLOAT && p == projection{}) {
+    if constexpr (fits_in<To, Native> && !keeps_flags<Context>) {
+        if (MP_HARDWARE_FLOAT && context == projection{}) {
             if constexpr (std::same_as<Native, float>) {
                 return from_float<To>(x);
             } else {
@@ -43,15 +25,15 @@ from_native(Native x, projection p) {
             }
         }
     }
-    return convert_bits<To, native>(bit_cast<storage_of<native>>(x), p);
+    return convert_bits<To, native>(bit_cast<storage_of<native>>(x), context);
 }
 
 /// From long double: the x87 format, or whatever wider format the target has, decoded by arithmetic. NaN and
 /// infinity are told apart by the bits of the double next to x, which stay right under -ffast-math.
-template <class To>
-constexpr storage_of<To> from_long_double(long double x, projection p) {
+template <class To, context Context = const projection&>
+constexpr storage_of<To> from_long_double(long double x, Context&& context) {
     if constexpr (std::numeric_limits<long double>::digits == std::numeric_limits<double>::digits) {
-        return from_native<To>(static_cast<double>(x), p);
+        return from_native<To>(static_cast<double>(x), context);
     } else {
         using binary64 = layout_of<formats::binary64>;
         const auto bits = bit_cast<std::uint64_t>(static_cast<double>(x));
@@ -64,72 +46,143 @@ constexpr storage_of<To> from_long_double(long double x, projection p) {
             // Too large for double: a finite value comes back into double's range, an infinity does not.
             for (int step = 0; step < 8; ++step) magnitude *= 0x1p-2000L;
             const auto scaled = bit_cast<std::uint64_t>(static_cast<double>(magnitude));
-            if (scaled == binary64::infinity_code) return pack_infinity<To>(negative, p);
-            return round_and_pack<To>({negative, 5000, std::uint64_t{1} << 62}, p);
+            if (scaled == binary64::infinity_code) return pack_infinity<To>(negative, context);
+            return round_and_pack<To>({negative, 5000, std::uint64_t{1} << 62}, context);
         }
-        if (!(magnitude > 0)) return pack_zero<To>(negative);
+        if (!(magnitude > 0)) return pack_zero<To>(negative, context);
         // Bring the value into [2^62, 2^63) by exact scaling; what is left behind the point is sticky.
         for (; magnitude < 0x1p62L; --exponent) magnitude *= 2;
         for (; magnitude >= 0x1p63L; ++exponent) magnitude *= 0.5L;
         const auto significand = static_cast<std::uint64_t>(magnitude);
         const bool sticky = static_cast<long double>(significand) != magnitude;
-        return round_and_pack<To>({negative, exponent, significand, sticky}, p);
+        return round_and_pack<To>({negative, exponent, significand, sticky}, context);
     }
 }
 
 /// From any integer type, the 128-bit ones included.
-template <class To, class Integer>
-MP_HOST_DEVICE constexpr storage_of<To> from_integer(Integer value, projection p) {
+template <class To, class Integer, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<To> from_integer(Integer value, Context&& context) {
     bool negative = false;
     if constexpr (Integer(-1) < Integer(0)) negative = value < 0;
-    if (value == 0) return pack_zero<To>(false);
+    if (value == 0) return pack_zero<To>(false, context);
     if constexpr (sizeof(Integer) <= 8) {
         auto magnitude = static_cast<std::uint64_t>(value);
         if (negative) magnitude = 0 - magnitude;
-        return round_and_pack<To>({negative, 0, magnitude}, p);
+        return round_and_pack<To>({negative, 0, magnitude}, context);
     } else {
-        __extension__ using wide = unsigned __int128;
-        auto magnitude = static_cast<wide>(value);
+        auto magnitude = static_cast<uint128>(value);
         if (negative) magnitude = 0 - magnitude;
-        const auto high = static_cast<std::uint64_t>(magnitude >> 64);
-        const auto low = static_cast<std::uint64_t>(magnitude);
-        if (high == 0) return round_and_pack<To>({negative, 0, low}, p);
-        const int shift = 64 - leading_zeros(high);
-        const auto kept = static_cast<std::uint64_t>(magnitude >> shift);
-        const bool sticky = (static_cast<wide>(kept) << shift) != magnitude;
-        return round_and_pack<To>({negative, shift, kept, sticky}, p);
+        return round_and_pack<To>(to_64_bits(exact_number<uint128>{negative, 0, magnitude}), context);
     }
+}
+
+/// An integer, and whether it is the one that was asked for.
+template <class Integer>
+struct integer_conversion {
+    Integer value;
+    bool fits;
+};
+
+/// The integer part of a value, or the nearest integer of the type.
+template <class Integer>
+MP_HOST_DEVICE constexpr integer_conversion<Integer> clamped_integer(const exact_value& x) {
+    constexpr bool is_signed = Integer(-1) < Integer(0);
+    constexpr int value_bits = static_cast<int>(sizeof(Integer)) * 8 - (is_signed ? 1 : 0);
+    using word = std::conditional_t<(sizeof(Integer) > 8), uint128, std::uint64_t>;
+    constexpr word largest = static_cast<word>(static_cast<word>(~word{0}) >> (bits_in<word> - value_bits));
+    constexpr word lowest_magnitude = is_signed ? largest + 1 : word{0};
+    const word limit = x.negative ? lowest_magnitude : largest;
+    word magnitude = 0;
+    bool fits = true;
+    if (x.significand != 0 && x.exponent > -64) {
+        const int top = 63 - leading_zeros(x.significand);
+        if (x.exponent <= 0) {
+            magnitude = x.significand >> -x.exponent;
+        } else {
+            fits = top + x.exponent < bits_in<word>;
+            magnitude = fits ? static_cast<word>(static_cast<word>(x.significand) << x.exponent) : limit;
+        }
+    }
+    fits = fits && magnitude <= limit;
+    if (!fits) magnitude = limit;
+    return {static_cast<Integer>(x.negative ? word{0} - magnitude : magnitude), fits};
 }
 
 /// To an integer, toward zero as in C++; out of range goes to the nearest integer of the type and NaN to
 /// zero, as the conversion instructions of GPUs do, instead of the undefined behaviour of the built-in types.
 template <class Integer, class From>
 MP_HOST_DEVICE constexpr Integer to_integer(storage_of<From> bits) {
-    constexpr bool is_signed = Integer(-1) < Integer(0);
-    constexpr int value_bits = static_cast<int>(sizeof(Integer)) * 8 - (is_signed ? 1 : 0);
-    __extension__ using wide = unsigned __int128;
-    using word = std::conditional_t<(sizeof(Integer) > 8), wide, std::uint64_t>;
-    constexpr word largest =
-        static_cast<word>(static_cast<word>(~word{0}) >> (static_cast<int>(sizeof(word)) * 8 - value_bits));
-    const bool negative = is_negative<From>(bits);
-    const category kind = categorize<From>(bits);
-    if (kind == category::zero || kind == category::nan) return 0;
-    constexpr word lowest_magnitude = is_signed ? largest + 1 : word{0};
-    const word limit = negative ? lowest_magnitude : largest;
-    word magnitude = limit;
-    if (kind == category::finite) {
-        const exact_value x = unpack<From>(bits);
-        const int top = 63 - leading_zeros(x.significand);
-        if (x.exponent <= -64) {
-            magnitude = 0;
-        } else if (x.exponent <= 0) {
-            magnitude = x.significand >> -x.exponent;
-        } else if (top + x.exponent < static_cast<int>(sizeof(word)) * 8) {
-            magnitude = static_cast<word>(static_cast<word>(x.significand) << x.exponent);
-        }
-        if (magnitude > limit) magnitude = limit;
+    switch (categorize<From>(bits)) {
+        case category::finite:
+            return clamped_integer<Integer>(unpack<From>(bits)).value;
+        case category::infinite:
+            // Stands for a value beyond the range of every integer.
+            return clamped_integer<Integer>({is_negative<From>(bits), 200, 1}).value;
+        case category::zero:
+        case category::nan:
+            break;
     }
-    return static_cast<Integer>(negative ? word{0} - magnitude : magnitude);
+    return 0;
+}
+
+// The compilers' own types. g++ announces them by macros that clang does not have in full, and nvcc compiles
+// code that only a host may run.
+#if defined(__FLT16_MAX__) && !defined(__CUDACC__)
+#define MP_HAS_COMPILER_BINARY16 1
+__extension__ using compiler_binary16 = _Float16;
+#else
+#define MP_HAS_COMPILER_BINARY16 0
+struct compiler_binary16;
+#endif
+#if defined(__SIZEOF_FLOAT128__) && !defined(__CUDACC__)
+#define MP_HAS_COMPILER_BINARY128 1
+__extension__ using compiler_binary128 = __float128;
+#else
+#define MP_HAS_COMPILER_BINARY128 0
+struct compiler_binary128;
+#endif
+
+/// Floating-point types that devices do not have.
+template <class T>
+concept host_float =
+    std::same_as<T, long double> || std::same_as<T, compiler_binary16> || std::same_as<T, compiler_binary128>;
+
+#if MP_HAS_COMPILER_BINARY128
+/// From __float128, that is binary128: 15 exponent and 112 fraction bits.
+template <class To, context Context = const projection&>
+constexpr storage_of<To> from_binary128(compiler_binary128 x, Context&& context) {
+    const auto bits = bit_cast<uint128>(x);
+    const bool negative = (bits >> 127) != 0;
+    const int field = static_cast<int>(bits >> 112) & 0x7fff;
+    const uint128 fraction = bits & ((uint128{1} << 112) - 1);
+    if (field == 0x7fff && fraction == 0) return pack_infinity<To>(negative, context);
+    if (field == 0x7fff) {
+        // The leading 52 bits of the fraction as those of a double; what does not fit must not make it
+        // infinite.
+        const auto leading = static_cast<std::uint64_t>(fraction >> 60);
+        const std::uint64_t quiet_or_not = leading != 0 ? leading : 1;
+        const std::uint64_t narrowed =
+            (std::uint64_t{negative} << 63) | layout_of<formats::binary64>::infinity_code | quiet_or_not;
+        return convert_nan<To, formats::binary64>(narrowed, context);
+    }
+    if (field == 0 && fraction == 0) return pack_zero<To>(negative, context);
+    const uint128 significand = field == 0 ? fraction : fraction | (uint128{1} << 112);
+    const int exponent = (field == 0 ? 1 : field) - 16383 - 112;
+    return round_and_pack<To>(to_64_bits(exact_number<uint128>{negative, exponent, significand}), context);
+}
+#endif
+
+template <class To, host_float From, context Context = const projection&>
+constexpr storage_of<To> from_host_float(From x, Context&& context) {
+    if constexpr (std::same_as<From, long double>) {
+        return from_long_double<To>(x, context);
+    } else if constexpr (sizeof(From) == 2) {
+        return convert_bits<To, formats::binary16>(bit_cast<std::uint16_t>(x), context);
+    } else {
+#if MP_HAS_COMPILER_BINARY128
+        return from_binary128<To>(x, context);
+#endif
+    }
 }
 
 }  // namespace mp::detail

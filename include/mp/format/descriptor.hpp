@@ -18,82 +18,11 @@ enum class nan_encoding : unsigned char {
     none            ///< there is no NaN (MX FP6 and FP4)
 };
 
-/// Descriptors of the formats that have a name. A descriptor of your own with the same members works
-/// everywhere these do: mp::basic_float<my_format>.
-///
-/// Sources: IEEE 754-2019 table 3.5 (binary16, binary32, binary64), the BFloat16 numerics definition of
-/// Intel (2018), OCP 8-bit floating point specification OFP8 1.0 table 1 (E4M3 and E5M2).
-namespace formats {
-
-/// IEEE 754 binary16, "half" or "fp16": 1 sign, 5 exponent and 10 fraction bits.
-struct binary16 {
-    static constexpr const char* name = "half";
-    static constexpr int exponent_bits = 5;
-    static constexpr int fraction_bits = 10;
-    static constexpr int bias = 15;
-    static constexpr bool is_signed = true;
-    static constexpr bool has_infinity = true;
-    static constexpr nan_encoding nans = nan_encoding::ieee;
-};
-
-/// bfloat16: the upper half of binary32, so the range of float at 8 bits of precision.
-struct bfloat16 {
-    static constexpr const char* name = "bfloat16";
-    static constexpr int exponent_bits = 8;
-    static constexpr int fraction_bits = 7;
-    static constexpr int bias = 127;
-    static constexpr bool is_signed = true;
-    static constexpr bool has_infinity = true;
-    static constexpr nan_encoding nans = nan_encoding::ieee;
-};
-
-/// OCP OFP8 E4M3: no infinities, one NaN magnitude, and therefore finite values up to 448.
-struct float8_e4m3fn {
-    static constexpr const char* name = "float8_e4m3fn";
-    static constexpr int exponent_bits = 4;
-    static constexpr int fraction_bits = 3;
-    static constexpr int bias = 7;
-    static constexpr bool is_signed = true;
-    static constexpr bool has_infinity = false;
-    static constexpr nan_encoding nans = nan_encoding::all_ones;
-};
-
-/// OCP OFP8 E5M2: the upper byte of binary16, with IEEE infinities and NaNs; finite values up to 57344.
-struct float8_e5m2 {
-    static constexpr const char* name = "float8_e5m2";
-    static constexpr int exponent_bits = 5;
-    static constexpr int fraction_bits = 2;
-    static constexpr int bias = 15;
-    static constexpr bool is_signed = true;
-    static constexpr bool has_infinity = true;
-    static constexpr nan_encoding nans = nan_encoding::ieee;
-};
-
-/// IEEE 754 binary32, the built-in float.
-struct binary32 {
-    static constexpr const char* name = "float";
-    static constexpr int exponent_bits = 8;
-    static constexpr int fraction_bits = 23;
-    static constexpr int bias = 127;
-    static constexpr bool is_signed = true;
-    static constexpr bool has_infinity = true;
-    static constexpr nan_encoding nans = nan_encoding::ieee;
-};
-
-/// IEEE 754 binary64, the built-in double.
-struct binary64 {
-    static constexpr const char* name = "double";
-    static constexpr int exponent_bits = 11;
-    static constexpr int fraction_bits = 52;
-    static constexpr int bias = 1023;
-    static constexpr bool is_signed = true;
-    static constexpr bool has_infinity = true;
-    static constexpr nan_encoding nans = nan_encoding::ieee;
-};
-
-}  // namespace formats
-
 /// A type that describes a binary floating-point format.
+///
+/// Two more members are optional: `has_zero = false` for a format whose code 0 is its smallest power of two
+/// and that has neither zero nor subnormal numbers (OCP E8M0), and `container_bits`, the size in memory of a
+/// value that lies in the high bits of something larger (TF32 in 32 bits).
 template <class Format>
 concept format_descriptor = requires {
     { Format::name } -> std::convertible_to<const char*>;
@@ -105,10 +34,30 @@ concept format_descriptor = requires {
     { Format::nans } -> std::convertible_to<nan_encoding>;
 };
 
+namespace detail {
+template <class Format>
+constexpr bool has_zero() {
+    if constexpr (requires { Format::has_zero; }) return Format::has_zero;
+    return true;
+}
+template <class Format>
+constexpr int container_bits(int width) {
+    if constexpr (requires { Format::container_bits; }) return Format::container_bits;
+    return width <= 8 ? 8 : width <= 16 ? 16 : width <= 32 ? 32 : 64;
+}
+template <int Bits>
+using unsigned_of_width =
+    std::conditional_t<Bits == 8, std::uint8_t,
+                       std::conditional_t<Bits == 16, std::uint16_t,
+                                          std::conditional_t<Bits == 32, std::uint32_t, std::uint64_t>>>;
+}  // namespace detail
+
 /// All that follows from a descriptor. A magnitude code is the code without its sign bit; the values of
 /// magnitude codes grow with the code, so codes can be compared and counted instead of values:
 ///
 ///     0 = zero | subnormals | normals ... max_finite_code | infinity_code, if any | NaNs, if any
+///
+/// or, without zero, normals from code 0 on.
 template <format_descriptor Format>
 struct layout_of {
     static_assert(Format::exponent_bits >= 1 && Format::exponent_bits <= 11,
@@ -121,16 +70,25 @@ struct layout_of {
     static constexpr int magnitude_bits = exponent_bits + fraction_bits;
     /// Bits of one value.
     static constexpr int width = magnitude_bits + (Format::is_signed ? 1 : 0);
-    /// The smallest unsigned integer that holds one value.
-    using storage = std::conditional_t<
-        (width <= 8), std::uint8_t,
-        std::conditional_t<(width <= 16), std::uint16_t,
-                           std::conditional_t<(width <= 32), std::uint32_t, std::uint64_t>>>;
+    /// The unsigned integer that holds one value: the smallest one, unless the descriptor asks for a larger.
+    static constexpr int container_bits = detail::container_bits<Format>(width);
+    static_assert(container_bits >= width && (container_bits == 8 || container_bits == 16 ||
+                                              container_bits == 32 || container_bits == 64),
+                  "mp: the container of a format has 8, 16, 32 or 64 bits, and no fewer than the format");
+    using storage = detail::unsigned_of_width<container_bits>;
+    /// In memory a code is shifted up by this many bits: the sign is the highest bit of a container that the
+    /// descriptor asks for. Zero for all others.
+    static constexpr int container_shift = requires { Format::container_bits; }
+    ? container_bits - width : 0;
+
+    /// Whether code 0 is zero, and the codes up to hidden_bit are subnormal numbers.
+    static constexpr bool has_zero = detail::has_zero<Format>();
+    static constexpr bool is_signed = Format::is_signed;
 
     /// Significant bits of a normal number, the implicit leading one included.
     static constexpr int precision = fraction_bits + 1;
     /// The smallest normal number is 2^min_exponent.
-    static constexpr int min_exponent = 1 - Format::bias;
+    static constexpr int min_exponent = (has_zero ? 1 : 0) - Format::bias;
     /// All finite values are multiples of 2^quantum_exponent, the smallest subnormal.
     static constexpr int quantum_exponent = min_exponent - fraction_bits;
 
@@ -138,14 +96,23 @@ struct layout_of {
     static constexpr storage sign_mask =
         Format::is_signed ? static_cast<storage>(std::uint64_t{1} << magnitude_bits) : storage{0};
     static constexpr storage fraction_mask = static_cast<storage>((std::uint64_t{1} << fraction_bits) - 1);
-    /// The implicit leading one, and at the same time the code of the smallest normal number.
+    static constexpr storage code_mask = static_cast<storage>(magnitude_mask | sign_mask);
+    /// The implicit leading one.
     static constexpr storage hidden_bit = static_cast<storage>(std::uint64_t{1} << fraction_bits);
+    static constexpr storage min_normal_code = has_zero ? hidden_bit : storage{0};
+
+    static_assert(Format::is_signed || Format::nans != nan_encoding::negative_zero,
+                  "mp: a format without signs has no code of minus zero to be its NaN");
+    static_assert(
+        !Format::has_infinity || Format::nans != nan_encoding::ieee || exponent_bits >= 2,
+        "mp: IEEE specials take the highest exponent, so there must be another one for the numbers");
 
     static constexpr bool has_infinity = Format::has_infinity;
     static constexpr bool has_nan = Format::nans != nan_encoding::none;
     /// Specials as in IEEE 754.
     static constexpr bool is_ieee = has_infinity && Format::nans == nan_encoding::ieee;
-    static constexpr bool has_signed_zero = Format::is_signed && Format::nans != nan_encoding::negative_zero;
+    static constexpr bool has_signed_zero =
+        Format::is_signed && has_zero && Format::nans != nan_encoding::negative_zero;
 
     /// The first magnitude code that no finite value has, as far as infinities and NaNs take codes away.
     static constexpr std::uint64_t finite_code_count =
@@ -168,7 +135,9 @@ struct layout_of {
                                         : Format::nans == nan_encoding::negative_zero ? sign_mask
                                                                                       : storage{0};
     /// The largest finite value lies in [2^max_exponent, 2^(max_exponent + 1)).
-    static constexpr int max_exponent = static_cast<int>(max_finite_code >> fraction_bits) - Format::bias;
+    static constexpr int max_exponent =
+        (max_finite_code < min_normal_code ? 1 : static_cast<int>(max_finite_code >> fraction_bits)) -
+        Format::bias;
 };
 
 }  // namespace mp

@@ -34,7 +34,7 @@ MP_ALWAYS_INLINE float f16c_widen(std::uint16_t bits) noexcept {
 }
 #endif
 
-/// The value of a code as a float.
+/// The value of a code as a float, rounded to nearest even where the format has more to say than a float.
 template <class Format>
 MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
 #if MP_DEVICE_CODE
@@ -46,13 +46,19 @@ MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
         if (!__builtin_is_constant_evaluated()) return f16c_widen(bits);
     }
 #endif
-    return widen_one<float, Format>(bits);
+    if constexpr (fits_in<Format, float>) {
+        return widen_one<float, Format>(bits);
+    } else {
+        return bit_cast<float>(convert_bits<formats::binary32, Format>(bits, {}));
+    }
 }
 
 /// The value of a code as a double, without passing through a subnormal float that the environment may flush.
 template <class Format>
 MP_HOST_DEVICE constexpr double to_double(storage_of<Format> bits) noexcept {
-    if constexpr (Format::exponent_bits < 8) {
+    if constexpr (!fits_in<Format, double>) {
+        return bit_cast<double>(convert_bits<formats::binary64, Format>(bits, {}));
+    } else if constexpr (fits_in<Format, float> && Format::exponent_bits < 8) {
 #if MP_DEVICE_CODE
         // What the device's conversion makes of a NaN is not written down.
         if (categorize<Format>(bits) == category::nan) {
@@ -77,7 +83,11 @@ MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
         if (!__builtin_is_constant_evaluated()) return f16c_narrow(x);
     }
 #endif
-    return narrow_nearest_even<Format>(x);
+    if constexpr (fits_in<Format, float>) {
+        return narrow_nearest_even<Format>(x);
+    } else {
+        return convert_bits<Format, formats::binary32>(bit_cast<std::uint32_t>(x), {});
+    }
 }
 
 /// Formats for which + - * / and sqrt in float, rounded again to the format, give the correctly rounded
@@ -91,24 +101,27 @@ MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
 /// an inexact quotient or product from every midpoint (at least 2^-2p of it) is more than float's rounding
 /// error.
 ///
-/// bfloat16 has float's own exponent range, see float_result_is_safe.
+/// bfloat16 and tfloat32 have float's own exponent range, see float_result_is_safe.
 template <class Format>
 inline constexpr bool arithmetic_through_float =
-    fits_in<Format, float> && 2 * layout_of<Format>::precision + 2 <= 24 && Format::is_signed &&
+    fits_in<Format, float> && 2 * layout_of<Format>::precision + 2 <= 24 &&
     (Format::exponent_bits == 8 ||
      (2 * layout_of<Format>::quantum_exponent > -126 && (2 * layout_of<Format>::max_exponent) < 126 &&
       layout_of<Format>::quantum_exponent - layout_of<Format>::max_exponent > -125));
 
-/// For bfloat16: whether the float result of an operation may be used even when the environment flushes
-/// subnormals. It may when its magnitude is in [2^-115, 2^128), and where `infinity_is_right` also when it is
-/// infinite.
+/// For formats of float's exponent range: whether the float result of an operation may be used even when the
+/// environment flushes subnormals. It may when its magnitude is in [2^(p - 123), 2^128), with p the precision
+/// of the format, and where `infinity_is_right` also when it is infinite.
 ///
 /// If neither operand was subnormal, a result this far from float's underflow is right by the argument above.
 /// If one was, and was taken for zero: a product or a square root comes out as zero or NaN, a quotient as
-/// zero, infinity or NaN, all of which are refused; a sum x + y with |y| < 2^-126 comes out as x >= 2^-115,
-/// where bfloat16 numbers are at least 2^-123 apart on either side, so that x is the right answer as well.
+/// zero, infinity or NaN, all of which are refused; a sum x + y with |y| < 2^-126 comes out as x, at least
+/// 2^(p - 123), where the numbers of the format are at least 2^-123 apart on either side, so that x is the
+/// right answer as well.
+template <class Format>
 MP_HOST_DEVICE constexpr bool float_result_is_safe(float x, bool infinity_is_right) noexcept {
-    constexpr std::uint32_t smallest = (127 - 115) << 23;
+    constexpr std::uint32_t smallest = static_cast<std::uint32_t>(127 - 123 + layout_of<Format>::precision)
+                                       << 23;
     constexpr std::uint32_t infinity = 0x7f800000;
     const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffff;
     return magnitude - smallest < infinity - smallest + (infinity_is_right ? 1 : 0);
@@ -166,8 +179,8 @@ MP_ALWAYS_INLINE native_binary16 native_multiply(native_binary16 a, native_binar
 }
 #endif
 
-/// An operation of bfloat16 numbers in double. Rarely needed, and kept apart so that only the code for float
-/// is inlined.
+/// An operation of numbers with float's exponent range in double. Rarely needed, and kept apart so that only
+/// the code for float is inlined.
 template <class Format, class Operation, class... Code>
 MP_HOST_DEVICE MP_NEVER_INLINE storage_of<Format> through_double(Operation operation,
                                                                  Code... codes) noexcept {
@@ -178,8 +191,8 @@ MP_HOST_DEVICE MP_NEVER_INLINE storage_of<Format> through_double(Operation opera
 /// only this is, and else `exact`. InfinityIsRight tells whether an infinite float result can be trusted
 /// although the environment may have taken a subnormal operand for zero.
 ///
-/// The proof above holds for double all the more: 53 >= 2 p + 2, and no operation on two bfloat16 numbers
-/// comes near double's own underflow.
+/// The proof above holds for double all the more: 53 >= 2 p + 2, and no operation on two numbers of float's
+/// range comes near double's own underflow.
 template <class Format, bool InfinityIsRight, class Operation, class Exact, class... Code>
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
     [[maybe_unused]] Operation operation, Exact exact, [[maybe_unused]] Code... codes) noexcept {
@@ -192,10 +205,13 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
             }
 #endif
             const float result = operation(float_operand<Format>(codes)...);
-            if constexpr (Format::exponent_bits < 8 || MP_DEVICE_CODE) {
+            // On the device float honours subnormals whatever the options. That is enough for bfloat16, whose
+            // results are never within float's rounding error of a midpoint below 2^-126: a product of two
+            // 8-bit significands that small is a multiple of 2^-149.
+            if constexpr (Format::exponent_bits < 8 || (MP_DEVICE_CODE && is_bfloat16<Format>)) {
                 return from_float<Format>(result);
             } else {
-                if (float_result_is_safe(result, InfinityIsRight)) {
+                if (float_result_is_safe<Format>(result, InfinityIsRight)) {
                     // Not NaN, so that nothing but the rounding is left to do.
                     constexpr int shift = 23 - layout_of<Format>::fraction_bits;
                     constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
@@ -266,7 +282,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) n
         sign | through_float<Format, true>([](auto x) { return native_sqrt(x); },
                                            [=] { return sqrt_bits<Format>(magnitude, {}); }, magnitude));
     const bool invalid = (sign != 0) & (magnitude != 0) & (magnitude <= layout::infinity_code);
-    return select(invalid, layout::nan_code, root);
+    return select(invalid, pack_nan<Format>(), root);
 }
 
 /// a * b + c through double, whose sum is rounded to odd before the one rounding that counts.

@@ -4,39 +4,65 @@
 /// The words are those of the IEEE P3109 interim report: a projection is (rounding mode, saturation mode).
 #pragma once
 
+#include <mp/config.hpp>
+
+#include <cstdint>
+
 namespace mp {
 
 /// Which of the two neighbouring numbers an exact value goes to when it is not itself a number of the format.
+///
+/// "Even" and "odd" are those of the code. That is the same as the last bit of the significand, except in
+/// formats without fraction bits, where the significand of every number is one and the last bit of the code
+/// is that of the exponent (IEEE P3109, 4.7.4).
 enum class rounding : unsigned char {
     nearest_even,  ///< the nearer one; a tie goes to the one whose last bit is zero. The operators' default
     nearest_away,  ///< the nearer one; a tie goes away from zero
     toward_zero,   ///< the one nearer to zero (truncation)
     upward,        ///< the larger one
     downward,      ///< the smaller one
-    to_odd  ///< the one whose last bit is one: rounding again, to at least two bits less, is then exact
+    to_odd,  ///< the one whose last bit is one: rounding again, to at least two bits less, is then exact
+    /// Away from zero with a probability that grows with the distance from the neighbour nearer to zero, as
+    /// told by the N random bits R of the projection. With v the distance in units of the last place,
+    /// away from zero when
+    stochastic_a,  ///< floor(v 2^N) + R >= 2^N: right on average over R but for what N bits cannot see
+    stochastic_b,  ///< floor(v 2^(N+1)) + 2 R + 1 >= 2^(N+1): R counts as the middle of its interval
+    stochastic_c   ///< v 2^N rounded to nearest even + R >= 2^N
 };
 
-/// What becomes of values beyond the largest finite one.
+/// What becomes of values beyond the largest finite one. In a format without signs the negative values lie
+/// beyond its range as well.
 enum class saturation : unsigned char {
-    /// IEEE 754: nearest modes and those that round away from zero overflow to infinity, the others (to_odd
-    /// among them) to the largest finite number. A format without infinity has NaN in its place, and one
-    /// with neither the largest finite number.
+    /// IEEE 754: nearest and stochastic modes and those that round away from zero overflow to infinity, the
+    /// others (to_odd among them) to the largest finite number. A format without infinity has NaN in its
+    /// place, and one with neither the largest finite number. Without a sign, negative values become NaN.
     none,
     /// Everything too large becomes the largest finite number, infinite operands and results included.
+    /// Without a sign, negative values become the smallest number.
     finite,
     /// Finite values that are too large become the largest finite number; infinities stay infinite (NaN in a
     /// format without infinity, the largest finite number in one with neither).
     propagate
 };
 
-/// A rounding direction and an overflow behaviour.
+/// A rounding direction and an overflow behaviour; for the stochastic directions also the random bits, which
+/// lie in the low `random_bits` bits of `random` (at most 32; higher bits are ignored).
 ///
 ///     mp::round_to<mp::half>(0.1, {.round = mp::rounding::upward});
+///     mp::round_to<mp::bfloat16>(x, mp::stochastic(generator(i)));      // 32 random bits, see philox.hpp
 struct projection {
     rounding round = rounding::nearest_even;
     saturation saturate = saturation::none;
+    unsigned char random_bits = 0;
+    std::uint32_t random = 0;
 
-    friend constexpr bool operator==(projection, projection) = default;
+    friend constexpr bool operator==(const projection&, const projection&) = default;
 };
+
+/// Stochastic rounding of P3109's kind A by the `count` low bits of `random`.
+[[nodiscard]] MP_HOST_DEVICE constexpr projection stochastic(std::uint32_t random,
+                                                             unsigned char count = 32) noexcept {
+    return {rounding::stochastic_a, saturation::none, count, random};
+}
 
 }  // namespace mp

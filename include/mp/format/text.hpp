@@ -170,19 +170,19 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
     return result;
 }
 
-template <class Format>
-MP_HOST_DEVICE constexpr storage_of<Format> pack_parsed(const parsed_number& x, projection p) {
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> pack_parsed(const parsed_number& x, Context&& context) {
     switch (x.kind) {
         case category::infinite:
-            return pack_infinity<Format>(x.negative, p);
+            return pack_infinity<Format>(x.negative, context);
         case category::nan:
             return pack_nan<Format>(x.negative);
         case category::finite:
-            return round_and_pack<Format>(x.value, p);
+            return round_and_pack<Format>(x.value, context);
         case category::zero:
             break;
     }
-    return pack_zero<Format>(x.negative);
+    return pack_zero<Format>(x.negative, context);
 }
 
 /// Body of the literal operators; a text that is no number, or one out of range, does not compile.
