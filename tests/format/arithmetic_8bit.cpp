@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The 8-bit formats are small enough to try everything.
+// The formats of 8 bits and fewer are small enough to try everything.
 #include <doctest/doctest.h>
 #include <cstdint>
 
@@ -22,12 +22,12 @@ void compare(oracle::disagreements& wrong, const char* name, const oracle::exact
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("+ - * / of all pairs of an 8-bit format are the oracle's, in every projection", Value,
-                   mp::float8_e4m3fn, mp::float8_e5m2) {
+TEST_CASE_TEMPLATE_DEFINE("+ - * / of all pairs of a small format are the oracle's, in every projection",
+                          Value, all_pairs) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
-    for (std::uint32_t i = 0; i < 256; ++i) {
-        for (std::uint32_t j = 0; j < 256; ++j) {
+    for (std::uint32_t i = 0; i < code_count(f); ++i) {
+        for (std::uint32_t j = 0; j < code_count(f); ++j) {
             const Value a = oracle::value_of<Value>(i);
             const Value b = oracle::value_of<Value>(j);
             compare(
@@ -48,11 +48,13 @@ TEST_CASE_TEMPLATE("+ - * / of all pairs of an 8-bit format are the oracle's, in
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("the square roots of an 8-bit format are the oracle's, in every projection", Value,
-                   mp::float8_e4m3fn, mp::float8_e5m2) {
+TEST_CASE_TEMPLATE_APPLY(all_pairs, oracle::small_formats);
+
+TEST_CASE_TEMPLATE_DEFINE("the square roots of a small format are the oracle's, in every projection", Value,
+                          square_roots) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
-    for (std::uint32_t i = 0; i < 256; ++i) {
+    for (std::uint32_t i = 0; i < code_count(f); ++i) {
         const Value a = oracle::value_of<Value>(i);
         const oracle::exact_result exact = oracle::sqrt(f, i);
         oracle::compare_in_every_projection<Value>(
@@ -64,15 +66,21 @@ TEST_CASE_TEMPLATE("the square roots of an 8-bit format are the oracle's, in eve
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("a ninth of all fused triples of an 8-bit format are the oracle's, in every projection",
-                   Value, mp::float8_e4m3fn, mp::float8_e5m2) {
+TEST_CASE_TEMPLATE_APPLY(square_roots, oracle::small_formats);
+
+TEST_CASE_TEMPLATE_DEFINE(
+    "a slice of all fused triples of a small format is the oracle's, in every projection", Value,
+    fused_triples) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
-    // 9 and 256 have no common factor, so every operand value and every pair of them takes part.
-    for (std::uint32_t triple = 4; triple < 1U << 24; triple += 9) {
-        const std::uint32_t i = triple >> 16;
-        const std::uint32_t j = triple >> 8 & 255;
-        const std::uint32_t k = triple & 255;
+    const auto codes = static_cast<std::uint32_t>(code_count(f));
+    // An odd stride has no common factor with the number of codes, so every operand value and every pair of
+    // them takes part.
+    const std::uint32_t stride = codes >= 128 ? 61 : 1;
+    for (std::uint32_t triple = 4; triple < codes * codes * codes; triple += stride) {
+        const std::uint32_t i = triple / codes / codes;
+        const std::uint32_t j = triple / codes % codes;
+        const std::uint32_t k = triple % codes;
         const Value a = oracle::value_of<Value>(i);
         const Value b = oracle::value_of<Value>(j);
         const Value c = oracle::value_of<Value>(k);
@@ -87,3 +95,4 @@ TEST_CASE_TEMPLATE("a ninth of all fused triples of an 8-bit format are the orac
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+TEST_CASE_TEMPLATE_APPLY(fused_triples, oracle::small_formats);

@@ -18,8 +18,9 @@
 /// power of ten.
 namespace oracle {
 
-/// Which codes are NaN: all with full exponent and non-zero fraction, or only the one with all bits set.
-enum class nan_codes { ieee, all_ones };
+/// Which codes are NaN: all with full exponent and non-zero fraction, only the one with all bits set, the one
+/// that would be minus zero, or none.
+enum class nan_codes { ieee, all_ones, negative_zero, none };
 
 /// A format of sign, exponent and fraction, described by plain numbers.
 struct format {
@@ -28,16 +29,41 @@ struct format {
     int bias;
     bool has_infinity;
     nan_codes nans;
+    bool is_signed = true;
+    /// Code 0 is zero, and subnormal numbers follow; otherwise all codes are normal numbers.
+    bool has_zero = true;
 
     friend bool operator==(const format&, const format&) = default;
 };
 
 inline constexpr format binary16{5, 10, 15, true, nan_codes::ieee};
 inline constexpr format bfloat16{8, 7, 127, true, nan_codes::ieee};
+inline constexpr format tfloat32{8, 10, 127, true, nan_codes::ieee};
 inline constexpr format float8_e4m3fn{4, 3, 7, false, nan_codes::all_ones};
 inline constexpr format float8_e5m2{5, 2, 15, true, nan_codes::ieee};
+inline constexpr format float8_e4m3{4, 3, 7, true, nan_codes::ieee};
+inline constexpr format float8_e3m4{3, 4, 3, true, nan_codes::ieee};
+inline constexpr format float8_e4m3fnuz{4, 3, 8, false, nan_codes::negative_zero};
+inline constexpr format float8_e5m2fnuz{5, 2, 16, false, nan_codes::negative_zero};
+inline constexpr format float8_e4m3b11fnuz{4, 3, 11, false, nan_codes::negative_zero};
+inline constexpr format float8_e8m0fnu{8, 0, 127, false, nan_codes::all_ones, false, false};
+inline constexpr format float6_e2m3fn{2, 3, 1, false, nan_codes::none};
+inline constexpr format float6_e3m2fn{3, 2, 3, false, nan_codes::none};
+inline constexpr format float4_e2m1fn{2, 1, 1, false, nan_codes::none};
 inline constexpr format binary32{8, 23, 127, true, nan_codes::ieee};
 inline constexpr format binary64{11, 52, 1023, true, nan_codes::ieee};
+
+/// The formats of IEEE P3109, section 3.1 of the interim report.
+constexpr format p3109(int bits, int precision, bool is_signed, bool extended) {
+    const int exponent_bits = bits - precision + (is_signed ? 0 : 1);
+    const int bias = is_signed ? 1 << (bits - precision - 1) : 1 << (bits - precision);
+    return {exponent_bits,
+            precision - 1,
+            bias,
+            extended,
+            is_signed ? nan_codes::negative_zero : nan_codes::all_ones,
+            is_signed};
+}
 
 enum class mode { nearest_even, nearest_away, toward_zero, upward, downward, to_odd };
 inline constexpr mode modes[] = {mode::nearest_even, mode::nearest_away, mode::toward_zero,
@@ -46,23 +72,48 @@ inline constexpr mode modes[] = {mode::nearest_even, mode::nearest_away, mode::t
 enum class saturate { none, finite, propagate };
 inline constexpr saturate saturations[] = {saturate::none, saturate::finite, saturate::propagate};
 
-inline std::uint64_t sign_bit(const format& f) {
+/// The number of magnitude codes, signs left aside.
+inline std::uint64_t magnitude_count(const format& f) {
     return std::uint64_t{1} << (f.exponent_bits + f.fraction_bits);
+}
+
+/// The number of codes.
+inline std::uint64_t code_count(const format& f) {
+    return f.is_signed ? 2 * magnitude_count(f) : magnitude_count(f);
+}
+
+/// The bit of the sign, zero where there is none.
+inline std::uint64_t sign_bit(const format& f) {
+    return f.is_signed ? magnitude_count(f) : 0;
+}
+
+/// The code of the largest finite number: below the codes of infinity and NaN.
+inline std::uint64_t max_finite_code(const format& f) {
+    if (f.nans == nan_codes::ieee) return magnitude_count(f) - (std::uint64_t{1} << f.fraction_bits) - 1;
+    return magnitude_count(f) - 1 - (f.nans == nan_codes::all_ones ? 1 : 0) - (f.has_infinity ? 1 : 0);
 }
 
 /// The code of +infinity, for formats that have one.
 inline std::uint64_t infinity_code(const format& f) {
-    return ((std::uint64_t{1} << f.exponent_bits) - 1) << f.fraction_bits;
+    return max_finite_code(f) + 1;
 }
 
-/// The code of the largest finite number: one below infinity, or one below the only NaN.
-inline std::uint64_t max_finite_code(const format& f) {
-    return f.nans == nan_codes::ieee ? infinity_code(f) - 1 : sign_bit(f) - 2;
+/// The code of the smallest normal number.
+inline std::uint64_t min_normal_code(const format& f) {
+    return f.has_zero ? std::uint64_t{1} << f.fraction_bits : 0;
 }
 
-/// The NaN that the oracle itself writes; which NaN an operation returns is not prescribed.
+/// The NaN that the oracle itself writes; which NaN an operation returns is not prescribed. Without NaN it is
+/// the largest finite number.
 inline std::uint64_t some_nan_code(const format& f) {
-    return sign_bit(f) - 1;
+    if (f.nans == nan_codes::negative_zero) return sign_bit(f);
+    return f.nans == nan_codes::none ? max_finite_code(f) : magnitude_count(f) - 1;
+}
+
+inline bool is_nan(const format& f, std::uint64_t code) {
+    if (f.nans == nan_codes::negative_zero) return code == sign_bit(f);
+    const std::uint64_t magnitude = code & (magnitude_count(f) - 1);
+    return magnitude > max_finite_code(f) && !(f.has_infinity && magnitude == infinity_code(f));
 }
 
 inline bool is_negative(const format& f, std::uint64_t code) {
@@ -70,27 +121,35 @@ inline bool is_negative(const format& f, std::uint64_t code) {
 }
 
 inline std::uint64_t magnitude_code(const format& f, std::uint64_t code) {
-    return code & (sign_bit(f) - 1);
+    return code & (magnitude_count(f) - 1);
 }
 
 inline bool is_infinite(const format& f, std::uint64_t code) {
     return f.has_infinity && magnitude_code(f, code) == infinity_code(f);
 }
 
-inline bool is_nan(const format& f, std::uint64_t code) {
-    return magnitude_code(f, code) > max_finite_code(f) && !is_infinite(f, code);
-}
-
 inline bool is_zero(const format& f, std::uint64_t code) {
-    return magnitude_code(f, code) == 0;
+    return f.has_zero && magnitude_code(f, code) == 0 && !is_nan(f, code);
 }
 
 inline bool is_finite(const format& f, std::uint64_t code) {
-    return magnitude_code(f, code) <= max_finite_code(f);
+    return magnitude_code(f, code) <= max_finite_code(f) && !is_nan(f, code);
 }
 
 inline bool is_subnormal(const format& f, std::uint64_t code) {
-    return !is_zero(f, code) && magnitude_code(f, code) >> f.fraction_bits == 0;
+    return !is_zero(f, code) && magnitude_code(f, code) < min_normal_code(f) && !is_nan(f, code);
+}
+
+/// Whether a code is that of a NaN without the quiet bit.
+inline bool is_signaling(const format& f, std::uint64_t code) {
+    return f.nans == nan_codes::ieee && f.fraction_bits > 0 && is_nan(f, code) &&
+           (code >> (f.fraction_bits - 1) & 1) == 0;
+}
+
+/// The code of sign and magnitude, where both are to be had together.
+inline std::uint64_t signed_code(const format& f, bool negative, std::uint64_t magnitude) {
+    if (f.nans == nan_codes::negative_zero && magnitude == 0) return 0;
+    return magnitude | (negative ? sign_bit(f) : 0);
 }
 
 /// A non-negative number significand * 2^exponent.
@@ -121,7 +180,7 @@ inline dyadic product(const dyadic& left, const dyadic& right) {
 inline dyadic value_of_magnitude(const format& f, std::uint64_t magnitude) {
     const std::uint64_t fraction = magnitude & ((std::uint64_t{1} << f.fraction_bits) - 1);
     const int exponent_field = static_cast<int>(magnitude >> f.fraction_bits);
-    if (exponent_field == 0) return {fraction, 1 - f.bias - f.fraction_bits};
+    if (exponent_field == 0 && f.has_zero) return {fraction, 1 - f.bias - f.fraction_bits};
     return {fraction + (std::uint64_t{1} << f.fraction_bits), exponent_field - f.bias - f.fraction_bits};
 }
 
@@ -141,9 +200,16 @@ struct exact_result {
     bool negative = false;
     /// For zeros: the zero is a sum of terms of opposite sign, so its sign depends on the rounding mode.
     bool cancelled = false;
-    /// The largest finite magnitude code whose value does not exceed the exact magnitude.
+    /// The largest finite magnitude code whose value does not exceed the exact magnitude; the lowest code for
+    /// what is below all numbers of a format without zero.
     std::uint64_t lower = 0;
     place where = place::at_lower;
+    /// Where the exact magnitude is with respect to three quarters of the way from `lower` to the next code:
+    /// negative, zero or positive for before, at and behind.
+    int three_quarters = -1;
+    /// The exact magnitude is below the smallest number, 2^k, of a format without zero. `where` is its place
+    /// between 2^(k - 1) and 2^k, and at_lower for all that is below these.
+    bool below_all = false;
 };
 
 inline exact_result exact_nan() {
@@ -183,6 +249,20 @@ exact_result locate(const format& f, bool negative, Versus versus) {
         result.where = place::at_lower;
         return result;
     }
+    if (!f.has_zero && low == 0 && versus(value_of_magnitude(f, 0)) < 0) {
+        const dyadic smallest = value_of_magnitude(f, 0);
+        const int half = smallest.exponent - 1;
+        const std::strong_ordering side =
+            versus({smallest.significand + smallest.significand + smallest.significand, half - 1});
+        result.below_all = true;
+        if (versus({smallest.significand, half}) <= 0) return result;
+        result.where = side < 0 ? place::below_middle : side == 0 ? place::at_middle : place::above_middle;
+        return result;
+    }
+    const dyadic value = value_of_magnitude(f, low);
+    const natural twice = value.significand + value.significand;
+    const std::strong_ordering quarter = versus({twice + twice + natural(3), value.exponent - 2});
+    result.three_quarters = quarter < 0 ? -1 : quarter > 0 ? 1 : 0;
     const std::strong_ordering side = versus(middle_above(f, low));
     result.where = side < 0 ? place::below_middle : side == 0 ? place::at_middle : place::above_middle;
     return result;
@@ -198,49 +278,69 @@ inline bool matches(const format& f, const outcome& expected, std::uint64_t code
     return expected.nan ? is_nan(f, code) : code == expected.code;
 }
 
-/// Rounds an exact result.
-inline outcome finish(const format& f, const exact_result& exact, mode rounding, saturate saturation) {
-    const std::uint64_t sign = exact.negative ? sign_bit(f) : 0;
-    if (exact.what == exact_result::kind::nan) return {true, some_nan_code(f)};
-    if (exact.what == exact_result::kind::infinite) {
-        if (saturation == saturate::finite) return {false, sign | max_finite_code(f)};
-        if (f.has_infinity) return {false, sign | infinity_code(f)};
+/// What an infinity of the given sign, or an overflow, comes to; a negative value of a format without signs
+/// is one too.
+inline outcome beyond(const format& f, bool negative, bool infinite, saturate saturation) {
+    const bool saturates = saturation == saturate::finite || (saturation == saturate::propagate && !infinite);
+    if (negative && !f.is_signed) {
+        if (saturates || f.nans == nan_codes::none) return {false, 0};
         return {true, some_nan_code(f)};
     }
-    if (exact.what == exact_result::kind::zero) {
-        if (!exact.cancelled) return {false, sign};
-        return {false, rounding == mode::downward ? sign_bit(f) : 0};
+    if (saturates) return {false, signed_code(f, negative, max_finite_code(f))};
+    if (f.has_infinity) return {false, signed_code(f, negative, infinity_code(f))};
+    if (f.nans == nan_codes::none) return {false, signed_code(f, negative, max_finite_code(f))};
+    return {true, some_nan_code(f)};
+}
+
+/// Rounds an exact result of the kind zero.
+inline outcome finish_zero(const format& f, const exact_result& exact, mode rounding, saturate saturation) {
+    if (!f.has_zero) {
+        if (saturation == saturate::none && f.nans != nan_codes::none) return {true, some_nan_code(f)};
+        return {false, 0};
     }
-    bool take_upper = false;
+    const bool negative = exact.cancelled ? rounding == mode::downward : exact.negative;
+    return {false, signed_code(f, negative, 0)};
+}
+
+/// Whether rounding takes the larger magnitude of the two that enclose an exact result of the kind between.
+/// Even and odd are those of codes.
+inline bool takes_upper(const exact_result& exact, mode rounding) {
+    if (exact.below_all) return false;
     const bool inexact = exact.where != place::at_lower;
     const bool lower_is_odd = exact.lower % 2 == 1;
     const bool past_middle = exact.where == place::above_middle || exact.where == place::beyond_range;
     switch (rounding) {
         case mode::nearest_even:
-            take_upper = past_middle || (exact.where == place::at_middle && lower_is_odd);
-            break;
+            return past_middle || (exact.where == place::at_middle && lower_is_odd);
         case mode::nearest_away:
-            take_upper = past_middle || exact.where == place::at_middle;
-            break;
+            return past_middle || exact.where == place::at_middle;
         case mode::toward_zero:
-            take_upper = false;
-            break;
+            return false;
         case mode::upward:
-            take_upper = inexact && !exact.negative;
-            break;
+            return inexact && !exact.negative;
         case mode::downward:
-            take_upper = inexact && exact.negative;
-            break;
+            return inexact && exact.negative;
         case mode::to_odd:
-            // A result above the largest finite number stays there, whatever the parity of its code.
-            take_upper = inexact && !lower_is_odd && exact.lower != max_finite_code(f);
-            break;
+            return inexact && !lower_is_odd;
+    }
+    return false;
+}
+
+/// Rounds an exact result.
+inline outcome finish(const format& f, const exact_result& exact, mode rounding, saturate saturation) {
+    if (exact.what == exact_result::kind::nan) return {f.nans != nan_codes::none, some_nan_code(f)};
+    if (exact.what == exact_result::kind::infinite) return beyond(f, exact.negative, true, saturation);
+    if (exact.what == exact_result::kind::zero) return finish_zero(f, exact, rounding, saturation);
+    const bool take_upper = takes_upper(exact, rounding);
+    const std::uint64_t rounded = exact.lower + (take_upper ? 1 : 0);
+    if (exact.negative && !f.is_signed && (rounded != 0 || !f.has_zero)) {
+        return beyond(f, true, false, saturation);
     }
     const bool overflows = take_upper && exact.lower == max_finite_code(f);
-    if (!overflows) return {false, sign | (exact.lower + (take_upper ? 1 : 0))};
-    if (saturation != saturate::none) return {false, sign | max_finite_code(f)};
-    if (f.has_infinity) return {false, sign | infinity_code(f)};
-    return {true, some_nan_code(f)};
+    if (!overflows) return {false, signed_code(f, exact.negative, rounded)};
+    // Rounding to odd stays in range whatever the parity of the largest code.
+    if (rounding == mode::to_odd) return {false, signed_code(f, exact.negative, max_finite_code(f))};
+    return beyond(f, exact.negative, false, saturation);
 }
 
 /// Rounds sign * significand * 2^exponent. A zero keeps the given sign.
@@ -280,9 +380,9 @@ inline exact_result add_terms(const format& f, bool left_negative, const dyadic&
     return exact_from_dyadic(f, negative, sum);
 }
 
-inline exact_result add(const format& f, std::uint64_t a, std::uint64_t b) {
+inline exact_result add(const format& f, std::uint64_t a, std::uint64_t b, bool negate_b = false) {
     const bool a_negative = is_negative(f, a);
-    const bool b_negative = is_negative(f, b);
+    const bool b_negative = is_negative(f, b) != negate_b;
     if (is_nan(f, a) || is_nan(f, b)) return exact_nan();
     if (is_infinite(f, a) && is_infinite(f, b))
         return a_negative == b_negative ? exact_infinity(a_negative) : exact_nan();
@@ -292,9 +392,9 @@ inline exact_result add(const format& f, std::uint64_t a, std::uint64_t b) {
                      value_of_magnitude(f, magnitude_code(f, b)));
 }
 
-/// a - b is a + (-b); a NaN stays one.
+/// a - b is a + (-b).
 inline exact_result subtract(const format& f, std::uint64_t a, std::uint64_t b) {
-    return add(f, a, b ^ sign_bit(f));
+    return add(f, a, b, true);
 }
 
 inline exact_result multiply(const format& f, std::uint64_t a, std::uint64_t b) {
@@ -357,8 +457,12 @@ inline exact_result convert(const format& from, std::uint64_t code, const format
 /// The NaN that a conversion between two formats with IEEE NaNs returns: the sign and the leading fraction
 /// bits stay, and the quiet bit is set.
 inline std::uint64_t converted_nan(const format& from, std::uint64_t code, const format& to) {
-    const std::uint64_t sign = is_negative(from, code) ? sign_bit(to) : 0;
+    const std::uint64_t sign =
+        is_negative(from, code) && from.nans != nan_codes::negative_zero ? sign_bit(to) : 0;
+    if (to.nans == nan_codes::negative_zero || to.nans == nan_codes::none) return some_nan_code(to);
     if (to.nans == nan_codes::all_ones) return sign | some_nan_code(to);
+    if (from.nans != nan_codes::ieee)
+        return sign | infinity_code(to) | std::uint64_t{1} << (to.fraction_bits - 1);
     std::uint64_t fraction = code & ((std::uint64_t{1} << from.fraction_bits) - 1);
     if (to.fraction_bits >= from.fraction_bits) {
         fraction <<= to.fraction_bits - from.fraction_bits;

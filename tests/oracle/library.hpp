@@ -2,13 +2,18 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
+#include <mp/float4.hpp>
+#include <mp/float6.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
+#include <mp/p3109.hpp>
+#include <mp/tfloat32.hpp>
 
 #include <bit>
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <tuple>
 
 #include "oracle/exact.hpp"
 
@@ -27,9 +32,45 @@ inline constexpr format format_of<mp::float8_e4m3fn> = float8_e4m3fn;
 template <>
 inline constexpr format format_of<mp::float8_e5m2> = float8_e5m2;
 template <>
+inline constexpr format format_of<mp::tfloat32> = tfloat32;
+template <>
+inline constexpr format format_of<mp::float8_e4m3> = float8_e4m3;
+template <>
+inline constexpr format format_of<mp::float8_e3m4> = float8_e3m4;
+template <>
+inline constexpr format format_of<mp::float8_e4m3fnuz> = float8_e4m3fnuz;
+template <>
+inline constexpr format format_of<mp::float8_e5m2fnuz> = float8_e5m2fnuz;
+template <>
+inline constexpr format format_of<mp::float8_e4m3b11fnuz> = float8_e4m3b11fnuz;
+template <>
+inline constexpr format format_of<mp::float8_e8m0fnu> = float8_e8m0fnu;
+template <>
+inline constexpr format format_of<mp::float6_e2m3fn> = float6_e2m3fn;
+template <>
+inline constexpr format format_of<mp::float6_e3m2fn> = float6_e3m2fn;
+template <>
+inline constexpr format format_of<mp::float4_e2m1fn> = float4_e2m1fn;
+template <int K, int P, mp::signedness Signs, mp::domain Domain>
+inline constexpr format format_of<mp::p3109<K, P, Signs, Domain>> = p3109(K, P,
+                                                                          Signs == mp::signedness::is_signed,
+                                                                          Domain == mp::domain::extended);
+template <>
 inline constexpr format format_of<float> = binary32;
 template <>
 inline constexpr format format_of<double> = binary64;
+
+/// Every format of 8 bits and fewer that has a name, and P3109 formats of all kinds: few and many exponent
+/// bits, with and without signs and infinities, precision one.
+using small_formats =
+    std::tuple<mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3, mp::float8_e3m4, mp::float8_e4m3fnuz,
+               mp::float8_e5m2fnuz, mp::float8_e4m3b11fnuz, mp::float8_e8m0fnu, mp::float6_e2m3fn,
+               mp::float6_e3m2fn, mp::float4_e2m1fn, mp::p3109<8, 4>,
+               mp::p3109<8, 3, mp::signedness::is_signed, mp::domain::finite>, mp::p3109<8, 1>,
+               mp::p3109<8, 5, mp::signedness::is_unsigned>,
+               mp::p3109<7, 7, mp::signedness::is_unsigned, mp::domain::finite>,
+               mp::p3109<8, 1, mp::signedness::is_unsigned>, mp::p3109<3, 2>,
+               mp::p3109<3, 1, mp::signedness::is_signed, mp::domain::finite>, mp::p3109<5, 4>>;
 
 constexpr mp::rounding library_rounding(mode m) {
     switch (m) {

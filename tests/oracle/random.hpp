@@ -32,7 +32,7 @@ private:
 /// numbers, the largest numbers, infinities and NaNs, fractions with one bit or with all.
 inline std::uint64_t weighted_code(random_bits& random, const format& f) {
     const std::uint64_t fraction = (std::uint64_t{1} << f.fraction_bits) - 1;
-    const std::uint64_t all = 2 * sign_bit(f) - 1;
+    const std::uint64_t all = code_count(f) - 1;
     const std::uint64_t bits = random.next() & all;
     switch (random.below(12)) {
         case 0:
@@ -42,10 +42,10 @@ inline std::uint64_t weighted_code(random_bits& random, const format& f) {
         case 2:
             return bits & (sign_bit(f) | (2 * fraction + 1));
         case 3:
-            return bits | infinity_code(f);
+            return (bits | infinity_code(f)) & all;
         case 4:
             return (bits & ~fraction) |
-                   (std::uint64_t{1} << random.below(static_cast<std::uint32_t>(f.fraction_bits)));
+                   (std::uint64_t{1} << random.below(static_cast<std::uint32_t>(f.fraction_bits) + 1) >> 1);
         case 5:
             return ((bits & sign_bit(f)) | max_finite_code(f)) - random.below(4);
         case 6:
@@ -61,7 +61,7 @@ inline std::uint64_t weighted_partner(random_bits& random, const format& f, std:
     if (random.below(3) != 0) return weighted_code(random, f);
     const std::uint64_t exponent_step = std::uint64_t{random.below(5)} << f.fraction_bits;
     const std::uint64_t changed = random.next() & (sign_bit(f) | ((std::uint64_t{1} << f.fraction_bits) - 1));
-    return ((code ^ changed) + exponent_step) & (2 * sign_bit(f) - 1);
+    return ((code ^ changed) + exponent_step) & (code_count(f) - 1);
 }
 
 }  // namespace oracle

@@ -115,7 +115,10 @@ MP_HOST_DEVICE constexpr bool is_tiny(const exact_value& x, int top, const envir
     if (env.tiny == tininess::before_rounding || top != layout::min_exponent - 1) return true;
     const split_value split = split_at(x, top - layout::fraction_bits);
     const bool all_ones = split.kept == (std::uint64_t{1} << layout::precision) - 1;
-    return !all_ones || !rounds_up(split, x.negative, layout::fraction_bits > 0, env.project);
+    // Without fraction bits the parity is that of codes, and the code below the smallest normal number is
+    // zero.
+    const bool last_is_odd = layout::fraction_bits > 0 || !layout::has_zero;
+    return !all_ones || !rounds_up(split, x.negative, last_is_odd, env.project);
 }
 
 /// Rounds an exact non-zero value once and packs it; underflow is gradual, unless an environment flushes.
