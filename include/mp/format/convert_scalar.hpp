@@ -125,20 +125,14 @@ MP_HOST_DEVICE constexpr Integer to_integer(storage_of<From> bits) {
     return 0;
 }
 
-// The compilers' own types. g++ announces them by macros that clang does not have in full, and nvcc compiles
-// code that only a host may run.
-#if defined(__FLT16_MAX__) && !defined(__CUDACC__)
-#define MP_HAS_COMPILER_BINARY16 1
+#if MP_HAS_COMPILER_BINARY16
 __extension__ using compiler_binary16 = _Float16;
 #else
-#define MP_HAS_COMPILER_BINARY16 0
 struct compiler_binary16;
 #endif
-#if defined(__SIZEOF_FLOAT128__) && !defined(__CUDACC__)
-#define MP_HAS_COMPILER_BINARY128 1
+#if MP_HAS_COMPILER_BINARY128
 __extension__ using compiler_binary128 = __float128;
 #else
-#define MP_HAS_COMPILER_BINARY128 0
 struct compiler_binary128;
 #endif
 
