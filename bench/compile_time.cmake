@@ -26,8 +26,9 @@ file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/mp/*.hpp")
 list(FILTER headers EXCLUDE REGEX "^mp/(cuda|interop)")
 set(peers immintrin.h fp16.h cuda_fp16.h Eigen/Core)
 set(include_options "-I${INCLUDE}")
+# Not -isystem: the folder may be /usr/include, which must stay behind the compiler's own.
 foreach(dir IN LISTS PEER_INCLUDE_DIRS)
-  list(APPEND include_options -isystem "${dir}")
+  list(APPEND include_options -idirafter "${dir}")
 endforeach()
 
 # milliseconds_of(<variable> <source>): processor time of one compilation; empty if it fails.

@@ -162,7 +162,8 @@ TEST_CASE("conversions raise the flags that IEEE 754 defines") {
                                               oracle::tiny::after_rounding, false, flushed);
             if (f.nans == oracle::nan_codes::none && is_nan(oracle::binary32, code)) flags |= oracle::invalid;
             if (env.raised.to_unsigned() != flags) {
-                wrong.add(To::format::name, code, oracle::name_of(m), x.bits(), env.raised.to_unsigned(), flags);
+                wrong.add(To::format::name, code, oracle::name_of(m), x.bits(), env.raised.to_unsigned(),
+                          flags);
             }
         }
     };

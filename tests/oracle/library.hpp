@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "oracle/exact.hpp"
 
@@ -71,6 +72,18 @@ using small_formats =
                mp::p3109<7, 7, mp::signedness::is_unsigned, mp::domain::finite>,
                mp::p3109<8, 1, mp::signedness::is_unsigned>, mp::p3109<3, 2>,
                mp::p3109<3, 1, mp::signedness::is_signed, mp::domain::finite>, mp::p3109<5, 4>>;
+
+/// These and the larger ones.
+using all_formats = decltype(std::tuple_cat(std::declval<std::tuple<mp::half, mp::bfloat16, mp::tfloat32>>(),
+                                            std::declval<small_formats>()));
+
+/// The sign of a NaN converted from one format to another; only the code of minus zero has none.
+inline bool keeps_nan_sign(const format& from, const format& to) {
+    const auto has_sign = [](const format& f) {
+        return f.is_signed && (f.nans == nan_codes::ieee || f.nans == nan_codes::all_ones);
+    };
+    return has_sign(from) && has_sign(to);
+}
 
 constexpr mp::rounding library_rounding(mode m) {
     switch (m) {
