@@ -3,6 +3,7 @@
 /// std::numeric_limits and std::hash for every mp::basic_float.
 #pragma once
 
+#include <mp/detail/wide_integer.hpp>
 #include <mp/format/basic_float.hpp>
 
 #include <limits>
@@ -20,11 +21,16 @@ constexpr int ceil_log10_of_two_to(int n) {
     return -floor_log10_of_two_to(-n);
 }
 
-/// The largest n with 10^n <= x.
-constexpr int floor_log10(double x) {
-    int n = 0;
-    for (double power = 10; power <= x; power *= 10) ++n;
-    return n;
+/// The largest n with 10^n <= significand * 2^exponent, by exact integers.
+constexpr int floor_log10(std::uint64_t significand, int exponent) {
+    const int top = 63 - leading_zeros(significand) + exponent;
+    // 10^n <= 2^top <= x for this n, and x < 2^(top + 1) < 10^(n + 2).
+    const int n = floor_log10_of_two_to(top);
+    wide_integer<96> value(significand);
+    wide_integer<96> power(1);
+    (exponent >= 0 ? value : power).shift_left(exponent >= 0 ? exponent : -exponent);
+    (n + 1 >= 0 ? power : value).multiply_power_of_ten(n + 1 >= 0 ? n + 1 : -(n + 1));
+    return power.compare(value) <= 0 ? n + 1 : n;
 }
 
 }  // namespace mp::detail
@@ -45,7 +51,8 @@ public:
     static constexpr bool has_infinity = layout::has_infinity;
     static constexpr bool has_quiet_NaN = layout::has_nan;
     static constexpr bool has_signaling_NaN = layout::quiet_bit > 1;
-    static constexpr std::float_denorm_style has_denorm = std::denorm_present;
+    static constexpr std::float_denorm_style has_denorm =
+        layout::has_zero ? std::denorm_present : std::denorm_absent;
     static constexpr bool has_denorm_loss = false;
     static constexpr std::float_round_style round_style = std::round_to_nearest;
     static constexpr bool is_iec559 = layout::is_ieee;
@@ -59,11 +66,12 @@ public:
     static constexpr int min_exponent10 = mp::detail::ceil_log10_of_two_to(layout::min_exponent);
     static constexpr int max_exponent = layout::max_exponent + 1;
     static constexpr int max_exponent10 =
-        mp::detail::floor_log10(static_cast<double>(value::from_bits(layout::max_finite_code)));
+        mp::detail::floor_log10(mp::detail::unpack<Format>(layout::max_finite_code).significand,
+                                mp::detail::unpack<Format>(layout::max_finite_code).exponent);
     static constexpr bool traps = false;
     static constexpr bool tinyness_before = false;
 
-    MP_HOST_DEVICE static constexpr value min() noexcept { return value::from_bits(layout::hidden_bit); }
+    MP_HOST_DEVICE static constexpr value min() noexcept { return value::from_bits(layout::min_normal_code); }
     MP_HOST_DEVICE static constexpr value max() noexcept { return value::from_bits(layout::max_finite_code); }
     MP_HOST_DEVICE static constexpr value lowest() noexcept {
         return Format::is_signed ? -max() : value::from_bits(0);
@@ -82,7 +90,9 @@ public:
                                     ? static_cast<storage>(layout::infinity_code | (layout::quiet_bit >> 1))
                                     : storage{0});
     }
-    MP_HOST_DEVICE static constexpr value denorm_min() noexcept { return value::from_bits(1); }
+    MP_HOST_DEVICE static constexpr value denorm_min() noexcept {
+        return layout::has_zero ? value::from_bits(1) : min();
+    }
 };
 
 template <class Format>
