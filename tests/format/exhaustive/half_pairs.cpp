@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // All 2^32 pairs of half for + - * /, and all 2^32 floats converted to half.
+// run with: --rounding upward
 #include "format/exhaustive/pairs.hpp"
 
 int main(int argc, char** argv) {
