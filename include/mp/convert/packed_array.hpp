@@ -299,86 +299,54 @@ public:
     packed_array(std::initializer_list<T> values) : packed_array(values.begin(), values.end()) {}
     /// The elements of [first, last), which are of type T or convert to it implicitly.
     template <std::forward_iterator Iterator>
-        requires std::convertible_to<std::iter_reference_t<Iterator>, T> packed_array(Iterator first,
-                                                                                      Iterator last)
-            : packed_array(static_cast<std::size_t>(std::distance(first, last))) {
-            for (std::size_t i = 0; first != last; ++first, ++i) (*this)[i] = *first;
-        }
+        requires(std::convertible_to<std::iter_reference_t<Iterator>, T>)
+    packed_array(Iterator first, Iterator last)
+        : packed_array(static_cast<std::size_t>(std::distance(first, last))) {
+        for (std::size_t i = 0; first != last; ++first, ++i) (*this)[i] = *first;
+    }
 
-        [[nodiscard]] std::size_t size() const noexcept {
-            return size_;
-        }
-        [[nodiscard]] bool empty() const noexcept {
-            return size_ == 0;
-        }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
 
-        [[nodiscard]] reference operator[](std::size_t i) noexcept {
-            return view()[i];
-        }
-        [[nodiscard]] T operator[](std::size_t i) const noexcept {
-            return view()[i];
-        }
-        /// The same, but throws argument_error if there is no element i.
-        [[nodiscard]] reference at(std::size_t i) {
-            return view().at(i);
-        }
-        [[nodiscard]] T at(std::size_t i) const {
-            return view().at(i);
-        }
+    [[nodiscard]] reference operator[](std::size_t i) noexcept { return view()[i]; }
+    [[nodiscard]] T operator[](std::size_t i) const noexcept { return view()[i]; }
+    /// The same, but throws argument_error if there is no element i.
+    [[nodiscard]] reference at(std::size_t i) { return view().at(i); }
+    [[nodiscard]] T at(std::size_t i) const { return view().at(i); }
 
-        [[nodiscard]] iterator begin() noexcept {
-            return view().begin();
-        }
-        [[nodiscard]] iterator end() noexcept {
-            return view().end();
-        }
-        [[nodiscard]] const_iterator begin() const noexcept {
-            return view().begin();
-        }
-        [[nodiscard]] const_iterator end() const noexcept {
-            return view().end();
-        }
+    [[nodiscard]] iterator begin() noexcept { return view().begin(); }
+    [[nodiscard]] iterator end() noexcept { return view().end(); }
+    [[nodiscard]] const_iterator begin() const noexcept { return view().begin(); }
+    [[nodiscard]] const_iterator end() const noexcept { return view().end(); }
 
-        /// Keeps the elements that still fit; new ones have the code 0.
-        void resize(std::size_t size) {
-            bytes_.resize(packed_size<T>(size));
-            // What was an element before must not be left behind the new end.
-            for (std::size_t bit = size * width; size < size_ && bit % 8 != 0; ++bit) {
-                bytes_[bit / 8] &= ~(std::byte{1} << (bit % 8));
-            }
-            size_ = size;
+    /// Keeps the elements that still fit; new ones have the code 0.
+    void resize(std::size_t size) {
+        bytes_.resize(packed_size<T>(size));
+        // What was an element before must not be left behind the new end.
+        for (std::size_t bit = size * width; size < size_ && bit % 8 != 0; ++bit) {
+            bytes_[bit / 8] &= ~(std::byte{1} << (bit % 8));
         }
+        size_ = size;
+    }
 
-        [[nodiscard]] packed_span<T> view() noexcept {
-            return {bytes_.data(), size_};
-        }
-        [[nodiscard]] packed_span<const T> view() const noexcept {
-            return {bytes_.data(), size_};
-        }
-        operator packed_span<T>() noexcept {
-            return view();
-        }  // NOLINT(google-explicit-constructor)
-        operator packed_span<const T>() const noexcept {
-            return view();
-        }  // NOLINT(google-explicit-constructor)
+    [[nodiscard]] packed_span<T> view() noexcept { return {bytes_.data(), size_}; }
+    [[nodiscard]] packed_span<const T> view() const noexcept { return {bytes_.data(), size_}; }
+    operator packed_span<T>() noexcept { return view(); }              // NOLINT(google-explicit-constructor)
+    operator packed_span<const T>() const noexcept { return view(); }  // NOLINT(google-explicit-constructor)
 
-        /// The bytes, to be read from or written to files and devices. Whoever writes them keeps the bits
-        /// behind the last element zero.
-        [[nodiscard]] std::span<std::byte> bytes() noexcept {
-            return bytes_;
-        }
-        [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-            return bytes_;
-        }
+    /// The bytes, to be read from or written to files and devices. Whoever writes them keeps the bits
+    /// behind the last element zero.
+    [[nodiscard]] std::span<std::byte> bytes() noexcept { return bytes_; }
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
-        /// Whether the elements have the same codes; so a NaN equals itself, and zeros of both signs differ.
-        [[nodiscard]] friend bool same_codes(const packed_array& a, const packed_array& b) noexcept {
-            return a.size_ == b.size_ && a.bytes_ == b.bytes_;
-        }
+    /// Whether the elements have the same codes; so a NaN equals itself, and zeros of both signs differ.
+    [[nodiscard]] friend bool same_codes(const packed_array& a, const packed_array& b) noexcept {
+        return a.size_ == b.size_ && a.bytes_ == b.bytes_;
+    }
 
-    private:
-        std::vector<std::byte> bytes_;
-        std::size_t size_ = 0;
+private:
+    std::vector<std::byte> bytes_;
+    std::size_t size_ = 0;
 };
 
 }  // namespace mp
