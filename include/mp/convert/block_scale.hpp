@@ -10,27 +10,21 @@
 
 namespace mp {
 
-/// How the scale of a block follows from amax, the largest magnitude among its values. With E the element
-/// format, emax the exponent of its largest number, and max that number:
+/// How the scale of a block follows from amax, the largest magnitude among its values. With emax the exponent
+/// of the largest number of the element format, and max that number, a scale that is a power of two is
 ///
-/// | rule    | a scale that is a power of two                                  | any other scale, such as
-/// E4M3 |
-/// |---------|-----------------------------------------------------------------|-------------------------------|
-/// | floor   | 2^(floor(log2(amax)) - emax)                                    | amax / max, toward zero | |
-/// ceil    | the smallest power of two with amax / scale <= max              | amax / max, upward | | even |
-/// floor of amax after rounding its significand, half to even, to the precision of E | as nearest | | nearest
-/// | the power of two nearest to amax / max, ties to the even exponent field | amax / max, to nearest even |
+/// - floor: 2^(floor(log2(amax)) - emax). The rule of the OCP MX specification 1.0, section 6.3; torchao's
+///   FLOOR. The largest values of a block can lie up to twice the power of two of max above the scale, beyond
+///   max itself; they are clamped.
+/// - ceil: the smallest power of two with amax / scale <= max, so that nothing is clamped. What NVIDIA
+///   recommends for training (arXiv 2506.08027); torchao's RCEIL, not its CEIL.
+/// - even: as floor, of an amax whose significand has first been rounded, half to even, to the precision of
+///   the elements. torchao's EVEN. Clamps less than floor.
+/// - nearest: the power of two nearest to amax / max, ties to the even exponent field, which is what a
+///   conversion to E8M0 makes of the quotient.
 ///
-/// - floor is the rule of the OCP MX specification 1.0, section 6.3, and what torchao calls FLOOR. The
-/// largest
-///   values of a block can lie up to 2^(emax + 1) above the scale, beyond max; they are clamped.
-/// - ceil is recommended for training by NVIDIA ("Recipes for pre-training LLMs with MXFP8", arXiv
-/// 2506.08027)
-///   and called RCEIL by torchao; nothing is clamped.
-/// - even is torchao's EVEN, and the default of AMD's Quark. It clamps less than floor.
-/// - nearest is what a conversion to E8M0 to nearest even makes of amax / max.
-///
-/// amax / max stands for amax / (max * tensor scale) where there is a tensor scale.
+/// Any other scale, such as E4M3, is amax / (max * tensor scale) rounded once: toward zero under floor,
+/// upward under ceil, to nearest even under even and nearest.
 enum class scale_rule : unsigned char {
     standard,  ///< the format's own: floor for powers of two (OCP MX), nearest for others (NVFP4)
     floor,
@@ -51,6 +45,14 @@ constexpr exact_value divide_exact(const exact_value& n, std::uint64_t divisor, 
     const uint128 quotient = numerator / divisor;
     const bool rest = quotient * divisor != numerator || n.sticky;
     return to_64_bits(exact_number<uint128>{n.negative, n.exponent - shift - exponent, quotient, rest});
+}
+
+/// The same with at least 64 - b bits, for a divisor of b bits; a division of 64 bits is ten times as fast.
+constexpr exact_value divide_to_few_bits(const exact_value& n, std::uint64_t divisor, int exponent) noexcept {
+    const int shift = leading_zeros(n.significand);
+    const std::uint64_t numerator = n.significand << shift;
+    const std::uint64_t quotient = numerator / divisor;
+    return {n.negative, n.exponent - shift - exponent, quotient, quotient * divisor != numerator || n.sticky};
 }
 
 /// The largest number of a format.
@@ -118,8 +120,9 @@ constexpr storage_of<typename Scale::format> scale_code(const exact_value& amax,
                        : rule == scale_rule::ceil ? rounding::upward
                                                   : rounding::nearest_even,
                        saturation::finite};
+    // 33 bits and more of the quotient, and 10 are enough for a scale.
     const auto code = round_and_pack<format>(
-        divide_exact(amax, max.significand * tensor.significand, max.exponent + tensor.exponent), p);
+        divide_to_few_bits(amax, max.significand * tensor.significand, max.exponent + tensor.exponent), p);
     return layout_of<format>::has_zero && code == 0 ? static_cast<storage_of<format>>(1) : code;
 }
 
@@ -131,7 +134,7 @@ constexpr float tensor_scale_for(const exact_value& amax) noexcept {
     constexpr exact_value element = largest_of<element_format<Element>>;
     constexpr exact_value scale = largest_of<typename Scale::format>;
     const exact_value quotient =
-        divide_exact(amax, element.significand * scale.significand, element.exponent + scale.exponent);
+        divide_to_few_bits(amax, element.significand * scale.significand, element.exponent + scale.exponent);
     const std::uint32_t bits =
         round_and_pack<formats::binary32>(quotient, projection{rounding::nearest_even, saturation::finite});
     constexpr std::uint32_t smallest_normal = 0x00800000;

@@ -37,8 +37,8 @@ struct quantize_options {
     block_direction direction = block_direction::along_rows;
     nonfinite_handling nonfinite = nonfinite_handling::propagate;
     /// For formats with a tensor scale: the scale to be used, or 0 to have it computed as
-    /// amax / (largest scale * largest element), with the largest finite magnitude of the matrix; it is never
-    /// less than the smallest normal float, and 1 for a matrix of zeros.
+    /// amax / (largest scale * largest element), with the largest finite magnitude of the matrix; it is a
+    /// normal float whatever amax is, and 1 for a matrix of zeros.
     float tensor_scale = 0;
 };
 
