@@ -6,4 +6,4 @@
 
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/gemm.hpp>
-#include <mp/gemm/matrix_view.hpp>
+#include <mp/matrix_view.hpp>

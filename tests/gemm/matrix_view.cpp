@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <mp/gemm/matrix_view.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 
 #include <mp/error.hpp>
 #include <mp/format/operations.hpp>
-#include <mp/gemm/matrix_view.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -42,6 +42,40 @@ inline void f16c_widen_block(const std::uint16_t* from, float* to) noexcept {
 }
 #endif
 
+/// A code as it lies in memory, and the code that lies there: in most formats there is no difference.
+template <class Format>
+constexpr storage_of<Format> contained(std::uint32_t code) noexcept {
+    return static_cast<storage_of<Format>>(code << layout_of<Format>::container_shift);
+}
+template <class Format>
+constexpr storage_of<Format> code_in(storage_of<Format> container) noexcept {
+    return static_cast<storage_of<Format>>(container >> layout_of<Format>::container_shift);
+}
+
+/// E8M0, and whatever else is the exponent field of float without zero.
+template <class Format>
+inline constexpr bool is_float_exponent = [] {
+    return Format::exponent_bits == 8 && Format::fraction_bits == 0 && Format::bias == 127 &&
+           !Format::is_signed && !layout_of<Format>::has_zero && !Format::has_infinity &&
+           Format::nans == nan_encoding::all_ones;
+}();
+
+/// The value of a code of E8M0: it is the exponent field, but for 2^-127, which is a subnormal float, and
+/// NaN.
+template <class Native>
+constexpr Native widen_float_exponent(std::uint8_t code) noexcept {
+    if constexpr (std::same_as<Native, float>) {
+        constexpr std::uint32_t half_of_smallest_normal = 0x00400000;
+        constexpr std::uint32_t quiet = 0x00400000;
+        const std::uint32_t fraction = code == 0 ? half_of_smallest_normal : code == 255 ? quiet : 0;
+        return bit_cast<float>(std::uint32_t{code} << 23 | fraction);
+    } else {
+        constexpr std::uint64_t nan = 0x7ff8000000000000;
+        const std::uint64_t number = (std::uint64_t{code} + 1023 - 127) << 52;
+        return bit_cast<double>(select(code == 255, nan, number));
+    }
+}
+
 /// The block of floats, or of doubles, rounded to codes.
 template <class Format, class Native>
 void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict to) noexcept {
@@ -54,9 +88,11 @@ void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict 
     if constexpr (MP_HARDWARE_FLOAT && fits_in<Format, Native>) {
         std::uint32_t words[convert_block];
         for (std::size_t i = 0; i < convert_block; ++i) words[i] = narrow_to_word<Format>(from[i]);
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = static_cast<storage_of<Format>>(words[i]);
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = contained<Format>(words[i]);
     } else {
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = from_native<Format>(from[i], projection{});
+        for (std::size_t i = 0; i < convert_block; ++i) {
+            to[i] = contained<Format>(from_native<Format>(from[i], projection{}));
+        }
     }
 }
 
@@ -69,9 +105,11 @@ void widen_block(const storage_of<Format>* __restrict from, Native* __restrict t
         return;
     }
 #endif
-    if constexpr (!fits_in<Format, Native>) {
+    if constexpr (is_float_exponent<Format>) {
+        for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen_float_exponent<Native>(from[i]);
+    } else if constexpr (!fits_in<Format, Native>) {
         for (std::size_t i = 0; i < convert_block; ++i) {
-            to[i] = static_cast<Native>(basic_float<Format>::from_bits(from[i]));
+            to[i] = static_cast<Native>(basic_float<Format>::from_bits(code_in<Format>(from[i])));
         }
     } else if constexpr (std::same_as<Native, double> && fits_in<Format, float> &&
                          Format::exponent_bits < 8) {
@@ -80,10 +118,11 @@ void widen_block(const storage_of<Format>* __restrict from, Native* __restrict t
         widen_block<Format>(from, values);
         for (std::size_t i = 0; i < convert_block; ++i) to[i] = static_cast<double>(values[i]);
     } else if constexpr (Format::exponent_bits == 8) {
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen<Native, Format>(from[i]);
+        for (std::size_t i = 0; i < convert_block; ++i)
+            to[i] = widen<Native, Format>(code_in<Format>(from[i]));
     } else {
         std::uint32_t words[convert_block];
-        for (std::size_t i = 0; i < convert_block; ++i) words[i] = from[i];
+        for (std::size_t i = 0; i < convert_block; ++i) words[i] = code_in<Format>(from[i]);
         for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen<Native, Format>(words[i]);
     }
 }
@@ -123,7 +162,8 @@ Native quieted(Native x) noexcept {
     return bit_cast<Native>(static_cast<word>(bits | quiet));
 }
 
-/// The codes of an array of reduced numbers, to which such a number is pointer-interconvertible.
+/// The codes of an array of reduced numbers as they lie in memory (see contained), to which such a number is
+/// pointer-interconvertible.
 template <class Format>
 storage_of<Format>* codes_of(basic_float<Format>* values) noexcept {
     return reinterpret_cast<storage_of<Format>*>(values);
@@ -133,11 +173,11 @@ const storage_of<Format>* codes_of(const basic_float<Format>* values) noexcept {
     return reinterpret_cast<const storage_of<Format>*>(values);
 }
 
-/// Types whose bytes are not their code, or whose numbers are not all floats.
+/// Types whose numbers are not all floats.
 template <number T>
 inline constexpr bool needs_scalar_conversion = [] {
     if constexpr (reduced<T>) {
-        return layout_of<format_of_t<T>>::container_shift != 0 || !is_exact_in<format_of_t<T>, float>;
+        return !is_exact_in<format_of_t<T>, float>;
     }
     return false;
 }();

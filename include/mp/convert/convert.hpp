@@ -13,23 +13,28 @@ namespace mp {
 
 namespace detail {
 
-/// Throws unless the arrays have the same size, are not null while not empty, and do not overlap.
+/// Throws unless the arrays are not null while not empty, and do not overlap.
 template <class From, class To>
-void check_arrays(std::string_view function, std::span<From> from, std::span<To> to) {
-    if (from.size() != to.size()) {
-        throw_argument(function, "to.size()", to.size(),
-                       "must equal from.size(), which is " + std::to_string(from.size()));
-    }
-    if (from.empty()) return;
-    if (from.data() == nullptr)
+void check_memory(std::string_view function, std::span<From> from, std::span<To> to) {
+    if (!from.empty() && from.data() == nullptr)
         throw_argument(function, "from.data()", "null", "must point to from.size() elements");
-    if (to.data() == nullptr)
+    if (!to.empty() && to.data() == nullptr)
         throw_argument(function, "to.data()", "null", "must point to to.size() elements");
     const auto from_begin = reinterpret_cast<std::uintptr_t>(from.data());
     const auto to_begin = reinterpret_cast<std::uintptr_t>(to.data());
     if (from_begin < to_begin + to.size_bytes() && to_begin < from_begin + from.size_bytes()) {
         throw_argument(function, "to", "overlapping from", "must be memory of its own");
     }
+}
+
+/// The same, and unless they have the same size.
+template <class From, class To>
+void check_arrays(std::string_view function, std::span<From> from, std::span<To> to) {
+    if (from.size() != to.size()) {
+        throw_argument(function, "to.size()", to.size(),
+                       "must equal from.size(), which is " + std::to_string(from.size()));
+    }
+    check_memory(function, from, to);
 }
 
 }  // namespace detail

@@ -14,9 +14,9 @@
 #include <mp/cuda/stream.hpp>
 #include <mp/cuda/wmma_fragments.hpp>
 #include <mp/gemm/epilogue.hpp>
-#include <mp/gemm/matrix_view.hpp>
 #include <mp/gemm/validation.hpp>
 #include <mp/half.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/gemm/matrix_view.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -8,11 +8,11 @@
 #include <mp/format/basic_float.hpp>
 #include <mp/gemm/blocked_product.hpp>
 #include <mp/gemm/epilogue.hpp>
-#include <mp/gemm/matrix_view.hpp>
 #include <mp/gemm/micro_kernel.hpp>
 #include <mp/gemm/packing.hpp>
 #include <mp/gemm/tile_output.hpp>
 #include <mp/gemm/validation.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <algorithm>
 #include <cstddef>

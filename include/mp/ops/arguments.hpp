@@ -6,8 +6,8 @@
 #include <mp/autocast/operand.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
-#include <mp/gemm/matrix_view.hpp>
 #include <mp/gemm/validation.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -7,8 +7,8 @@
 #include <mp/convert.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm/matrix_view.hpp>
 #include <mp/gemm/validation.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <algorithm>
 #include <cstddef>

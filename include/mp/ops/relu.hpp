@@ -7,7 +7,7 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
-#include <mp/gemm/matrix_view.hpp>
+#include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 // A matrix view is an operand only where the header that says so is included.
 #include <mp/autocast.hpp>
-#include <mp/gemm/matrix_view.hpp>
+#include <mp/matrix_view.hpp>
 
 struct trace_op {
     static constexpr std::string_view name = "trace";

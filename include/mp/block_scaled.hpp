@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Block-scaled formats: the MX formats of OCP and NVFP4, quantisation to them and back.
+#pragma once
+
+#include <mp/convert/block_scaled.hpp>
+#include <mp/convert/dequantize.hpp>
+#include <mp/convert/quantize.hpp>

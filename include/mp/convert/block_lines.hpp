@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Walking over the lines of a block-scaled matrix in pieces, on several threads.
+#pragma once
+
+#include <mp/convert/block_scaled.hpp>
+#include <mp/convert/pack.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/detail/view_extent.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// Sizes of the pieces in which a line is worked on.
+template <int Block>
+struct block_chunk {
+    /// Blocks that are worked on at a time, and their elements.
+    static constexpr int blocks =
+        Block < static_cast<int>(convert_block) ? static_cast<int>(convert_block) / Block : 1;
+    static constexpr std::ptrdiff_t elements = std::ptrdiff_t{blocks} * Block;
+    /// The same rounded up to what bulk conversion works on at a time.
+    static constexpr std::size_t padded =
+        (static_cast<std::size_t>(elements) + convert_block - 1) / convert_block * convert_block;
+    /// Elements of a line that one thread works on: a multiple of 8 chunks, so that no two threads share a
+    /// byte of packed elements.
+    static constexpr std::ptrdiff_t segment = 8 * elements * std::max<std::ptrdiff_t>(1, 4096 / elements);
+};
+
+/// Lines that are walked side by side where neighbours in a line are far apart in memory, so that what a
+/// cache line holds of their neighbours is used.
+inline constexpr std::ptrdiff_t lines_abreast = 16;
+
+/// A matrix view as lines along the blocks.
+template <class Number>
+struct block_lines {
+    Number* data;
+    std::ptrdiff_t count;
+    std::ptrdiff_t length;
+    std::ptrdiff_t line_stride;      ///< from a line to the next one
+    std::ptrdiff_t position_stride;  ///< from an element of a line to the next one
+
+    block_lines(matrix_view<Number> view, block_direction direction)
+        : data(view.data),
+          count(direction == block_direction::along_rows ? view.rows : view.columns),
+          length(direction == block_direction::along_rows ? view.columns : view.rows),
+          line_stride(direction == block_direction::along_rows ? view.row_stride() : view.column_stride()),
+          position_stride(direction == block_direction::along_rows ? view.column_stride()
+                                                                   : view.row_stride()) {}
+
+    [[nodiscard]] Number* at(std::ptrdiff_t line, std::ptrdiff_t position) const {
+        return data + line * line_stride + position * position_stride;
+    }
+    [[nodiscard]] std::ptrdiff_t abreast() const { return position_stride == 1 ? 1 : lines_abreast; }
+};
+
+/// Part of a matrix: lines [first_line, last_line), positions [begin, end) of each.
+struct block_tile {
+    std::ptrdiff_t index;  ///< which of all tiles, in an order that does not depend on threads
+    std::ptrdiff_t first_line;
+    std::ptrdiff_t last_line;
+    std::ptrdiff_t begin;
+    std::ptrdiff_t end;
+};
+
+template <int Block>
+std::ptrdiff_t tile_count(std::ptrdiff_t lines, std::ptrdiff_t length, std::ptrdiff_t abreast) {
+    constexpr std::ptrdiff_t segment = block_chunk<Block>::segment;
+    return ((lines + abreast - 1) / abreast) * ((length + segment - 1) / segment);
+}
+
+/// Calls f(tile) for tiles that cover the lines.
+template <int Block, class Function>
+void for_tiles(cpu exec, std::ptrdiff_t lines, std::ptrdiff_t length, std::ptrdiff_t abreast, Function f) {
+    constexpr std::ptrdiff_t segment = block_chunk<Block>::segment;
+    if (lines == 0 || length == 0) return;
+    const std::ptrdiff_t segments = (length + segment - 1) / segment;
+    const std::ptrdiff_t tile_size = std::min(segment, length) * std::min(abreast, lines);
+    const auto grain = static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, (1 << 15) / tile_size));
+    const auto count = static_cast<std::size_t>(tile_count<Block>(lines, length, abreast));
+    parallel_for(exec, count, grain, [&](std::size_t first, std::size_t last) {
+        for (auto i = static_cast<std::ptrdiff_t>(first); i < static_cast<std::ptrdiff_t>(last); ++i) {
+            const std::ptrdiff_t line = i / segments * abreast;
+            const std::ptrdiff_t begin = i % segments * segment;
+            f(block_tile{i, line, std::min(line + abreast, lines), begin, std::min(begin + segment, length)});
+        }
+    });
+}
+
+/// Reads `count` elements of each line of the tile from position `begin` on into rows of a buffer; what is
+/// behind them in a row is zero.
+template <class Number, class Wide, std::size_t Padded>
+void read_lines(const block_lines<const Number>& lines, const block_tile& tile, std::ptrdiff_t begin,
+                std::ptrdiff_t count, Wide (*buffer)[Padded]) noexcept {
+    const std::ptrdiff_t height = tile.last_line - tile.first_line;
+    if (lines.position_stride == 1) {
+        for (std::ptrdiff_t l = 0; l < height; ++l) {
+            convert_nearest<Number, Wide>(lines.at(tile.first_line + l, begin), buffer[l],
+                                          static_cast<std::size_t>(count));
+        }
+    } else {
+        for (std::ptrdiff_t i = 0; i < count; ++i) {
+            Wide values[lines_abreast] = {};
+            const Number* from = lines.at(tile.first_line, begin + i);
+            for (std::ptrdiff_t l = 0; l < height; ++l) {
+                values[l] = round_to<Wide>(from[l * lines.line_stride]);
+            }
+            for (std::ptrdiff_t l = 0; l < height; ++l) buffer[l][i] = values[l];
+        }
+    }
+    for (std::ptrdiff_t l = 0; l < height; ++l) {
+        for (auto i = static_cast<std::size_t>(count); i < Padded; ++i) buffer[l][i] = 0;
+    }
+}
+
+/// Elements of a line from their bytes to codes, from position `begin` on, and back.
+template <int Width>
+void read_codes(const std::byte* line, std::ptrdiff_t begin, std::uint8_t* codes,
+                std::size_t count) noexcept {
+    const auto first = static_cast<std::size_t>(begin);
+    if constexpr (Width == 8) {
+        std::memcpy(codes, line + first, count);
+    } else if (first * Width % 8 == 0) {
+        unpack_codes<Width>(line + first * Width / 8, codes, count);
+    } else {
+        for (std::size_t i = 0; i < count; ++i) {
+            codes[i] = static_cast<std::uint8_t>(packed_code<Width>(line, (first + i) * Width));
+        }
+    }
+}
+template <int Width>
+void write_codes(std::byte* line, std::ptrdiff_t begin, const std::uint8_t* codes,
+                 std::size_t count) noexcept {
+    const auto first = static_cast<std::size_t>(begin);
+    if constexpr (Width == 8) {
+        std::memcpy(line + first, codes, count);
+    } else if (first * Width % 8 == 0) {
+        pack_codes<Width>(codes, line + first * Width / 8, count);
+    } else {
+        for (std::size_t i = 0; i < count; ++i) set_packed_code<Width>(line, (first + i) * Width, codes[i]);
+    }
+}
+
+/// Throws argument_error unless the view is that of a matrix.
+template <class Value>
+void check_block_view(std::string_view function, const std::string& name, matrix_view<Value> view) {
+    check_view(function, name, extent_of(view));
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Block-scaled matrices to matrices of numbers, and what quantisation did to the values.
+#pragma once
+
+#include <mp/convert/block_lines.hpp>
+#include <mp/convert/number_range.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace mp {
+
+namespace detail {
+
+/// The exact values of up to a chunk of elements of one line, as doubles; NaN where the scale is.
+template <class BlockScaled>
+void block_values(const BlockScaled& from, std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t count,
+                  double (&values)[block_chunk<BlockScaled::block_size>::padded]) noexcept {
+    using element = typename BlockScaled::element_type;
+    using scale = typename BlockScaled::scale_type;
+    using chunk = block_chunk<BlockScaled::block_size>;
+    constexpr std::ptrdiff_t block = BlockScaled::block_size;
+    std::uint8_t codes[chunk::padded] = {};
+    read_codes<BlockScaled::element_width>(from.bytes(line).data(), begin, codes,
+                                           static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < chunk::padded; i += convert_block) {
+        element_coding<element>::widen(codes + i, values + i);
+    }
+    const double tensor_scale = round_to<double>(from.tensor_scale());
+    const scale* scales = from.scales().data() + line * from.blocks_per_line() + begin / block;
+    for (std::ptrdiff_t first = 0; first < count; first += block, ++scales) {
+        // Exact: an element has up to 7 bits, a scale up to 8 and a float 24, and their exponents add up to
+        // nothing that a double does not hold.
+        const double factor = static_cast<double>(*scales) * tensor_scale;
+        if (isnan(*scales)) {
+            const double nan = bit_cast<double>(std::uint64_t{layout_of<formats::binary64>::nan_code});
+            for (std::ptrdiff_t i = first; i < first + block; ++i) values[i] = nan;
+        } else {
+            for (std::ptrdiff_t i = first; i < first + block; ++i) values[i] *= factor;
+        }
+    }
+}
+
+template <class BlockScaled, class Value>
+void check_dequantize(std::string_view function, cpu exec, const BlockScaled& from, const std::string& name,
+                      matrix_view<Value> to) {
+    check_threads(function, exec);
+    check_block_view(function, name, to);
+    check_equal_sizes(function, name + ".rows", to.rows, "the quantised matrix's rows", from.rows());
+    check_equal_sizes(function, name + ".columns", to.columns, "the quantised matrix's columns",
+                      from.columns());
+}
+
+}  // namespace detail
+
+/// Writes the values of a block-scaled matrix: the exact product of element, block scale and tensor scale,
+/// rounded once as the projection says. To float, and to anything that holds them, values are exact but for
+/// those beyond its range.
+///
+/// Throws argument_error, with nothing written, if the sizes differ, the view is not that of a matrix, or
+/// exec.threads is less than one.
+///
+///     mp::dequantize(mp::cpu{}, q, mp::row_major(floats, q.rows(), q.columns()));
+template <block_element Element, int Block, reduced Scale, class Value>
+    requires(number<Value> && !std::is_const_v<Value>)
+void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matrix_view<Value> to,
+                projection p = {}) {
+    using chunk = detail::block_chunk<Block>;
+    detail::check_dequantize("mp::dequantize", exec, from, "to", to);
+    const detail::block_lines<Value> lines(to, from.direction());
+    detail::for_tiles<Block>(
+        exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+            double values[chunk::padded];
+            Value rounded[detail::lines_abreast][chunk::padded];
+            for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
+                const std::ptrdiff_t count = std::min(chunk::elements, tile.end - begin);
+                for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
+                    detail::block_values(from, line, begin, count, values);
+                    detail::convert_projected<double, Value>(
+                        values,
+                        lines.position_stride == 1 ? lines.at(line, begin) : rounded[line - tile.first_line],
+                        static_cast<std::size_t>(count), p);
+                }
+                if (lines.position_stride == 1) continue;
+                for (std::ptrdiff_t i = 0; i < count; ++i) {
+                    for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
+                        *lines.at(line, begin + i) = rounded[line - tile.first_line][i];
+                    }
+                }
+            }
+        });
+}
+
+/// The same to an array, for a matrix of one row (or of one column).
+template <block_element Element, int Block, reduced Scale, detail::writable_number_range Target>
+void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, Target&& to, projection p = {}) {
+    const std::span target = detail::as_span(to);
+    const auto size = static_cast<std::ptrdiff_t>(target.size());
+    dequantize(exec, from,
+               from.rows() == 1 ? row_major(target.data(), 1, size) : row_major(target.data(), size, 1), p);
+}
+
+/// What quantisation did to the values of a matrix. Errors are those of the finite values, computed in
+/// double.
+struct quantization_report {
+    std::uint64_t count = 0;      ///< elements
+    std::uint64_t nonfinite = 0;  ///< values, or their quantised counterparts, that are infinite or NaN
+    std::uint64_t flushed = 0;    ///< values that are not zero but became zero
+    std::uint64_t clamped = 0;    ///< values beyond the largest element times its scale
+    double max_error = 0;         ///< the largest |quantised - value|
+    double squared_error = 0;     ///< the sum of (quantised - value)^2
+    double squared_value = 0;     ///< the sum of value^2
+
+    /// Root of the mean squared error over that of the mean square, 0 if all is zero: 0.01 says that the
+    /// noise is 1% of the signal.
+    [[nodiscard]] double relative_error() const noexcept {
+        return squared_value > 0 ? std::sqrt(squared_error / squared_value) : 0;
+    }
+    quantization_report& operator+=(const quantization_report& other) noexcept {
+        count += other.count;
+        nonfinite += other.nonfinite;
+        flushed += other.flushed;
+        clamped += other.clamped;
+        if (other.max_error > max_error) max_error = other.max_error;
+        squared_error += other.squared_error;
+        squared_value += other.squared_value;
+        return *this;
+    }
+};
+
+/// Compares a quantised matrix with what it was made from. The same result for every number of threads.
+/// Errors as for dequantize.
+///
+///     auto report = mp::report_quantization(mp::cpu{}, mp::row_major(x, rows, columns), q);
+///     std::printf("noise %.2f%%, %llu clamped\n", 100 * report.relative_error(), report.clamped);
+template <class Value, block_element Element, int Block, reduced Scale>
+    requires number<std::remove_const_t<Value>>
+[[nodiscard]] quantization_report report_quantization(cpu exec, matrix_view<Value> values,
+                                                      const block_scaled<Element, Block, Scale>& quantized) {
+    using number_type = std::remove_const_t<Value>;
+    using chunk = detail::block_chunk<Block>;
+    using format = detail::element_format<Element>;
+    detail::check_dequantize("mp::report_quantization", exec, quantized, "values", values);
+    const detail::block_lines<const number_type> lines(
+        {values.data, values.rows, values.columns, values.leading_dimension, values.order},
+        quantized.direction());
+    const double largest = detail::to_double<format>(layout_of<format>::max_finite_code);
+    const double tensor_scale = round_to<double>(quantized.tensor_scale());
+    std::vector<quantization_report> of_tiles(
+        static_cast<std::size_t>(detail::tile_count<Block>(lines.count, lines.length, lines.abreast())));
+    detail::for_tiles<Block>(
+        exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+            double exact[detail::lines_abreast][chunk::padded];
+            double after[chunk::padded];
+            quantization_report report;
+            for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
+                const std::ptrdiff_t count = std::min(chunk::elements, tile.end - begin);
+                detail::read_lines(lines, tile, begin, count, exact);
+                for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
+                    detail::block_values(quantized, line, begin, count, after);
+                    const Scale* scales =
+                        quantized.scales().data() + line * quantized.blocks_per_line() + begin / Block;
+                    for (std::ptrdiff_t i = 0; i < count; ++i) {
+                        const double x = exact[line - tile.first_line][i];
+                        const double y = after[i];
+                        ++report.count;
+                        if (!isfinite(x) || !isfinite(y)) {
+                            ++report.nonfinite;
+                            continue;
+                        }
+                        const double error = x > y ? x - y : y - x;
+                        const double limit = largest * static_cast<double>(scales[i / Block]) * tensor_scale;
+                        if (is_zero(y) && !is_zero(x)) ++report.flushed;
+                        if (x > limit || -x > limit) ++report.clamped;
+                        if (error > report.max_error) report.max_error = error;
+                        report.squared_error += error * error;
+                        report.squared_value += x * x;
+                    }
+                }
+            }
+            of_tiles[static_cast<std::size_t>(tile.index)] = report;
+        });
+    quantization_report result;
+    for (const quantization_report& report : of_tiles) result += report;
+    return result;
+}
+
+}  // namespace mp

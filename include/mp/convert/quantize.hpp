@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrices of numbers to block-scaled ones.
+#pragma once
+
+#include <mp/convert/block_lines.hpp>
+#include <mp/convert/number_range.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace mp {
+
+/// What becomes of a block with infinities and NaNs.
+enum class nonfinite_handling : unsigned char {
+    /// One NaN makes the scale NaN, and thereby the whole block, as in torchao and as NaN spreads in
+    /// arithmetic. An infinity counts as the largest magnitude: the scale becomes the largest that the rule
+    /// gives (under floor and even as for 2^128), the other values shrink to little or nothing, and the
+    /// infinite ones become what the element projection makes of them.
+    propagate,
+    /// The scale follows from the finite values alone; each other value becomes what the element projection
+    /// makes of it. In a format without NaN that is the largest finite number.
+    by_element
+};
+
+/// How a matrix is quantised.
+struct quantize_options {
+    /// How scales follow from the largest magnitude of a block.
+    scale_rule rule = scale_rule::standard;
+    /// How value / scale is rounded to an element: once, from the exact quotient. What is too large becomes
+    /// the largest finite number unless the projection says otherwise (OCP MX 1.0, section 6.3: clamped).
+    /// With a stochastic rounding, the random bits of the projection are replaced by those of each element:
+    /// random_bits(seed, r * columns + c).
+    projection element{rounding::nearest_even, saturation::finite};
+    std::uint64_t seed = 0;
+    block_direction direction = block_direction::along_rows;
+    nonfinite_handling nonfinite = nonfinite_handling::propagate;
+    /// For formats with a tensor scale: the scale to be used, or 0 to have it computed as
+    /// amax / (largest scale * largest element), with the largest finite magnitude of the matrix; it is a
+    /// normal float whatever amax is, and 1 for a matrix of zeros.
+    float tensor_scale = 0;
+};
+
+namespace detail {
+
+/// The type in which values are looked at: float where it holds them all.
+template <class Number>
+using block_wide = std::conditional_t<is_exact_in<format_of_t<Number>, float>, float, double>;
+
+template <class Wide>
+using wide_format = typename native_format<Wide>::type;
+
+/// Magnitude code of a wide value; infinity has wide_infinity, NaNs are larger.
+template <class Wide>
+constexpr auto magnitude_of(Wide x) noexcept {
+    using layout = layout_of<wide_format<Wide>>;
+    using word = typename layout::storage;
+    return static_cast<word>(bit_cast<word>(x) & layout::magnitude_mask);
+}
+template <class Wide>
+inline constexpr auto wide_infinity = layout_of<wide_format<Wide>>::infinity_code;
+
+/// The largest magnitude code of some values, of the finite ones only if asked for.
+template <class Wide>
+auto largest_magnitude(const Wide* values, std::size_t count) noexcept {
+    auto largest = magnitude_of(Wide{0});
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto magnitude = magnitude_of(values[i]);
+        largest = select(less(largest, magnitude), magnitude, largest);
+    }
+    return largest;
+}
+template <class Wide>
+auto largest_finite_magnitude(const Wide* values, std::size_t count) noexcept {
+    auto largest = magnitude_of(Wide{0});
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto magnitude = magnitude_of(values[i]);
+        if (magnitude < wide_infinity<Wide> && magnitude > largest) largest = magnitude;
+    }
+    return largest;
+}
+
+/// A magnitude code as an exact value; zero has a significand of zero.
+template <class Wide>
+constexpr exact_value exact_magnitude(storage_of<wide_format<Wide>> code) noexcept {
+    if (code == 0) return {false, 0, 0};
+    return unpack<wide_format<Wide>>(code);
+}
+
+/// The scale of a block in the forms in which it is needed.
+template <class Scale>
+struct chosen_scale {
+    Scale scale;
+    bool nan = false;
+    bool plain = false;  ///< whether all values are finite
+    /// scale * tensor scale as significand * 2^exponent; the significand of a power of two is 1.
+    std::uint64_t significand = 1;
+    int exponent = 0;
+};
+
+/// Quantises chunk by chunk.
+template <class BlockScaled, class Wide>
+class block_quantizer {
+public:
+    using element = typename BlockScaled::element_type;
+    using scale = typename BlockScaled::scale_type;
+    using format = element_format<element>;
+    using chunk = block_chunk<BlockScaled::block_size>;
+    static constexpr std::size_t block = static_cast<std::size_t>(BlockScaled::block_size);
+    static constexpr bool has_power_of_two = is_power_of_two_scale<scale>;
+
+    block_quantizer(const quantize_options& options, float tensor_scale)
+        : options_(options),
+          rule_(options.rule != scale_rule::standard ? options.rule
+                : has_power_of_two                   ? scale_rule::floor
+                                                     : scale_rule::nearest),
+          tensor_scale_(tensor_scale),
+          fast_(MP_HARDWARE_FLOAT &&
+                (options.element == projection{rounding::nearest_even, saturation::finite})) {}
+
+    /// The codes of up to chunk::elements values, and the scales of their blocks. `first_index` is the index
+    /// of the first one in the matrix, `index_stride` the distance to the next.
+    void quantize(const Wide (&values)[chunk::padded], std::size_t count, std::uint64_t first_index,
+                  std::uint64_t index_stride, std::uint8_t (&codes)[chunk::padded], scale* scales) const {
+        chosen_scale<scale> chosen[chunk::blocks];
+        const std::size_t blocks = (count + block - 1) / block;
+        bool fast = fast_;
+        for (std::size_t b = 0; b < blocks; ++b) {
+            chosen[b] = choose(values + b * block);
+            scales[b] = chosen[b].scale;
+            fast = fast && chosen[b].plain;
+        }
+        if (fast) {
+            if constexpr (has_power_of_two && std::is_same_v<Wide, float>) {
+                bool in_float = true;
+                for (std::size_t b = 0; b < blocks; ++b)
+                    in_float = in_float && float_is_safe(chosen[b].exponent);
+                if (in_float) return encode<float>(values, chosen, blocks, codes);
+            }
+            if constexpr (has_power_of_two || std::is_same_v<Wide, float>) {
+                return encode<double>(values, chosen, blocks, codes);
+            }
+        }
+        encode_exactly(values, count, first_index, index_stride, chosen, codes);
+    }
+
+private:
+    chosen_scale<scale> choose(const Wide* values) const {
+        auto largest = largest_magnitude(values, block);
+        const bool plain = largest < wide_infinity<Wide>;
+        if (!plain && options_.nonfinite == nonfinite_handling::by_element) {
+            largest = largest_finite_magnitude(values, block);
+        }
+        if (largest > wide_infinity<Wide>) {
+            return {scale::from_bits(layout_of<typename scale::format>::nan_code), true, false};
+        }
+        const bool infinite = largest == wide_infinity<Wide>;
+        const exact_value amax = infinite ? exact_value{} : exact_magnitude<Wide>(largest);
+        if constexpr (has_power_of_two) {
+            const int exponent = infinite       ? infinite_scale_exponent<element>(rule_)
+                                 : largest == 0 ? -127
+                                                : scale_exponent<element>(amax, rule_);
+            return {scale::from_bits(static_cast<std::uint8_t>(exponent + 127)), false, plain, 1, exponent};
+        } else {
+            using scale_layout = layout_of<typename scale::format>;
+            constexpr std::uint8_t smallest = scale_layout::has_zero ? 1 : 0;
+            const std::uint8_t code = infinite ? static_cast<std::uint8_t>(scale_layout::max_finite_code)
+                                      : largest == 0 ? smallest
+                                                     : scale_code<element, scale>(amax, tensor_scale_, rule_);
+            const exact_value value = unpack<typename scale::format>(code);
+            const exact_value tensor = unpack<formats::binary32>(bit_cast<std::uint32_t>(tensor_scale_));
+            return {scale::from_bits(code), false, plain, value.significand * tensor.significand,
+                    value.exponent + tensor.exponent};
+        }
+    }
+
+    /// Whether value * 2^-exponent may be computed in float although the environment may flush subnormal
+    /// operands and results. 2^-exponent must be a normal number; and what is subnormal before or after, less
+    /// than 2^-126 or than 2^(-126 - exponent), must be less than half the quantum of the elements, so that
+    /// it rounds to zero in any case.
+    static constexpr bool float_is_safe(int exponent) {
+        return exponent <= 126 && -126 - exponent < layout_of<format>::quantum_exponent - 1;
+    }
+
+    /// value / scale, in float or double, rounded to nearest even, what is too large becoming the largest.
+    ///
+    /// Times a power of two this is exact in double for every double of float's range, and in float where
+    /// that is safe. The quotient of a float by scale * tensor scale, of at most 8 + 24 bits, is rounded to
+    /// double first. That is innocuous: the midpoints between neighbouring elements have at most 8 bits, so a
+    /// quotient that is none of them differs from it by at least 2^-40 of itself, and a double by 2^-53 at
+    /// most.
+    template <class Native>
+    static void encode(const Wide (&values)[chunk::padded], const chosen_scale<scale>* chosen,
+                       std::size_t blocks, std::uint8_t (&codes)[chunk::padded]) {
+        Native scaled[chunk::padded] = {};
+        for (std::size_t b = 0; b < blocks; ++b) {
+            const Wide* from = values + b * block;
+            Native* to = scaled + b * block;
+            if constexpr (has_power_of_two) {
+                const Native factor = detail::power_of_two<Native>(-chosen[b].exponent);
+                for (std::size_t i = 0; i < block; ++i) to[i] = as<Native>(from[i]) * factor;
+            } else {
+                const Native divisor = static_cast<Native>(chosen[b].significand) *
+                                       detail::power_of_two<Native>(chosen[b].exponent);
+                for (std::size_t i = 0; i < block; ++i) to[i] = as<Native>(from[i]) / divisor;
+            }
+        }
+        for (std::size_t i = 0; i < chunk::padded; i += convert_block) {
+            clamp(scaled + i);
+            narrow_block<format>(scaled + i, codes + i);
+            for (std::size_t k = i; k < i + convert_block; ++k) {
+                codes[k] = element_coding<element>::from_code(codes[k]);
+            }
+        }
+    }
+
+    /// The same number. A subnormal float becomes a double by its bits, as the processor may take it for
+    /// zero.
+    template <class Native>
+    static Native as(Wide x) {
+        if constexpr (std::is_same_v<Native, Wide>) {
+            return x;
+        } else {
+            return widen<double, formats::binary32>(bit_cast<std::uint32_t>(x));
+        }
+    }
+    /// Brings magnitudes down to the largest number of a format in which conversion would not.
+    template <class Native>
+    static void clamp(Native* values) {
+        if constexpr (layout_of<format>::has_nan || layout_of<format>::has_infinity) {
+            using word = storage_of<wide_format<Native>>;
+            constexpr word largest =
+                convert_bits<wide_format<Native>, format>(layout_of<format>::max_finite_code, projection{});
+            constexpr word sign = layout_of<wide_format<Native>>::sign_mask;
+            for (std::size_t i = 0; i < convert_block; ++i) {
+                const auto bits = bit_cast<word>(values[i]);
+                const auto magnitude = static_cast<word>(bits & ~sign);
+                values[i] = bit_cast<Native>(
+                    static_cast<word>(select(less(largest, magnitude), largest, magnitude) | (bits & sign)));
+            }
+        }
+    }
+
+    /// The definition, element by element.
+    void encode_exactly(const Wide (&values)[chunk::padded], std::size_t count, std::uint64_t first_index,
+                        std::uint64_t index_stride, const chosen_scale<scale>* chosen,
+                        std::uint8_t (&codes)[chunk::padded]) const {
+        projection p = options_.element;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (is_stochastic(p.round)) p.random = random_bits(options_.seed, first_index + i * index_stride);
+            codes[i] = element_coding<element>::from_code(
+                static_cast<std::uint8_t>(divided(values[i], chosen[i / block], p)));
+        }
+    }
+    static storage_of<format> divided(Wide x, const chosen_scale<scale>& by, const projection& p) {
+        using wide = wide_format<Wide>;
+        if (by.nan) return 0;
+        const auto bits = bit_cast<storage_of<wide>>(x);
+        const category kind = categorize<wide>(bits);
+        if (kind != category::finite) return convert_bits<format, wide>(bits, p);
+        exact_value value = unpack<wide>(bits);
+        if constexpr (has_power_of_two) {
+            value.exponent -= by.exponent;
+        } else {
+            value = divide_exact(value, by.significand, by.exponent);
+        }
+        return round_and_pack<format>(value, p);
+    }
+
+    quantize_options options_;
+    scale_rule rule_;
+    float tensor_scale_;
+    bool fast_;
+};
+
+/// The largest finite magnitude of a matrix.
+template <int Block, class Number>
+exact_value largest_in(cpu exec, const block_lines<const Number>& lines) {
+    using wide = block_wide<Number>;
+    using word = storage_of<wide_format<wide>>;
+    using chunk = block_chunk<Block>;
+    std::vector<word> largest(
+        static_cast<std::size_t>(tile_count<Block>(lines.count, lines.length, lines.abreast())));
+    for_tiles<Block>(exec, lines.count, lines.length, lines.abreast(), [&](const block_tile& tile) {
+        wide values[lines_abreast][chunk::padded];
+        word of_tile = 0;
+        for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
+            read_lines(lines, tile, begin, std::min(chunk::elements, tile.end - begin), values);
+            for (std::ptrdiff_t l = 0; l < tile.last_line - tile.first_line; ++l) {
+                word found = largest_magnitude(values[l], chunk::padded);
+                if (found >= wide_infinity<wide>) found = largest_finite_magnitude(values[l], chunk::padded);
+                of_tile = std::max(of_tile, found);
+            }
+        }
+        largest[static_cast<std::size_t>(tile.index)] = of_tile;
+    });
+    word result = 0;
+    for (const word x : largest) result = std::max(result, x);
+    return exact_magnitude<wide>(result);
+}
+
+}  // namespace detail
+
+/// Quantises a matrix: a scale for every block from the largest magnitude in it, then every value divided by
+/// its scale (exactly) and rounded once to an element. The same bits for every number of threads.
+///
+/// A block of zeros has the smallest scale (2^-127 in the MX formats, as in torchao; 2^-9 in NVFP4), and no
+/// block has a scale of zero: a scale that would be rounded to zero becomes the smallest. Signs of zeros are
+/// kept. `BlockScaled` is one of the named formats (mxfp8_e4m3 ... nvfp4) or any other block_scaled.
+///
+/// Throws argument_error if the view is not that of a matrix, exec.threads is less than one, or the tensor
+/// scale is given but not a positive normal float, or given to a format that has none.
+///
+///     auto q = mp::quantize<mp::mxfp8_e4m3>(mp::cpu{.threads = 4}, mp::row_major(x, rows, columns),
+///                                           {.rule = mp::scale_rule::ceil});
+///     auto r = mp::quantize<mp::nvfp4>(mp::cpu{}, mp::row_major(x, rows, columns),
+///                                      {.element = mp::stochastic(0), .seed = step});
+template <class BlockScaled, class Value>
+    requires number<std::remove_const_t<Value>>
+[[nodiscard]] BlockScaled quantize(cpu exec, matrix_view<Value> from, const quantize_options& options = {}) {
+    using number_type = std::remove_const_t<Value>;
+    using wide = detail::block_wide<number_type>;
+    using quantizer = detail::block_quantizer<BlockScaled, wide>;
+    using chunk = typename quantizer::chunk;
+    constexpr int block = BlockScaled::block_size;
+    detail::check_threads("mp::quantize", exec);
+    detail::check_block_view("mp::quantize", "from", from);
+    if (!(options.tensor_scale == 0)) {
+        if constexpr (!BlockScaled::has_tensor_scale) {
+            detail::throw_argument("mp::quantize", "options.tensor_scale", options.tensor_scale,
+                                   "must be 0, as the format has no tensor scale");
+        }
+        if (signbit(options.tensor_scale) || !isnormal(options.tensor_scale)) {
+            detail::throw_argument("mp::quantize", "options.tensor_scale", options.tensor_scale,
+                                   "must be a positive normal float, or 0 to be computed");
+        }
+    }
+    const detail::block_lines<const number_type> lines(
+        {from.data, from.rows, from.columns, from.leading_dimension, from.order}, options.direction);
+    BlockScaled result(from.rows, from.columns, options.direction);
+    if constexpr (BlockScaled::has_tensor_scale) {
+        result.set_tensor_scale(options.tensor_scale == 0
+                                    ? detail::tensor_scale_for<typename BlockScaled::element_type,
+                                                               typename BlockScaled::scale_type>(
+                                          detail::largest_in<block>(exec, lines))
+                                    : options.tensor_scale);
+    }
+    const quantizer quantize_chunk(options, result.tensor_scale());
+    const bool along_rows = options.direction == block_direction::along_rows;
+    const auto columns = static_cast<std::uint64_t>(from.columns);
+    detail::for_tiles<block>(
+        exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+            wide values[detail::lines_abreast][chunk::padded];
+            std::uint8_t codes[chunk::padded];
+            for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
+                const std::ptrdiff_t count = std::min(chunk::elements, tile.end - begin);
+                detail::read_lines(lines, tile, begin, count, values);
+                for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
+                    const auto l = static_cast<std::uint64_t>(line);
+                    const auto position = static_cast<std::uint64_t>(begin);
+                    quantize_chunk.quantize(
+                        values[line - tile.first_line], static_cast<std::size_t>(count),
+                        along_rows ? l * columns + position : position * columns + l,
+                        along_rows ? 1 : columns, codes,
+                        result.scales().data() + line * result.blocks_per_line() + begin / block);
+                    detail::write_codes<BlockScaled::element_width>(result.bytes(line).data(), begin, codes,
+                                                                    static_cast<std::size_t>(count));
+                }
+            }
+        });
+    return result;
+}
+
+/// The same for an array, as a matrix of one row.
+template <class BlockScaled, detail::number_range Source>
+[[nodiscard]] BlockScaled quantize(cpu exec, const Source& from, const quantize_options& options = {}) {
+    const std::span source = detail::as_span(from);
+    return quantize<BlockScaled>(
+        exec, row_major(source.data(), 1, static_cast<std::ptrdiff_t>(source.size())), options);
+}
+
+}  // namespace mp

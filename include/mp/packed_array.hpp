@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Arrays of numbers of fewer than 8 bits without gaps: packed_array, packed_span, pack and unpack.
+#pragma once
+
+#include <mp/convert/pack.hpp>
+#include <mp/convert/packed_array.hpp>
