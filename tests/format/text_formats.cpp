@@ -79,14 +79,16 @@ void compare_around(oracle::disagreements& wrong, std::uint64_t code, int furthe
 template <class Value>
 void compare_printing(oracle::disagreements& wrong, std::uint64_t code) {
     using format = typename Value::format;
-    const std::string text = printed(oracle::value_of<Value>(code));
-    bool right = false;
-    std::string expected;
-    for (const text_oracle::decimal& x : text_oracle::shortest<format>(code)) {
-        expected = text_oracle::text_of<format>(code, x);
-        right = right || text == expected;
+    const Value x = oracle::value_of<Value>(code);
+    const text_oracle::decimal decimal = text_oracle::shortest<format>(code);
+    const std::string expected = text_oracle::text_of<format>(code, decimal);
+    if (printed(x) != expected) wrong.add(format::name, code, printed(x), "instead of", expected);
+    char buffer[64];
+    const auto end = mp::to_chars(buffer, buffer + sizeof buffer, x, std::chars_format::scientific);
+    const std::string text(buffer, end.ptr);
+    if (text != scientific_text(decimal)) {
+        wrong.add(format::name, code, text, "instead of", scientific_text(decimal));
     }
-    if (!right) wrong.add(format::name, code, "prints", text, "instead of", expected);
 }
 
 template <class Value>
@@ -109,11 +111,30 @@ void compare_round_trip(oracle::disagreements& wrong, std::uint64_t code) {
     if (printed(x).size() > 24) wrong.add(Value::format::name, code, "is long:", printed(x));
 }
 
+/// Texts of up to 19 digits as near as possible to a middle, with every power of ten from 0 to -27. Such
+/// texts are read by integers of 128 bits.
+template <class Value>
+void compare_short_texts(oracle::disagreements& wrong, std::uint64_t code) {
+    const text_oracle::fraction middle = to_fraction(text_oracle::middle<typename Value::format>(code));
+    for (int places = 0; places <= 27; ++places) {
+        const text_oracle::integer scaled = middle.numerator * text_oracle::power(10, places);
+        const text_oracle::integer below = scaled / middle.denominator;
+        if (below >= text_oracle::power(10, 19) - 1) return;
+        if (below < text_oracle::power(10, 16)) continue;
+        const bool exact = below * middle.denominator == scaled;
+        compare_reading<Value>(wrong, text_oracle::spelled({below, -places}), code,
+                               exact ? place::at_middle : place::below_middle, false);
+        compare_reading<Value>(wrong, text_oracle::spelled({below + 1, -places}), code, place::above_middle,
+                               false);
+    }
+}
+
 template <class Value>
 void go_through(oracle::disagreements& wrong, std::uint64_t step) {
     const std::uint64_t largest = text_oracle::max_code<typename Value::format>();
     for (std::uint64_t code = 0; code <= largest; code += code > 64 && code + 64 < largest ? step : 1) {
         compare_around<Value>(wrong, code, code % 16 == 0 ? 900 : 25);
+        compare_short_texts<Value>(wrong, code);
     }
 }
 

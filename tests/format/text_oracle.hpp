@@ -93,10 +93,10 @@ inline std::string spelled(const decimal& x) {
     return x.digits.str() + "e" + std::to_string(x.exponent);
 }
 
-/// The shortest decimals nearer to a magnitude code than to others, and nearest to it among those: two if
-/// they are equally near.
+/// The shortest decimal nearer to a magnitude code than to others, and nearest to it among those; the even
+/// one if two are equally near.
 template <class Format>
-std::vector<decimal> shortest(std::uint64_t code) {
+decimal shortest(std::uint64_t code) {
     const bool lowest = !has_zero_code<Format>() && code == 0;
     const dyadic x = magnitude<Format>(code);
     const fraction value = to_fraction(x);
@@ -127,10 +127,10 @@ std::vector<decimal> shortest(std::uint64_t code) {
         }
         if (found.size() == 2) {
             const int nearer = compare({2 * scaled.numerator, scaled.denominator}, {2 * below + 1});
-            if (nearer < 0) found.pop_back();
-            if (nearer > 0) found.erase(found.begin());
+            const bool take_below = nearer < 0 || (nearer == 0 && below % 2 == 0);
+            return found[take_below ? 0 : 1];
         }
-        if (!found.empty()) return found;
+        if (!found.empty()) return found.front();
     }
 }
 
@@ -146,14 +146,20 @@ inline scientific_digits digits_of(const decimal& x) {
     return {digits, power};
 }
 
+/// Those in scientific notation.
+inline std::string scientific_text(const decimal& x) {
+    const auto [digits, power] = digits_of(x);
+    std::string text = digits.substr(0, 1);
+    if (digits.size() > 1) text += "." + digits.substr(1);
+    const std::string power_digits = std::to_string(power < 0 ? -power : power);
+    return text + (power < 0 ? "e-" : "e+") + (power_digits.size() < 2 ? "0" : "") + power_digits;
+}
+
 /// The text that std::to_chars prescribes for the shortest digits: fixed or scientific, whichever is shorter.
 template <class Format>
 std::string text_of(std::uint64_t code, const decimal& x) {
     const auto [digits, power] = digits_of(x);
-    std::string scientific = digits.substr(0, 1);
-    if (digits.size() > 1) scientific += "." + digits.substr(1);
-    const std::string power_digits = std::to_string(power < 0 ? -power : power);
-    scientific += (power < 0 ? "e-" : "e+") + std::string(power_digits.size() < 2 ? "0" : "") + power_digits;
+    const std::string scientific = scientific_text(x);
     std::string fixed;
     const auto point = static_cast<std::size_t>(power < 0 ? 0 : power + 1);
     if (power < 0) {

@@ -163,8 +163,9 @@ MP_HOST_DEVICE constexpr void shortest_digits_in(const exact_value& x, bool lowe
         const bool low_enough = below < 0 || (even && below == 0);
         const bool high_enough = above > 0 || (even && above == 0);
         if (low_enough || high_enough) {
-            const bool up =
-                low_enough && high_enough ? compare(sum(remainder, remainder), scale) > 0 : high_enough;
+            const int half = compare(sum(remainder, remainder), scale);
+            const bool nearer_above = half > 0 || (half == 0 && digit % 2 != 0);
+            const bool up = low_enough && high_enough ? nearer_above : high_enough;
             digit += up ? 1 : 0;
             // Ten can only come of the first digit: a carry into an earlier one would have ended the loop
             // there.
@@ -180,9 +181,10 @@ MP_HOST_DEVICE constexpr void shortest_digits_in(const exact_value& x, bool lowe
 }
 
 /// The fewest decimal digits that lie nearer to this positive number of the format, x, than to any other, and
-/// among those the digits nearest to it; `even` says that the last bit of its code is zero, so that the
-/// middles between it and its neighbours read back as this number, too. At its ends the format counts as
-/// going on: the smallest and the largest number have neighbours of the usual distance on both sides.
+/// among those the digits nearest to it, the even ones of two that are equally near; `even` says that the
+/// last bit of its code is zero, so that the middles between it and its neighbours read back as this number,
+/// too. At its ends the format counts as going on: the smallest and the largest number have neighbours of the
+/// usual distance on both sides.
 template <class Format>
 MP_HOST_DEVICE constexpr void shortest_digits(const exact_value& x, bool even, digits_of<Format>& out) {
     using layout = layout_of<Format>;
