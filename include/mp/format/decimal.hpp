@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Between numbers and decimal digits, by exact integers: the shortest digits that read back as the same
-/// number, and the one rounding of a digit string of any length.
+/// From decimal digits to an exact value, by integers: the one rounding of a digit string of any length. The
+/// way back is in digits.hpp.
 #pragma once
 
 #include <mp/detail/wide_integer.hpp>
@@ -9,138 +9,145 @@
 
 namespace mp::detail {
 
-/// digits[0] . digits[1] digits[2] ... * 10^exponent
-struct decimal_digits {
-    char digits[20]{};
-    int count = 0;
-    int exponent = 0;
-};
-
-/// The fewest decimal digits that lie nearer to this finite positive number of the format than to any other,
-/// and among those the digits nearest to it. (Steele and White 1990, with integers: remainder / scale is the
-/// part still to print; low / scale and high / scale are half the distances to the neighbours.)
-template <class Format>
-MP_HOST_DEVICE constexpr decimal_digits shortest_digits(exact_value x) {
-    static_assert(layout_of<Format>::quantum_exponent >= -160 && layout_of<Format>::max_exponent <= 160,
-                  "mp: text conversion supports exponents that a float has");
-    using wide = wide_integer<14>;  // 448 bits: 2^160 * 10^49 at the most, twice shifted by a few bits
-    const bool lower_is_closer =
-        x.significand == layout_of<Format>::hidden_bit && x.exponent > layout_of<Format>::quantum_exponent;
-    const bool even = (x.significand & 1) == 0;  // then the halfway points read back as this number, too
-    wide remainder(x.significand);
-    wide scale(1);
-    wide low(1);
-    remainder.shift_left(2);
-    scale.shift_left(2);
-    low.shift_left(lower_is_closer ? 0 : 1);
-    wide high(2);
-    if (x.exponent >= 0) {
-        remainder.shift_left(x.exponent);
-        low.shift_left(x.exponent);
-        high.shift_left(x.exponent);
-    } else {
-        scale.shift_left(-x.exponent);
-    }
-
-    // 10^exponent <= x < 10^(exponent + 1), from an estimate that is never too large, nor too small by more
-    // than one.
-    const int top = 63 - leading_zeros(x.significand) + x.exponent;
-    const int scaled = top * 30103;
-    int exponent = scaled >= 0 ? scaled / 100000 : -((-scaled + 99999) / 100000);
-    const auto multiply_all = [&](int power) {
-        remainder.multiply_power_of_ten(power);
-        low.multiply_power_of_ten(power);
-        high.multiply_power_of_ten(power);
-    };
-    if (exponent >= 0) {
-        scale.multiply_power_of_ten(exponent);
-    } else {
-        multiply_all(-exponent);
-    }
-    const auto reaches = [&](const wide& limit, bool inclusive) {
-        wide sum = remainder;
-        sum.add(high);
-        const int order = sum.compare(limit);
-        return order > 0 || (inclusive && order == 0);
-    };
-    wide ten = scale;
-    ten.multiply_add(10, 0);
-    if (remainder.compare(ten) >= 0) {
-        scale = ten;
-        ++exponent;
-    }
-
-    decimal_digits result;
-    result.exponent = exponent;
-    for (;;) {
-        int digit = 0;
-        while (remainder.compare(scale) >= 0) {
-            remainder.subtract(scale);
-            ++digit;
-        }
-        const int below = remainder.compare(low);
-        const bool low_enough = below < 0 || (even && below == 0);
-        const bool high_enough = reaches(scale, even);
-        if (low_enough || high_enough) {
-            wide twice = remainder;
-            twice.add(remainder);
-            const bool up = low_enough && high_enough ? twice.compare(scale) > 0 : high_enough;
-            digit += up ? 1 : 0;
-            // Ten can only come of the first digit: a carry into an earlier one would have ended the loop
-            // there.
-            if (digit == 10) ++result.exponent;
-            result.digits[result.count++] = digit == 10 ? '1' : static_cast<char>('0' + digit);
-            return result;
-        }
-        result.digits[result.count++] = static_cast<char>('0' + digit);
-        remainder.multiply_add(10, 0);
-        low.multiply_add(10, 0);
-        high.multiply_add(10, 0);
-    }
+/// floor(n * log10(2)) and the ceiling, for |n| <= 6000. 0.30103 is too large by 4.4e-9, so the product by
+/// less than 2.7e-5, and no |n| * log10(2) lies closer below an integer than 3.1e-4 (4757 does).
+MP_HOST_DEVICE constexpr int floor_log10_of_power_of_two(int n) {
+    const int scaled = n * 30103;
+    return scaled >= 0 ? scaled / 100000 : -((-scaled + 99999) / 100000);
+}
+MP_HOST_DEVICE constexpr int ceil_log10_of_power_of_two(int n) {
+    return -floor_log10_of_power_of_two(-n);
+}
+/// At least log2(5^n), for n >= 0: 2.3219280... < 2.3219281.
+MP_HOST_DEVICE constexpr int bits_of_power_of_five(int n) {
+    return static_cast<int>((std::int64_t{n} * 23219281) / 10000000) + 1;
 }
 
-/// Significant digits that decide between two numbers: every halfway point between numbers of a format with
-/// an exponent range like float's has fewer than 120 of them, so that what follows only makes the value
-/// sticky.
-inline constexpr int max_decimal_digits = 128;
+/// What decimal texts are limited to by the format that they are read into.
+///
+/// Every rounding, with its ties and its flags, is decided by comparing the value with multiples of
+/// 2^(quantum_exponent - 34): numbers of the format, the middles between them, and what the 32 bits of a
+/// stochastic rounding tell apart with two to spare (see stochastically_up).
+template <class Format>
+struct decimal_limits {
+    using layout = layout_of<Format>;
+    static constexpr int finest = layout::quantum_exponent - 34;
+    /// Positive values below 10^lowest round like all others down to zero: 10^lowest <= 2^finest.
+    static constexpr int lowest = floor_log10_of_power_of_two(finest) - 1;
+    /// Values of 10^highest and more overflow: 10^highest >= 2^(max_exponent + 2).
+    static constexpr int highest = ceil_log10_of_power_of_two(layout::max_exponent + 2) + 1;
+    /// The significant digits that the numbers compared with may have: n * 2^finest = n * 5^-finest *
+    /// 10^finest with n < 2^(precision + 35) in the lowest binade, where they are most. A text that goes on
+    /// after as many digits, and is not all zeros there, lies strictly between two of them.
+    static constexpr int most_in_fractions =
+        finest < 0 ? ceil_log10_of_power_of_two(layout::precision + 35 + bits_of_power_of_five(-finest)) + 1
+                   : 0;
+    static constexpr int most_in_integers = highest > 0 ? highest + 1 : 0;
+    static constexpr int digits = most_in_fractions > most_in_integers ? most_in_fractions : most_in_integers;
+    /// Words that hold 10^digits, 10^highest, and 5^(digits - lowest), shifted by up to four words.
+    static constexpr int longest = digits > highest ? digits : highest;
+    static constexpr int numerator_bits = bits_of_power_of_five(longest) + longest;
+    static constexpr int denominator_bits = bits_of_power_of_five(digits - lowest + 1);
+    static constexpr int words =
+        (numerator_bits > denominator_bits ? numerator_bits : denominator_bits) / 32 + 6;
+};
 
-/// The value of `count` decimal digits (characters) times 10^exponent, as an exact value of at least 64 bits;
-/// the digits start with a non-zero one, are at most max_decimal_digits, and `more` says that non-zero digits
-/// follow.
-MP_HOST_DEVICE constexpr exact_value from_decimal(const char* digits, int count, bool more, int exponent) {
-    // Far outside every format: stands for something too large or too small, and keeps the integers below
-    // small.
-    if (exponent + count > 60) return {false, 400, std::uint64_t{1} << 63, true};
-    if (exponent + count < -60) return {false, -600, std::uint64_t{1} << 63, true};
-    using wide = wide_integer<28>;  // 896 bits hold 10^188 shifted up by 64 bits, and 10^60 * 10^128
-    wide numerator(0);
-    for (int i = 0; i < count; ++i) numerator.multiply_add(10, static_cast<std::uint32_t>(digits[i] - '0'));
+/// Significant decimal digits of a text.
+struct digit_string {
+    const char* first = nullptr;  ///< the first digit that is not zero; points and separators lie among them
+    int count = 0;                ///< digits from there on, trailing zeros included
+    std::uint64_t leading = 0;    ///< the number that the first 19 of them write
+    long long exponent = 0;       ///< the power of the base that the last digit counts
+    bool any = false;             ///< whether there were digits at all
+};
+
+/// The 64 highest bits of a number, and whether others are lost; what is lost, or `sticky`, makes it sticky.
+MP_HOST_DEVICE constexpr exact_value shortened(uint128 x, int exponent, bool sticky) {
+    const int zeros = leading_zeros(x);
+    x <<= zeros;
+    const auto high = static_cast<std::uint64_t>(x >> 64);
+    return {false, exponent + 64 - zeros, high, sticky || static_cast<std::uint64_t>(x) != 0};
+}
+
+/// digits * 10^exponent for at most 19 digits and |exponent| <= 27, exact but for the sticky tail.
+///
+/// Products: 19 digits are less than 2^64 and 5^27 less than 2^63, so nothing leaves 128 bits. Quotients: the
+/// dividend has its highest bit at 127 and the divisor has at most 63 bits, so the quotient has at least 65.
+MP_HOST_DEVICE constexpr exact_value from_short_decimal(std::uint64_t digits, int exponent) {
+    if (exponent >= 0) return shortened(uint128{digits} * power_of_five(exponent), exponent, false);
+    const int shift = 64 + leading_zeros(digits);
+    const uint128 dividend = uint128{digits} << shift;
+    const std::uint64_t divisor = power_of_five(-exponent);
+    const uint128 quotient = dividend / divisor;
+    return shortened(quotient, exponent - shift, quotient * divisor != dividend);
+}
+
+/// The value of digits times 10^exponent, not zero, as an exact value of 64 bits.
+template <class Format>
+MP_NEVER_INLINE MP_HOST_DEVICE constexpr exact_value from_long_decimal(const digit_string& text,
+                                                                       int exponent) {
+    using limits = decimal_limits<Format>;
+    using wide = wide_integer<limits::words>;
+    wide numerator;
+    int used = 0;
+    std::uint32_t group = 0;
+    std::uint32_t scale = 1;
+    const char* p = text.first;
+    for (; used < text.count && used < limits::digits; ++p) {
+        if (*p < '0' || *p > '9') continue;
+        group = group * 10 + static_cast<std::uint32_t>(*p - '0');
+        scale *= 10;
+        ++used;
+        if (scale == 1000000000) {
+            numerator.multiply_add(scale, group);
+            group = 0;
+            scale = 1;
+        }
+    }
+    numerator.multiply_add(scale, group);
+    bool more = false;
+    for (int left = text.count - used; left > 0 && !more; ++p) {
+        if (*p < '0' || *p > '9') continue;
+        more = *p != '0';
+        --left;
+    }
+    exponent += text.count - used;
+
     wide denominator(1);
     if (exponent >= 0) {
-        numerator.multiply_power_of_ten(exponent);
+        numerator.multiply_power_of_five(exponent);
     } else {
-        denominator.multiply_power_of_ten(-exponent);
+        denominator.multiply_power_of_five(-exponent);
     }
-    // Scale so that the quotient has 63 or 64 bits, then divide bit by bit.
-    int shift = numerator.bit_length() - denominator.bit_length() - 63;
-    if (shift > 0) {
-        denominator.shift_left(shift);
-    } else {
-        numerator.shift_left(-shift);
+    // Shift both so that the divisor fills its words and the quotient has 95 or 96 bits, and divide by digits
+    // of 32 bits: the first of them has 31 or 32 bits, and so each step finds less than 2^32.
+    const int fill = 32 * denominator.size - denominator.bit_length();
+    const int shift = 32 * denominator.size + 95 - numerator.bit_length();
+    const int grow = shift < 0 ? (31 - shift) / 32 * 32 : 0;  // whole words, for a divisor much shorter
+    denominator.shift_left(fill + grow);
+    numerator.shift_left(shift + grow);
+    uint128 quotient = 0;
+    for (int offset = 2; offset >= 0; --offset) {
+        quotient = quotient << 32 | numerator.divide_step(denominator, offset);
     }
-    denominator.shift_left(63);
-    std::uint64_t quotient = 0;
-    for (int bit = 63; bit >= 0; --bit) {
-        quotient <<= 1;
-        if (numerator.compare(denominator) >= 0) {
-            numerator.subtract(denominator);
-            quotient |= 1;
-        }
-        // Instead of shifting the denominator down, shift the remainder up.
-        if (bit > 0) numerator.shift_left(1);
+    return shortened(quotient, exponent + fill - shift, more || !numerator.is_zero());
+}
+
+/// The value of decimal digits times 10^exponent, not zero, as an exact value of 64 bits.
+template <class Format>
+MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, long long exponent) {
+    using limits = decimal_limits<Format>;
+    using layout = layout_of<Format>;
+    if (text.count <= 19 && exponent >= -27 && exponent <= 27) {
+        return from_short_decimal(text.leading, static_cast<int>(exponent));
     }
-    const bool sticky = more || numerator.bit_length() != 0;
-    return {false, shift, quotient, sticky};
+    // The value lies in [10^(point - 1), 10^point). Far outside the format something simpler of the same kind
+    // does, and the integers stay small.
+    const long long point = exponent + text.count;
+    constexpr std::uint64_t one = std::uint64_t{1} << 63;
+    if (point > limits::highest) return {false, layout::max_exponent + 2 - 63, one, true};
+    if (point <= limits::lowest) return {false, limits::finest - 1 - 63, one, true};
+    return from_long_decimal<Format>(text, static_cast<int>(exponent));
 }
 
 }  // namespace mp::detail

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Numbers as text: to_chars and from_chars as in <charconv>, literals and streams. No locale, no detour
-/// through float or double: parsing rounds once, and printing is the shortest for the narrow type itself.
+/// Numbers as text: to_chars and from_chars as in <charconv>, literals and streams, for the numbers of every
+/// format and for float and double. No locale, no detour through another type: reading rounds once, printing
+/// rounds once from the exact value, and without a precision it is the shortest for the narrow type itself.
 #pragma once
 
-#include <mp/format/decimal.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/format/parsing.hpp>
+#include <mp/format/printing.hpp>
 
 #include <charconv>
 #include <iosfwd>
@@ -14,244 +16,20 @@ namespace mp {
 
 namespace detail {
 
-/// What was read from the front of a text, and where reading stopped; length 0 means that nothing was a
-/// number.
-struct parsed_number {
-    category kind = category::zero;
-    bool negative = false;
-    exact_value value{};
-    int length = 0;
-};
-
-MP_HOST_DEVICE constexpr char lower_case(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
-
-MP_HOST_DEVICE constexpr int digit_value(char c, int base) {
-    const char lower = lower_case(c);
-    const int value = lower >= '0' && lower <= '9'   ? lower - '0'
-                      : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
-                                                     : 99;
-    return value < base ? value : -1;
-}
-
-/// Length of `word` (lower case) at the front of [first, last), whatever its case there; 0 if it is not
-/// there.
-MP_HOST_DEVICE constexpr int match_word(const char* first, const char* last, const char* word) {
-    int length = 0;
-    for (; word[length] != 0; ++length) {
-        if (first + length == last || lower_case(first[length]) != word[length]) return 0;
-    }
-    return length;
-}
-
-/// Reads an optional sign and decimal digits after an exponent letter; returns the end, or `first` if there
-/// is no exponent. Larger exponents than any number needs are cut off, which changes no result.
-MP_HOST_DEVICE constexpr const char* parse_exponent(const char* first, const char* last, char letter,
-                                                    int& exponent) {
-    if (first == last || lower_case(*first) != letter) return first;
-    const char* p = first + 1;
-    const bool negative = p != last && *p == '-';
-    if (p != last && (*p == '-' || *p == '+')) ++p;
-    if (p == last || digit_value(*p, 10) < 0) return first;
-    int value = 0;
-    for (; p != last && digit_value(*p, 10) >= 0; ++p) {
-        if (value < 100000000) value = value * 10 + digit_value(*p, 10);
-    }
-    exponent = negative ? -value : value;
-    return p;
-}
-
-/// Reads digits of the given base with at most one point among them. Exponents count digits of that base.
-/// The separator ' may stand between digits where `separators` says so, as in C++ literals.
-struct digit_string {
-    char digits[max_decimal_digits]{};
-    int count = 0;
-    long long exponent = 0;
-    bool more = false;
-    bool any = false;
-};
-
-MP_HOST_DEVICE constexpr const char* parse_digits(const char* first, const char* last, int base,
-                                                  bool separators, digit_string& out) {
-    bool point = false;
-    const char* p = first;
-    for (; p != last; ++p) {
-        if (*p == '.' && !point) {
-            point = true;
-            continue;
-        }
-        if (separators && *p == '\'') continue;
-        const int value = digit_value(*p, base);
-        if (value < 0) break;
-        out.any = true;
-        if (point) --out.exponent;
-        if (out.count == 0 && value == 0) continue;
-        if (out.count < max_decimal_digits) {
-            out.digits[out.count++] = *p;
-        } else {
-            out.more = out.more || value != 0;
-            ++out.exponent;
-        }
-    }
-    return p;
-}
-
-MP_HOST_DEVICE constexpr exact_value from_hexadecimal(const digit_string& text, int exponent) {
-    std::uint64_t significand = 0;
-    bool sticky = text.more;
-    int used = 0;
-    for (; used < text.count && used < 15; ++used) {
-        significand = significand << 4 | static_cast<std::uint64_t>(digit_value(text.digits[used], 16));
-    }
-    for (int i = used; i < text.count; ++i) sticky = sticky || text.digits[i] != '0';
-    const long long power = exponent + 4 * (text.exponent + text.count - used);
-    const int limited = power > 100000 ? 100000 : power < -100000 ? -100000 : static_cast<int>(power);
-    return {false, limited, significand, sticky};
-}
-
-/// Reads a number as std::from_chars would; with `literal` the C++ literal syntax: 0x announces hexadecimal
-/// and separators are allowed.
-MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const char* last,
-                                                    std::chars_format format, bool literal = false) {
-    parsed_number result;
-    const char* p = first;
-    if (p != last && *p == '-') {
-        result.negative = true;
-        ++p;
-    }
-    if (const int length = match_word(p, last, "inf"); length > 0) {
-        const int whole = match_word(p, last, "infinity");
-        result.kind = category::infinite;
-        result.length = static_cast<int>(p - first) + (whole > 0 ? whole : length);
-        return result;
-    }
-    if (const int length = match_word(p, last, "nan"); length > 0) {
-        result.kind = category::nan;
-        p += length;
-        if (p != last && *p == '(') {
-            const char* q = p + 1;
-            while (q != last && (digit_value(*q, 10) >= 0 || *q == '_' ||
-                                 (lower_case(*q) >= 'a' && lower_case(*q) <= 'z')))
-                ++q;
-            if (q != last && *q == ')') p = q + 1;
-        }
-        result.length = static_cast<int>(p - first);
-        return result;
-    }
-    bool hexadecimal = format == std::chars_format::hex;
-    if (literal && match_word(p, last, "0x") > 0) {
-        hexadecimal = true;
-        p += 2;
-    }
-    digit_string text;
-    p = parse_digits(p, last, hexadecimal ? 16 : 10, literal, text);
-    if (!text.any) return result;
-    int exponent = 0;
-    const bool takes_exponent =
-        hexadecimal || format == std::chars_format::scientific || format == std::chars_format::general;
-    if (takes_exponent) {
-        const char* end = parse_exponent(p, last, hexadecimal ? 'p' : 'e', exponent);
-        const bool required = format == std::chars_format::scientific;
-        if (required && end == p) return result;
-        p = end;
-    }
-    result.length = static_cast<int>(p - first);
-    if (text.count == 0) return result;
-    result.kind = category::finite;
-    if (hexadecimal) {
-        result.value = from_hexadecimal(text, exponent);
-    } else {
-        const long long power = text.exponent + exponent;
-        const int limited = power > 100000 ? 100000 : power < -100000 ? -100000 : static_cast<int>(power);
-        result.value = from_decimal(text.digits, text.count, text.more, limited);
-    }
-    result.value.negative = result.negative;
-    return result;
-}
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> pack_parsed(const parsed_number& x, Context&& context) {
-    switch (x.kind) {
-        case category::infinite:
-            return pack_infinity<Format>(x.negative, context);
-        case category::nan:
-            return pack_nan<Format>(x.negative);
-        case category::finite:
-            return round_and_pack<Format>(x.value, context);
-        case category::zero:
-            break;
-    }
-    return pack_zero<Format>(x.negative, context);
-}
-
 /// Body of the literal operators; a text that is no number, or one out of range, does not compile.
 template <class Value>
 consteval Value parse_literal(const char* digits) {
     const char* last = digits;
     while (*last != 0) ++last;
-    const parsed_number x = parse_number(digits, last, std::chars_format::general, true);
+    const parsed_number x = parse_number(digits, last, {std::chars_format::general, true});
     if (x.length == 0 || digits + x.length != last)
         throw "mp: this literal is not a decimal or hexadecimal number";
-    const Value result = Value::from_bits(pack_parsed<typename Value::format>(x, {}));
-    if (x.kind == category::finite && !isfinite(result)) throw "mp: this literal is too large for its type";
+    const auto [bits, in_range] = pack_parsed<typename Value::format>(x, projection{});
+    const Value result = Value::from_bits(bits);
+    if (x.kind == category::finite && is_zero(result)) throw "mp: this literal is too small for its type";
+    if (x.kind == category::zero && !in_range) throw "mp: the type of this literal has no zero";
+    if (!in_range) throw "mp: this literal is too large for its type";
     return result;
-}
-
-/// Copies text to [first, last), or reports that it does not fit.
-MP_HOST_DEVICE constexpr std::to_chars_result copy_text(char* first, char* last, const char* text,
-                                                        int length) {
-    if (last - first < length) return {last, std::errc::value_too_large};
-    for (int i = 0; i < length; ++i) first[i] = text[i];
-    return {first + length, std::errc{}};
-}
-
-/// The digits in scientific notation, with an exponent of at least two digits.
-MP_HOST_DEVICE constexpr int write_scientific(const decimal_digits& d, char* out) {
-    int length = 0;
-    out[length++] = d.digits[0];
-    if (d.count > 1) out[length++] = '.';
-    for (int i = 1; i < d.count; ++i) out[length++] = d.digits[i];
-    out[length++] = 'e';
-    out[length++] = d.exponent < 0 ? '-' : '+';
-    const int magnitude = d.exponent < 0 ? -d.exponent : d.exponent;
-    if (magnitude >= 100) out[length++] = static_cast<char>('0' + magnitude / 100);
-    out[length++] = static_cast<char>('0' + magnitude / 10 % 10);
-    out[length++] = static_cast<char>('0' + magnitude % 10);
-    return length;
-}
-
-/// The digits in fixed notation. A whole number that has more places than digits is written out exactly, as
-/// std::to_chars does: among texts of equal length the one nearest to the value is wanted.
-MP_HOST_DEVICE constexpr int write_fixed(const decimal_digits& d, exact_value x, char* out) {
-    int length = 0;
-    if (d.exponent < 0) {
-        out[length++] = '0';
-        out[length++] = '.';
-        for (int i = -1; i > d.exponent; --i) out[length++] = '0';
-        for (int i = 0; i < d.count; ++i) out[length++] = d.digits[i];
-        return length;
-    }
-    if (d.exponent + 1 > d.count) {
-        // Whole numbers only come here, so nothing is lost when the exponent is negative.
-        wide_integer<8> value(x.exponent < 0 ? x.significand >> -x.exponent : x.significand);
-        if (x.exponent > 0) value.shift_left(x.exponent);
-        for (int i = d.exponent; i >= 0; --i) {
-            wide_integer<8> place(1);
-            place.multiply_power_of_ten(i);
-            char digit = '0';
-            for (; value.compare(place) >= 0; ++digit) value.subtract(place);
-            // The shortest digits may be those of the next power of ten: 1e2 for 96 in e4m3fn.
-            if (length == 0 && digit == '0') continue;
-            out[length++] = digit;
-        }
-        return length;
-    }
-    for (int i = 0; i < d.count; ++i) {
-        if (i == d.exponent + 1) out[length++] = '.';
-        out[length++] = d.digits[i];
-    }
-    return length;
 }
 
 }  // namespace detail
@@ -262,74 +40,143 @@ MP_HOST_DEVICE constexpr int write_fixed(const decimal_digits& d, exact_value x,
 ///
 ///     char buffer[24];
 ///     auto [end, ec] = mp::to_chars(buffer, buffer + 24, 0.1_h);   // "0.1"
-template <class Format>
-MP_HOST_DEVICE constexpr std::to_chars_result to_chars(char* first, char* last, basic_float<Format> x) {
-    char text[64]{};
-    int length = 0;
-    if (signbit(x)) text[length++] = '-';
-    if (isnan(x) || isinf(x)) {
-        const char* word = isnan(x) ? "nan" : "inf";
-        for (int i = 0; i < 3; ++i) text[length++] = word[i];
-    } else if (is_zero(x)) {
-        text[length++] = '0';
-    } else {
-        const detail::exact_value value = detail::unpack<Format>(x.bits());
-        const detail::decimal_digits digits = detail::shortest_digits<Format>(value);
-        char scientific[32]{};
-        const int scientific_length = detail::write_scientific(digits, scientific);
-        const int point = digits.exponent + 1;
-        const int fixed_length = point <= 0              ? 2 - point + digits.count
-                                 : digits.count <= point ? point
-                                                         : digits.count + 1;
-        if (fixed_length <= scientific_length) {
-            length += detail::write_fixed(digits, value, text + length);
-        } else {
-            for (int i = 0; i < scientific_length; ++i) text[length++] = scientific[i];
-        }
-    }
-    return detail::copy_text(first, last, text, length);
+template <number T>
+MP_HOST_DEVICE constexpr std::to_chars_result to_chars(char* first, char* last, T x) noexcept {
+    return detail::write_bounded<detail::format_of_t<T>>(first, last, detail::bits_of(x), {});
+}
+
+/// The shortest digits that read back as the same number in the given notation; std::chars_format::general
+/// chooses as printf's %g would. Hexadecimal notation is exact, without 0x, and begins with 1 for every
+/// number but zero.
+template <number T>
+MP_HOST_DEVICE constexpr std::to_chars_result to_chars(char* first, char* last, T x,
+                                                       std::chars_format format) noexcept {
+    return detail::write_bounded<detail::format_of_t<T>>(first, last, detail::bits_of(x),
+                                                         {.form = detail::to_notation(format)});
 }
 
 /// Writes in the given notation, with `precision` digits after the point (significant digits for general),
-/// exactly rounded; without a precision the shortest digits that a float needs to be told apart.
-template <class Format>
-std::to_chars_result to_chars(char* first, char* last, basic_float<Format> x, std::chars_format format,
-                              int precision) {
-    return std::to_chars(first, last, static_cast<float>(x), format, precision);
+/// as printf would: the exact value rounded once to nearest, ties to the even digit. A negative precision is
+/// 6, and all digits in hexadecimal notation.
+///
+///     mp::to_chars(buffer, buffer + 24, 0.1_h, std::chars_format::fixed, 12);   // "0.099975585938"
+template <number T>
+MP_HOST_DEVICE constexpr std::to_chars_result to_chars(char* first, char* last, T x, std::chars_format format,
+                                                       int precision) noexcept {
+    const detail::notation form = detail::to_notation(format);
+    if (precision < 0 && form != detail::notation::hexadecimal) precision = 6;
+    return detail::write_bounded<detail::format_of_t<T>>(first, last, detail::bits_of(x),
+                                                         {.form = form, .precision = precision});
 }
 
 /// Reads a number as std::from_chars does: no leading space or plus sign, "inf" and "nan" in any case,
 /// hexadecimal without 0x when asked for. The digits are rounded once, however many there are, as the
-/// projection says. On a text that is no number, ec is std::errc::invalid_argument; when a finite text
-/// overflows, or a non-zero one becomes zero, it is std::errc::result_out_of_range; in both cases `value`
-/// keeps its old value.
-template <class Format>
+/// projection or environment says; an environment also gets the flags.
+///
+/// On a text that is no number, ec is std::errc::invalid_argument and ptr is first. It is
+/// std::errc::result_out_of_range, with ptr behind the text, when the format has no such number: when a
+/// finite text overflows, or a non-zero one becomes zero; for "inf", "nan" or a zero that the format does not
+/// have; for a minus sign before anything but zero or NaN in a format without signs. A projection that
+/// saturates accepts what it takes to a finite number (never NaN). In both cases `value` keeps its old value.
+///
+///     mp::half x;
+///     auto [end, ec] = mp::from_chars(first, last, x, std::chars_format::general,
+///                                     {.round = mp::rounding::upward});
+template <number T, detail::context Context = const projection&>
 MP_HOST_DEVICE constexpr std::from_chars_result from_chars(
-    const char* first, const char* last, basic_float<Format>& value,
-    std::chars_format format = std::chars_format::general, projection p = {}) {
-    const detail::parsed_number x = detail::parse_number(first, last, format);
+    const char* first, const char* last, T& value, std::chars_format format = std::chars_format::general,
+    Context&& context = projection{}) noexcept {
+    using number_format = detail::format_of_t<T>;
+    const detail::parsed_number x = detail::parse_number(first, last, {format, false});
     if (x.length == 0) return {first, std::errc::invalid_argument};
-    const auto result = basic_float<Format>::from_bits(detail::pack_parsed<Format>(x, p));
-    const bool out_of_range = x.kind == detail::category::finite && (!isfinite(result) || is_zero(result));
-    if (!out_of_range) value = result;
-    return {first + x.length, out_of_range ? std::errc::result_out_of_range : std::errc{}};
+    const detail::read_code<number_format> result = detail::pack_parsed<number_format>(x, context);
+    if (result.in_range) value = detail::number_from_bits<T>(result.bits);
+    return {first + x.length, result.in_range ? std::errc{} : std::errc::result_out_of_range};
+}
+/// The same in general notation.
+///
+///     mp::environment env;
+///     mp::from_chars(first, last, x, env);
+///     bool exact = !env.raised.test(mp::status_flag::inexact);
+template <number T, detail::context Context>
+MP_HOST_DEVICE constexpr std::from_chars_result from_chars(const char* first, const char* last, T& value,
+                                                           Context&& context) noexcept {
+    return from_chars(first, last, value, std::chars_format::general, context);
 }
 
+namespace detail {
+
+/// A sink that writes to a stream's buffer.
+template <class Character, class Traits>
+struct stream_sink {
+    std::basic_ostream<Character, Traits>& stream;
+    bool failed = false;
+    void put(char c) { put_wide(stream.widen(c)); }
+    void put_wide(Character c) {
+        failed = failed || Traits::eq_int_type(stream.rdbuf()->sputc(c), Traits::eof());
+    }
+    void fill(char c, int count) {
+        for (; count > 0; --count) put(c);
+    }
+};
+
+/// How a stream wants its numbers. The default, no notation and precision 6, stands for the shortest text.
+template <class Character, class Traits>
+number_style style_of(const std::basic_ostream<Character, Traits>& stream) {
+    using base = std::basic_ostream<Character, Traits>;
+    const auto flags = stream.flags();
+    const auto form = flags & base::floatfield;
+    number_style style;
+    style.alternate = (flags & base::showpoint) != typename base::fmtflags{};
+    style.upper = (flags & base::uppercase) != typename base::fmtflags{};
+    if (form == (base::fixed | base::scientific)) {
+        style.form = notation::hexadecimal;
+        return style;
+    }
+    if (form == typename base::fmtflags{} && stream.precision() == 6 && !style.alternate) return style;
+    style.form = form == base::fixed        ? notation::fixed
+                 : form == base::scientific ? notation::scientific
+                                            : notation::general;
+    const auto precision = stream.precision();
+    style.precision = precision < 0 ? 6 : precision > 1000000000 ? 1000000000 : static_cast<int>(precision);
+    return style;
+}
+
+}  // namespace detail
+
 /// Writes the shortest text that reads back as the same number, padded to the stream's width. When the stream
-/// asks for a notation or for a precision other than the default 6, the exact value is printed that way.
+/// asks for a notation, for a point, or for a precision other than the default 6, the exact value is rounded
+/// once to that. The stream's locale is not asked for its decimal point.
 template <class Character, class Traits, class Format>
 std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, Traits>& stream,
                                                   basic_float<Format> x) {
     using base = std::basic_ostream<Character, Traits>;
-    if ((stream.flags() & base::floatfield) != typename base::fmtflags{} || stream.precision() != 6) {
-        return stream << static_cast<float>(x);
+    const typename base::sentry ready(stream);
+    if (!ready) return stream;
+    const detail::number_text<Format> text(x.bits(), detail::style_of(stream));
+    const bool plus = (stream.flags() & base::showpos) != typename base::fmtflags{};
+    const char sign = text.is_negative_number() ? '-' : plus ? '+' : '\0';
+    const bool prefix = text.is_hexadecimal();
+    detail::counting_sink counter;
+    text.write_magnitude(counter);
+    std::int64_t padding = stream.width() - counter.length - (sign != '\0' ? 1 : 0) - (prefix ? 2 : 0);
+    const auto place = stream.flags() & base::adjustfield;
+    detail::stream_sink<Character, Traits> sink{stream};
+    const auto pad = [&] {
+        for (; padding > 0 && !sink.failed; --padding) sink.put_wide(stream.fill());
+    };
+    if (place != base::left && place != base::internal) pad();
+    if (sign != '\0') sink.put(sign);
+    if (prefix) {
+        sink.put('0');
+        sink.put((stream.flags() & base::uppercase) != typename base::fmtflags{} ? 'X' : 'x');
     }
-    char text[32]{};
-    const char sign = (stream.flags() & base::showpos) && !signbit(x) ? '+' : '\0';
-    char* begin = text;
-    if (sign != '\0') *begin++ = sign;
-    *to_chars(begin, text + sizeof text - 1, x).ptr = '\0';
-    return stream << static_cast<const char*>(text);
+    if (place == base::internal) pad();
+    text.write_magnitude(sink);
+    pad();
+    stream.width(0);
+    if (sink.failed) stream.setstate(base::badbit);
+    return stream;
 }
 
 /// Reads a number after white space; the digits are rounded once. A text that is no number, or one out of
@@ -340,8 +187,8 @@ std::basic_istream<Character, Traits>& operator>>(std::basic_istream<Character, 
     using base = std::basic_istream<Character, Traits>;
     const typename base::sentry ready(stream);
     if (!ready) return stream;
-    constexpr int capacity = 1024;
-    char text[capacity]{};
+    constexpr int capacity = 4096;
+    char text[capacity];
     int length = 0;
     for (auto c = stream.peek(); !Traits::eq_int_type(c, Traits::eof()); c = stream.peek()) {
         const char narrow = stream.narrow(Traits::to_char_type(c), '\0');
@@ -355,7 +202,7 @@ std::basic_istream<Character, Traits>& operator>>(std::basic_istream<Character, 
         stream.get();
     }
     if (stream.eof() && length > 0) stream.clear(stream.rdstate() & ~base::failbit);
-    const char* begin = text[0] == '+' ? text + 1 : text;
+    const char* begin = length > 0 && text[0] == '+' ? text + 1 : text;
     basic_float<Format> value{};
     const std::from_chars_result result = from_chars(begin, static_cast<const char*>(text) + length, value);
     if (result.ec != std::errc{} || result.ptr != text + length) {
