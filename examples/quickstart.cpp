@@ -7,7 +7,7 @@
 #include <iostream>
 #include <vector>
 
-using namespace mp::literals;
+using namespace mp::literals;  // NOLINT(google-build-using-namespace): what the namespace is for
 
 int main() {
     // Numbers round once, to nearest even, and everything about them is constexpr.

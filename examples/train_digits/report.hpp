@@ -76,7 +76,7 @@ inline std::string legend(const setting_summary& setting, bool only_scaling) {
 inline std::string html_table(const table& it) {
     std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
     for (const auto& [first, second] : it.head)
-        html += "<th>" + first + (first.empty() ? "" : " ") + second + "</th>";
+        html.append("<th>").append(first).append(first.empty() ? "" : " ").append(second).append("</th>");
     html += "</tr></thead>\n<tbody>\n";
     for (const auto& row : it.rows) {
         html += "<tr>";

@@ -87,14 +87,15 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
                         std::to_string(setting.first_seed) + " to " +
                         std::to_string(setting.first_seed + runs - 1) + ".");
     }
-    notes.push_back("training loss: the mean over the batches of the last epoch, without the loss weight.");
-    notes.push_back(
+    notes.emplace_back(
+        "training loss: the mean over the batches of the last epoch, without the loss weight.");
+    notes.emplace_back(
         "flushed: gradients of weights and biases that are not zero in float, but zero in the format of the "
         "recipe at its loss scale.");
-    notes.push_back(
+    notes.emplace_back(
         "gradient error: distance of the gradient that the optimizer gets from the one that float gives for "
         "the same weights, as a share of its length.");
-    notes.push_back(
+    notes.emplace_back(
         "bytes/param: weight, gradient, master weight and momentum. seconds: one thread of this CPU.");
     if (setting.find("fp16-dynamic") != nullptr) {
         notes.push_back("The dynamic scale starts at 2^16 and doubles after " +

@@ -123,11 +123,11 @@ TEST_CASE("the split leaves out no image, doubles none, and is always the same")
 TEST_CASE("too few images for a batch are refused, and the number that is asked for is enough") {
     digits all;
     all.labels.resize(159);
-    all.pixels.resize(159 * 64);
+    all.pixels.resize(all.labels.size() * 64);
     CHECK(user_error_of([&] { train_digits::split(all, 128); }) ==
           "the data file has 159 images; there must be 160 to train on batches of 128");
     all.labels.resize(160);
-    all.pixels.resize(160 * 64);
+    all.pixels.resize(all.labels.size() * 64);
     CHECK(train_digits::split(all, 128).training.size() == 128);
 }
 

@@ -72,7 +72,7 @@ std::vector<std::string> numbers_in(const std::string& out) {
     std::vector<std::string> lines;
     std::istringstream stream(out);
     for (std::string line; std::getline(stream, line);) {
-        if (line.find("%") == std::string::npos || line.starts_with("*")) continue;
+        if (line.find('%') == std::string::npos || line.starts_with("*")) continue;
         lines.push_back(line.substr(0, line.find_last_of(' ')));
     }
     return lines;
@@ -106,7 +106,7 @@ TEST_CASE("help goes to the output, names every option and recipe, and does noth
 TEST_CASE("wrong use gets one line on the error stream and exit code 2") {
     const workplace here;
     std::ofstream(here.path("broken.csv")) << "1,2,3\n";
-    std::ofstream(here.path("empty.csv"));
+    std::ofstream(here.path("empty.csv")) << "";
     for (const char* arguments :
          {"--epoch 3", "--epochs", "--epochs none", "--recipe fp8", "--loss-weight 0", "--data missing.csv",
           "--data broken.csv", "--data empty.csv", "--data .", "--report no/such/folder.html", "surprise"}) {

@@ -30,7 +30,7 @@ std::string first_unbalanced_tag(std::string_view html) {
         if (tag.starts_with('!') || tag.ends_with('/') || tag.starts_with("meta")) continue;
         const bool closes = tag.starts_with('/');
         if (closes) tag.remove_prefix(1);
-        const std::string name(tag.substr(0, tag.find_first_of(" \n")));
+        std::string name(tag.substr(0, tag.find_first_of(" \n")));
         if (!closes) {
             open.push_back(name);
         } else if (open.empty() || open.back() != name) {

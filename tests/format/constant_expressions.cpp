@@ -15,7 +15,7 @@
 
 namespace {
 
-using namespace mp::literals;
+using namespace mp::literals;  // NOLINT(google-build-using-namespace): what the namespace is for
 using mp::bfloat16;
 using mp::float8_e4m3fn;
 using mp::float8_e5m2;

@@ -27,6 +27,11 @@ constexpr Integer lowest() {
     return is_signed<Integer> ? static_cast<Integer>(-largest<Integer>() - 1) : Integer{0};
 }
 
+template <class Integer>
+uint128 magnitude_of(Integer x) {
+    return x < Integer{0} ? uint128{0} - static_cast<uint128>(x) : static_cast<uint128>(x);
+}
+
 oracle::natural to_natural(uint128 x) {
     return (oracle::natural(static_cast<std::uint64_t>(x >> 64)) << 64) +
            oracle::natural(static_cast<std::uint64_t>(x));
@@ -35,8 +40,7 @@ oracle::natural to_natural(uint128 x) {
 template <class To, class Integer>
 void compare(oracle::disagreements& wrong, Integer x) {
     const bool negative = x < Integer{0};
-    uint128 magnitude = static_cast<uint128>(x);
-    if (negative) magnitude = 0 - magnitude;
+    const uint128 magnitude = magnitude_of(x);
     const oracle::format& f = oracle::format_of<To>;
     const oracle::exact_result exact = exact_from_dyadic(f, negative, {to_natural(magnitude), 0});
     oracle::compare_in_every_projection<To>(
@@ -91,9 +95,7 @@ Integer expected_integer(const oracle::format& f, std::uint64_t code) {
     const Integer limit = negative ? lowest<Integer>() : largest<Integer>();
     if (is_infinite(f, code)) return limit;
     const oracle::dyadic x = value_of_magnitude(f, magnitude_code(f, code));
-    uint128 limit_magnitude = static_cast<uint128>(limit);
-    if (negative) limit_magnitude = 0 - limit_magnitude;
-    if (compare(x, {to_natural(limit_magnitude), 0}) >= 0) return limit;
+    if (compare(x, {to_natural(magnitude_of(limit)), 0}) >= 0) return limit;
     uint128 magnitude = x.significand.low_bits();
     if (x.exponent >= 0) {
         magnitude <<= x.exponent;

@@ -121,8 +121,8 @@ std::string text_of(const oracle::format& f, std::uint64_t code, const decimal& 
         const fraction value = to_fraction(value_of_magnitude(f, code));
         if (fixed.size() <= scientific.size()) fixed = std::to_string(floor_of(value));
     } else {
-        fixed = digits.substr(0, static_cast<std::size_t>(power + 1)) + "." +
-                digits.substr(static_cast<std::size_t>(power + 1));
+        const std::size_t point = static_cast<std::size_t>(power) + 1;
+        fixed = digits.substr(0, point) + "." + digits.substr(point);
     }
     return fixed.size() <= scientific.size() ? fixed : scientific;
 }

@@ -44,11 +44,12 @@ std::string spelled(const decimal& d, std::uint32_t style) {
     // Fixed notation, or an exponent that moves the point out of the digits.
     if (d.exponent > 0 || -d.exponent > 200)
         return std::string("0") + digits + ".e" + std::to_string(d.exponent);
-    if (-d.exponent < count) {
-        return digits.substr(0, static_cast<std::size_t>(count + d.exponent)) + "." +
-               digits.substr(static_cast<std::size_t>(count + d.exponent));
+    const int whole_digits = count + d.exponent;
+    if (whole_digits > 0) {
+        const auto point = static_cast<std::size_t>(whole_digits);
+        return digits.substr(0, point) + "." + digits.substr(point);
     }
-    return std::string(".").append(static_cast<std::size_t>(-d.exponent - count), '0').append(digits);
+    return std::string(".").append(static_cast<std::size_t>(-whole_digits), '0').append(digits);
 }
 
 /// "000.123e+00-5" is no number: style 2 needs a sign of its own.

@@ -94,7 +94,7 @@ TEST_CASE(
                 const std::vector<double> before = c.values();
                 const std::vector<float> expected = reference::documented_product(
                     a.values(), b.values(), before, 130, 140, 2.0F, 0.5F, false);
-                std::vector<std::atomic<int>> calls(130 * 140);
+                std::vector<std::atomic<int>> calls(std::size_t{130} * 140);
                 std::atomic<int> wrong = 0;
                 const auto epilogue = [&](float value, std::ptrdiff_t row, std::ptrdiff_t column) {
                     if (row < 0 || row >= 130 || column < 0 || column >= 140) {

@@ -19,21 +19,23 @@ bool is_nan_pattern(float x) {
 }
 
 TEST_CASE("products of small integers are exact whatever the compiler may reorder") {
-    std::vector<mp::half> a(40 * 50);
-    std::vector<mp::bfloat16> b(50 * 30);
-    std::vector<float> c(40 * 30, 2.0F);
+    constexpr std::size_t rows = 40, columns = 30, depth = 50;
+    std::vector<mp::half> a(rows * depth);
+    std::vector<mp::bfloat16> b(depth * columns);
+    std::vector<float> c(rows * columns, 2.0F);
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = mp::half(static_cast<int>(i % 7) - 3);
     for (std::size_t i = 0; i < b.size(); ++i) b[i] = mp::bfloat16(static_cast<int>(i % 5) - 2);
-    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 40, 50), mp::row_major(b.data(), 50, 30), -3.0F,
-             mp::row_major(c.data(), 40, 30));
+    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), rows, depth), mp::row_major(b.data(), depth, columns),
+             -3.0F, mp::row_major(c.data(), rows, columns));
     int wrong = 0;
-    for (std::size_t r = 0; r < 40; ++r) {
-        for (std::size_t j = 0; j < 30; ++j) {
+    for (std::size_t r = 0; r < rows; ++r) {
+        for (std::size_t j = 0; j < columns; ++j) {
             int sum = -6;
-            for (std::size_t k = 0; k < 50; ++k) {
-                sum += (static_cast<int>((r * 50 + k) % 7) - 3) * (static_cast<int>((k * 30 + j) % 5) - 2);
+            for (std::size_t k = 0; k < depth; ++k) {
+                sum += (static_cast<int>((r * depth + k) % 7) - 3) *
+                       (static_cast<int>((k * columns + j) % 5) - 2);
             }
-            wrong += c[r * 30 + j] == static_cast<float>(sum) ? 0 : 1;
+            wrong += c[r * columns + j] == static_cast<float>(sum) ? 0 : 1;
         }
     }
     CHECK(wrong == 0);
@@ -41,14 +43,15 @@ TEST_CASE("products of small integers are exact whatever the compiler may reorde
 
 TEST_CASE("a NaN among the factors arrives in C, through relu too, and in C it is not read with beta zero") {
     const float nan = std::bit_cast<float>(0x7FC0'0000U);
-    std::vector<float> a(20 * 20, 1.0F);
-    const std::vector<float> b(20 * 20, 1.0F);
-    a[7 * 20 + 3] = nan;
-    std::vector<float> c(20 * 20, nan);
-    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 20, 20), mp::row_major(b.data(), 20, 20), 0.0F,
-             mp::row_major(c.data(), 20, 20), mp::relu_epilogue{});
+    constexpr std::size_t size = 20;
+    std::vector<float> a(size * size, 1.0F);
+    const std::vector<float> b(size * size, 1.0F);
+    a[7 * size + 3] = nan;
+    std::vector<float> c(size * size, nan);
+    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), size, size), mp::row_major(b.data(), size, size), 0.0F,
+             mp::row_major(c.data(), size, size), mp::relu_epilogue{});
     int wrong = 0;
-    for (std::size_t i = 0; i < c.size(); ++i) wrong += is_nan_pattern(c[i]) == (i / 20 == 7) ? 0 : 1;
+    for (std::size_t i = 0; i < c.size(); ++i) wrong += is_nan_pattern(c[i]) == (i / size == 7) ? 0 : 1;
     CHECK(wrong == 0);
     CHECK(c[0] == 20.0F);
 }

@@ -27,6 +27,7 @@ public:
     natural(const natural& other) : size_(other.size_) { std::copy_n(other.digit_, size_, digit_); }
 
     natural& operator=(const natural& other) {
+        if (this == &other) return *this;  // std::copy_n must not get the same range twice
         size_ = other.size_;
         std::copy_n(other.digit_, size_, digit_);
         return *this;

@@ -68,8 +68,8 @@ private:
         layout_of<FormatA>::max_exponent + layout_of<FormatB>::max_exponent + 2;
     /// 64 bits above the largest product hold the sum of 2^60 of them and the sign; one word more lets a
     /// product of three words start in the last word that it can reach.
-    static constexpr std::size_t count =
-        static_cast<std::size_t>((top_exponent - last_exponent + 64) / 64 + 3);
+    static constexpr int bits = top_exponent - last_exponent + 64;
+    static constexpr std::size_t count = static_cast<std::size_t>(bits) / 64 + 3;
 
     void add_at(bool negative, wide product, int position) {
         const auto first = static_cast<std::size_t>(position / 64);

@@ -96,7 +96,7 @@ inline exact_fraction scaled_sum(double alpha, const exact_fraction& sum, double
                              result.exponent + x.exponent);
     };
     // As in gemm, a factor of zero means that what it multiplies is not read, whatever it holds.
-    const exact_fraction left = alpha == 0 ? exact_fraction{} : times(alpha, sum);
+    exact_fraction left = alpha == 0 ? exact_fraction{} : times(alpha, sum);
     if (beta == 0) return left;
     exact_fraction right = times(beta, initial);
     if (left.kind == category::nan || right.kind == category::nan) return {category::nan};

@@ -286,18 +286,19 @@ struct gemm_body {
 #endif
         for (int i = 0; i < fragment_rows; ++i) {
             machine.each_thread(states, [&](thread_state& state, auto thread) {
-                float* const strip = strips + thread.index / warp_size * strip_floats;
+                float* const strip = strips + std::ptrdiff_t{thread.index / warp_size} * strip_floats;
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
                 for (int j = 0; j < fragment_columns; ++j) {
-                    Fragments::store(strip + j * fragment_size, state.sum[i][j], strip_pitch, thread);
+                    Fragments::store(strip + std::ptrdiff_t{j} * fragment_size, state.sum[i][j], strip_pitch,
+                                     thread);
                 }
             });
             machine.warp_barrier();
             machine.each_thread(states, [&](thread_state&, auto thread) {
                 const int warp = thread.index / warp_size;
-                const float* const strip = strips + warp * strip_floats;
+                const float* const strip = strips + std::ptrdiff_t{warp} * strip_floats;
                 const std::ptrdiff_t warp_row =
                     row + warp / Tile::warps_across * Tile::warp_rows + i * fragment_size;
                 const std::ptrdiff_t warp_column = column + warp % Tile::warps_across * Tile::warp_columns;
@@ -305,7 +306,7 @@ struct gemm_body {
                 for (int n = thread.index % warp_size; n < fragment_size * chunks_across; n += warp_size) {
                     const int line = n / chunks_across;
                     const int position = n % chunks_across * 8;
-                    const float* const from = strip + line * strip_pitch + position;
+                    const float* const from = strip + (line * strip_pitch + position);
                     using quarter = chunk<float, 4>;
                     const quarter product[2] = {thread.template load<quarter>(from),
                                                 thread.template load<quarter>(from + 4)};
@@ -316,6 +317,14 @@ struct gemm_body {
         }
     }
 };
+
+/// Stops the program on lines in shared memory that tensor cores would refuse: the first one must begin at a
+/// multiple of 32 bytes and the others at multiples of 16. Devices do that themselves.
+template <class Value>
+MP_HOST_DEVICE void require_tensor_core_alignment(const Value* first_line, int pitch) {
+    require_alignment(first_line, 32);
+    require_alignment(first_line + pitch, 16);
+}
 
 /// Fragments whose elements and sums are spread over the lanes by hand: lane l has the 8 elements of row l /
 /// 2 of an accumulator that begin at column l % 2 * 8. For the host, and for types that the tensor cores of a
@@ -346,9 +355,7 @@ struct lane_fragments {
     template <bool DepthContiguous, class Thread>
     MP_HOST_DEVICE static void load(factor_fragment<DepthContiguous>& to, const Input* from, int pitch,
                                     Thread) {
-        require_alignment(from, 32);  // what tensor cores ask for, so that the host finds out
-        require_alignment(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(pitch) * sizeof(Input)),
-                          16);
+        require_tensor_core_alignment(from, pitch);
         to = {from, pitch};
     }
     MP_HOST_DEVICE static void clear(accumulator& sum) {
@@ -368,13 +375,11 @@ struct lane_fragments {
     }
     template <class Thread>
     MP_HOST_DEVICE static void store(float* to, const accumulator& sum, int pitch, Thread thread) {
-        require_alignment(to, 32);
-        require_alignment(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(pitch) * sizeof(float)),
-                          16);
+        require_tensor_core_alignment(to, pitch);
         const int lane = thread.index % warp_size;
         for (int i = 0; i < 2; ++i) {
             const float* const v = sum.values + 4 * i;
-            thread.store(to + lane / 2 * pitch + lane % 2 * 8 + 4 * i,
+            thread.store(to + (lane / 2 * pitch + lane % 2 * 8 + 4 * i),
                          chunk<float, 4>{{v[0], v[1], v[2], v[3]}});
         }
     }

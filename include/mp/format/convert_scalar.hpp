@@ -65,13 +65,11 @@ MP_HOST_DEVICE constexpr storage_of<To> from_integer(Integer value, Context&& co
     bool negative = false;
     if constexpr (Integer(-1) < Integer(0)) negative = value < 0;
     if (value == 0) return pack_zero<To>(false, context);
+    using word = std::conditional_t<(sizeof(Integer) > 8), uint128, std::uint64_t>;
+    const word magnitude = negative ? word{0} - static_cast<word>(value) : static_cast<word>(value);
     if constexpr (sizeof(Integer) <= 8) {
-        auto magnitude = static_cast<std::uint64_t>(value);
-        if (negative) magnitude = 0 - magnitude;
         return round_and_pack<To>({negative, 0, magnitude}, context);
     } else {
-        auto magnitude = static_cast<uint128>(value);
-        if (negative) magnitude = 0 - magnitude;
         return round_and_pack<To>(to_64_bits(exact_number<uint128>{negative, 0, magnitude}), context);
     }
 }

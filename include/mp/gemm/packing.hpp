@@ -46,7 +46,7 @@ void pack_runs(const Value* from, std::ptrdiff_t depth_stride, std::ptrdiff_t li
                float* panels) {
     // As many panels at a time as make a run of about 256 elements: long enough to read memory at full speed
     // and to convert in bulk, short enough for the panels written side by side to stay in the cache.
-    constexpr std::ptrdiff_t run = Width * std::max(1, 256 / Width);
+    constexpr std::ptrdiff_t run = std::ptrdiff_t{Width} * std::max(1, 256 / Width);
     float converted[run];
     for (std::ptrdiff_t first = 0; first < lines; first += run) {
         const std::ptrdiff_t count = std::min(run, lines - first);

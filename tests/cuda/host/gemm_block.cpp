@@ -328,7 +328,7 @@ TEST_CASE("the numbers of the tiles cover C once, also where there are more than
 
 TEST_CASE("large products get large tiles") {
     CHECK(mp::detail::prefers_large_tile(4096, 4096));
-    CHECK(mp::detail::prefers_large_tile(128, 128 * 128));
+    CHECK(mp::detail::prefers_large_tile(128, std::ptrdiff_t{128} * 128));
     CHECK_FALSE(mp::detail::prefers_large_tile(1024, 1024));
     CHECK_FALSE(mp::detail::prefers_large_tile(1, 1));
 }

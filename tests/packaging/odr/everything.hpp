@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-namespace {
+// The functions are static: each translation unit has its own.
 
 /// Uses a little of each room, so that both translation units hold the same inline functions.
 template <class Value>
-void use_rooms(std::ostream& text) {
+static void use_rooms(std::ostream& text) {
     text << mp::fma(Value(1.5F), Value(1.5F), Value(0.25F)) << ' ' << mp::sqrt(Value(2.0F)) << ' '
          << mp::round_to<Value>(1e30, {mp::rounding::toward_zero, mp::saturation::finite}) << ' ';
 
@@ -29,7 +29,7 @@ void use_rooms(std::ostream& text) {
     text << to[0] << ' ' << to[3] << ';';
 }
 
-std::string use_everything() {
+static std::string use_everything() {
     std::ostringstream text;
     use_rooms<mp::half>(text);
     use_rooms<mp::bfloat16>(text);
@@ -37,5 +37,3 @@ std::string use_everything() {
     use_rooms<mp::float8_e5m2>(text);
     return text.str();
 }
-
-}  // namespace
