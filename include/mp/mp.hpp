@@ -10,5 +10,6 @@
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
+#include <mp/math.hpp>
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>

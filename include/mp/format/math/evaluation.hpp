@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the mathematical functions are evaluated in: 64 leading bits and an exponent, all in integers.
+///
+/// Why integers and not double: the results must be the same on every host and device, in constant
+/// expressions, under -ffast-math, with and without contraction of products and sums, in every rounding mode
+/// of the processor and when it flushes subnormal numbers. Integer arithmetic is immune to all of that, has
+/// eleven bits more than double and no limits of range. A product costs as much as one of doubles does.
+///
+/// How a result becomes right: the exact cases of every function are known from number theory (the
+/// exponential of an algebraic number is transcendental unless the number is zero, and so on) and are dealt
+/// with before. All other results are irrational, or at least no numbers of the format nor midpoints between
+/// two of them, so the evaluated bits are passed on with a sticky tail. That is right in every mode unless
+/// the exact result is closer to a number or midpoint than the error of the evaluation, which is below 2^-50
+/// of the result unless a comment says otherwise. Where functions come systematically close, as sin(x) to x
+/// for small x, the arithmetic below keeps to the right side: all operations truncate, so a number from which
+/// something ever so small is taken away becomes less than that number. For the rest the tests run through
+/// all arguments.
+#pragma once
+
+#include <mp/format/exact_arithmetic.hpp>
+
+#include <cstdint>
+
+namespace mp::detail {
+
+/// (-1)^negative * significand * 2^exponent with the highest bit of the significand set, or zero.
+/// Operations truncate: the magnitude of the result is that of the exact one of the operands, cut off.
+struct approximation {
+    bool negative = false;
+    int exponent = 0;
+    std::uint64_t significand = 0;
+
+    /// The power of two that the magnitude reaches: 2^top() <= magnitude < 2^(top() + 1).
+    [[nodiscard]] MP_HOST_DEVICE constexpr int top() const { return exponent + 63; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr approximation operator-() const {
+        return {!negative, exponent, significand};
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr approximation scaled(int power) const {
+        return {negative, exponent + power, significand};
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr approximation magnitude() const {
+        return {false, exponent, significand};
+    }
+};
+
+/// The positive number significand * 2^exponent; the significand need not be normalised.
+MP_HOST_DEVICE constexpr approximation approximate(std::uint64_t significand, int exponent) {
+    if (significand == 0) return {};
+    const int shift = leading_zeros(significand);
+    return {false, exponent - shift, significand << shift};
+}
+MP_HOST_DEVICE constexpr approximation approximate(uint128 significand, int exponent) {
+    if (significand == 0) return {};
+    const int shift = leading_zeros(significand);
+    return {false, exponent - shift + 64, static_cast<std::uint64_t>((significand << shift) >> 64)};
+}
+MP_HOST_DEVICE constexpr approximation approximate(int x) {
+    approximation result = approximate(static_cast<std::uint64_t>(x < 0 ? -x : x), 0);
+    result.negative = x < 0;
+    return result;
+}
+MP_HOST_DEVICE constexpr approximation approximate(const exact_value& x) {
+    approximation result = approximate(x.significand, x.exponent);
+    result.negative = x.negative;
+    return result;
+}
+
+/// The high half of a product.
+MP_HOST_DEVICE constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::uint64_t>((static_cast<uint128>(a) * b) >> 64);
+}
+
+MP_HOST_DEVICE constexpr approximation operator*(const approximation& a, const approximation& b) {
+    if (a.significand == 0 || b.significand == 0) return {};
+    const uint128 product = static_cast<uint128>(a.significand) * b.significand;
+    const bool negative = a.negative != b.negative;
+    const auto high = static_cast<std::uint64_t>(product >> 64);
+    if (high >> 63 != 0) return {negative, a.exponent + b.exponent + 64, high};
+    return {negative, a.exponent + b.exponent + 63, static_cast<std::uint64_t>(product >> 63)};
+}
+
+/// a / b; b must not be zero.
+MP_HOST_DEVICE constexpr approximation operator/(const approximation& a, const approximation& b) {
+    if (a.significand == 0) return {};
+    const int shift = a.significand >= b.significand ? 63 : 64;
+    const uint128 numerator = static_cast<uint128>(a.significand) << shift;
+    return {a.negative != b.negative, a.exponent - b.exponent - shift,
+            static_cast<std::uint64_t>(numerator / b.significand)};
+}
+
+/// a + b, truncated toward zero even if one of them is far smaller than the other.
+MP_HOST_DEVICE constexpr approximation operator+(const approximation& a, const approximation& b) {
+    if (a.significand == 0) return b;
+    if (b.significand == 0) return a;
+    const bool swap = a.exponent < b.exponent || (a.exponent == b.exponent && a.significand < b.significand);
+    const approximation& larger = swap ? b : a;
+    const approximation& smaller = swap ? a : b;
+    const uint128 high = static_cast<uint128>(larger.significand) << 63;
+    const uint128 low = static_cast<uint128>(smaller.significand) << 63;
+    const int distance = larger.exponent - smaller.exponent;
+    const uint128 shifted = distance < 128 ? low >> distance : 0;
+    const bool cut_off = distance >= 128 || (shifted << distance) != low;
+    const uint128 sum =
+        larger.negative == smaller.negative ? high + shifted : high - shifted - (cut_off ? 1 : 0);
+    approximation result = approximate(sum, larger.exponent - 63);
+    result.negative = larger.negative;
+    return result;
+}
+MP_HOST_DEVICE constexpr approximation operator-(const approximation& a, const approximation& b) {
+    return a + -b;
+}
+
+/// The magnitude in units of 2^-64, cut off; it must be less than one.
+MP_HOST_DEVICE constexpr std::uint64_t to_fixed(const approximation& x) {
+    const int shift = -64 - x.exponent;
+    return shift < 64 ? x.significand >> shift : 0;
+}
+
+/// floor(sqrt(x)) for x of 64 bits with one of the two highest set, from the root of the upper half: with
+/// u the upper and v the lower half, s = floor(sqrt(u)) and q = (u - s^2) 2^16 + (v >> 16) divided by 2 s,
+/// the root is s 2^16 + q or one less (P. Zimmermann, "Karatsuba Square Root", 1999).
+MP_HOST_DEVICE constexpr std::uint64_t square_root(std::uint64_t x) {
+    const std::uint64_t upper = x >> 32;
+    std::uint64_t root = 0;
+    for (std::uint64_t bit = std::uint64_t{1} << 15; bit != 0; bit >>= 1) {
+        if ((root | bit) * (root | bit) <= upper) root |= bit;
+    }
+    const std::uint64_t rest = ((upper - root * root) << 16) | ((x >> 16) & 0xffff);
+    std::uint64_t quotient = rest / (2 * root);
+    if (quotient > 0xffff) quotient = 0xffff;
+    root = (root << 16) + quotient;
+    while (root * root > x) --root;
+    return root;
+}
+
+/// The same for 128 bits, by the same step once more.
+MP_HOST_DEVICE constexpr std::uint64_t square_root(uint128 x) {
+    const auto upper = static_cast<std::uint64_t>(x >> 64);
+    const std::uint64_t root = square_root(upper);
+    const uint128 rest =
+        (static_cast<uint128>(upper - root * root) << 32) | (static_cast<std::uint64_t>(x) >> 32);
+    uint128 quotient = rest / (2 * root);
+    if (quotient > 0xffffffff) quotient = 0xffffffff;
+    std::uint64_t result = (root << 32) + static_cast<std::uint64_t>(quotient);
+    while (static_cast<uint128>(result) * result > x) --result;
+    return result;
+}
+
+/// sqrt(x) of a number that is not negative.
+MP_HOST_DEVICE constexpr approximation square_root(const approximation& x) {
+    if (x.significand == 0) return {};
+    const int shift = x.exponent % 2 != 0 ? 63 : 64;
+    return {false, (x.exponent - shift) / 2, square_root(static_cast<uint128>(x.significand) << shift)};
+}
+
+/// A constant to 128 bits: (high * 2^64 + low) * 2^exponent.
+struct long_constant {
+    std::uint64_t high;
+    std::uint64_t low;
+    int exponent;
+
+    [[nodiscard]] MP_HOST_DEVICE constexpr approximation leading() const {
+        return {false, exponent + 64, high};
+    }
+};
+
+inline constexpr approximation approximate_one{false, -63, 0x8000000000000000};
+inline constexpr approximation approximate_pi{false, -62, 0xc90fdaa22168c234};
+inline constexpr approximation approximate_ln2{false, -64, 0xb17217f7d1cf79ab};
+
+/// c0 + c1 z + c2 z^2 + ...: coefficients in units of 2^-63 (or any other), z in units of 2^-64. Coefficients
+/// as template arguments become operands of instructions, and need no table in device memory.
+template <std::uint64_t First, std::uint64_t... Rest>
+MP_HOST_DEVICE constexpr std::uint64_t polynomial(std::uint64_t z) {
+    if constexpr (sizeof...(Rest) == 0) {
+        return First;
+    } else {
+        return First + multiply_high(polynomial<Rest...>(z), z);
+    }
+}
+
+/// c0 - c1 z + c2 z^2 - ...; every partial sum must be positive.
+template <std::uint64_t First, std::uint64_t... Rest>
+MP_HOST_DEVICE constexpr std::uint64_t alternating_polynomial(std::uint64_t z) {
+    if constexpr (sizeof...(Rest) == 0) {
+        return First;
+    } else {
+        return First - multiply_high(alternating_polynomial<Rest...>(z), z);
+    }
+}
+
+/// 1 - z p for p in units of 2^-63 and p > 0, and less than 1 even where that cannot be seen in 64 bits.
+MP_HOST_DEVICE constexpr approximation one_minus(const approximation& z, std::uint64_t p) {
+    return approximate_one - z * approximate(p, -63);
+}
+MP_HOST_DEVICE constexpr approximation one_plus(const approximation& z, std::uint64_t p) {
+    return approximate_one + z * approximate(p, -63);
+}
+
+/// Whether an exact value is an integer, and its lowest bit. The significand is shifted right as far as it is
+/// even, so that an exponent below zero means that there is a fraction.
+MP_HOST_DEVICE constexpr exact_value without_trailing_zeros(exact_value x) {
+    const int zeros = 63 - leading_zeros(x.significand & (~x.significand + 1));
+    x.significand >>= zeros;
+    x.exponent += zeros;
+    return x;
+}
+
+// How results and specials are packed.
+
+/// Rounds what was evaluated, of which it is known that it is not exact.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> round_inexact(const approximation& x, Context&& context) {
+    return round_and_pack<Format>({x.negative, x.exponent, x.significand, true}, context);
+}
+
+/// Rounds the integer or power of two significand * 2^exponent.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> round_exact(bool negative, std::uint64_t significand,
+                                                        int exponent, Context&& context) {
+    return round_and_pack<Format>({negative, exponent, significand}, context);
+}
+
+/// The exact infinity of a finite operand.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> pole(bool negative, Context&& context) {
+    raise(context, status_flag::divide_by_zero);
+    return pack_infinity<Format>(negative, projection_of(context));
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Mathematical functions of reduced numbers, each the exact result rounded once:
+///
+///     cbrt rsqrt hypot pow                        sqrt, fma, fmod and remainder come with the numbers
+///     exp exp2 exp10 expm1    log log2 log10 log1p
+///     sin cos tan    asin acos atan atan2    sinpi cospi tanpi
+///     sinh cosh tanh    asinh acosh atanh
+///     erf erfc tgamma lgamma
+///
+/// The last argument is a projection (by default nearest-even without saturation), or an environment, which
+/// collects flags:
+///
+///     mp::exp(x);
+///     mp::exp(x, {.round = mp::rounding::upward});
+///     mp::environment env;
+///     mp::log(x, env);                          // divide_by_zero if x is zero
+///
+/// Results are the same bits on host and device, in constant expressions, and under -ffast-math: everything
+/// is computed in integers. Special values are those of IEEE 754-2019, 9.2.1, and C's annex F; a format that
+/// lacks infinity or NaN has in their place what conversions put there. Results do not depend on the random
+/// bits beyond the 48th of a stochastic rounding's fraction, if that; evaluations are no more accurate.
+#pragma once
+
+#include <mp/format/math/error_function.hpp>
+#include <mp/format/math/exponential.hpp>
+#include <mp/format/math/gamma.hpp>
+#include <mp/format/math/hyperbolic.hpp>
+#include <mp/format/math/inverse_trigonometric.hpp>
+#include <mp/format/math/logarithm.hpp>
+#include <mp/format/math/power.hpp>
+#include <mp/format/math/trigonometric.hpp>
