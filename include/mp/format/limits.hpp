@@ -29,7 +29,8 @@ constexpr int floor_log10(std::uint64_t significand, int exponent) {
     wide_integer<96> value(significand);
     wide_integer<96> power(1);
     (exponent >= 0 ? value : power).shift_left(exponent >= 0 ? exponent : -exponent);
-    (n + 1 >= 0 ? power : value).multiply_power_of_ten(n + 1 >= 0 ? n + 1 : -(n + 1));
+    for (int i = 0; i < n + 1; ++i) power.multiply_add(10, 0);
+    for (int i = 0; i > n + 1; --i) value.multiply_add(10, 0);
     return power.compare(value) <= 0 ? n + 1 : n;
 }
 
