@@ -7,6 +7,7 @@
 
 #include <mp/config.hpp>
 #include <mp/format/exact.hpp>
+#include <mp/format/named_formats.hpp>
 
 namespace mp::detail {
 

@@ -132,7 +132,8 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
     p = result.hexadecimal ? parse_digits<16>(p, last, rules.literal, result.text)
                            : parse_digits<10>(p, last, rules.literal, result.text);
     if (!result.text.any) return result;
-    if (result.hexadecimal || (rules.format & std::chars_format::scientific) != std::chars_format{}) {
+    if (result.hexadecimal ||
+        (static_cast<unsigned>(rules.format) & static_cast<unsigned>(std::chars_format::scientific)) != 0) {
         const char* end = parse_exponent(p, last, result.hexadecimal ? 'p' : 'e', result.exponent);
         if (end == p && !result.hexadecimal && rules.format == std::chars_format::scientific) return result;
         p = end;
