@@ -292,6 +292,7 @@ void compare_all(oracle::disagreements& wrong) {
         compare<Quantized, Value>(wrong, {83, 21, true, along_columns}, rule, mode::nearest, 2, ++seed);
         compare<Quantized, Value>(wrong, {19, 45, false, along_rows}, rule, mode::stochastic, 2, ++seed);
         compare<Quantized, Value>(wrong, {45, 19, false, along_columns}, rule, mode::nearest, 1, ++seed);
+        compare<Quantized, Value>(wrong, {37, 17, true, along_columns}, rule, mode::stochastic, 1, ++seed);
     }
 }
 

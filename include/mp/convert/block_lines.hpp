@@ -28,6 +28,7 @@ struct block_chunk {
     /// Elements of a line that one thread works on: a multiple of 8 chunks, so that no two threads share a
     /// byte of packed elements.
     static constexpr std::ptrdiff_t segment = 8 * elements * std::max<std::ptrdiff_t>(1, 4096 / elements);
+    static_assert(segment % 8 == 0);
 };
 
 /// Lines that are walked side by side where neighbours in a line are far apart in memory, so that what a
