@@ -5,7 +5,10 @@
 
 #include <mp/autocast.hpp>
 #include <mp/bfloat16.hpp>
+#include <mp/block_scaled.hpp>
 #include <mp/convert.hpp>
+#include <mp/float4.hpp>
+#include <mp/float6.hpp>
 #include <mp/float8.hpp>
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
@@ -13,3 +16,6 @@
 #include <mp/math.hpp>
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>
+#include <mp/p3109.hpp>
+#include <mp/packed_array.hpp>
+#include <mp/tfloat32.hpp>

@@ -8,12 +8,14 @@
 
 #include <doctest/doctest.h>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "format/flushing_scope.hpp"
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
 
@@ -292,6 +294,7 @@ void compare_all(oracle::disagreements& wrong) {
         compare<Quantized, Value>(wrong, {83, 21, true, along_columns}, rule, mode::nearest, 2, ++seed);
         compare<Quantized, Value>(wrong, {19, 45, false, along_rows}, rule, mode::stochastic, 2, ++seed);
         compare<Quantized, Value>(wrong, {45, 19, false, along_columns}, rule, mode::nearest, 1, ++seed);
+        compare<Quantized, Value>(wrong, {37, 17, true, along_columns}, rule, mode::stochastic, 1, ++seed);
     }
 }
 
@@ -480,6 +483,34 @@ TEST_CASE("large matrices are the same for every number of threads") {
     const auto four = mp::quantize<mp::mxfp6_e3m2>(mp::cpu{.threads = 4}, x);
     CHECK(std::ranges::equal(one.bytes(), four.bytes()));
 }
+
+#if TEST_CAN_FLUSH
+TEST_CASE_TEMPLATE("blocks of tiny numbers are the same on a processor that flushes them", Quantized,
+                   mp::mxfp8_e4m3, mp::mxfp8_e5m2, mp::mxfp4, mp::mxint8, mp::nvfp4) {
+    oracle::random_bits random(11);
+    std::vector<float> x;
+    for (int i = 0; i < 64 * 96; ++i) {
+        const int exponent = -150 + i / 32 % 96 / 2 + static_cast<int>(random.below(16));
+        x.push_back(std::ldexp(1 + static_cast<float>(random.below(1 << 20)) / (1 << 20), exponent));
+    }
+    std::vector<float> back(x.size());
+    std::vector<float> back_flushing(x.size());
+    const auto expected = mp::quantize<Quantized>(mp::cpu{}, x);
+    mp::dequantize(mp::cpu{}, expected, back);
+    Quantized quantized;
+    {
+        const flushing_scope flushing;
+        quantized = mp::quantize<Quantized>(mp::cpu{}, x);
+        mp::dequantize(mp::cpu{}, quantized, back_flushing);
+    }
+    CHECK(std::ranges::equal(quantized.bytes(), expected.bytes()));
+    CHECK(std::bit_cast<std::uint32_t>(quantized.tensor_scale()) ==
+          std::bit_cast<std::uint32_t>(expected.tensor_scale()));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        REQUIRE(std::bit_cast<std::uint32_t>(back[i]) == std::bit_cast<std::uint32_t>(back_flushing[i]));
+    }
+}
+#endif
 
 TEST_CASE("the report counts and measures") {
     const std::vector<float> x{7.9f, 1, 0.1f, 0, -2, std::numeric_limits<float>::infinity()};

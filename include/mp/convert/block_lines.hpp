@@ -28,6 +28,7 @@ struct block_chunk {
     /// Elements of a line that one thread works on: a multiple of 8 chunks, so that no two threads share a
     /// byte of packed elements.
     static constexpr std::ptrdiff_t segment = 8 * elements * std::max<std::ptrdiff_t>(1, 4096 / elements);
+    static_assert(segment % 8 == 0);
 };
 
 /// Lines that are walked side by side where neighbours in a line are far apart in memory, so that what a
@@ -98,8 +99,12 @@ void read_lines(const block_lines<const Number>& lines, const block_tile& tile, 
     const std::ptrdiff_t height = tile.last_line - tile.first_line;
     if (lines.position_stride == 1) {
         for (std::ptrdiff_t l = 0; l < height; ++l) {
-            convert_nearest<Number, Wide>(lines.at(tile.first_line + l, begin), buffer[l],
-                                          static_cast<std::size_t>(count));
+            const Number* from = lines.at(tile.first_line + l, begin);
+            if constexpr (std::is_same_v<Number, Wide>) {
+                std::memcpy(buffer[l], from, static_cast<std::size_t>(count) * sizeof(Wide));
+            } else {
+                convert_nearest<Number, Wide>(from, buffer[l], static_cast<std::size_t>(count));
+            }
         }
     } else {
         for (std::ptrdiff_t i = 0; i < count; ++i) {

@@ -62,14 +62,16 @@ template <class Wide>
 inline constexpr auto wide_infinity = layout_of<wide_format<Wide>>::infinity_code;
 
 /// The largest magnitude code of some values, of the finite ones only if asked for.
-template <class Wide>
-auto largest_magnitude(const Wide* values, std::size_t count) noexcept {
-    auto largest = magnitude_of(Wide{0});
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto magnitude = magnitude_of(values[i]);
-        largest = select(less(largest, magnitude), magnitude, largest);
+template <std::size_t Count, class Wide>
+auto largest_magnitude(const Wide* values) noexcept {
+    // As signed integers, which compilers find the largest of in vectors; the highest bit is zero.
+    using word = storage_of<wide_format<Wide>>;
+    std::make_signed_t<word> largest = 0;
+    for (std::size_t i = 0; i < Count; ++i) {
+        const auto magnitude = static_cast<std::make_signed_t<word>>(magnitude_of(values[i]));
+        largest = magnitude > largest ? magnitude : largest;
     }
-    return largest;
+    return static_cast<word>(largest);
 }
 template <class Wide>
 auto largest_finite_magnitude(const Wide* values, std::size_t count) noexcept {
@@ -147,7 +149,7 @@ public:
 
 private:
     chosen_scale<scale> choose(const Wide* values) const {
-        auto largest = largest_magnitude(values, block);
+        auto largest = largest_magnitude<block>(values);
         const bool plain = largest < wide_infinity<Wide>;
         if (!plain && options_.nonfinite == nonfinite_handling::by_element) {
             largest = largest_finite_magnitude(values, block);
@@ -288,7 +290,7 @@ exact_value largest_in(cpu exec, const block_lines<const Number>& lines) {
         for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
             read_lines(lines, tile, begin, std::min(chunk::elements, tile.end - begin), values);
             for (std::ptrdiff_t l = 0; l < tile.last_line - tile.first_line; ++l) {
-                word found = largest_magnitude(values[l], chunk::padded);
+                word found = largest_magnitude<chunk::padded>(values[l]);
                 if (found >= wide_infinity<wide>) found = largest_finite_magnitude(values[l], chunk::padded);
                 of_tile = std::max(of_tile, found);
             }
@@ -326,7 +328,7 @@ template <class BlockScaled, class Value>
     constexpr int block = BlockScaled::block_size;
     detail::check_threads("mp::quantize", exec);
     detail::check_block_view("mp::quantize", "from", from);
-    if (!(options.tensor_scale == 0)) {
+    if (!is_zero(options.tensor_scale)) {
         if constexpr (!BlockScaled::has_tensor_scale) {
             detail::throw_argument("mp::quantize", "options.tensor_scale", options.tensor_scale,
                                    "must be 0, as the format has no tensor scale");
@@ -340,7 +342,7 @@ template <class BlockScaled, class Value>
         {from.data, from.rows, from.columns, from.leading_dimension, from.order}, options.direction);
     BlockScaled result(from.rows, from.columns, options.direction);
     if constexpr (BlockScaled::has_tensor_scale) {
-        result.set_tensor_scale(options.tensor_scale == 0
+        result.set_tensor_scale(is_zero(options.tensor_scale)
                                     ? detail::tensor_scale_for<typename BlockScaled::element_type,
                                                                typename BlockScaled::scale_type>(
                                           detail::largest_in<block>(exec, lines))

@@ -22,6 +22,15 @@ inline constexpr bool is_basic_float<basic_float<Format>> = true;
 template <class T>
 concept integer = !std::same_as<std::remove_cv_t<T>, bool> &&
                   (std::integral<T> || (sizeof(T) == 16 && requires(T x) { x % x; } && !std::is_class_v<T>));
+
+/// Specialised in mp/interop/ for classes of other libraries that numbers convert to and from explicitly:
+/// `template <class Number> static Number to(const Foreign&)` and `static Foreign from(Number)`.
+template <class Foreign>
+struct foreign_conversion {
+    static constexpr bool is_known = false;
+};
+template <class T>
+concept foreign_number = std::is_class_v<T> && foreign_conversion<T>::is_known;
 }  // namespace detail
 
 /// A number type of this library: a specialisation of basic_float.
@@ -90,6 +99,10 @@ public:
     template <detail::integer Integer>
     MP_HOST_DEVICE explicit constexpr basic_float(Integer x) noexcept
         : bits_(contained(detail::from_integer<Format>(x, projection{}))) {}
+    /// From a number of another library that mp/interop/ knows.
+    template <detail::foreign_number Foreign>
+    explicit basic_float(const Foreign& x)
+        : basic_float(detail::foreign_conversion<Foreign>::template to<basic_float>(x)) {}
     /// True is one and false is zero.
     MP_HOST_DEVICE explicit constexpr basic_float(bool x) noexcept : basic_float(x ? 1.0f : 0.0f) {}
     /// Rounds to nearest even once, from a number of another format.
@@ -105,14 +118,20 @@ public:
     MP_HOST_DEVICE explicit constexpr operator double() const noexcept {
         return detail::to_double<Format>(bits());
     }
-    /// To long double, and to the compiler's _Float16 and __float128 where it has them.
+    /// To long double, and to the compiler's _Float16, __bf16 and __float128 where it has them.
     template <detail::host_float Native>
     explicit constexpr operator Native() const noexcept {
         if constexpr (sizeof(Native) == 2) {
-            return detail::bit_cast<Native>(detail::convert_bits<formats::binary16, Format>(bits(), {}));
+            return detail::bit_cast<Native>(
+                detail::convert_bits<detail::host_format<Native>, Format>(bits(), {}));
         } else {
             return static_cast<Native>(detail::to_double<Format>(bits()));
         }
+    }
+    /// To a number of another library that mp/interop/ knows.
+    template <detail::foreign_number Foreign>
+    explicit operator Foreign() const {
+        return detail::foreign_conversion<Foreign>::from(*this);
     }
     /// Toward zero; out of range saturates and NaN gives zero.
     template <detail::integer Integer>

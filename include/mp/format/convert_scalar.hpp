@@ -128,6 +128,11 @@ __extension__ using compiler_binary16 = _Float16;
 #else
 struct compiler_binary16;
 #endif
+#if MP_HAS_COMPILER_BFLOAT16
+__extension__ using compiler_bfloat16 = __bf16;
+#else
+struct compiler_bfloat16;
+#endif
 #if MP_HAS_COMPILER_BINARY128
 __extension__ using compiler_binary128 = __float128;
 #else
@@ -136,8 +141,13 @@ struct compiler_binary128;
 
 /// Floating-point types that devices do not have.
 template <class T>
-concept host_float =
-    std::same_as<T, long double> || std::same_as<T, compiler_binary16> || std::same_as<T, compiler_binary128>;
+concept host_float = std::same_as<T, long double> || std::same_as<T, compiler_binary16> ||
+    std::same_as<T, compiler_bfloat16> || std::same_as<T, compiler_binary128>;
+
+/// The format of a 16-bit one.
+template <class T>
+using host_format =
+    std::conditional_t<std::same_as<T, compiler_bfloat16>, formats::bfloat16, formats::binary16>;
 
 #if MP_HAS_COMPILER_BINARY128
 /// From __float128, that is binary128: 15 exponent and 112 fraction bits.
@@ -169,7 +179,7 @@ constexpr storage_of<To> from_host_float(From x, Context&& context) {
     if constexpr (std::same_as<From, long double>) {
         return from_long_double<To>(x, context);
     } else if constexpr (sizeof(From) == 2) {
-        return convert_bits<To, formats::binary16>(bit_cast<std::uint16_t>(x), context);
+        return convert_bits<To, host_format<From>>(bit_cast<std::uint16_t>(x), context);
     } else {
 #if MP_HAS_COMPILER_BINARY128
         return from_binary128<To>(x, context);
