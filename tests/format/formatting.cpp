@@ -45,7 +45,7 @@ std::string formatted(std::string_view specification, Value x, bool prefix = tru
     const char* end = parser.parse(spec);
     CHECK(end == first + specification.size());
     std::string text;
-    mp::detail::format_number<char>(std::back_inserter(text), x, spec, prefix);
+    mp::detail::format_number<char>(std::back_inserter(text), x, spec, {prefix, false});
     return text;
 }
 
@@ -177,11 +177,14 @@ TEST_CASE("numbers are formatted as std::format formats a float of the same valu
         std::string specification = "{:";
         const std::string align = pick("..<>^");
         if (!align.empty()) specification += pick(".*_0") + align;
-        specification += pick("..+- ") + pick("..#") + pick("..0");
-        if (random.below(2) == 0) specification += std::to_string(1 + random.below(30));
-        specification += "." + std::to_string(random.below(25));
+        specification += pick("..+- ");
         // Subnormal floats have a leading zero in hexadecimal notation there.
-        specification += pick(mp::is_subnormal(x) ? ".eEfFgG" : ".aAeEfFgG") + "}";
+        const std::string type = pick(mp::is_subnormal(x) ? ".eEfFgG" : ".aAeEfFgG");
+        // libc++ 16 has another number of digits in "%#.15g" than C.
+        if (!type.empty() && type != "g" && type != "G") specification += pick("..#");
+        specification += pick("..0");
+        if (random.below(2) == 0) specification += std::to_string(1 + random.below(30));
+        specification += "." + std::to_string(random.below(25)) + type + "}";
         const float as_float = x;
         const std::string text = std::vformat(specification, std::make_format_args(x));
         const std::string expected = std::vformat(specification, std::make_format_args(as_float));

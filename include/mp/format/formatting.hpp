@@ -203,22 +203,31 @@ struct iterator_sink {
     }
 };
 
-/// Writes a number as the specification says, and returns the end. `prefix` says whether hexadecimal numbers
-/// get 0x, as in {fmt} and printf, or none, as in std::format.
+/// Where the libraries differ.
+struct format_rules {
+    bool prefix;         ///< hexadecimal numbers have 0x, as in printf
+    bool specials_left;  ///< infinities and NaNs are aligned left if nothing is said
+};
+
+/// Writes a number as the specification says, and returns the end.
 template <class Character, class Output, number T>
-constexpr Output format_number(Output out, T x, const format_spec<Character>& spec, bool prefix) {
+constexpr Output format_number(Output out, T x, const format_spec<Character>& spec, format_rules rules) {
     const number_text<format_of_t<T>> text(bits_of(x), style_of(spec));
     const char sign = text.is_negative_number() ? '-' : spec.sign == '-' ? '\0' : spec.sign;
-    prefix = prefix && text.is_finite() && text.is_hexadecimal();
+    const bool prefix = rules.prefix && text.is_finite() && text.is_hexadecimal();
     counting_sink counter;
     text.write_magnitude(counter);
     const std::int64_t length = counter.length + (sign != '\0' ? 1 : 0) + (prefix ? 2 : 0);
     const std::int64_t padding = spec.width > length ? spec.width - length : 0;
     // Zeros go between the sign and a finite number, if nothing is said about the place.
     const bool zeros = spec.zeros && spec.align == alignment::none && text.is_finite();
-    const std::int64_t before = zeros || spec.align == alignment::left ? 0
-                                : spec.align == alignment::center      ? padding / 2
-                                                                       : padding;
+    const bool left_by_default = rules.specials_left && !text.is_finite() && !spec.zeros;
+    const alignment align = spec.align != alignment::none ? spec.align
+                            : left_by_default             ? alignment::left
+                                                          : alignment::right;
+    const std::int64_t before = zeros || align == alignment::left ? 0
+                                : align == alignment::center      ? padding / 2
+                                                                  : padding;
     iterator_sink<Character, Output> sink{static_cast<Output&&>(out)};
     const auto pad = [&](std::int64_t count) {
         for (; count > 0; --count) {

@@ -73,7 +73,7 @@ struct fmt::formatter<mp::basic_float<Format>, Character> {
         mp::detail::format_spec<Character> spec = spec_;
         mp::detail::fetch_size(spec.width, spec.width_argument, context);
         mp::detail::fetch_size(spec.precision, spec.precision_argument, context);
-        return mp::detail::format_number<Character>(context.out(), x, spec, true);
+        return mp::detail::format_number<Character>(context.out(), x, spec, {true, true});
     }
 
 private:

@@ -83,7 +83,7 @@ struct std::formatter<mp::basic_float<Format>, Character> {
         mp::detail::format_spec<Character> spec = spec_;
         mp::detail::fetch_std_size(spec.width, spec.width_argument, context);
         mp::detail::fetch_std_size(spec.precision, spec.precision_argument, context);
-        return mp::detail::format_number<Character>(context.out(), x, spec, false);
+        return mp::detail::format_number<Character>(context.out(), x, spec, {false, false});
     }
 
 private:
