@@ -33,6 +33,7 @@ struct number_description {
     std::string shortest;     ///< the shortest digits that read back
     std::string hexadecimal;  ///< "0x1.998p-4"
     std::string ulp;          ///< the unit in the last place, as a distance; empty for infinities and NaNs
+    int ulp_exponent = 0;     ///< the same is 2^ulp_exponent
     neighbour_description below;
     neighbour_description above;
 };
@@ -178,7 +179,8 @@ template <number T>
     result.exponent = detail::spacing_above<format>(magnitude) + layout::fraction_bits;
     result.significand = normal ? "1" : "0";
     if (layout::fraction_bits > 0) result.significand.append(".").append(result.fraction_field);
-    result.ulp = detail::power_of_two_text(detail::spacing_above<format>(magnitude));
+    result.ulp_exponent = detail::spacing_above<format>(magnitude);
+    result.ulp = detail::power_of_two_text(result.ulp_exponent);
     result.below = detail::neighbour<format>(bits, false);
     result.above = detail::neighbour<format>(bits, true);
     return result;
