@@ -16,11 +16,14 @@ namespace mp {
 
 namespace detail {
 
-/// Body of the literal operators; a text that is no number, or one out of range, does not compile.
+/// Body of the literal operators; a text that is no number, or one out of range, does not compile. Neither do
+/// whole numbers with a leading zero, which would be octal elsewhere in C++.
 template <class Value>
 consteval Value parse_literal(const char* digits) {
     const char* last = digits;
-    while (*last != 0) ++last;
+    bool whole = true;
+    for (; *last != 0; ++last) whole = whole && (digit_value(*last, 10) >= 0 || *last == '\'');
+    if (whole && last - digits > 1 && *digits == '0') throw "mp: octal literals are not supported";
     const parsed_number x = parse_number(digits, last, {std::chars_format::general, true});
     if (x.length == 0 || digits + x.length != last)
         throw "mp: this literal is not a decimal or hexadecimal number";
