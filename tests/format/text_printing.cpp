@@ -254,6 +254,19 @@ TEST_CASE("streams print the shortest text by default and obey the usual manipul
     CHECK(print([](std::ostream& s) { s << std::fixed << std::setprecision(3); }, mp::half(0.1f)) == "0.100");
     CHECK(print([](std::ostream& s) { s << std::setprecision(10); }, mp::half(0.1f)) == "0.09997558594");
     CHECK(print([](std::ostream& s) { s << std::scientific; }, mp::half(1.0f)) == "1.000000e+00");
+    CHECK(print([](std::ostream& s) { s << std::hexfloat; }, mp::half(-0.1f)) == "-0x1.998p-4");
+    CHECK(print([](std::ostream& s) { s << std::hexfloat << std::uppercase; }, mp::half(0.1f)) ==
+          "0X1.998P-4");
+    CHECK(print([](std::ostream& s) { s << std::internal << std::setw(7) << std::setfill('0'); },
+                mp::half(-1.5f)) == "-0001.5");
+    CHECK(print([](std::ostream& s) { s << std::showpoint; }, mp::half(1.5f)) == "1.50000");
+    CHECK(print([](std::ostream& s) { s << std::scientific << std::uppercase << std::setprecision(2); },
+                mp::half(0.1f)) == "1.00E-01");
+    CHECK(print([](std::ostream& s) { s << std::setw(5); }, std::numeric_limits<mp::half>::infinity()) ==
+          "  inf");
+    std::ostringstream twice;
+    twice << std::setw(5) << mp::half(1.0f) << mp::half(2.0f);
+    CHECK(twice.str() == "    12");
     std::wostringstream wide;
     wide << mp::half(0.1f);
     CHECK(wide.str() == L"0.1");

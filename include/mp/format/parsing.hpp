@@ -53,15 +53,18 @@ struct parsed_number {
 /// is no exponent. Larger exponents than any number needs are cut off, which changes no result: texts with
 /// more than 10^15 digits are not to be had.
 MP_HOST_DEVICE constexpr const char* parse_exponent(const char* first, const char* last, char letter,
-                                                    long long& exponent) {
+                                                    bool separators, long long& exponent) {
     if (first == last || lower_case(*first) != letter) return first;
     const char* p = first + 1;
     const bool negative = p != last && *p == '-';
     if (p != last && (*p == '-' || *p == '+')) ++p;
     if (p == last || digit_value(*p, 10) < 0) return first;
     long long value = 0;
-    for (; p != last && digit_value(*p, 10) >= 0; ++p) {
-        if (value < 10000000000000000) value = value * 10 + digit_value(*p, 10);
+    for (; p != last; ++p) {
+        if (separators && *p == '\'') continue;
+        const int digit = digit_value(*p, 10);
+        if (digit < 0) break;
+        if (value < 10000000000000000) value = value * 10 + digit;
     }
     exponent = negative ? -value : value;
     return p;
@@ -132,9 +135,11 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
     p = result.hexadecimal ? parse_digits<16>(p, last, rules.literal, result.text)
                            : parse_digits<10>(p, last, rules.literal, result.text);
     if (!result.text.any) return result;
-    if (result.hexadecimal ||
-        (static_cast<unsigned>(rules.format) & static_cast<unsigned>(std::chars_format::scientific)) != 0) {
-        const char* end = parse_exponent(p, last, result.hexadecimal ? 'p' : 'e', result.exponent);
+    // The operators of std::chars_format are not for devices.
+    if (result.hexadecimal || rules.format == std::chars_format::scientific ||
+        rules.format == std::chars_format::general) {
+        const char letter_before = result.hexadecimal ? 'p' : 'e';
+        const char* end = parse_exponent(p, last, letter_before, rules.literal, result.exponent);
         if (end == p && !result.hexadecimal && rules.format == std::chars_format::scientific) return result;
         p = end;
     }

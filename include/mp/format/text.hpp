@@ -16,11 +16,14 @@ namespace mp {
 
 namespace detail {
 
-/// Body of the literal operators; a text that is no number, or one out of range, does not compile.
+/// Body of the literal operators; a text that is no number, or one out of range, does not compile. Neither do
+/// whole numbers with a leading zero, which would be octal elsewhere in C++.
 template <class Value>
 consteval Value parse_literal(const char* digits) {
     const char* last = digits;
-    while (*last != 0) ++last;
+    bool whole = true;
+    for (; *last != 0; ++last) whole = whole && (digit_value(*last, 10) >= 0 || *last == '\'');
+    if (whole && last - digits > 1 && *digits == '0') throw "mp: octal literals are not supported";
     const parsed_number x = parse_number(digits, last, {std::chars_format::general, true});
     if (x.length == 0 || digits + x.length != last)
         throw "mp: this literal is not a decimal or hexadecimal number";
@@ -69,6 +72,32 @@ MP_HOST_DEVICE constexpr std::to_chars_result to_chars(char* first, char* last, 
                                                          {.form = form, .precision = precision});
 }
 
+/// What reading a text gave: where reading stopped, how it went, and the number.
+template <number T>
+struct read_result {
+    const char* ptr;
+    std::errc ec;
+    T value;  ///< zero bits where the text is no number
+};
+
+/// Reads a number as from_chars does, and returns what the text was rounded to even if that is out of range,
+/// as strtod does: infinity (or NaN, or the largest finite number) for a text that overflows, zero for one
+/// that is too small, and what the format has in place of what it has not, as round_to would.
+///
+///     mp::environment env;
+///     auto [end, ec, x] = mp::read_number<mp::half>(first, last, std::chars_format::general, env);
+template <number T, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr read_result<T> read_number(
+    const char* first, const char* last, std::chars_format format = std::chars_format::general,
+    Context&& context = projection{}) noexcept {
+    using number_format = detail::format_of_t<T>;
+    const detail::parsed_number x = detail::parse_number(first, last, {format, false});
+    if (x.length == 0) return {first, std::errc::invalid_argument, detail::number_from_bits<T>(0)};
+    const detail::read_code<number_format> result = detail::pack_parsed<number_format>(x, context);
+    return {first + x.length, result.in_range ? std::errc{} : std::errc::result_out_of_range,
+            detail::number_from_bits<T>(result.bits)};
+}
+
 /// Reads a number as std::from_chars does: no leading space or plus sign, "inf" and "nan" in any case,
 /// hexadecimal without 0x when asked for. The digits are rounded once, however many there are, as the
 /// projection or environment says; an environment also gets the flags.
@@ -86,12 +115,9 @@ template <number T, detail::context Context = const projection&>
 MP_HOST_DEVICE constexpr std::from_chars_result from_chars(
     const char* first, const char* last, T& value, std::chars_format format = std::chars_format::general,
     Context&& context = projection{}) noexcept {
-    using number_format = detail::format_of_t<T>;
-    const detail::parsed_number x = detail::parse_number(first, last, {format, false});
-    if (x.length == 0) return {first, std::errc::invalid_argument};
-    const detail::read_code<number_format> result = detail::pack_parsed<number_format>(x, context);
-    if (result.in_range) value = detail::number_from_bits<T>(result.bits);
-    return {first + x.length, result.in_range ? std::errc{} : std::errc::result_out_of_range};
+    const read_result<T> result = read_number<T>(first, last, format, context);
+    if (result.ec == std::errc{}) value = result.value;
+    return {result.ptr, result.ec};
 }
 /// The same in general notation.
 ///

@@ -1,0 +1,6 @@
+// expects: (constant expression|consteval)
+// SPDX-License-Identifier: MIT
+#include <mp/float8.hpp>
+
+using namespace mp::literals;
+auto x = 0_e8m0;
