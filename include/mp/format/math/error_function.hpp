@@ -53,7 +53,8 @@ MP_HOST_DEVICE constexpr approximation small_erf(const approximation& x) {
 /// transformed; those left out are below 2^-62. Relative error 2^-55.
 MP_HOST_DEVICE constexpr approximation large_erfc(const approximation& x) {
     const approximation v = (x - approximate(4)) / (x + approximate(3));
-    const auto magnitude = static_cast<std::int64_t>(to_fixed(v.scaled(-1)));
+    const std::uint64_t fixed = to_fixed(v.scaled(-1));
+    const auto magnitude = static_cast<std::int64_t>(fixed - (fixed >> 63));  // -1 itself would not fit
     const std::int64_t sum =
         chebyshev_sum<2797259016153174898, -166608078961863196, -60694152420506608, 44241261040464816,
                       -15408450749570533, 3579324835466296, -543525436176665, 36179973171344, 4966499270910,

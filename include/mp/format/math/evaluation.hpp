@@ -113,8 +113,8 @@ MP_HOST_DEVICE constexpr approximation operator-(const approximation& a, const a
 
 /// The magnitude in units of 2^-64, cut off; it must be less than one.
 MP_HOST_DEVICE constexpr std::uint64_t to_fixed(const approximation& x) {
-    const int shift = -64 - x.exponent;
-    return shift < 64 ? x.significand >> shift : 0;
+    const int shift = -64 - x.exponent;  // negative for zero, whose exponent is zero
+    return static_cast<unsigned>(shift) < 64 ? x.significand >> shift : 0;
 }
 
 /// floor(sqrt(x)) for x of 64 bits with one of the two highest set, from the root of the upper half: with
