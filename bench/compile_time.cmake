@@ -24,7 +24,7 @@ file(MAKE_DIRECTORY "${folder}")
 file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/mp/*.hpp")
 # These need nvcc or a foreign library.
 list(FILTER headers EXCLUDE REGEX "^mp/(cuda|interop)")
-set(peers immintrin.h fp16.h cuda_fp16.h Eigen/Core)
+set(peers immintrin.h fp16.h half.hpp cuda_fp16.h Eigen/Core)
 set(include_options "-I${INCLUDE}")
 # Not -isystem: the folder may be /usr/include, which must stay behind the compiler's own.
 foreach(dir IN LISTS PEER_INCLUDE_DIRS)

@@ -16,6 +16,10 @@
 #include <fp16.h>
 #endif
 
+#if MP_BENCH_HAS_HALF
+#include <half.hpp>
+#endif
+
 // The compiler's own binary16, where the target has one.
 #if defined(__FLT16_MAX__)
 #define MP_BENCH_HAS_FLOAT16 1

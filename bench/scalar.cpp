@@ -6,6 +6,7 @@
 // such arithmetic.
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
+#include <mp/math.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -86,7 +87,13 @@ void add_operation(const std::string& table, const std::string& name, const std:
     }
 }
 
-/// What fma and sqrt mean for each contender.
+// What fma and functions mean for each contender; those of mp, Eigen and half.hpp are found by their
+// arguments.
+using std::exp;
+using std::log;
+using std::sin;
+using std::sqrt;
+
 template <class Format>
 mp::basic_float<Format> multiply_add(mp::basic_float<Format> a, mp::basic_float<Format> b,
                                      mp::basic_float<Format> c) {
@@ -95,27 +102,28 @@ mp::basic_float<Format> multiply_add(mp::basic_float<Format> a, mp::basic_float<
 float multiply_add(float a, float b, float c) {
     return std::fma(a, b, c);
 }
-template <class Format>
-mp::basic_float<Format> square_root(mp::basic_float<Format> a) {
-    return sqrt(a);
-}
-float square_root(float a) {
-    return std::sqrt(a);
-}
-#if MP_BENCH_HAS_EIGEN
-template <class Value>
-Value square_root(
-    Value a) requires std::is_same_v<Value, Eigen::half> || std::is_same_v<Value, Eigen::bfloat16> {
-    return Eigen::numext::sqrt(a);
+#if MP_BENCH_HAS_HALF
+half_float::half multiply_add(half_float::half a, half_float::half b, half_float::half c) {
+    return half_float::fma(a, b, c);
 }
 #endif
 #if MP_BENCH_HAS_FLOAT16
-bench::native_half multiply_add(bench::native_half a, bench::native_half b, bench::native_half c) {
-    return static_cast<bench::native_half>(
+using bench::native_half;
+native_half multiply_add(native_half a, native_half b, native_half c) {
+    return static_cast<native_half>(
         std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
 }
-bench::native_half square_root(bench::native_half a) {
-    return static_cast<bench::native_half>(std::sqrt(static_cast<float>(a)));
+native_half sqrt(native_half a) {
+    return static_cast<native_half>(std::sqrt(static_cast<float>(a)));
+}
+native_half exp(native_half a) {
+    return static_cast<native_half>(std::exp(static_cast<float>(a)));
+}
+native_half log(native_half a) {
+    return static_cast<native_half>(std::log(static_cast<float>(a)));
+}
+native_half sin(native_half a) {
+    return static_cast<native_half>(std::sin(static_cast<float>(a)));
 }
 #endif
 
@@ -133,7 +141,10 @@ void add_contender(const std::string& table, const std::string& contender) {
                   }) {
         add("fma(a, b, c)", [](Value a, Value b, Value c) { return multiply_add(a, b, c); });
     }
-    add("sqrt(a)", [](Value a, Value, Value) { return square_root(a); });
+    add("sqrt(a)", [](Value a, Value, Value) { return static_cast<Value>(sqrt(a)); });
+    add("exp(a)", [](Value a, Value, Value) { return static_cast<Value>(exp(a)); });
+    add("log(a)", [](Value a, Value, Value) { return static_cast<Value>(log(a)); });
+    add("sin(a)", [](Value a, Value, Value) { return static_cast<Value>(sin(a)); });
     add("a < b", [](Value a, Value b, Value) { return static_cast<unsigned char>(a < b); });
 }
 
@@ -187,10 +198,21 @@ void bench::register_benchmarks() {
     add_contender<Eigen::half, half>("half", "Eigen");
     add_contender<Eigen::bfloat16, bfloat16>("bfloat16", "Eigen");
 #endif
+#if MP_BENCH_HAS_HALF
+    add_contender<half_float::half, half>("half", "half 2.2");
+#endif
 #if MP_BENCH_HAS_FLOAT16
     add_contender<native_half, half>("half", "_Float16");
     add_note("half", "_Float16's fma goes through float and rounds twice.");
 #endif
+    add_note(
+        "half",
+        "exp, log and sin of Eigen, _Float16 and float are those of the C library in float: after rounding, "
+        "some are not correctly rounded. mp's are, in every mode, and are computed in integers.");
+    add_note(
+        "bfloat16",
+        "mp takes results near float's underflow through double, so that they stay right where the "
+        "processor flushes subnormals, and compares bits, so that -ffast-math does not change the outcome.");
     add_contender<float, half>("half", "float");
     add_contender<float, bfloat16>("bfloat16", "float");
     add_text<half, half>("text of all finite half numbers", "mp");
