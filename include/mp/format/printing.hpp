@@ -164,7 +164,9 @@ private:
             form_ = notation::scientific;
             places_ = precision;
         } else {
-            const int significant = precision == 0 ? 1 : precision;
+            // So many that no sum with an exponent leaves int.
+            const int bounded = precision < 2147480000 ? precision : 2147480000;
+            const int significant = bounded == 0 ? 1 : bounded;
             round_digits(digits_, significant);
             choose(digits_.exponent >= -4 && digits_.exponent < significant);
             if (point_) {
