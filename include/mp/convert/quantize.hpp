@@ -182,7 +182,8 @@ private:
     /// than 2^-126 or than 2^(-126 - exponent), must be less than half the quantum of the elements, so that
     /// it rounds to zero in any case.
     static constexpr bool float_is_safe(int exponent) {
-        return exponent <= 126 && -126 - exponent < layout_of<format>::quantum_exponent - 1;
+        constexpr int quantum = layout_of<format>::quantum_exponent;
+        return quantum - 1 > -126 && exponent <= 126 && -126 - exponent < quantum - 1;
     }
 
     /// value / scale, in float or double, rounded to nearest even, what is too large becoming the largest.

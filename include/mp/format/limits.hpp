@@ -45,7 +45,8 @@ public:
     static constexpr bool has_infinity = layout::has_infinity;
     static constexpr bool has_quiet_NaN = layout::has_nan;
     static constexpr bool has_signaling_NaN = layout::quiet_bit > 1;
-    static constexpr std::float_denorm_style has_denorm = std::denorm_present;
+    static constexpr std::float_denorm_style has_denorm =
+        layout::has_zero ? std::denorm_present : std::denorm_absent;
     static constexpr bool has_denorm_loss = false;
     static constexpr std::float_round_style round_style = std::round_to_nearest;
     static constexpr bool is_iec559 = layout::is_ieee;
@@ -63,7 +64,7 @@ public:
     static constexpr bool traps = false;
     static constexpr bool tinyness_before = false;
 
-    MP_HOST_DEVICE static constexpr value min() noexcept { return value::from_bits(layout::hidden_bit); }
+    MP_HOST_DEVICE static constexpr value min() noexcept { return value::from_bits(layout::min_normal_code); }
     MP_HOST_DEVICE static constexpr value max() noexcept { return value::from_bits(layout::max_finite_code); }
     MP_HOST_DEVICE static constexpr value lowest() noexcept {
         return Format::is_signed ? -max() : value::from_bits(0);
@@ -82,7 +83,9 @@ public:
                                     ? static_cast<storage>(layout::infinity_code | (layout::quiet_bit >> 1))
                                     : storage{0});
     }
-    MP_HOST_DEVICE static constexpr value denorm_min() noexcept { return value::from_bits(1); }
+    MP_HOST_DEVICE static constexpr value denorm_min() noexcept {
+        return value::from_bits(layout::has_zero ? storage{1} : storage{0});
+    }
 };
 
 template <class Format>
