@@ -122,7 +122,7 @@ TEST_CASE_TEMPLATE("a packed array can be sorted, resized, cut and compared", T,
     std::ranges::sort(packed);
     for (std::size_t i = 0; i < sorted.size(); ++i) CHECK(packed[i].value() == sorted[i]);
 
-    for (const std::size_t size : {76, 33, 32, 3, 1}) {
+    for (const std::size_t size : {76u, 33u, 32u, 3u, 1u}) {
         packed.resize(size);
         CHECK(packed.bytes().size() == mp::packed_size<T>(size));
         for (std::size_t b = size * mp::packed_span<T>::width; b < packed.bytes().size() * 8; ++b) {
@@ -151,7 +151,7 @@ TEST_CASE_TEMPLATE("a packed array can be sorted, resized, cut and compared", T,
 TEST_CASE_TEMPLATE("pack and unpack give what single numbers give, for every size and number of threads", T,
                    PACKABLE_TYPES) {
     oracle::random_bits random(4);
-    for (const std::size_t size : {0, 1, 7, 8, 9, 255, 256, 257, 1000, 300007}) {
+    for (const std::size_t size : {0u, 1u, 7u, 8u, 9u, 255u, 256u, 257u, 1000u, 300007u}) {
         std::vector<float> floats(size);
         for (float& x : floats) {
             x = oracle::value_of<float>(weighted_code(random, oracle::binary32));

@@ -159,4 +159,11 @@ TEST_CASE("numeric_limits have the published values") {
     CHECK(e5m2::max_digits10 == 2);
     CHECK(e5m2::min_exponent == -13);
     CHECK(e5m2::max_exponent == 16);
+    // No zero and no subnormal numbers: the smallest number is normal.
+    using e8m0 = std::numeric_limits<mp::float8_e8m0fnu>;
+    CHECK(static_cast<double>(e8m0::min()) == 0x1p-127);
+    CHECK(e8m0::lowest() == e8m0::min());
+    CHECK(e8m0::denorm_min() == e8m0::min());
+    CHECK(e8m0::has_denorm == std::denorm_absent);
+    CHECK(e8m0::min_exponent == -126);
 }

@@ -30,8 +30,9 @@ struct quantize_options {
     scale_rule rule = scale_rule::standard;
     /// How value / scale is rounded to an element: once, from the exact quotient. What is too large becomes
     /// the largest finite number unless the projection says otherwise (OCP MX 1.0, section 6.3: clamped).
-    /// With a stochastic rounding, the random bits of the projection are replaced by those of each element:
-    /// random_bits(seed, r * columns + c).
+    /// With a stochastic rounding, `random_bits` of the projection says how many bits count, and its `random`
+    /// is replaced by those of each element: mp::random_bits(seed, r * columns + c). Mind that
+    /// mp::stochastic() does not saturate: elements that know NaN or infinity would overflow to it.
     projection element{rounding::nearest_even, saturation::finite};
     std::uint64_t seed = 0;
     block_direction direction = block_direction::along_rows;
@@ -182,16 +183,17 @@ private:
     /// than 2^-126 or than 2^(-126 - exponent), must be less than half the quantum of the elements, so that
     /// it rounds to zero in any case.
     static constexpr bool float_is_safe(int exponent) {
-        return exponent <= 126 && -126 - exponent < layout_of<format>::quantum_exponent - 1;
+        constexpr int quantum = layout_of<format>::quantum_exponent;
+        return quantum - 1 > -126 && exponent <= 126 && -126 - exponent < quantum - 1;
     }
 
     /// value / scale, in float or double, rounded to nearest even, what is too large becoming the largest.
     ///
-    /// Times a power of two this is exact in double for every double of float's range, and in float where
-    /// that is safe. The quotient of a float by scale * tensor scale, of at most 8 + 24 bits, is rounded to
-    /// double first. That is innocuous: the midpoints between neighbouring elements have at most 8 bits, so a
-    /// quotient that is none of them differs from it by at least 2^-40 of itself, and a double by 2^-53 at
-    /// most.
+    /// Times a power of two this is exact in double for every double of float's range and more, and in float
+    /// where that is safe. The quotient of a float by scale * tensor scale, of at most 8 + 24 bits, is
+    /// rounded to double first. That is innocuous: the midpoints between neighbouring elements have at most 8
+    /// bits, so a quotient that is none of them differs from it by at least 2^-40 of itself, and a double by
+    /// 2^-53 at most.
     template <class Native>
     static void encode(const Wide (&values)[chunk::padded], const chosen_scale<scale>* chosen,
                        std::size_t blocks, std::uint8_t (&codes)[chunk::padded]) {
@@ -316,8 +318,9 @@ exact_value largest_in(cpu exec, const block_lines<const Number>& lines) {
 ///
 ///     auto q = mp::quantize<mp::mxfp8_e4m3>(mp::cpu{.threads = 4}, mp::row_major(x, rows, columns),
 ///                                           {.rule = mp::scale_rule::ceil});
+///     constexpr mp::projection stochastic{mp::rounding::stochastic_a, mp::saturation::finite, 32};
 ///     auto r = mp::quantize<mp::nvfp4>(mp::cpu{}, mp::row_major(x, rows, columns),
-///                                      {.element = mp::stochastic(0), .seed = step});
+///                                      {.element = stochastic, .seed = step});
 template <class BlockScaled, class Value>
     requires number<std::remove_const_t<Value>>
 [[nodiscard]] BlockScaled quantize(cpu exec, matrix_view<Value> from, const quantize_options& options = {}) {
