@@ -40,7 +40,8 @@ MP_HOST_DEVICE constexpr exact_value exact_power(const exact_value& base, const 
     if (y.negative || y.exponent < -4 || y.exponent > 5) return none;
     for (int i = y.exponent; i < 0; ++i) {
         const int shift = leading_zeros(x.significand) & ~1;
-        const std::uint64_t root = square_root(x.significand << shift) >> (shift / 2);
+        const std::uint64_t root =
+            square_root(static_cast<uint128>(x.significand << shift) << 64) >> (32 + shift / 2);
         if (x.exponent % 2 != 0 || root * root != x.significand) return none;
         x = {false, x.exponent / 2, root};
     }
@@ -60,7 +61,7 @@ MP_HOST_DEVICE constexpr exact_value power_of(const exact_value& x, const exact_
     if (exact.significand != 0) return exact;
     const approximation logarithm = log2_of(approximate(x)) * approximate(y);
     constexpr long_constant one{0x8000000000000000, 0, -127};
-    return inexact(logarithm.top() < -12 ? approximate_one + expm1_of(logarithm * approximate_ln2)
+    return inexact(logarithm.top() < -12 ? approximate_one() + expm1_of(logarithm * approximate_ln2())
                                          : exp2_of(logarithm, one));
 }
 
@@ -156,7 +157,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> cbrt_bits(storage_of<Format> a, Cont
 MP_HOST_DEVICE constexpr exact_value rsqrt_of(const exact_value& argument) {
     const exact_value x = without_trailing_zeros(argument);
     if (x.significand == 1 && x.exponent % 2 == 0) return {false, -x.exponent / 2, 1};
-    return inexact(approximate_one / square_root(approximate(x)));
+    return inexact(approximate_one() / square_root(approximate(x)));
 }
 
 template <class Format, context Context = const projection&>
