@@ -53,7 +53,13 @@ MP_HOST_DEVICE constexpr approximation first_octant_angle(const approximation& n
     return angle_of_quarters(quarters) + small_atan(numerator / (d + c * n));
 }
 
-/// The angle of the point (x, y) for positive x and y.
+/// The angle of the point (x, y) for positive x and y; relative error below 2^-60.
+///
+/// For a small slope y / x it is the slope minus its cube / 3. If the slope is a number or midpoint b, then
+/// so it is in 64 bits, and the angle stays below. If not, y - b x is at least one unit in the last place of
+/// the product, so the slope is farther from b than any cube of something below 2^-16 can reach. For all
+/// other slopes, and for pi minus the angle, no pair of half or bfloat16 comes closer than 2^-42 to a number
+/// or midpoint; exhaustive/math_pairs.cpp runs through them.
 MP_HOST_DEVICE constexpr approximation first_quadrant_angle(const approximation& y, const approximation& x) {
     const approximation difference = y - x;
     if (difference.significand == 0 || difference.negative) return first_octant_angle(y, x);
@@ -188,7 +194,7 @@ template <class Format, detail::context Context = const projection&>
 
 /// The angle in [-pi, pi] of the point (x, y), with the zeros and infinities of C's atan2: the sign of a zero
 /// says on which side of the axis it lies. Correctly rounded in every mode for formats of up to 16 bits (all
-/// pairs of the 8-bit formats checked, and many of half and bfloat16).
+/// pairs of half, bfloat16 and the 8-bit formats checked).
 ///
 ///     mp::atan2(y, x);                          // the ordinate comes first
 template <class Format, detail::context Context = const projection&>
