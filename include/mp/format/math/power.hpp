@@ -213,8 +213,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> hypot_bits(storage_of<Format> a, sto
 }  // namespace detail
 
 /// x^y, with the special cases of IEEE 754 and C: pow(x, 0) and pow(1, y) are 1 even for NaN. Correctly
-/// rounded in every mode for formats of up to 16 bits (all pairs of the 8-bit formats checked, and many of
-/// half and bfloat16).
+/// rounded in every mode for formats of up to 16 bits (all pairs of half, bfloat16 and the 8-bit formats
+/// checked).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> pow(basic_float<Format> x, basic_float<Format> y,
                                                                Context&& context = projection{}) noexcept {
