@@ -18,8 +18,10 @@
 ///
 /// Results are the same bits on host and device, in constant expressions, and under -ffast-math: everything
 /// is computed in integers. Special values are those of IEEE 754-2019, 9.2.1, and C's annex F; a format that
-/// lacks infinity or NaN has in their place what conversions put there. Results do not depend on the random
-/// bits beyond the 48th of a stochastic rounding's fraction, if that; evaluations are no more accurate.
+/// lacks infinity or NaN has in their place what conversions put there.
+///
+/// Stochastic rounding compares its random bits with evaluated bits, which are good to 2^-50 of the result or
+/// better: up to 16 bits of precision all 32 random bits mean something.
 #pragma once
 
 #include <mp/format/math/error_function.hpp>

@@ -13,8 +13,6 @@ namespace mp {
 
 namespace detail {
 
-__extension__ using int128 = __int128;
-
 /// Two neighbouring terms of Clenshaw's recurrence.
 struct clenshaw_terms {
     std::int64_t first = 0;
@@ -62,21 +60,21 @@ MP_HOST_DEVICE constexpr approximation large_erfc(const approximation& x) {
                       -4034937, -607953, 136274, 24324, -4435, -1099, 127, 52, -2, -2>(
             v.negative ? -magnitude : magnitude);
     const approximation scaled = approximate(static_cast<std::uint64_t>(sum), -61);
-    return exp_of(-(x * x)) * (scaled / (x.scaled(1) + approximate_one));
+    return exp_of(-(x * x)) * (scaled / (x.scaled(1) + approximate_one()));
 }
 
 /// erf(x) for x that is not zero.
 MP_HOST_DEVICE constexpr approximation erf_of(const approximation& x) {
     if (x.top() < -1) return small_erf(x);
-    approximation result = approximate_one - large_erfc(x.magnitude());
+    approximation result = approximate_one() - large_erfc(x.magnitude());
     result.negative = x.negative;
     return result;
 }
 
 MP_HOST_DEVICE constexpr approximation erfc_of(const approximation& x) {
-    if (x.top() < -1) return approximate_one - small_erf(x);
+    if (x.top() < -1) return approximate_one() - small_erf(x);
     const approximation result = large_erfc(x.magnitude());
-    return x.negative ? approximate_one.scaled(1) - result : result;
+    return x.negative ? approximate_one().scaled(1) - result : result;
 }
 
 template <class Format, context Context = const projection&>

@@ -24,6 +24,8 @@
 
 namespace mp::detail {
 
+__extension__ using int128 = __int128;
+
 /// (-1)^negative * significand * 2^exponent with the highest bit of the significand set, or zero.
 /// Operations truncate: the magnitude of the result is that of the exact one of the operands, cut off.
 struct approximation {
@@ -99,8 +101,14 @@ MP_HOST_DEVICE constexpr approximation operator+(const approximation& a, const a
     const uint128 high = static_cast<uint128>(larger.significand) << 63;
     const uint128 low = static_cast<uint128>(smaller.significand) << 63;
     const int distance = larger.exponent - smaller.exponent;
-    const uint128 shifted = distance < 128 ? low >> distance : 0;
-    const bool cut_off = distance >= 128 || (shifted << distance) != low;
+    uint128 shifted = 0;
+    bool cut_off = distance >= 64;  // nothing is cut off before, since low ends in 63 zeros
+    if (distance < 64) {
+        shifted = low >> distance;
+    } else if (distance < 128) {
+        shifted = low >> distance;
+        cut_off = (shifted << distance) != low;
+    }
     const uint128 sum =
         larger.negative == smaller.negative ? high + shifted : high - shifted - (cut_off ? 1 : 0);
     approximation result = approximate(sum, larger.exponent - 63);
@@ -117,34 +125,77 @@ MP_HOST_DEVICE constexpr std::uint64_t to_fixed(const approximation& x) {
     return static_cast<unsigned>(shift) < 64 ? x.significand >> shift : 0;
 }
 
-/// floor(sqrt(x)) for x of 64 bits with one of the two highest set, from the root of the upper half: with
-/// u the upper and v the lower half, s = floor(sqrt(u)) and q = (u - s^2) 2^16 + (v >> 16) divided by 2 s,
-/// the root is s 2^16 + q or one less (P. Zimmermann, "Karatsuba Square Root", 1999).
-MP_HOST_DEVICE constexpr std::uint64_t square_root(std::uint64_t x) {
-    const std::uint64_t upper = x >> 32;
-    std::uint64_t root = 0;
-    for (std::uint64_t bit = std::uint64_t{1} << 15; bit != 0; bit >>= 1) {
-        if ((root | bit) * (root | bit) <= upper) root |= bit;
-    }
-    const std::uint64_t rest = ((upper - root * root) << 16) | ((x >> 16) & 0xffff);
-    std::uint64_t quotient = rest / (2 * root);
-    if (quotient > 0xffff) quotient = 0xffff;
-    root = (root << 16) + quotient;
-    while (root * root > x) --root;
-    return root;
+/// A constant to 128 bits: (high * 2^64 + low) * 2^exponent.
+struct long_constant {
+    std::uint64_t high;
+    std::uint64_t low;
+    int exponent;
+};
+
+MP_HOST_DEVICE constexpr approximation approximate_one() {
+    return {false, -63, 0x8000000000000000};
+}
+MP_HOST_DEVICE constexpr approximation approximate_pi() {
+    return {false, -62, 0xc90fdaa22168c234};
+}
+MP_HOST_DEVICE constexpr approximation approximate_ln2() {
+    return {false, -64, 0xb17217f7d1cf79ab};
 }
 
-/// The same for 128 bits, by the same step once more.
+/// c0 + c1 z + c2 z^2 + ... from every second coefficient of the list, beginning with the first.
+template <std::uint64_t First, std::uint64_t... Rest>
+struct every_second {
+    MP_HOST_DEVICE static constexpr std::uint64_t at(std::uint64_t) { return First; }
+};
+template <std::uint64_t First, std::uint64_t Left, std::uint64_t Next, std::uint64_t... Rest>
+struct every_second<First, Left, Next, Rest...> {
+    MP_HOST_DEVICE static constexpr std::uint64_t at(std::uint64_t z) {
+        return First + multiply_high(every_second<Next, Rest...>::at(z), z);
+    }
+};
+
+/// c0 + c1 z + c2 z^2 + ...: coefficients in units of 2^-63 (or any other), z in units of 2^-64. Coefficients
+/// as template arguments become operands of instructions, and need no table in device memory. Even and odd
+/// powers are added up side by side, which takes half the time.
+template <std::uint64_t First, std::uint64_t... Rest>
+MP_HOST_DEVICE constexpr std::uint64_t polynomial(std::uint64_t z) {
+    const std::uint64_t square = multiply_high(z, z);
+    return every_second<First, Rest...>::at(square) + multiply_high(every_second<Rest...>::at(square), z);
+}
+
+/// c0 - c1 z + c2 z^2 - ..., which must be positive.
+template <std::uint64_t First, std::uint64_t... Rest>
+MP_HOST_DEVICE constexpr std::uint64_t alternating_polynomial(std::uint64_t z) {
+    const std::uint64_t square = multiply_high(z, z);
+    return every_second<First, Rest...>::at(square) - multiply_high(every_second<Rest...>::at(square), z);
+}
+
+/// floor(sqrt(x)) for x of 127 or 128 bits.
+///
+/// With a = x 2^-128 in [1/4, 1), the reciprocal root r of a is a polynomial (through the Chebyshev nodes, in
+/// units of 2^-59; its error is below 2^-7.7) and three steps of Newton's r <- r (3 - a r^2) / 2, each of
+/// which squares the relative error and multiplies it by 3/2, so that 2^-57 is left. The rest x - s^2 of s =
+/// a r then tells what is missing to within one.
 MP_HOST_DEVICE constexpr std::uint64_t square_root(uint128 x) {
-    const auto upper = static_cast<std::uint64_t>(x >> 64);
-    const std::uint64_t root = square_root(upper);
-    const uint128 rest =
-        (static_cast<uint128>(upper - root * root) << 32) | (static_cast<std::uint64_t>(x) >> 32);
-    uint128 quotient = rest / (2 * root);
-    if (quotient > 0xffffffff) quotient = 0xffffffff;
-    std::uint64_t result = (root << 32) + static_cast<std::uint64_t>(quotient);
-    while (static_cast<uint128>(result) * result > x) --result;
-    return result;
+    const auto a = static_cast<std::uint64_t>(x >> 64);
+    std::uint64_t r = alternating_polynomial<0x1bb324c6d54b66f4, 0x45ab636564c8a2fe, 0x6f5ea02a0b9a59d0,
+                                             0x5947955769bbf439, 0x1be44fd94f0476da>(a)
+                      << 3;
+    for (int i = 0; i < 3; ++i) {  // r in units of 2^-62
+        const std::uint64_t near_one = multiply_high(multiply_high(r, r), a);
+        const std::uint64_t factor = (std::uint64_t{3} << 60) - near_one;
+        r = static_cast<std::uint64_t>((static_cast<uint128>(r) * factor) >> 61);
+    }
+    const uint128 product = (static_cast<uint128>(r) * a) >> 62;
+    std::uint64_t root = product >> 64 != 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(product);
+    int128 rest = static_cast<int128>(x - static_cast<uint128>(root) * root);
+    const std::int64_t missing =
+        static_cast<std::int64_t>(rest >> 48) * static_cast<std::int64_t>(r >> 32) >> 47;
+    root += static_cast<std::uint64_t>(missing);
+    rest = static_cast<int128>(x - static_cast<uint128>(root) * root);
+    if (rest < 0) return root - 1;
+    if (rest > 2 * static_cast<int128>(root)) return root + 1;
+    return root;
 }
 
 /// sqrt(x) of a number that is not negative.
@@ -154,48 +205,13 @@ MP_HOST_DEVICE constexpr approximation square_root(const approximation& x) {
     return {false, (x.exponent - shift) / 2, square_root(static_cast<uint128>(x.significand) << shift)};
 }
 
-/// A constant to 128 bits: (high * 2^64 + low) * 2^exponent.
-struct long_constant {
-    std::uint64_t high;
-    std::uint64_t low;
-    int exponent;
-
-    [[nodiscard]] MP_HOST_DEVICE constexpr approximation leading() const {
-        return {false, exponent + 64, high};
-    }
-};
-
-inline constexpr approximation approximate_one{false, -63, 0x8000000000000000};
-inline constexpr approximation approximate_pi{false, -62, 0xc90fdaa22168c234};
-inline constexpr approximation approximate_ln2{false, -64, 0xb17217f7d1cf79ab};
-
-/// c0 + c1 z + c2 z^2 + ...: coefficients in units of 2^-63 (or any other), z in units of 2^-64. Coefficients
-/// as template arguments become operands of instructions, and need no table in device memory.
-template <std::uint64_t First, std::uint64_t... Rest>
-MP_HOST_DEVICE constexpr std::uint64_t polynomial(std::uint64_t z) {
-    if constexpr (sizeof...(Rest) == 0) {
-        return First;
-    } else {
-        return First + multiply_high(polynomial<Rest...>(z), z);
-    }
+/// 1 - z p for z in units of 2^-64 and p > 0 in units of 2^-63: less than 1 even where that cannot be seen.
+MP_HOST_DEVICE constexpr approximation one_minus(std::uint64_t z, std::uint64_t p) {
+    return approximate((std::uint64_t{1} << 63) - 1 - multiply_high(z, p), -63);
 }
-
-/// c0 - c1 z + c2 z^2 - ...; every partial sum must be positive.
-template <std::uint64_t First, std::uint64_t... Rest>
-MP_HOST_DEVICE constexpr std::uint64_t alternating_polynomial(std::uint64_t z) {
-    if constexpr (sizeof...(Rest) == 0) {
-        return First;
-    } else {
-        return First - multiply_high(alternating_polynomial<Rest...>(z), z);
-    }
-}
-
-/// 1 - z p for p in units of 2^-63 and p > 0, and less than 1 even where that cannot be seen in 64 bits.
-MP_HOST_DEVICE constexpr approximation one_minus(const approximation& z, std::uint64_t p) {
-    return approximate_one - z * approximate(p, -63);
-}
-MP_HOST_DEVICE constexpr approximation one_plus(const approximation& z, std::uint64_t p) {
-    return approximate_one + z * approximate(p, -63);
+/// 1 + z p; never less than 1.
+MP_HOST_DEVICE constexpr approximation one_plus(std::uint64_t z, std::uint64_t p) {
+    return {false, -63, (std::uint64_t{1} << 63) + multiply_high(z, p)};
 }
 
 /// Whether an exact value is an integer, and its lowest bit. The significand is shifted right as far as it is

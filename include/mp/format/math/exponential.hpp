@@ -17,8 +17,12 @@ namespace mp {
 
 namespace detail {
 
-inline constexpr long_constant log2_of_e{0xb8aa3b295c17f0bb, 0xbe87fed0691d3e88, -127};
-inline constexpr long_constant log2_of_ten{0xd49a784bcd1b8afe, 0x492bf6ff4dafdb4c, -126};
+MP_HOST_DEVICE constexpr long_constant log2_of_e() {
+    return {0xb8aa3b295c17f0bb, 0xbe87fed0691d3e88, -127};
+}
+MP_HOST_DEVICE constexpr long_constant log2_of_ten() {
+    return {0xd49a784bcd1b8afe, 0x492bf6ff4dafdb4c, -126};
+}
 
 /// 2^(integer + fraction 2^-64), by 2^f = 1 + f q(f) on [0, 1); error 2^-68 before rounding.
 MP_HOST_DEVICE constexpr approximation exp2_of(int integer, std::uint64_t fraction) {
@@ -34,8 +38,8 @@ MP_HOST_DEVICE constexpr approximation exp2_of(int integer, std::uint64_t fracti
 /// 2^(x factor). What is beyond 2^16 or so in the exponent is beyond every format.
 MP_HOST_DEVICE constexpr approximation exp2_of(const approximation& x, const long_constant& factor) {
     constexpr int far_away = 1 << 17;
-    if (x.significand == 0) return approximate_one;
-    if (x.top() >= 15) return approximate_one.scaled(x.negative ? -far_away : far_away);
+    if (x.significand == 0) return approximate_one();
+    if (x.top() >= 15) return approximate_one().scaled(x.negative ? -far_away : far_away);
     const uint128 product =
         static_cast<uint128>(x.significand) * factor.high + multiply_high(x.significand, factor.low);
     const int shift = -(x.exponent + factor.exponent + 64);  // product * 2^-shift; at least 126 - 17
@@ -59,9 +63,9 @@ MP_HOST_DEVICE constexpr approximation exp2_of(const approximation& x, const lon
 
 /// sinh(x) and cosh(x) - 1 for |x| < 1/2, with z = x^2.
 MP_HOST_DEVICE constexpr approximation small_sinh(const approximation& x, const approximation& z) {
-    return x *
-           one_plus(z, polynomial<0x1555555555555555, 0x0111111111111203, 0x0006806806803bc3,
-                                  0x0000171de3a84a10, 0x00000035cc740eef, 0x000000005899f3d0>(to_fixed(z)));
+    return x * one_plus(to_fixed(z),
+                        polynomial<0x1555555555555555, 0x0111111111111203, 0x0006806806803bc3,
+                                   0x0000171de3a84a10, 0x00000035cc740eef, 0x000000005899f3d0>(to_fixed(z)));
 }
 MP_HOST_DEVICE constexpr approximation small_cosh_minus_one(const approximation& z) {
     return z * approximate(
@@ -76,13 +80,13 @@ MP_HOST_DEVICE constexpr approximation expm1_of(const approximation& x) {
         const approximation z = x * x;
         return small_sinh(x, z) + small_cosh_minus_one(z);
     }
-    return exp2_of(x, log2_of_e) - approximate_one;
+    return exp2_of(x, log2_of_e()) - approximate_one();
 }
 
 /// e^x; x is not zero.
 MP_HOST_DEVICE constexpr approximation exp_of(const approximation& x) {
-    if (x.top() < -12) return approximate_one + expm1_of(x);
-    return exp2_of(x, log2_of_e);
+    if (x.top() < -12) return approximate_one() + expm1_of(x);
+    return exp2_of(x, log2_of_e());
 }
 
 /// What the exponentials have in common: values at zero and infinity, and NaN.
@@ -120,8 +124,8 @@ struct evaluate_exp2 {
         const exact_value x = without_trailing_zeros(argument);
         const approximation y = approximate(x);
         if (y.top() >= 15 || y.top() < -12) {
-            if (y.top() < 0) return inexact(approximate_one + expm1_of(y * approximate_ln2));
-            return inexact(exp2_of(y, log2_of_e));
+            if (y.top() < 0) return inexact(approximate_one() + expm1_of(y * approximate_ln2()));
+            return inexact(exp2_of(y, log2_of_e()));
         }
         // |x| = significand * 2^exponent < 2^15, and the exponent is above -45.
         const uint128 fixed = static_cast<uint128>(x.significand) << (x.exponent + 64);
@@ -144,7 +148,7 @@ struct evaluate_exp10 {
         const approximation y = approximate(x);
         if (y.top() < -12) {
             constexpr approximation ln10{false, -62, 0x935d8dddaaa8ac16};
-            return inexact(approximate_one + expm1_of(y * ln10));
+            return inexact(approximate_one() + expm1_of(y * ln10));
         }
         if (!x.negative && x.exponent >= 0 && y.top() < 5 && (x.significand << x.exponent) < 28) {
             const auto power = static_cast<int>(x.significand << x.exponent);
@@ -152,7 +156,7 @@ struct evaluate_exp10 {
             for (int i = 0; i < power; ++i) five *= 5;
             return {false, power, five};
         }
-        return inexact(exp2_of(y, log2_of_ten));
+        return inexact(exp2_of(y, log2_of_ten()));
     }
 };
 

@@ -17,7 +17,7 @@ namespace detail {
 MP_HOST_DEVICE constexpr approximation stirling(const approximation& x) {
     constexpr approximation half{false, -64, 0x8000000000000000};
     constexpr approximation half_log_two_pi{false, -64, 0xeb3f8e4325f5a534};
-    const approximation inverse = approximate_one / x;
+    const approximation inverse = approximate_one() / x;
     const std::uint64_t series =
         alternating_polynomial<0x0aaaaaaaaaaaaaaa, 0x005b05b05b05b05b, 0x001a01a01a01a01a, 0x0013813813813813,
                                0x001b951e2b18ff23, 0x003ed561b33278f9, 0x00d20d20d20d20d2, 0x03c850d961ea72fb,
@@ -34,10 +34,10 @@ struct shifted_gamma {
 
 /// x must be positive.
 MP_HOST_DEVICE constexpr shifted_gamma shift_gamma(const approximation& x) {
-    shifted_gamma result{x, approximate_one};
+    shifted_gamma result{x, approximate_one()};
     while (result.argument.top() < 4) {
         result.product = result.product * result.argument;
-        result.argument = result.argument + approximate_one;
+        result.argument = result.argument + approximate_one();
     }
     return result;
 }
@@ -59,11 +59,11 @@ MP_HOST_DEVICE constexpr approximation gamma_of(const exact_value& argument) {
     const approximation x = approximate(argument);
     if (x.top() < -30) {
         constexpr approximation euler{false, -64, 0x93c467e37db0c7a4};
-        return approximate_one / x - euler;
+        return approximate_one() / x - euler;
     }
     if (!x.negative) return positive_gamma(x);
     // gamma(x) gamma(1 - x) = pi / sin(pi x)
-    return approximate_pi / (sin_of(reduce_half_turns(argument)) * positive_gamma(approximate_one - x));
+    return approximate_pi() / (sin_of(reduce_half_turns(argument)) * positive_gamma(approximate_one() - x));
 }
 
 /// log|gamma(x)| for the same x.
@@ -71,7 +71,7 @@ MP_HOST_DEVICE constexpr approximation log_gamma_of(const exact_value& argument)
     const approximation x = approximate(argument);
     if (!x.negative) return positive_log_gamma(x);
     const approximation sine = sin_of(reduce_half_turns(argument)).magnitude();
-    return log_of(approximate_pi / sine) - positive_log_gamma(approximate_one - x);
+    return log_of(approximate_pi() / sine) - positive_log_gamma(approximate_one() - x);
 }
 
 MP_HOST_DEVICE constexpr bool is_integer(const exact_value& x) {

@@ -15,20 +15,20 @@ namespace detail {
 MP_HOST_DEVICE constexpr approximation sinh_of(const approximation& x) {
     if (x.top() < -1) return small_sinh(x, x * x);
     const approximation power = exp_of(x.magnitude());
-    approximation result = (power - approximate_one / power).scaled(-1);
+    approximation result = (power - approximate_one() / power).scaled(-1);
     result.negative = x.negative;
     return result;
 }
 
 MP_HOST_DEVICE constexpr approximation cosh_of(const approximation& x) {
-    if (x.top() < -1) return approximate_one + small_cosh_minus_one(x * x);
+    if (x.top() < -1) return approximate_one() + small_cosh_minus_one(x * x);
     const approximation power = exp_of(x.magnitude());
-    return (power + approximate_one / power).scaled(-1);
+    return (power + approximate_one() / power).scaled(-1);
 }
 
 /// tanh(x) = 1 - 2 / (e^(2x) + 1) = (e^(2x) - 1) / (e^(2x) + 1); for small x it is x - x^3/3.
 MP_HOST_DEVICE constexpr approximation tanh_of(const approximation& x) {
-    constexpr approximation two = approximate_one.scaled(1);
+    constexpr approximation two = approximate_one().scaled(1);
     const approximation magnitude = x.magnitude();
     approximation result;
     if (x.top() < -16) {
@@ -38,7 +38,7 @@ MP_HOST_DEVICE constexpr approximation tanh_of(const approximation& x) {
         const approximation power_minus_one = expm1_of(magnitude.scaled(1));
         result = power_minus_one / (power_minus_one + two);
     } else {
-        result = approximate_one - two / (exp_of(magnitude.scaled(1)) + approximate_one);
+        result = approximate_one() - two / (exp_of(magnitude.scaled(1)) + approximate_one());
     }
     result.negative = x.negative;
     return result;
@@ -48,7 +48,7 @@ MP_HOST_DEVICE constexpr approximation tanh_of(const approximation& x) {
 /// truncated.
 MP_HOST_DEVICE constexpr approximation asinh_of(const approximation& x) {
     if (x.top() < -16) return add_cube_sixth(x, true);
-    const approximation root = square_root(x * x + approximate_one);
+    const approximation root = square_root(x * x + approximate_one());
     if (x.top() < -3) return small_atanh(x / root);
     approximation result = log_of(x.magnitude() + root);
     result.negative = x.negative;
@@ -57,8 +57,8 @@ MP_HOST_DEVICE constexpr approximation asinh_of(const approximation& x) {
 
 /// acosh(x) for x > 1 is atanh(sqrt(x^2 - 1) / x) near 1, else log(x + sqrt(x^2 - 1)).
 MP_HOST_DEVICE constexpr approximation acosh_of(const approximation& x) {
-    const approximation above_one = x - approximate_one;
-    const approximation root = square_root(above_one * (x + approximate_one));
+    const approximation above_one = x - approximate_one();
+    const approximation root = square_root(above_one * (x + approximate_one()));
     if (above_one.top() < -7) return small_atanh(root / x);
     return log_of(x + root);
 }
@@ -67,7 +67,8 @@ MP_HOST_DEVICE constexpr approximation acosh_of(const approximation& x) {
 MP_HOST_DEVICE constexpr approximation atanh_of(const approximation& x) {
     if (x.top() < -3) return small_atanh(x);
     const approximation magnitude = x.magnitude();
-    approximation result = log_of((approximate_one + magnitude) / (approximate_one - magnitude)).scaled(-1);
+    approximation result =
+        log_of((approximate_one() + magnitude) / (approximate_one() - magnitude)).scaled(-1);
     result.negative = x.negative;
     return result;
 }
@@ -147,7 +148,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> acosh_bits(storage_of<Format> a, Con
     if (kind == category::infinite) return pack_infinity<Format>(false, context);
     const approximation x = approximate(unpack<Format>(a));
     if (x.top() < 0) return invalid_operation<Format>(context);
-    if (x.top() == 0 && x.significand == approximate_one.significand)
+    if (x.top() == 0 && x.significand == approximate_one().significand)
         return pack_zero<Format>(false, context);
     return round_inexact<Format>(acosh_of(x), context);
 }
@@ -161,7 +162,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> atanh_bits(storage_of<Format> a, Con
     if (kind == category::infinite) return invalid_operation<Format>(context);
     const approximation x = approximate(unpack<Format>(a));
     if (x.top() >= 0) {
-        return x.top() == 0 && x.significand == approximate_one.significand
+        return x.top() == 0 && x.significand == approximate_one().significand
                    ? pole<Format>(x.negative, context)
                    : invalid_operation<Format>(context);
     }

@@ -16,11 +16,10 @@ namespace detail {
 /// atanh(s) for |s| < 0.1716 by a polynomial in z = s^2, through the Chebyshev nodes of [0, 0.02945]; its
 /// error is below 2^-66.
 MP_HOST_DEVICE constexpr approximation small_atanh(const approximation& s) {
-    const approximation z = s * s;
-    return s *
-           one_plus(z, polynomial<0x2aaaaaaaaaaaaaaa, 0x199999999999983e, 0x1249249249295cd2,
-                                  0x0e38e38e325ffc59, 0x0ba2e8be9d1c3d02, 0x09d89bd8deb2954b,
-                                  0x0888e95b39ebf0e2, 0x077af88538cee59e, 0x079ad983fb1cde43>(to_fixed(z)));
+    const std::uint64_t z = to_fixed(s * s);
+    return s * one_plus(z, polynomial<0x2aaaaaaaaaaaaaaa, 0x199999999999983e, 0x1249249249295cd2,
+                                      0x0e38e38e325ffc59, 0x0ba2e8be9d1c3d02, 0x09d89bd8deb2954b,
+                                      0x0888e95b39ebf0e2, 0x077af88538cee59e, 0x079ad983fb1cde43>(z));
 }
 
 /// log x = integer ln 2 + rest.
@@ -34,15 +33,21 @@ MP_HOST_DEVICE constexpr split_logarithm split_log(const approximation& x) {
     constexpr std::uint64_t root_of_two = 0xb504f333f9de6484;  // rounded down; any number nearby would do
     const bool upper = x.significand > root_of_two;
     const int integer = x.top() + (upper ? 1 : 0);
-    const approximation reduced{false, upper ? -64 : -63, x.significand};
-    const approximation difference = reduced - approximate_one;
-    if (difference.significand == 0) return {integer, {}};
-    return {integer, small_atanh(difference / (reduced + approximate_one)).scaled(1)};
+    constexpr std::uint64_t one = std::uint64_t{1} << 63;
+    if (x.significand == one) return {integer, {}};
+    // m - 1 and m + 1
+    approximation difference =
+        upper ? approximate(0 - x.significand, -64) : approximate(x.significand - one, -63);
+    difference.negative = upper;
+    const approximation sum = upper ? approximation{false, -63, (x.significand >> 1) + one}
+                                    : approximation{false, -62, (x.significand >> 1) + one / 2};
+    return {integer, small_atanh(difference / sum).scaled(1)};
 }
 
 MP_HOST_DEVICE constexpr approximation log_of(const approximation& x) {
     const split_logarithm split = split_log(x);
-    return approximate(split.integer) * approximate_ln2 + split.rest;
+    if (split.integer == 0) return split.rest;
+    return approximate(split.integer) * approximate_ln2() + split.rest;
 }
 
 /// log2(x), with a small relative error even near 1.
@@ -56,8 +61,8 @@ MP_HOST_DEVICE constexpr approximation log2_of(const approximation& x) {
 /// 2 atanh(x / (x + 2)).
 MP_HOST_DEVICE constexpr approximation log1p_of(const approximation& x) {
     if (x.top() < -30) return x - (x * x).scaled(-1);
-    if (x.top() < -2) return small_atanh(x / (x + approximate_one.scaled(1))).scaled(1);
-    return log_of(x + approximate_one);
+    if (x.top() < -2) return small_atanh(x / (x + approximate_one().scaled(1))).scaled(1);
+    return log_of(x + approximate_one());
 }
 
 /// What the logarithms have in common: values at zero, infinity and below zero, and NaN. All are zero at one.
@@ -88,7 +93,7 @@ struct evaluate_log2 {
     MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& x) const {
         const approximation y = approximate(x);
         const approximation result = log2_of(y);
-        const bool power_of_two = y.significand == approximate_one.significand;
+        const bool power_of_two = y.significand == approximate_one().significand;
         return {result.negative, result.exponent, result.significand, !power_of_two};
     }
 };
@@ -125,7 +130,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> log1p_bits(storage_of<Format> a, Con
     }
     const approximation x = approximate(unpack<Format>(a));
     if (negative && x.top() >= 0) {
-        return x.top() == 0 && x.significand == approximate_one.significand
+        return x.top() == 0 && x.significand == approximate_one().significand
                    ? pole<Format>(true, context)
                    : invalid_operation<Format>(context);
     }

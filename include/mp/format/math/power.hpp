@@ -40,7 +40,8 @@ MP_HOST_DEVICE constexpr exact_value exact_power(const exact_value& base, const 
     if (y.negative || y.exponent < -4 || y.exponent > 5) return none;
     for (int i = y.exponent; i < 0; ++i) {
         const int shift = leading_zeros(x.significand) & ~1;
-        const std::uint64_t root = square_root(x.significand << shift) >> (shift / 2);
+        const std::uint64_t root =
+            square_root(static_cast<uint128>(x.significand << shift) << 64) >> (32 + shift / 2);
         if (x.exponent % 2 != 0 || root * root != x.significand) return none;
         x = {false, x.exponent / 2, root};
     }
@@ -55,12 +56,17 @@ MP_HOST_DEVICE constexpr exact_value exact_power(const exact_value& base, const 
 }
 
 /// x^y for positive x other than one and y other than zero.
+///
+/// The logarithm has a relative error below 2^-61, so that for |y log2 x| < 2^8 the power has one below
+/// 2^-52. Over all pairs of half no inexact power comes closer than 2^-45 to a number or midpoint, and over
+/// those of bfloat16 not closer than 2^-38, but for powers next to one, where the sign of the logarithm
+/// decides. exhaustive/math_pairs.cpp runs through them.
 MP_HOST_DEVICE constexpr exact_value power_of(const exact_value& x, const exact_value& y) {
     const exact_value exact = exact_power(x, y);
     if (exact.significand != 0) return exact;
     const approximation logarithm = log2_of(approximate(x)) * approximate(y);
     constexpr long_constant one{0x8000000000000000, 0, -127};
-    return inexact(logarithm.top() < -12 ? approximate_one + expm1_of(logarithm * approximate_ln2)
+    return inexact(logarithm.top() < -12 ? approximate_one() + expm1_of(logarithm * approximate_ln2())
                                          : exp2_of(logarithm, one));
 }
 
@@ -156,7 +162,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> cbrt_bits(storage_of<Format> a, Cont
 MP_HOST_DEVICE constexpr exact_value rsqrt_of(const exact_value& argument) {
     const exact_value x = without_trailing_zeros(argument);
     if (x.significand == 1 && x.exponent % 2 == 0) return {false, -x.exponent / 2, 1};
-    return inexact(approximate_one / square_root(approximate(x)));
+    return inexact(approximate_one() / square_root(approximate(x)));
 }
 
 template <class Format, context Context = const projection&>
@@ -207,8 +213,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> hypot_bits(storage_of<Format> a, sto
 }  // namespace detail
 
 /// x^y, with the special cases of IEEE 754 and C: pow(x, 0) and pow(1, y) are 1 even for NaN. Correctly
-/// rounded in every mode for formats of up to 16 bits (all pairs of the 8-bit formats checked, and many of
-/// half and bfloat16).
+/// rounded in every mode for formats of up to 16 bits (all pairs of half, bfloat16 and the 8-bit formats
+/// checked).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> pow(basic_float<Format> x, basic_float<Format> y,
                                                                Context&& context = projection{}) noexcept {
