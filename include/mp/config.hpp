@@ -56,7 +56,8 @@
 #define MP_HARDWARE_BINARY16 0
 #endif
 
-/// 1 where the compiler has the types _Float16, __bf16 and __float128. Not under nvcc, whose device code lacks them.
+/// 1 where the compiler has the types _Float16, __bf16 and __float128. Not under nvcc, whose device code
+/// lacks them.
 #if defined(__FLT16_MAX__) && !defined(__CUDACC__)
 #define MP_HAS_COMPILER_BINARY16 1
 #else
