@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("numbers are formatted as {fmt} formats a float of the same v
         if (!general) specification += pick("..#");
         if (align.empty() && !hexadecimal) specification += pick("..0");
         if (random.below(2) == 0) specification += std::to_string(1 + random.below(30));
-        specification += "." + std::to_string(random.below(25)) + type + "}";
+        specification.append(".").append(std::to_string(random.below(25))).append(type).append("}");
         const std::string text = fmt::format(fmt::runtime(specification), x);
         const std::string expected = fmt::format(fmt::runtime(specification), static_cast<float>(x));
         if (text != expected) wrong.add(specification, text, "instead of", expected);
@@ -184,7 +184,7 @@ TEST_CASE("numbers are formatted as std::format formats a float of the same valu
         if (!type.empty() && type != "g" && type != "G") specification += pick("..#");
         specification += pick("..0");
         if (random.below(2) == 0) specification += std::to_string(1 + random.below(30));
-        specification += "." + std::to_string(random.below(25)) + type + "}";
+        specification.append(".").append(std::to_string(random.below(25))).append(type).append("}");
         const float as_float = x;
         const std::string text = std::vformat(specification, std::make_format_args(x));
         const std::string expected = std::vformat(specification, std::make_format_args(as_float));

@@ -150,7 +150,7 @@ inline scientific_digits digits_of(const decimal& x) {
 inline std::string scientific_text(const decimal& x) {
     const auto [digits, power] = digits_of(x);
     std::string text = digits.substr(0, 1);
-    if (digits.size() > 1) text += "." + digits.substr(1);
+    if (digits.size() > 1) text.append(".").append(digits, 1);
     const std::string power_digits = std::to_string(power < 0 ? -power : power);
     return text + (power < 0 ? "e-" : "e+") + (power_digits.size() < 2 ? "0" : "") + power_digits;
 }
@@ -163,7 +163,7 @@ std::string text_of(std::uint64_t code, const decimal& x) {
     std::string fixed;
     const auto point = static_cast<std::size_t>(power < 0 ? 0 : power + 1);
     if (power < 0) {
-        fixed = "0." + std::string(static_cast<std::size_t>(-power - 1), '0') + digits;
+        fixed.append("0.").append(static_cast<std::size_t>(-power - 1), '0').append(digits);
     } else if (digits.size() <= point) {
         fixed = digits + std::string(point - digits.size(), '0');
         // A whole number is written exactly where it has room for all its digits.
@@ -172,7 +172,7 @@ std::string text_of(std::uint64_t code, const decimal& x) {
             fixed = integer(value.numerator / value.denominator).str();
         }
     } else {
-        fixed = digits.substr(0, point) + "." + digits.substr(point);
+        fixed.append(digits, 0, point).append(".").append(digits, point);
     }
     return fixed.size() <= scientific.size() ? fixed : scientific;
 }

@@ -172,8 +172,7 @@ TEST_CASE("float and double are read as <charconv> reads them") {
         for (std::uint32_t more = random.below(8) == 0 ? random.below(60) : 0; more > 0; --more) {
             text += static_cast<char>('0' + random.below(10));
         }
-        text += 'e';
-        text += std::to_string(static_cast<int>(random.below(640)) - 340);
+        text.append("e").append(std::to_string(static_cast<int>(random.below(640)) - 340));
         compare(0.0, text);
         compare(0.0f, text);
     }

@@ -65,7 +65,8 @@ inline std::string binary_text(std::uint64_t bits, int count) {
 
 /// 2^exponent, with six digits of its decimal value where a double has it.
 inline std::string power_of_two_text(int exponent) {
-    std::string text = "2^" + std::to_string(exponent);
+    std::string text = "2^";
+    text.append(std::to_string(exponent));
     if (exponent < -1074 || exponent > 1023) return text;
     const auto code = round_and_pack<formats::binary64>({false, exponent, 1}, projection{});
     return text.append(" = ").append(styled_text<formats::binary64>(code, {notation::general, 6}));
