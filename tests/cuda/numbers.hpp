@@ -11,6 +11,7 @@
 #include <mp/detail/bits.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
+#include <mp/math.hpp>
 
 #include <doctest/doctest.h>
 
@@ -56,7 +57,13 @@ constexpr std::array names{"a + b",
                            "x saturated",
                            "a + b downward",
                            "a to half",
-                           "a to e4m3fn"};
+                           "a to e4m3fn",
+                           "x stochastic",
+                           "remainder(a, b)",
+                           "exp(a)",
+                           "sin(a)",
+                           "pow(a, b)",
+                           "flags of a / b"};
 
 /// Results of operations on NaN: which NaN is not specified, but for conversions.
 constexpr std::size_t arithmetic = 6;
@@ -75,6 +82,9 @@ MP_HOST_DEVICE results evaluate(const operands& in) {
         return mp::round_to<Number>(in.x, mp::projection{round, mp::saturation::none}).bits();
     };
     const auto code = static_cast<std::int32_t>(in.a * 65537u + in.b);
+    mp::environment env;
+    const Number quotient = mp::divide(a, b, env);
+    const std::uint64_t flags = env.raised.to_unsigned() + (mp::isnan(quotient) ? 32u : 0u);
     return {{(a + b).bits(),
              (a - b).bits(),
              (a * b).bits(),
@@ -97,7 +107,13 @@ MP_HOST_DEVICE results evaluate(const operands& in) {
              mp::round_to<Number>(in.x, {mp::rounding::nearest_even, mp::saturation::finite}).bits(),
              mp::add(a, b, {mp::rounding::downward, mp::saturation::none}).bits(),
              mp::round_to<mp::half>(a).bits(),
-             mp::round_to<mp::float8_e4m3fn>(a).bits()}};
+             mp::round_to<mp::float8_e4m3fn>(a).bits(),
+             mp::round_to<Number>(in.x, mp::stochastic(mp::random_bits(in.a, in.b))).bits(),
+             mp::remainder(a, b).bits(),
+             mp::exp(a).bits(),
+             mp::sin(a).bits(),
+             mp::pow(a, b).bits(),
+             flags}};
 }
 
 template <class Number>
