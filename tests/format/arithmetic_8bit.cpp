@@ -2,6 +2,7 @@
 // The formats of 8 bits and fewer are small enough to try everything.
 #include <doctest/doctest.h>
 #include <cstdint>
+#include <type_traits>
 
 #include "oracle/library.hpp"
 
@@ -76,7 +77,9 @@ TEST_CASE_TEMPLATE_DEFINE(
     const auto codes = static_cast<std::uint32_t>(code_count(f));
     // An odd stride has no common factor with the number of codes, so every operand value and every pair of
     // them takes part.
-    const std::uint32_t stride = codes >= 128 ? 61 : 1;
+    constexpr bool is_common =
+        std::is_same_v<Value, mp::float8_e4m3fn> || std::is_same_v<Value, mp::float8_e5m2>;
+    const std::uint32_t stride = is_common ? 9 : codes >= 128 ? 61 : 1;
     for (std::uint32_t triple = 4; triple < codes * codes * codes; triple += stride) {
         const std::uint32_t i = triple / codes / codes;
         const std::uint32_t j = triple / codes % codes;

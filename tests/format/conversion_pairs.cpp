@@ -8,10 +8,11 @@
 #include "format/conversion_check.hpp"
 #include "oracle/library.hpp"
 
-TEST_CASE_TEMPLATE_DEFINE("all codes convert to all formats, float and double included", From, all_codes) {
+TEST_CASE_TEMPLATE_DEFINE("all codes of 16 bits and fewer convert to all formats, float and double included",
+                          From, all_codes) {
     const oracle::format& f = oracle::format_of<From>;
     oracle::disagreements wrong;
-    const std::uint64_t step = code_count(f) > 256 ? 1 + code_count(f) / 30000 : 1;
+    const std::uint64_t step = code_count(f) > 65536 ? 17 : 1;
     for (std::uint64_t code = 0; code < code_count(f); code += step) {
         std::apply([&](auto... to) { (oracle::compare_conversion<decltype(to), From>(wrong, code), ...); },
                    oracle::all_formats{});

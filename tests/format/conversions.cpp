@@ -57,7 +57,9 @@ TEST_CASE_TEMPLATE_DEFINE(
     random_floats) {
     oracle::disagreements wrong;
     oracle::random_bits random(31);
-    const int count = code_count(oracle::format_of<To>) > 256 ? 60000 : 10000;
+    constexpr bool is_common = std::is_same_v<To, mp::half> || std::is_same_v<To, mp::bfloat16> ||
+                               std::is_same_v<To, mp::float8_e4m3fn> || std::is_same_v<To, mp::float8_e5m2>;
+    const int count = is_common ? 200000 : code_count(oracle::format_of<To>) > 256 ? 60000 : 10000;
     for (int i = 0; i < count; ++i) {
         oracle::compare_conversion<To, float>(wrong, weighted_code(random, oracle::binary32));
         oracle::compare_conversion<To, double>(wrong, weighted_code(random, oracle::binary64));
