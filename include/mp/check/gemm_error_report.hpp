@@ -198,7 +198,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
                     // Overflow is right if the result may have reached the end of the range; NaN stands for
                     // it where there is no infinity.
                     const double largest = magnitude_to_double(
-                        to_fraction(from_code<value_c>(layout_of<format_c>::max_finite_code)));
+                        to_fraction(number_from_bits<value_c>(layout_of<format_c>::max_finite_code)));
                     const bool overflow = layout_of<format_c>::has_infinity
                                               ? isinf(x) && signbit(x) == exact.negative
                                               : isnan(x);

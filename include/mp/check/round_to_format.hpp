@@ -43,15 +43,6 @@ storage_of<Format> round_fraction(const exact_fraction& x, const projection& p) 
     return round_and_pack<Format>(to_exact_value(x), p);
 }
 
-template <number To>
-To from_code(storage_of<format_of_t<To>> bits) {
-    if constexpr (reduced<To>) {
-        return To::from_bits(bits);
-    } else {
-        return bit_cast<To>(bits);
-    }
-}
-
 }  // namespace detail
 
 /// Rounds x to the format of `To` once, as the projection says, with gradual underflow.
@@ -70,7 +61,8 @@ To from_code(storage_of<format_of_t<To>> bits) {
 ///     mp::round_to_format<mp::half>(third, {.round = mp::rounding::upward});
 template <number To, reference_number From>
 [[nodiscard]] To round_to_format(const From& x, projection p = {}) {
-    return detail::from_code<To>(detail::round_fraction<detail::format_of_t<To>>(detail::to_fraction(x), p));
+    return detail::number_from_bits<To>(
+        detail::round_fraction<detail::format_of_t<To>>(detail::to_fraction(x), p));
 }
 
 /// The same for an unevaluated expression of Boost numbers, such as a * b + c; it is evaluated in its own

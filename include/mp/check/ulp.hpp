@@ -73,7 +73,7 @@ distances distances_between(const exact_fraction& x, const exact_fraction& refer
 /// do.
 template <number Value>
 bool agrees_outside_range(Value x, const exact_fraction& reference) {
-    const Value expected = from_code<Value>(round_fraction<format_of_t<Value>>(reference, {}));
+    const Value expected = number_from_bits<Value>(round_fraction<format_of_t<Value>>(reference, {}));
     return isnan(expected) ? isnan(x) : bits_of(expected) == bits_of(x);
 }
 
