@@ -34,7 +34,7 @@ storage_of<Format> round_fraction(const exact_fraction& x, const projection& p) 
         case category::zero:
             return pack_zero<Format>(x.negative, p);
         case category::nan:
-            return pack_nan<Format>(x.negative);
+            return pack_nan<Format>(x.negative, p);
         case category::infinite:
             return pack_infinity<Format>(x.negative, p);
         case category::finite:

@@ -108,27 +108,32 @@ MP_HOST_DEVICE constexpr storage_of<Format> pack_infinity(bool negative, Context
     return join<Format>(negative, code);
 }
 
-/// The format's NaN; the largest finite number where there is none, so that what went wrong is not taken for
-/// something small.
+/// The format's NaN, or what the projection puts in its place where there is none.
 template <class Format>
-MP_HOST_DEVICE constexpr storage_of<Format> pack_nan(bool negative = false) {
+MP_HOST_DEVICE constexpr storage_of<Format> pack_nan(bool negative = false, const projection& p = {}) {
     using layout = layout_of<Format>;
-    return join<Format>(negative, layout::has_nan ? layout::nan_code : layout::max_finite_code);
+    if constexpr (layout::has_nan) {
+        return join<Format>(negative && p.nan == nan_propagation::keep, layout::nan_code);
+    } else {
+        const bool zero = layout::has_zero && p.without_nan == nan_substitute::zero;
+        return zero ? storage_of<Format>{0} : static_cast<storage_of<Format>>(layout::max_finite_code);
+    }
 }
 
 /// The NaN of an invalid operation.
 template <class Format, context Context>
 MP_HOST_DEVICE constexpr storage_of<Format> invalid_operation(Context&& context) {
     raise(context, status_flag::invalid);
-    return pack_nan<Format>();
+    return pack_nan<Format>(false, projection_of(context));
 }
 
-/// Converts a NaN: keeps the sign and the leading bits of the payload, and makes it quiet.
+/// Converts a NaN: makes it quiet, and keeps the sign and the leading bits of the payload if the projection
+/// does.
 template <class To, class From>
-MP_HOST_DEVICE constexpr storage_of<To> convert_nan(storage_of<From> bits) {
+MP_HOST_DEVICE constexpr storage_of<To> convert_nan(storage_of<From> bits, const projection& p = {}) {
     using to = layout_of<To>;
     using from = layout_of<From>;
-    if constexpr (!to::has_nan) return pack_nan<To>();
+    if (!to::has_nan || p.nan == nan_propagation::canonical) return pack_nan<To>(false, p);
     std::uint64_t code = to::nan_code;
     if constexpr (To::nans == nan_encoding::ieee && From::nans == nan_encoding::ieee) {
         const std::uint64_t payload = bits & from::fraction_mask;
@@ -144,10 +149,10 @@ MP_HOST_DEVICE constexpr storage_of<To> convert_nan(storage_of<From> bits) {
 }
 
 /// The same, and a signalling NaN raises `invalid`.
-template <class To, class From, context Context>
-MP_HOST_DEVICE constexpr storage_of<To> convert_nan(storage_of<From> bits, Context&& context) {
+template <class To, class From>
+MP_HOST_DEVICE constexpr storage_of<To> convert_nan(storage_of<From> bits, environment& context) {
     if (is_signaling<From>(bits) || !layout_of<To>::has_nan) raise(context, status_flag::invalid);
-    return convert_nan<To, From>(bits);
+    return convert_nan<To, From>(bits, context.project);
 }
 
 /// A code as an operand: an environment may take subnormal numbers for zeros.

@@ -39,7 +39,9 @@ constexpr storage_of<To> from_long_double(long double x, Context&& context) {
         const auto bits = bit_cast<std::uint64_t>(static_cast<double>(x));
         const bool negative = (bits & binary64::sign_mask) != 0;
         const std::uint64_t magnitude_bits = bits & binary64::magnitude_mask;
-        if (magnitude_bits > binary64::infinity_code) return convert_nan<To, formats::binary64>(bits);
+        if (magnitude_bits > binary64::infinity_code) {
+            return convert_nan<To, formats::binary64>(bits, projection_of(context));
+        }
         long double magnitude = negative ? -x : x;
         int exponent = 0;
         if (magnitude_bits == binary64::infinity_code) {

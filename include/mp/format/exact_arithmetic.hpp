@@ -85,7 +85,8 @@ template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> propagate_nan(storage_of<Format> a, storage_of<Format> b,
                                                           Context&& context) {
     if (is_signaling<Format>(a) || is_signaling<Format>(b)) raise(context, status_flag::invalid);
-    return convert_nan<Format, Format>(categorize<Format>(a) == category::nan ? a : b);
+    return convert_nan<Format, Format>(categorize<Format>(a) == category::nan ? a : b,
+                                       projection_of(context));
 }
 
 /// -a. What has no negative becomes NaN; zero and NaN of a format without minus zero stay as they are.
@@ -214,7 +215,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_bits(storage_of<Format> a, stora
     if (kind_a == category::nan || kind_b == category::nan) return propagate_nan<Format>(a, b, context);
     const bool infinite_product = kind_a == category::infinite || kind_b == category::infinite;
     const bool zero_product = kind_a == category::zero || kind_b == category::zero;
-    if (kind_c == category::nan) return convert_nan<Format, Format>(c);
+    if (kind_c == category::nan) return convert_nan<Format, Format>(c, projection_of(context));
     if (infinite_product) {
         if (zero_product || (kind_c == category::infinite && negative != negative_c))
             return invalid_operation<Format>(context);

@@ -208,7 +208,7 @@ MP_HOST_DEVICE constexpr read_code<Format> pack_parsed(const parsed_number& x, C
     switch (x.kind) {
         case category::nan:
             if (!layout::has_nan) raise(context, status_flag::invalid);
-            return {pack_nan<Format>(x.negative), layout::has_nan};
+            return {pack_nan<Format>(x.negative, p), layout::has_nan};
         case category::infinite: {
             const bool exact = layout::has_infinity && !below_all;
             const auto bits = pack_infinity<Format>(x.negative, context);

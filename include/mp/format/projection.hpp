@@ -45,8 +45,25 @@ enum class saturation : unsigned char {
     propagate
 };
 
+/// Which NaN it becomes when an operand is NaN. An invalid operation on numbers has the positive canonical
+/// NaN in any case.
+enum class nan_propagation : unsigned char {
+    /// The operand's sign and the leading bits of its payload, made quiet, as far as the format has them
+    /// (IEEE 754-2019, 6.2.3; x86, Arm, ONNX's and ml_dtypes' conversions).
+    keep,
+    /// The format's positive canonical NaN whatever the operand (RISC-V, CUDA's conversions to 8 bits).
+    canonical
+};
+
+/// What stands for NaN in a format that has none, such as fp6 and fp4.
+enum class nan_substitute : unsigned char {
+    largest,  ///< the largest finite number, so that it is not taken for something small (CUDA)
+    zero      ///< zero, so that it has no part in a sum (ml_dtypes, but for a sign)
+};
+
 /// A rounding direction and an overflow behaviour; for the stochastic directions also the random bits, which
-/// lie in the low `random_bits` bits of `random` (at most 32; higher bits are ignored).
+/// lie in the low `random_bits` bits of `random` (at most 32; higher bits are ignored). Last, what becomes of
+/// NaN, where the field's libraries disagree.
 ///
 ///     mp::round_to<mp::half>(0.1, {.round = mp::rounding::upward});
 ///     mp::round_to<mp::bfloat16>(x, mp::stochastic(generator(i)));      // 32 random bits, see philox.hpp
@@ -55,6 +72,8 @@ struct projection {
     saturation saturate = saturation::none;
     unsigned char random_bits = 0;
     std::uint32_t random = 0;
+    nan_propagation nan = nan_propagation::keep;
+    nan_substitute without_nan = nan_substitute::largest;
 
     friend constexpr bool operator==(const projection&, const projection&) = default;
 };
@@ -62,7 +81,10 @@ struct projection {
 /// Stochastic rounding of P3109's kind A by the `count` low bits of `random`.
 [[nodiscard]] MP_HOST_DEVICE constexpr projection stochastic(std::uint32_t random,
                                                              unsigned char count = 32) noexcept {
-    return {rounding::stochastic_a, saturation::none, count, random};
+    projection result{rounding::stochastic_a};
+    result.random_bits = count;
+    result.random = random;
+    return result;
 }
 
 }  // namespace mp

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Mathematical functions are correctly rounded in every deterministic mode, judged by MPFR: all arguments of
-// formats of 16 bits with precisions from 6 to 16, all pairs of formats of 8 bits, millions of pairs of half
-// and bfloat16.
+// formats of 16 bits with precisions from 6 to 16, all pairs of formats of 8 bits, a million hard pairs
+// each of half and bfloat16.
 #include <doctest/doctest.h>
 #include <cstdint>
 
-#include "format/exhaustive/progress.hpp"
+#include "format/exhaustive/every_block.hpp"
 #include "format/mpfr/cases.hpp"
 #include "oracle/random.hpp"
 
 TEST_CASE_TEMPLATE("functions of all numbers of 16 bits are correctly rounded", Value, mp::half, mp::bfloat16,
                    mp::basic_float<mp::formats::p3109<16, 6>>, mp::basic_float<mp::formats::p3109<16, 13>>,
                    mp::basic_float<mp::formats::p3109<16, 16, mp::signedness::is_unsigned>>) {
-    oracle::disagreements wrong;
-    exhaustive::progress progress(256);
-    for (std::uint64_t first = 0; first < 256; ++first) {
-        math_cases::compare_all_unary<Value>(wrong, first, 256);
-        progress.show(first + 1, Value::format::name);
-    }
-    progress.finish();
-    INFO(wrong.first());
+    const exhaustive::findings wrong = exhaustive::every_block(
+        Value::format::name, 256, [](oracle::disagreements& disagreements, std::uint64_t block) {
+            math_cases::compare_all_unary<Value>(disagreements, block, 256);
+        });
+    INFO(wrong.first);
     CHECK(wrong.count == 0);
 }
 
@@ -36,15 +33,12 @@ TEST_CASE_TEMPLATE("functions of all pairs of numbers of 8 bits are correctly ro
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("functions of millions of pairs are correctly rounded", Value, mp::half, mp::bfloat16) {
-    oracle::disagreements wrong;
-    oracle::random_bits random(302);
-    exhaustive::progress progress(500);
-    for (std::uint64_t n = 0; n < 500; ++n) {
-        math_cases::compare_pairs<Value>(wrong, random, 10000);
-        progress.show(n + 1, Value::format::name);
-    }
-    progress.finish();
-    INFO(wrong.first());
+TEST_CASE_TEMPLATE("functions of a million pairs are correctly rounded", Value, mp::half, mp::bfloat16) {
+    const exhaustive::findings wrong = exhaustive::every_block(
+        Value::format::name, 1000, [](oracle::disagreements& disagreements, std::uint64_t block) {
+            oracle::random_bits random(302 + block);
+            math_cases::compare_pairs<Value>(disagreements, random, 1000);
+        });
+    INFO(wrong.first);
     CHECK(wrong.count == 0);
 }
