@@ -30,6 +30,12 @@ public:
     using error::error;
 };
 
+/// A loss scale reached a limit at which its policy refuses to go on, such as DeepSpeed's at its floor.
+class scale_error : public error {
+public:
+    using error::error;
+};
+
 namespace detail {
 
 /// Text of a value in an error message; floating-point values in the shortest form that reads back the same.

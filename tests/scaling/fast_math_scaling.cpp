@@ -15,6 +15,10 @@
 
 namespace {
 
+constexpr mp::gradient_observation found(bool non_finite) {
+    return {.infinities = non_finite ? 1U : 0U};
+}
+
 constexpr std::uint32_t infinity_bits = 0x7f800000U;
 constexpr std::uint32_t nan_bits = 0x7fc00000U;
 
@@ -69,9 +73,9 @@ TEST_CASE("validation sees NaN and infinity under any floating-point options") {
 
 TEST_CASE("growth is refused at the end of the floats under any floating-point options") {
     const mp::pytorch_policy policy{.initial_scale = 0x1p126F, .growth_interval = 1};
-    mp::scale_state state = policy.initial_state();
-    CHECK(policy.update(state, false).kind == mp::scale_change_kind::grown);
-    CHECK(policy.update(state, false).kind == mp::scale_change_kind::growth_refused);
-    CHECK(state == mp::scale_state{0x1p127F, 0});
+    mp::scale_state state = mp::initial_scale_state(policy);
+    CHECK(mp::update_scale(policy, state, found(false)).kind == mp::scale_change_kind::grown);
+    CHECK(mp::update_scale(policy, state, found(false)).kind == mp::scale_change_kind::growth_refused);
+    CHECK(state == mp::scale_state{0x1p127F, {0}});
     CHECK(std::bit_cast<std::uint32_t>(mp::inverse_of_scale(0.0F)) == infinity_bits);
 }

@@ -50,7 +50,7 @@ struct interpreter {
 void compare(const mp::pytorch_policy& policy, std::string_view trace) {
     interpreter expected{policy.growth_factor, policy.backoff_factor, policy.growth_interval,
                          policy.initial_scale};
-    mp::scale_state state = policy.initial_state();
+    mp::scale_state state = mp::initial_scale_state(policy);
     for (std::size_t i = 0; i < trace.size(); ++i) {
         CAPTURE(i);
         const float before = state.scale;
@@ -58,7 +58,7 @@ void compare(const mp::pytorch_policy& policy, std::string_view trace) {
         const mp::scale_change change = mp::update_scale(policy, state, seen);
         expected.run(trace[i] != 'c');
         REQUIRE(state.scale == expected.scale);
-        REQUIRE(state.growth_tracker == expected.count);
+        REQUIRE(state.growth.tracker == expected.count);
         REQUIRE(change.before == before);
         REQUIRE(change.after == state.scale);
         if (state.scale > before) REQUIRE(change.kind == mp::scale_change_kind::grown);
@@ -67,6 +67,10 @@ void compare(const mp::pytorch_policy& policy, std::string_view trace) {
                                                                          : mp::scale_change_kind::vanished));
         }
     }
+}
+
+constexpr mp::gradient_observation found(bool non_finite) {
+    return {.infinities = non_finite ? 1U : 0U};
 }
 
 std::string repeated(std::string_view part, int times) {
@@ -85,12 +89,12 @@ struct row {
 using kind = mp::scale_change_kind;
 
 void check_table(const mp::pytorch_policy& policy, const std::vector<row>& rows) {
-    mp::scale_state state = policy.initial_state();
+    mp::scale_state state = mp::initial_scale_state(policy);
     for (std::size_t i = 0; i < rows.size(); ++i) {
         CAPTURE(i);
-        const mp::scale_change change = policy.update(state, rows[i].event != 'c');
+        const mp::scale_change change = mp::update_scale(policy, state, found(rows[i].event != 'c'));
         CHECK(state.scale == rows[i].scale);
-        CHECK(state.growth_tracker == rows[i].tracker);
+        CHECK(state.growth.tracker == rows[i].tracker);
         CHECK(change.kind == rows[i].kind);
     }
 }
@@ -116,7 +120,7 @@ struct patient_policy {
 
 static_assert(mp::scale_policy<mp::pytorch_policy> && mp::scale_policy<mp::static_policy> &&
               mp::scale_policy<patient_policy>);
-static_assert(std::is_trivially_copyable_v<mp::scale_state> && sizeof(mp::scale_state) == 8);
+static_assert(std::is_trivially_copyable_v<mp::scale_state> && sizeof(mp::scale_state) <= 24);
 
 TEST_CASE("the defaults are those of GradScaler") {
     const mp::pytorch_policy policy;
@@ -124,7 +128,7 @@ TEST_CASE("the defaults are those of GradScaler") {
     CHECK(policy.growth_factor == 2.0);
     CHECK(policy.backoff_factor == 0.5);
     CHECK(policy.growth_interval == 2000);
-    CHECK(policy.initial_state() == mp::scale_state{65536.0F, 0});
+    CHECK(mp::initial_scale_state(policy) == mp::scale_state{65536.0F, {0}});
 }
 
 TEST_CASE("literal trace: growth falls on every third clean iteration and an overflow restarts the count") {
@@ -171,10 +175,10 @@ TEST_CASE(
                                                {'x', 0x1p-128F, 0, kind::vanished},
                                                {'x', 0x1p-129F, 0, kind::vanished}});
     mp::pytorch_policy policy;
-    mp::scale_state state{0x1p-149F, 5};
-    CHECK(policy.update(state, true) == mp::scale_change{0x1p-149F, 0.0F, kind::vanished});
-    CHECK(policy.update(state, true) == mp::scale_change{0.0F, 0.0F, kind::vanished});
-    CHECK(state == mp::scale_state{0.0F, 0});
+    mp::scale_state state{0x1p-149F, {5}};
+    CHECK(mp::update_scale(policy, state, found(true)) == mp::scale_change{0x1p-149F, 0.0F, kind::vanished});
+    CHECK(mp::update_scale(policy, state, found(true)) == mp::scale_change{0.0F, 0.0F, kind::vanished});
+    CHECK(state == mp::scale_state{0.0F, {0}, {}, 2});
 }
 
 TEST_CASE("traces agree with the interpreter") {
@@ -215,32 +219,32 @@ TEST_CASE("traces agree with the interpreter") {
 
 TEST_CASE("lowering the interval below the count reached delays growth until the next overflow") {
     mp::pytorch_policy policy{.initial_scale = 4.0F, .growth_interval = 100};
-    mp::scale_state state = policy.initial_state();
-    for (int i = 0; i < 10; ++i) policy.update(state, false);
+    mp::scale_state state = mp::initial_scale_state(policy);
+    for (int i = 0; i < 10; ++i) mp::update_scale(policy, state, found(false));
     policy.growth_interval = 5;
-    for (int i = 0; i < 50; ++i) policy.update(state, false);
-    CHECK(state == mp::scale_state{4.0F, 60});
-    policy.update(state, true);
-    for (int i = 0; i < 5; ++i) policy.update(state, false);
-    CHECK(state == mp::scale_state{4.0F, 0});
+    for (int i = 0; i < 50; ++i) mp::update_scale(policy, state, found(false));
+    CHECK(state == mp::scale_state{4.0F, {60}});
+    mp::update_scale(policy, state, found(true));
+    for (int i = 0; i < 5; ++i) mp::update_scale(policy, state, found(false));
+    CHECK(state == mp::scale_state{4.0F, {0}});
 }
 
 TEST_CASE("the count stays at the largest integer rather than overflow") {
     mp::pytorch_policy policy{.initial_scale = 4.0F, .growth_interval = 5};
-    mp::scale_state state{4.0F, std::numeric_limits<std::int32_t>::max()};
-    CHECK(policy.update(state, false).kind == kind::unchanged);
-    CHECK(state.growth_tracker == std::numeric_limits<std::int32_t>::max());
+    mp::scale_state state{4.0F, {std::numeric_limits<std::int32_t>::max()}};
+    CHECK(mp::update_scale(policy, state, found(false)).kind == kind::unchanged);
+    CHECK(state.growth.tracker == std::numeric_limits<std::int32_t>::max());
 }
 
 TEST_CASE("the update is a constant expression, as it has to be for device code") {
     constexpr auto last = [] {
         mp::pytorch_policy policy{.initial_scale = 2.0F, .growth_interval = 2};
-        mp::scale_state state = policy.initial_state();
+        mp::scale_state state = mp::initial_scale_state(policy);
         for (int i = 0; i < 4; ++i) mp::update_scale(policy, state, {});
         mp::update_scale(policy, state, {.infinities = 1});
         return state;
     }();
-    static_assert(last == mp::scale_state{4.0F, 0});
+    static_assert(last == mp::scale_state{4.0F, {0}, {}, 1});
     static_assert(mp::inverse_of_scale(65536.0F) == 0x1p-16F);
 }
 
@@ -255,11 +259,12 @@ TEST_CASE("the inverse of a scale is rounded once and infinite where a float can
 
 TEST_CASE("a static policy never moves the scale and may apply steps with bad values") {
     const mp::static_policy policy{.initial_scale = 128.0F};
-    mp::scale_state state = policy.initial_state();
+    mp::static_policy::state_type state = mp::initial_scale_state(policy);
     for (const bool bad : {false, true, true, false}) {
-        CHECK(policy.update(state, bad) == mp::scale_change{128.0F, 128.0F, kind::unchanged});
+        CHECK(mp::update_scale(policy, state, found(bad)) ==
+              mp::scale_change{128.0F, 128.0F, kind::unchanged});
     }
-    CHECK(state == mp::scale_state{128.0F, 0});
+    CHECK(state == mp::static_policy::state_type{128.0F});
     CHECK(mp::skips_step(policy, {.nans = 1}));
     CHECK_FALSE(mp::skips_step(policy, {}));
     CHECK_FALSE(mp::skips_step(mp::static_policy{.skip_non_finite = false}, {.infinities = 1}));
@@ -267,7 +272,7 @@ TEST_CASE("a static policy never moves the scale and may apply steps with bad va
 
 TEST_CASE("a policy of one's own sees infinities and NaNs apart") {
     const patient_policy policy;
-    patient_policy::state_type state = policy.initial_state();
+    patient_policy::state_type state = mp::initial_scale_state(policy);
     mp::update_scale(policy, state, {.nans = 7});
     mp::update_scale(policy, state, {.infinities = 1});
     CHECK(state.nan_count == 1);

@@ -87,13 +87,13 @@ struct device_gradient_report {
 /// optimizer kernel looks at `skips(policy)` and does nothing if it is true; mp::update_scale once.
 template <scale_policy Policy>
 struct device_loss_scale {
-    typename Policy::state_type state = {};  ///< the policy's state; state.scale multiplies the loss
-    float inverse_scale = 1.0F;              ///< inverse_of_scale(state.scale)
-    scale_change change = {};                ///< what the last update did to the scale
-    device_gradient_report seen = {};        ///< what was found since the last update
-    device_gradient_report previous = {};    ///< what the last update acted on
-    unsigned long long updates = 0;          ///< updates that had gradients to judge by
-    unsigned long long skipped = 0;          ///< those of them whose gradients made the policy skip the step
+    scale_state_of<Policy> state = {};     ///< the policy's state; state.scale multiplies the loss
+    float inverse_scale = 1.0F;            ///< inverse_of_scale(state.scale)
+    scale_change change = {};              ///< what the last update did to the scale
+    device_gradient_report seen = {};      ///< what was found since the last update
+    device_gradient_report previous = {};  ///< what the last update acted on
+    unsigned long long updates = 0;        ///< updates that had gradients to judge by
+    unsigned long long skipped = 0;        ///< those of them whose gradients made the policy skip the step
 
     /// Whether an optimizer must leave everything as it is in this iteration.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const Policy& policy) const {
@@ -107,7 +107,7 @@ template <scale_policy Policy>
 [[nodiscard]] device_loss_scale<Policy> make_device_loss_scale(const Policy& policy) {
     policy.validate();
     device_loss_scale<Policy> result;
-    result.state = policy.initial_state();
+    result.state = initial_scale_state(policy);
     result.inverse_scale = inverse_of_scale(result.state.scale);
     return result;
 }
@@ -116,9 +116,9 @@ template <scale_policy Policy>
 /// argument_error if a parameter of the policy or the state is out of range.
 template <scale_policy Policy>
 [[nodiscard]] device_loss_scale<Policy> make_device_loss_scale(const Policy& policy,
-                                                               const typename Policy::state_type& state) {
+                                                               const scale_state_of<Policy>& state) {
     device_loss_scale<Policy> result = make_device_loss_scale(policy);
-    policy.validate(state);
+    validate_scale_state(policy, state);
     result.state = state;
     result.inverse_scale = inverse_of_scale(state.scale);
     return result;

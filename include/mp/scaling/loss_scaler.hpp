@@ -7,11 +7,14 @@
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/pytorch_policy.hpp>
+#include <mp/scaling/reducer.hpp>
 #include <mp/scaling/scale_checks.hpp>
+#include <mp/scaling/scale_event.hpp>
 #include <mp/scaling/static_policy.hpp>
 #include <mp/scaling/step_result.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,7 +29,7 @@ namespace mp {
 template <scale_policy Policy>
 struct saved_loss_scaler {
     Policy policy = {};
-    typename Policy::state_type state = {};
+    scale_state_of<Policy> state = {};
 
     friend constexpr bool operator==(const saved_loss_scaler&, const saved_loss_scaler&) = default;
 };
@@ -49,7 +52,7 @@ struct saved_loss_scaler {
 /// not change: accumulate gradients over several backward passes before the first unscale or step. Several
 /// optimizers share one scale; each is skipped on its own, and a bad value in any of them backs off for all.
 /// Optimizers are told apart by their address, so one that takes part in an iteration must neither be moved
-/// nor destroyed before update.
+/// nor destroyed before update. mp::training_iteration has this order built in.
 ///
 /// A member function that throws has changed nothing, apart from what the optimizer's own functions may have
 /// done before they threw. Objects are not synchronised: use one from one thread at a time.
@@ -57,7 +60,7 @@ template <scale_policy Policy>
 class loss_scaler {
 public:
     using policy_type = Policy;
-    using state_type = typename Policy::state_type;
+    using state_type = scale_state_of<Policy>;
 
     /// A scaler with the policy's defaults.
     loss_scaler() : loss_scaler(Policy{}) {}
@@ -68,7 +71,7 @@ public:
     /// \throws argument_error  a parameter of the policy is out of range
     explicit loss_scaler(const Policy& policy, bool enabled = true) : policy_(policy), enabled_(enabled) {
         policy_.validate();
-        state_ = policy_.initial_state();
+        state_ = initial_scale_state(policy_);
         pending_.reserve(8);  // more optimizers than one loop drives, so that no iteration allocates
     }
 
@@ -76,7 +79,9 @@ public:
     [[nodiscard]] bool enabled() const noexcept { return enabled_; }
 
     /// The present scale; 1 if disabled.
-    [[nodiscard]] float current_scale() const noexcept { return enabled_ ? state_.scale : 1.0F; }
+    [[nodiscard]] float current_scale() const noexcept {
+        return enabled_ ? detail::scale_as_float(state_.scale) : 1.0F;
+    }
 
     /// What unscaling multiplies by: inverse_of_scale(current_scale()).
     [[nodiscard]] float inverse_scale() const noexcept { return inverse_of_scale(current_scale()); }
@@ -110,9 +115,11 @@ public:
                                     "last update; unscale comes before step, and update ends the iteration");
         }
         make_room();
-        const gradient_report report = optimizer.unscale_gradients(inverse_scale());
-        pending_.push_back({&optimizer, forget<Optimizer>, stage::unscaled, report});
-        return report;
+        // On record before the ranks agree: that may throw, and the gradients are unscaled by then.
+        pending_.push_back({&optimizer, forget<Optimizer>, stage::unscaled,
+                            optimizer.unscale_gradients(inverse_scale()), name_of(optimizer)});
+        agree(pending_.back());
+        return pending_.back().report;
     }
 
     /// Lets `optimizer` step unless its gradients hold infinities or NaNs; unscales them if that has not been
@@ -137,10 +144,12 @@ public:
         if (check == nullptr) {
             make_room();
             if constexpr (fused_optimizer<Optimizer>) {
-                const gradient_report report = optimizer.check_gradients(inverse);
-                if (applies(report)) optimizer.step(inverse);
-                pending_.push_back({&optimizer, forget<Optimizer>, stage::stepped, report});
-                return describe(optimizer, report);
+                pending_check found{&optimizer, forget<Optimizer>, stage::stepped,
+                                    optimizer.check_gradients(inverse), name_of(optimizer)};
+                agree(found);
+                if (applies(found.report)) optimizer.step(inverse);
+                pending_.push_back(found);
+                return describe(found);
             } else {
                 unscale(optimizer);
                 check = &pending_.back();
@@ -152,7 +161,18 @@ public:
             optimizer.skip_step();
         }
         check->reached = stage::stepped;
-        return describe(optimizer, check->report);
+        return describe(*check);
+    }
+
+    /// Adds what was measured in the gradients of this iteration, for policies that look at more than
+    /// infinities and NaNs, and for the results of step and the events. Any number of times before update;
+    /// see mp::observe_gradients. Infinities and NaNs of `measured` are not counted: step does that.
+    void observe(const gradient_observation& measured) noexcept {
+        const std::uint64_t infinities = measured_.infinities;
+        const std::uint64_t nans = measured_.nans;
+        measured_ += measured;
+        measured_.infinities = infinities;
+        measured_.nans = nans;
     }
 
     /// Ends the iteration: the policy moves the scale by what was found in all optimizers that were unscaled
@@ -160,6 +180,8 @@ public:
     /// this iteration. If none of them had a gradient, the scale and its counters stay as they are.
     ///
     /// \throws state_error  no optimizer was unscaled or stepped since the last update
+    /// \throws scale_error  the policy refuses to go on, as DeepSpeed's at its floor. The iteration has not
+    ///                      ended: update(new_scale) ends it and goes on
     scale_change update() {
         if (!enabled_) return {};
         if (pending_.empty()) {
@@ -167,30 +189,68 @@ public:
                 "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
                 "there is nothing to judge the scale by");
         }
-        gradient_observation seen;
-        std::uint64_t checked = 0;
-        for (const pending_check& check : pending_) {
-            checked += check.report.checked;
-            seen.infinities += check.report.infinities;
-            seen.nans += check.report.nans;
+        scale_event event = summary();
+        state_type next = state_;
+        if (has_gradients()) {
+            event.change = update_scale(policy_, next, event.seen);
+            if (event.change.kind == scale_change_kind::failed) {
+                throw scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
+                                  detail::error_text(current_scale()) + ", with " +
+                                  detail::error_text(event.seen.infinities) + " infinities and " +
+                                  detail::error_text(event.seen.nans) +
+                                  " NaNs in the gradients; look for what makes them, or set a scale with "
+                                  "update(new_scale)");
+            }
+        } else {
+            event.change = {current_scale(), current_scale(), scale_change_kind::no_gradients};
         }
-        end_iteration();
-        if (checked == 0) return {state_.scale, state_.scale, scale_change_kind::no_gradients};
-        return update_scale(policy_, state_, seen);
+        state_ = next;
+        return finish(event);
     }
 
     /// Ends the iteration and sets the scale. What was found in the gradients is discarded, and the policy's
-    /// counters stay as they are. Does nothing if disabled.
+    /// counters stay as they are; a policy whose limit has switched scaling off is switched on again. Does
+    /// nothing if disabled.
     ///
     /// \throws argument_error  the scale is not finite or not greater than 2^-128
     scale_change update(float new_scale) {
         detail::require_scale("mp::loss_scaler::update", "new_scale", new_scale);
         if (!enabled_) return {};
-        end_iteration();
-        const scale_change change{state_.scale, new_scale, scale_change_kind::replaced};
+        scale_event event = summary();
+        event.change = {current_scale(), new_scale, scale_change_kind::replaced};
         state_.scale = new_scale;
-        return change;
+        if constexpr (requires { state_.disabled; }) state_.disabled = false;
+        return finish(event);
     }
+
+    /// Forgets what was found since the last update: optimizers that were unscaled drop their unscaled
+    /// gradients, and the scale and its counters stay. For a batch that is run again.
+    void abandon_iteration() { end_iteration(); }
+
+    /// Updates so far.
+    [[nodiscard]] std::uint64_t iterations() const noexcept { return iterations_; }
+
+    /// The event of the last update; all zero before the first.
+    [[nodiscard]] const scale_event& last_event() const noexcept { return last_; }
+
+    /// Has `listener(const scale_event&)` called at the end of every update, such as an mp::scale_event_log.
+    /// It must outlive the scaler or the next call of set_listener. What it throws leaves update after the
+    /// update is done.
+    template <class Listener>
+        requires std::is_invocable_v<Listener&, const scale_event&>
+    void set_listener(Listener& listener) noexcept { listener_ = detail::listener_reference(listener); }
+    /// Calls nobody any more.
+    void clear_listener() noexcept { listener_ = {}; }
+
+    /// Makes all ranks of a data-parallel run decide the same: what one of them finds, all act on. Every rank
+    /// then has to make the same calls in the same order, ranks without gradients included. `reducer` must
+    /// outlive the scaler or the next call of set_reducer.
+    template <rank_reducer Reducer>
+    void set_reducer(Reducer& reducer) noexcept {
+        reducer_ = detail::reducer_reference(reducer);
+    }
+    /// Decides alone again.
+    void clear_reducer() noexcept { reducer_ = {}; }
 
     /// The policy and its parameters.
     [[nodiscard]] const Policy& policy() const noexcept { return policy_; }
@@ -236,14 +296,17 @@ public:
     /// \throws argument_error  the policy or the state is not valid
     void restore(const saved_loss_scaler<Policy>& saved) {
         saved.policy.validate();
-        saved.policy.validate(saved.state);
+        validate_scale_state(saved.policy, saved.state);
         policy_ = saved.policy;
         state_ = saved.state;
         pending_.clear();
+        measured_ = {};
     }
 
 private:
     enum class stage : unsigned char { unscaled, stepped };
+
+    using name_function = std::string_view (*)(const void* optimizer, std::size_t parameter);
 
     /// An optimizer that is no longer ready.
     struct pending_check {
@@ -251,11 +314,88 @@ private:
         void (*forget)(void* optimizer);
         stage reached;
         gradient_report report;
+        name_function name;
+
+        [[nodiscard]] std::string_view parameter_name() const {
+            if (name == nullptr || report.first_parameter == no_index) return {};
+            return name(optimizer, report.first_parameter);
+        }
     };
 
     template <class Optimizer>
     static void forget(void* optimizer) {
         static_cast<Optimizer*>(optimizer)->skip_step();
+    }
+
+    template <class Optimizer>
+    static constexpr name_function name_of(const Optimizer&) {
+        if constexpr (named_optimizer<Optimizer>) {
+            return [](const void* optimizer, std::size_t parameter) -> std::string_view {
+                return static_cast<const Optimizer*>(optimizer)->parameter_name(parameter);
+            };
+        } else {
+            return nullptr;
+        }
+    }
+
+    /// All ranks learn what any of them found.
+    void agree(pending_check& check) const {
+        if (!reducer_) return;
+        gradient_report& report = check.report;
+        std::array<std::uint64_t, 3> found{report.infinities != 0, report.nans != 0, report.checked != 0};
+        reducer_.max(found);
+        report.infinity_elsewhere = found[0] != 0 && report.infinities == 0;
+        report.nan_elsewhere = found[1] != 0 && report.nans == 0;
+        report.gradients_elsewhere = found[2] != 0 && report.checked == 0;
+    }
+
+    /// What was measured, over all ranks.
+    [[nodiscard]] gradient_observation agreed_measurements() const {
+        gradient_observation all = measured_;
+        if (!reducer_) return all;
+        std::array<std::uint64_t, 6> sums{all.values,     all.zeros,     all.flushed,
+                                          all.subnormals, all.overflows, all.large};
+        reducer_.sum(sums);
+        // The order of doubles that are not negative is that of their bits.
+        std::array<std::uint64_t, 1> largest{detail::bit_cast<std::uint64_t>(all.largest)};
+        reducer_.max(largest);
+        return {all.infinities, all.nans, sums[0],
+                sums[1],        sums[2],  sums[3],
+                sums[4],        sums[5],  detail::bit_cast<double>(largest[0])};
+    }
+
+    [[nodiscard]] bool has_gradients() const {
+        return std::any_of(pending_.begin(), pending_.end(),
+                           [](const pending_check& check) { return check.report.any_gradients(); });
+    }
+
+    /// The event of the iteration so far, but for the change of the scale.
+    [[nodiscard]] scale_event summary() const {
+        scale_event event;
+        event.iteration = iterations_;
+        event.seen = agreed_measurements();
+        for (const pending_check& check : pending_) {
+            const gradient_report& report = check.report;
+            event.seen += report.observation();
+            if (check.reached == stage::stepped && report.any_gradients()) {
+                ++(applies(report) ? event.applied : event.skipped);
+            }
+            if (event.parameter == ~0ULL && report.first_parameter != no_index) {
+                event.parameter = report.first_parameter;
+                event.element = report.first_element;
+                event.parameter_name = short_name(check.parameter_name());
+            }
+        }
+        return event;
+    }
+
+    /// Ends the iteration, keeps its event and tells the listener.
+    scale_change finish(const scale_event& event) {
+        end_iteration();
+        last_ = event;
+        ++iterations_;
+        if (listener_) listener_(last_);
+        return last_.change;
     }
 
     /// Optimizers that were unscaled and then never stepped drop their unscaled gradients.
@@ -264,6 +404,7 @@ private:
             if (check.reached == stage::unscaled) check.forget(check.optimizer);
         }
         pending_.clear();
+        measured_ = {};
     }
 
     pending_check* find(const void* optimizer) noexcept {
@@ -278,27 +419,47 @@ private:
         if (pending_.size() == pending_.capacity()) pending_.reserve(2 * pending_.capacity() + 1);
     }
 
-    bool applies(const gradient_report& report) const {
-        return report.checked != 0 && !skips_step(policy_, report.observation());
+    [[nodiscard]] bool applies(const gradient_report& report) const {
+        return report.any_gradients() && !skips_step(policy_, report.observation());
     }
 
-    template <class Optimizer>
-    step_result describe(const Optimizer& optimizer, const gradient_report& report) const {
+    /// The change that update would make if nothing but `check` had been found.
+    [[nodiscard]] scale_change foreseen(const pending_check& check) const {
+        gradient_observation seen = measured_;
+        seen += check.report.observation();
+        for (const pending_check& other : pending_) {
+            if (other.optimizer != check.optimizer) seen += other.report.observation();
+        }
+        state_type next = state_;
+        return update_scale(policy_, next, seen);
+    }
+
+    [[nodiscard]] step_result describe(const pending_check& check) const {
+        const gradient_report& report = check.report;
         step_result result;
-        result.scale = state_.scale;
+        result.scale = current_scale();
+        result.scale_after = result.scale;
         result.infinities = report.infinities;
         result.nans = report.nans;
+        result.flushed = measured_.flushed;
+        result.subnormals = measured_.subnormals;
+        result.overflows = measured_.overflows;
+        result.found_elsewhere = report.infinity_elsewhere || report.nan_elsewhere;
         result.parameter_index = report.first_parameter;
+        result.parameter_name = check.parameter_name();
         result.element_index = report.first_element;
-        if constexpr (named_optimizer<Optimizer>) {
-            if (report.first_parameter != no_index) {
-                result.parameter_name = optimizer.parameter_name(report.first_parameter);
-            }
-        }
-        if (report.checked == 0) {
+        if (!report.any_gradients()) {
             result.status = step_status::no_gradients;
-        } else if (!applies(report)) {
-            result.status = report.infinities != 0 ? step_status::skipped_infinity : step_status::skipped_nan;
+            return result;
+        }
+        const scale_change next = foreseen(check);
+        result.scale_after = next.after;
+        if (!applies(report)) {
+            const bool stuck = next.kind == scale_change_kind::failed ||
+                               (next.kind == scale_change_kind::at_floor && !(next.after < next.before));
+            result.status = stuck                                  ? step_status::skipped_at_floor
+                            : report.observation().infinities != 0 ? step_status::skipped_infinity
+                                                                   : step_status::skipped_nan;
         }
         return result;
     }
@@ -306,6 +467,11 @@ private:
     Policy policy_;
     state_type state_ = {};
     std::vector<pending_check> pending_;
+    gradient_observation measured_;
+    scale_event last_;
+    std::uint64_t iterations_ = 0;
+    detail::listener_reference listener_;
+    detail::reducer_reference reducer_;
     bool enabled_;
 };
 

@@ -20,12 +20,29 @@ struct gradient_report {
     std::uint64_t nans = 0;                  ///< values that are NaN
     std::size_t first_parameter = no_index;  ///< the first parameter with either, or no_index
     std::size_t first_element = no_index;    ///< the lowest index in it of either, or no_index
+    /// What other ranks found, see loss_scaler::set_reducer.
+    bool infinity_elsewhere = false;
+    bool nan_elsewhere = false;
+    bool gradients_elsewhere = false;
 
     /// True if there is any infinity or NaN.
-    [[nodiscard]] constexpr bool found() const { return infinities != 0 || nans != 0; }
+    [[nodiscard]] constexpr bool found() const {
+        return infinities != 0 || nans != 0 || infinity_elsewhere || nan_elsewhere;
+    }
 
-    /// The part that a scale policy decides on.
-    [[nodiscard]] constexpr gradient_observation observation() const { return {infinities, nans}; }
+    /// True if any rank has gradients.
+    [[nodiscard]] constexpr bool any_gradients() const { return checked != 0 || gradients_elsewhere; }
+
+    /// The part that a scale policy decides on. What other ranks found counts as one value, so that all ranks
+    /// decide the same.
+    [[nodiscard]] constexpr gradient_observation observation() const {
+        return {infinities != 0      ? infinities
+                : infinity_elsewhere ? 1U
+                                     : 0U,
+                nans != 0       ? nans
+                : nan_elsewhere ? 1U
+                                : 0U};
+    }
 
     /// Adds what was found in the gradient of parameter `parameter`, which has `count` values. Parameters are
     /// added in order.

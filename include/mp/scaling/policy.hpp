@@ -10,16 +10,42 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace mp {
 
-/// What was seen in all gradients of one iteration.
+/// What was seen in all gradients of one iteration. The first two members every scaler counts; the others are
+/// there if something measured them (see loss_scaler::observe), for policies that look at more than
+/// infinities and NaNs.
 struct gradient_observation {
     std::uint64_t infinities = 0;  ///< values that were plus or minus infinity after unscaling
     std::uint64_t nans = 0;        ///< values that were NaN after unscaling
+    std::uint64_t values = 0;      ///< values that were measured; 0 if nothing was
+    std::uint64_t zeros = 0;       ///< of those, exact zeros before any rounding
+    std::uint64_t flushed = 0;     ///< of those, values not zero that became zero in the reduced format
+    std::uint64_t subnormals = 0;  ///< of those, values that are subnormal in the reduced format
+    std::uint64_t overflows = 0;   ///< of those, finite values beyond the reduced format's largest number
+    std::uint64_t large = 0;       ///< of those, values above the edge that a histogram policy names
+    double largest = 0.0;          ///< the largest finite magnitude, after unscaling; 0 if not measured
 
     /// True if any value was infinite or NaN.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool non_finite() const { return infinities != 0 || nans != 0; }
+
+    /// Adds what was seen in other gradients of the same iteration.
+    MP_HOST_DEVICE constexpr gradient_observation& operator+=(const gradient_observation& other) {
+        infinities += other.infinities;
+        nans += other.nans;
+        values += other.values;
+        zeros += other.zeros;
+        flushed += other.flushed;
+        subnormals += other.subnormals;
+        overflows += other.overflows;
+        large += other.large;
+        if (other.largest > largest) largest = other.largest;
+        return *this;
+    }
+
+    friend constexpr bool operator==(const gradient_observation&, const gradient_observation&) = default;
 };
 
 /// What an update did to the scale.
@@ -31,7 +57,15 @@ enum class scale_change_kind : unsigned char {
     vanished,        ///< as backed_off, but the scale is now so small that its inverse is not a finite float:
                      ///< from here on every step is skipped. Something other than the scale is wrong
     replaced,        ///< the caller set the scale
-    no_gradients     ///< no optimizer had a gradient, so nothing was learnt and nothing changed
+    no_gradients,    ///< no optimizer had a gradient, so nothing was learnt and nothing changed
+    absorbed,        ///< there were infinities or NaNs, and hysteresis keeps the scale all the same
+    nan_kept,        ///< there were NaNs and no infinity, and the policy does not lower the scale for that
+    at_floor,        ///< the scale should have gone below the floor, and is the floor
+    at_ceiling,      ///< the scale should have gone above the ceiling, and is the ceiling
+    disabled,        ///< a limit was reached whose action it is to go on without scaling: the scale is 1
+    /// A limit was reached whose action it is to fail. The state is what it was before; loss_scaler::update
+    /// throws scale_error, and on a device update_scale leaves this kind to be found.
+    failed
 };
 
 /// The outcome of an update.
@@ -41,15 +75,6 @@ struct scale_change {
     scale_change_kind kind = scale_change_kind::unchanged;
 
     friend constexpr bool operator==(const scale_change&, const scale_change&) = default;
-};
-
-/// The whole state of a scaler that counts clean iterations: trivially copyable, so it can live in device
-/// memory and be updated there by the same function.
-struct scale_state {
-    float scale = 1.0F;               ///< what the loss is multiplied by
-    std::int32_t growth_tracker = 0;  ///< clean iterations since the scale last changed
-
-    friend constexpr bool operator==(const scale_state&, const scale_state&) = default;
 };
 
 namespace detail {
@@ -78,8 +103,46 @@ inline constexpr std::int32_t largest_tracker = std::numeric_limits<std::int32_t
     return static_cast<float>(1.0 / static_cast<double>(scale));
 }
 
+namespace detail {
+
+/// The scale as the float that the loss is multiplied by; some systems keep theirs in double, where it can be
+/// beyond float's range.
+MP_HOST_DEVICE constexpr float scale_as_float(float scale) noexcept {
+    return scale;
+}
+MP_HOST_DEVICE constexpr float scale_as_float(double scale) noexcept {
+    return scale >= float_overflow_threshold ? infinite_scale : static_cast<float>(scale);
+}
+
+/// The rules by which a policy decides: itself, or what its member function rules() returns.
+template <class Policy>
+MP_HOST_DEVICE constexpr auto rules_of(const Policy& policy) {
+    if constexpr (requires { policy.rules(); }) {
+        return policy.rules();
+    } else {
+        return policy;
+    }
+}
+
+template <class Policy>
+using rules_type = decltype(rules_of(std::declval<const Policy&>()));
+
+template <class Rules>
+concept updates_by_observation = requires(const Rules rules, typename Rules::state_type state,
+                                          gradient_observation seen) {
+    { rules.update(state, seen) } -> std::same_as<scale_change>;
+};
+template <class Rules>
+concept updates_by_flag = requires(const Rules rules, typename Rules::state_type state,
+                                   bool found_non_finite) {
+    { rules.update(state, found_non_finite) } -> std::same_as<scale_change>;
+};
+
+}  // namespace detail
+
 /// A scale policy: a regular value with
-///  - `state_type`: a trivially copyable struct with a member `float scale` and whatever counters it needs;
+///  - `state_type`: a trivially copyable struct with a member `scale` (float or double) and whatever counters
+///    it needs;
 ///  - `validate()`, which throws mp::argument_error if a parameter of the policy makes no sense;
 ///  - `validate(state)`, which does the same for a state that comes from outside;
 ///  - `initial_state()`;
@@ -88,37 +151,56 @@ inline constexpr std::int32_t largest_tracker = std::numeric_limits<std::int32_t
 ///    if there were any. It should be MP_HOST_DEVICE and constexpr: the device runs the same function;
 ///  - optionally `skips(seen)`: whether an optimizer with these gradients must not step. Without it every
 ///    infinity or NaN skips.
+///
+/// Or a set of parameters with `validate()` and `rules()`, which returns such a policy: so the presets have
+/// the parameters of the systems that they reproduce, by their names.
 template <class Policy>
-concept scale_policy = std::copyable<Policy> && std::is_trivially_copyable_v<typename Policy::state_type> &&
-    requires(const Policy policy, typename Policy::state_type state, gradient_observation seen) {
-    { state.scale } -> std::convertible_to<float>;
-    { policy.initial_state() } -> std::same_as<typename Policy::state_type>;
+concept scale_policy = std::copyable<Policy> &&
+    std::is_trivially_copyable_v<typename detail::rules_type<Policy>::state_type> &&
+    requires(const Policy policy, const detail::rules_type<Policy> rules,
+             typename detail::rules_type<Policy>::state_type state) {
+    { detail::scale_as_float(state.scale) } -> std::same_as<float>;
+    { rules.initial_state() } -> std::same_as<typename detail::rules_type<Policy>::state_type>;
     policy.validate();
-    policy.validate(state);
-} &&(
-    requires(const Policy policy, typename Policy::state_type state, gradient_observation seen) {
-        { policy.update(state, seen) } -> std::same_as<scale_change>;
-    } ||
-    requires(const Policy policy, typename Policy::state_type state, bool found_non_finite) {
-        { policy.update(state, found_non_finite) } -> std::same_as<scale_change>;
-    });
+    rules.validate(state);
+} &&(detail::updates_by_observation<detail::rules_type<Policy>> ||
+     detail::updates_by_flag<detail::rules_type<Policy>>);
+
+/// The state that a policy moves.
+template <scale_policy Policy>
+using scale_state_of = typename detail::rules_type<Policy>::state_type;
+
+/// The state with which a run begins.
+template <scale_policy Policy>
+[[nodiscard]] MP_HOST_DEVICE constexpr scale_state_of<Policy> initial_scale_state(const Policy& policy) {
+    return detail::rules_of(policy).initial_state();
+}
+
+/// Throws mp::argument_error unless `state` is one that a scaler with this policy can continue from.
+template <scale_policy Policy>
+constexpr void validate_scale_state(const Policy& policy, const scale_state_of<Policy>& state) {
+    detail::rules_of(policy).validate(state);
+}
 
 /// Moves `state` by one iteration: the one place through which host and device update a scale.
 template <scale_policy Policy>
-MP_HOST_DEVICE constexpr scale_change update_scale(const Policy& policy, typename Policy::state_type& state,
+MP_HOST_DEVICE constexpr scale_change update_scale(const Policy& policy, scale_state_of<Policy>& state,
                                                    const gradient_observation& seen) {
-    if constexpr (requires { policy.update(state, seen); }) {
-        return policy.update(state, seen);
+    using rules = detail::rules_type<Policy>;
+    if constexpr (detail::updates_by_observation<rules>) {
+        return detail::rules_of(policy).update(state, seen);
     } else {
-        return policy.update(state, seen.non_finite());
+        return detail::rules_of(policy).update(state, seen.non_finite());
     }
 }
 
 /// Whether an optimizer whose gradients looked like `seen` must skip its step under this policy.
 template <scale_policy Policy>
-MP_HOST_DEVICE constexpr bool skips_step(const Policy& policy, const gradient_observation& seen) {
-    if constexpr (requires { policy.skips(seen); }) {
-        return policy.skips(seen);
+[[nodiscard]] MP_HOST_DEVICE constexpr bool skips_step(const Policy& policy,
+                                                       const gradient_observation& seen) {
+    const auto rules = detail::rules_of(policy);
+    if constexpr (requires { rules.skips(seen); }) {
+        return rules.skips(seen);
     } else {
         return seen.non_finite();
     }

@@ -9,6 +9,7 @@
 #include <mp/scaling/policy.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace mp::detail {
@@ -40,9 +41,10 @@ constexpr void require_scale(std::string_view function, std::string_view argumen
 }
 
 /// Throws unless `factor` is finite and greater than 1.
-constexpr void require_growth_factor(std::string_view function, double factor) {
+constexpr void require_growth_factor(std::string_view function, double factor,
+                                     std::string_view argument = "growth_factor") {
     if (is_non_finite(factor) || !(factor > 1.0)) {
-        throw_argument(function, "growth_factor", factor, "must be finite and greater than 1");
+        throw_argument(function, argument, factor, "must be finite and greater than 1");
     }
 }
 
@@ -58,9 +60,43 @@ constexpr void require_growth_interval(std::string_view function, std::int32_t i
     if (interval < 1) throw_argument(function, "growth_interval", interval, "must be at least 1");
 }
 
-/// Throws unless `tracker` is a count.
-constexpr void require_growth_tracker(std::string_view function, std::int32_t tracker) {
-    if (tracker < 0) throw_argument(function, "state.growth_tracker", tracker, "must not be negative");
+/// Throws unless a counter is at least `least`.
+constexpr void require_counter(std::string_view function, std::string_view argument, std::int64_t counter,
+                               std::int64_t least) {
+    if (counter < least) throw_argument(function, argument, counter, "must be at least " + error_text(least));
+}
+
+/// The same for a scale that is kept in double, where it can be beyond float's range.
+constexpr void require_scale(std::string_view function, std::string_view argument, double scale) {
+    if (is_non_finite(scale) || !(scale > 0.0)) {
+        throw_argument(function, argument, scale, "must be finite and greater than 0");
+    }
+    if (scale <= static_cast<double>(largest_scale_without_inverse)) {
+        throw_argument(function, argument, scale,
+                       "must be greater than 2^-128, for its inverse to be a finite float");
+    }
+}
+
+/// Throws unless `scale` can be used and is at least `least`.
+template <class Scale>
+constexpr void require_scale_from(std::string_view function, std::string_view argument, Scale scale,
+                                  double least) {
+    require_scale(function, argument, scale);
+    if (!(static_cast<double>(scale) >= least)) {
+        throw_argument(function, argument, scale, "must be at least " + error_text(least));
+    }
+}
+
+/// Throws unless 0 <= floor <= ceiling, and the ceiling is finite.
+constexpr void require_limits(std::string_view function, double floor, double ceiling,
+                              std::string_view floor_name = "min_loss_scale",
+                              std::string_view ceiling_name = "max_loss_scale") {
+    require_scale(function, ceiling_name, ceiling);
+    if (is_nan(floor) || !(floor >= 0.0 && floor <= ceiling)) {
+        throw_argument(function, floor_name, floor,
+                       "must be at least 0 and at most " + std::string(ceiling_name) + ", which is " +
+                           error_text(ceiling));
+    }
 }
 
 }  // namespace mp::detail

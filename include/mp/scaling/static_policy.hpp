@@ -12,7 +12,11 @@ namespace mp {
 /// Static loss scaling: the scale stays what it is. A step with infinities or NaNs is skipped by default;
 /// with `skip_non_finite = false` it is applied all the same, and only reported.
 struct static_policy {
-    using state_type = scale_state;
+    struct state_type {
+        float scale = 1.0F;  ///< what the loss is multiplied by
+
+        friend constexpr bool operator==(const state_type&, const state_type&) = default;
+    };
 
     float initial_scale = 1.0F;   ///< finite and greater than 2^-128
     bool skip_non_finite = true;  ///< whether a step with infinities or NaNs is skipped
@@ -25,21 +29,31 @@ struct static_policy {
     }
 
     /// Throws mp::argument_error unless `state` is one that a scaler can continue from.
-    constexpr void validate(const scale_state& state) const {
+    constexpr void validate(const state_type& state) const {
         detail::require_scale("mp::static_policy", "state.scale", state.scale);
-        detail::require_growth_tracker("mp::static_policy", state.growth_tracker);
     }
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr scale_state initial_state() const { return {initial_scale, 0}; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
 
     /// Leaves the scale alone.
-    MP_HOST_DEVICE constexpr scale_change update(scale_state& state, bool /*found_non_finite*/) const {
+    MP_HOST_DEVICE constexpr scale_change update(state_type& state, bool /*found_non_finite*/) const {
         return {state.scale, state.scale, scale_change_kind::unchanged};
     }
 
     /// Whether a step with these gradients is skipped.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const gradient_observation& seen) const {
         return skip_non_finite && seen.non_finite();
+    }
+
+    /// Calls visitor(name, member) for everything that has to be saved, of a policy or of a state.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        if constexpr (requires { self.scale; }) {
+            visitor("scale", self.scale);
+        } else {
+            visitor("initial_scale", self.initial_scale);
+            visitor("skip_non_finite", self.skip_non_finite);
+        }
     }
 };
 
