@@ -5,13 +5,17 @@
 
 #include <mp/scaling/distribution_policies.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
+#include <mp/scaling/gradient_accumulator.hpp>
 #include <mp/scaling/loss_scaler.hpp>
+#include <mp/scaling/observation.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/presets.hpp>
 #include <mp/scaling/pytorch_policy.hpp>
 #include <mp/scaling/reducer.hpp>
 #include <mp/scaling/scale_event.hpp>
+#include <mp/scaling/scaled_gradient.hpp>
 #include <mp/scaling/static_policy.hpp>
 #include <mp/scaling/step_result.hpp>
+#include <mp/scaling/training_iteration.hpp>
 #include <mp/scaling/unscale.hpp>

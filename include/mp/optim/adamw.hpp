@@ -93,6 +93,15 @@ public:
         update(inverse_scale);
     }
 
+    /// A step by gradients that are still scaled: does not compile.
+    template <class Value>
+    void step(scaled_gradient<Value>) {
+        static_assert(
+            detail::never<Value>,
+            "mp::adamw::step: this gradient still carries its loss scale; call unscale of the loss scaler "
+            "(or unscale_gradients_from) and then step()");
+    }
+
 private:
     static const adamw_options& checked(const adamw_options& options) {
         constexpr std::string_view function = "mp::adamw";

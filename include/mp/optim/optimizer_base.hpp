@@ -14,6 +14,7 @@
 #include <mp/optim/parameter.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/scale_checks.hpp>
+#include <mp/scaling/scaled_gradient.hpp>
 #include <mp/scaling/unscale.hpp>
 
 #include <algorithm>
@@ -103,6 +104,55 @@ public:
         }
         unscaled_ = true;
         return report;
+    }
+
+    /// The same for gradients that lie elsewhere, such as those of mp::gradient_accumulator: one for each
+    /// parameter, each with a scale of its own. They are not changed; the parameters' own gradients are not
+    /// looked at, and if they are float, overwritten by the results.
+    ///
+    /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
+    /// \throws argument_error  there are not as many gradients as parameters, or one has another size than
+    /// its
+    ///                         parameter's gradient
+    template <class Value>
+    gradient_report unscale_gradients_from(std::span<const scaled_gradient<Value>> gradients) {
+        constexpr std::string_view function = "mp::optimizer_base::unscale_gradients_from";
+        if (unscaled_) {
+            throw state_error(
+                std::string(function) +
+                ": the gradients are already unscaled; step, skip_step or zero_gradients starts "
+                "the next round");
+        }
+        if (gradients.size() != parameters_.size()) {
+            detail::throw_argument(
+                function, "gradients.size()", gradients.size(),
+                "must equal the number of parameters, which is " + detail::error_text(parameters_.size()));
+        }
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (gradients[i].size() != parameters_[i].gradient.size()) {
+                detail::throw_argument(function, "gradients[" + detail::error_text(i) + "].size()",
+                                       gradients[i].size(),
+                                       "must equal the size of the parameter's gradient, which is " +
+                                           detail::error_text(parameters_[i].gradient.size()));
+            }
+        }
+        allocate_unscaled();
+        gradient_report report;
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            report.add(i, gradients[i].size(),
+                       unscale_and_check(exec_, gradients[i], unscaled_spans_[i]).report);
+        }
+        unscaled_ = true;
+        return report;
+    }
+
+    /// Gradients that already have no scale in them are taken as they are: give them a scale of 1.
+    template <class Value>
+    gradient_report unscale_gradients_from(std::span<const unscaled_gradient<Value>>) {
+        static_assert(detail::never<Value>,
+                      "mp::optimizer_base::unscale_gradients_from: these gradients carry no loss scale; wrap "
+                      "their values in mp::scaled_gradient with a scale of 1");
+        return {};
     }
 
     /// The report that unscale_gradients would give, without keeping anything.

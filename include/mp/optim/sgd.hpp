@@ -9,6 +9,7 @@
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/scaling/scale_checks.hpp>
+#include <mp/scaling/scaled_gradient.hpp>
 
 #include <array>
 #include <cstddef>
@@ -81,6 +82,15 @@ public:
     void step(float inverse_scale) {
         base::require_fused_step("mp::sgd::step", inverse_scale);
         update(inverse_scale);
+    }
+
+    /// A step by gradients that are still scaled: does not compile.
+    template <class Value>
+    void step(scaled_gradient<Value>) {
+        static_assert(
+            detail::never<Value>,
+            "mp::sgd::step: this gradient still carries its loss scale; call unscale of the loss scaler "
+            "(or unscale_gradients_from) and then step()");
     }
 
 private:

@@ -4,24 +4,23 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/scaling/optimizer_checks.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/pytorch_policy.hpp>
 #include <mp/scaling/reducer.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/scale_event.hpp>
+#include <mp/scaling/scaled_gradient.hpp>
 #include <mp/scaling/static_policy.hpp>
 #include <mp/scaling/step_result.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace mp {
 
@@ -72,7 +71,6 @@ public:
     explicit loss_scaler(const Policy& policy, bool enabled = true) : policy_(policy), enabled_(enabled) {
         policy_.validate();
         state_ = initial_scale_state(policy_);
-        pending_.reserve(8);  // more optimizers than one loop drives, so that no iteration allocates
     }
 
     /// Whether the scaler does anything.
@@ -106,20 +104,15 @@ public:
     /// \throws state_error  already unscaled, or already stepped, since the last update
     template <scalable_optimizer Optimizer>
     gradient_report unscale(Optimizer& optimizer) {
-        if (!enabled_) return optimizer.unscale_gradients(1.0F);
-        if (const pending_check* check = find(&optimizer)) {
-            throw state_error(check->reached == stage::unscaled
-                                  ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
-                                    "unscaled; unscale them once between two calls of update"
-                                  : "mp::loss_scaler::unscale: this optimizer has already stepped since the "
-                                    "last update; unscale comes before step, and update ends the iteration");
-        }
-        make_room();
-        // On record before the ranks agree: that may throw, and the gradients are unscaled by then.
-        pending_.push_back({&optimizer, forget<Optimizer>, stage::unscaled,
-                            optimizer.unscale_gradients(inverse_scale()), name_of(optimizer)});
-        agree(pending_.back());
-        return pending_.back().report;
+        return unscale_by(optimizer, [&](float inverse) { return optimizer.unscale_gradients(inverse); });
+    }
+
+    /// The same with gradients that lie elsewhere and know their scales, which may differ from the present
+    /// one: those of mp::gradient_accumulator, for example.
+    template <scalable_optimizer Optimizer, class Value>
+    gradient_report unscale(Optimizer& optimizer, std::span<const scaled_gradient<Value>> gradients) {
+        return unscale_by(optimizer,
+                          [&](float /*inverse*/) { return optimizer.unscale_gradients_from(gradients); });
     }
 
     /// Lets `optimizer` step unless its gradients hold infinities or NaNs; unscales them if that has not been
@@ -134,25 +127,25 @@ public:
             optimizer.step();
             return {};
         }
-        pending_check* check = find(&optimizer);
-        if (check != nullptr && check->reached == stage::stepped) {
+        optimizer_check* check = checks_.find(&optimizer);
+        if (check != nullptr && check->reached == optimizer_stage::stepped) {
             throw state_error(
                 "mp::loss_scaler::step: this optimizer has already stepped since the last update; call "
                 "update once an iteration, after every optimizer has stepped");
         }
         const float inverse = inverse_scale();
         if (check == nullptr) {
-            make_room();
+            checks_.make_room();
             if constexpr (fused_optimizer<Optimizer>) {
-                pending_check found{&optimizer, forget<Optimizer>, stage::stepped,
-                                    optimizer.check_gradients(inverse), name_of(optimizer)};
-                agree(found);
+                optimizer_check found(optimizer, optimizer_stage::stepped,
+                                      optimizer.check_gradients(inverse));
+                found.agree(reducer_);
                 if (applies(found.report)) optimizer.step(inverse);
-                pending_.push_back(found);
+                checks_.add(found);
                 return describe(found);
             } else {
                 unscale(optimizer);
-                check = &pending_.back();
+                check = &checks_.last();
             }
         }
         if (applies(check->report)) {
@@ -160,7 +153,7 @@ public:
         } else {
             optimizer.skip_step();
         }
-        check->reached = stage::stepped;
+        check->reached = optimizer_stage::stepped;
         return describe(*check);
     }
 
@@ -184,14 +177,15 @@ public:
     ///                      ended: update(new_scale) ends it and goes on
     scale_change update() {
         if (!enabled_) return {};
-        if (pending_.empty()) {
+        require_no_scope("mp::loss_scaler::update");
+        if (checks_.empty()) {
             throw state_error(
                 "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
                 "there is nothing to judge the scale by");
         }
         scale_event event = summary();
         state_type next = state_;
-        if (has_gradients()) {
+        if (checks_.any_gradients()) {
             event.change = update_scale(policy_, next, event.seen);
             if (event.change.kind == scale_change_kind::failed) {
                 throw scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
@@ -216,6 +210,7 @@ public:
     scale_change update(float new_scale) {
         detail::require_scale("mp::loss_scaler::update", "new_scale", new_scale);
         if (!enabled_) return {};
+        require_no_scope("mp::loss_scaler::update");
         scale_event event = summary();
         event.change = {current_scale(), new_scale, scale_change_kind::replaced};
         state_.scale = new_scale;
@@ -226,6 +221,26 @@ public:
     /// Forgets what was found since the last update: optimizers that were unscaled drop their unscaled
     /// gradients, and the scale and its counters stay. For a batch that is run again.
     void abandon_iteration() { end_iteration(); }
+
+    /// For mp::training_iteration: from here to close_iteration the scale stays what it is, and update throws
+    /// state_error.
+    ///
+    /// \throws state_error  it is open already, or optimizers were unscaled or stepped since the last update
+    void open_iteration() {
+        if (scope_open_) {
+            throw state_error(
+                "mp::loss_scaler::open_iteration: another training_iteration of this scaler is open; finish "
+                "or "
+                "abandon it first");
+        }
+        if (!checks_.empty()) {
+            throw state_error(
+                "mp::loss_scaler::open_iteration: optimizers were unscaled or stepped since the last update; "
+                "call update or abandon_iteration first");
+        }
+        scope_open_ = true;
+    }
+    void close_iteration() noexcept { scope_open_ = false; }
 
     /// Updates so far.
     [[nodiscard]] std::uint64_t iterations() const noexcept { return iterations_; }
@@ -299,85 +314,41 @@ public:
         validate_scale_state(saved.policy, saved.state);
         policy_ = saved.policy;
         state_ = saved.state;
-        pending_.clear();
+        checks_.clear();
         measured_ = {};
     }
 
 private:
-    enum class stage : unsigned char { unscaled, stepped };
+    using optimizer_check = detail::optimizer_check;
+    using optimizer_stage = detail::optimizer_stage;
 
-    using name_function = std::string_view (*)(const void* optimizer, std::size_t parameter);
-
-    /// An optimizer that is no longer ready.
-    struct pending_check {
-        void* optimizer;
-        void (*forget)(void* optimizer);
-        stage reached;
-        gradient_report report;
-        name_function name;
-
-        [[nodiscard]] std::string_view parameter_name() const {
-            if (name == nullptr || report.first_parameter == no_index) return {};
-            return name(optimizer, report.first_parameter);
+    /// Unscales by `take_out_scale(inverse scale)`, with everything around it.
+    template <class Optimizer, class Function>
+    gradient_report unscale_by(Optimizer& optimizer, Function take_out_scale) {
+        if (!enabled_) return take_out_scale(1.0F);
+        if (const optimizer_check* check = checks_.find(&optimizer)) {
+            throw state_error(check->reached == optimizer_stage::unscaled
+                                  ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
+                                    "unscaled; unscale them once between two calls of update"
+                                  : "mp::loss_scaler::unscale: this optimizer has already stepped since the "
+                                    "last update; unscale comes before step, and update ends the iteration");
         }
-    };
-
-    template <class Optimizer>
-    static void forget(void* optimizer) {
-        static_cast<Optimizer*>(optimizer)->skip_step();
-    }
-
-    template <class Optimizer>
-    static constexpr name_function name_of(const Optimizer&) {
-        if constexpr (named_optimizer<Optimizer>) {
-            return [](const void* optimizer, std::size_t parameter) -> std::string_view {
-                return static_cast<const Optimizer*>(optimizer)->parameter_name(parameter);
-            };
-        } else {
-            return nullptr;
-        }
-    }
-
-    /// All ranks learn what any of them found.
-    void agree(pending_check& check) const {
-        if (!reducer_) return;
-        gradient_report& report = check.report;
-        std::array<std::uint64_t, 3> found{report.infinities != 0, report.nans != 0, report.checked != 0};
-        reducer_.max(found);
-        report.infinity_elsewhere = found[0] != 0 && report.infinities == 0;
-        report.nan_elsewhere = found[1] != 0 && report.nans == 0;
-        report.gradients_elsewhere = found[2] != 0 && report.checked == 0;
-    }
-
-    /// What was measured, over all ranks.
-    [[nodiscard]] gradient_observation agreed_measurements() const {
-        gradient_observation all = measured_;
-        if (!reducer_) return all;
-        std::array<std::uint64_t, 6> sums{all.values,     all.zeros,     all.flushed,
-                                          all.subnormals, all.overflows, all.large};
-        reducer_.sum(sums);
-        // The order of doubles that are not negative is that of their bits.
-        std::array<std::uint64_t, 1> largest{detail::bit_cast<std::uint64_t>(all.largest)};
-        reducer_.max(largest);
-        return {all.infinities, all.nans, sums[0],
-                sums[1],        sums[2],  sums[3],
-                sums[4],        sums[5],  detail::bit_cast<double>(largest[0])};
-    }
-
-    [[nodiscard]] bool has_gradients() const {
-        return std::any_of(pending_.begin(), pending_.end(),
-                           [](const pending_check& check) { return check.report.any_gradients(); });
+        checks_.make_room();
+        // On record before the ranks agree: that may throw, and the gradients are unscaled by then.
+        checks_.add(optimizer_check(optimizer, optimizer_stage::unscaled, take_out_scale(inverse_scale())));
+        checks_.last().agree(reducer_);
+        return checks_.last().report;
     }
 
     /// The event of the iteration so far, but for the change of the scale.
     [[nodiscard]] scale_event summary() const {
         scale_event event;
         event.iteration = iterations_;
-        event.seen = agreed_measurements();
-        for (const pending_check& check : pending_) {
+        event.seen = detail::agreed(measured_, reducer_);
+        for (const optimizer_check& check : checks_) {
             const gradient_report& report = check.report;
             event.seen += report.observation();
-            if (check.reached == stage::stepped && report.any_gradients()) {
+            if (check.reached == optimizer_stage::stepped && report.any_gradients()) {
                 ++(applies(report) ? event.applied : event.skipped);
             }
             if (event.parameter == ~0ULL && report.first_parameter != no_index) {
@@ -398,25 +369,17 @@ private:
         return last_.change;
     }
 
-    /// Optimizers that were unscaled and then never stepped drop their unscaled gradients.
+    void require_no_scope(const char* function) const {
+        if (!scope_open_) return;
+        throw state_error(
+            std::string(function) +
+            ": a training_iteration of this scaler is open, and the scale must not change in it; "
+            "its finish() calls update");
+    }
+
     void end_iteration() {
-        for (const pending_check& check : pending_) {
-            if (check.reached == stage::unscaled) check.forget(check.optimizer);
-        }
-        pending_.clear();
+        checks_.end_iteration();
         measured_ = {};
-    }
-
-    pending_check* find(const void* optimizer) noexcept {
-        const auto found = std::find_if(pending_.begin(), pending_.end(), [=](const pending_check& check) {
-            return check.optimizer == optimizer;
-        });
-        return found == pending_.end() ? nullptr : &*found;
-    }
-
-    /// Makes the next push_back safe from exceptions, so that an optimizer that was changed is on record.
-    void make_room() {
-        if (pending_.size() == pending_.capacity()) pending_.reserve(2 * pending_.capacity() + 1);
     }
 
     [[nodiscard]] bool applies(const gradient_report& report) const {
@@ -424,17 +387,17 @@ private:
     }
 
     /// The change that update would make if nothing but `check` had been found.
-    [[nodiscard]] scale_change foreseen(const pending_check& check) const {
+    [[nodiscard]] scale_change foreseen(const optimizer_check& check) const {
         gradient_observation seen = measured_;
         seen += check.report.observation();
-        for (const pending_check& other : pending_) {
+        for (const optimizer_check& other : checks_) {
             if (other.optimizer != check.optimizer) seen += other.report.observation();
         }
         state_type next = state_;
         return update_scale(policy_, next, seen);
     }
 
-    [[nodiscard]] step_result describe(const pending_check& check) const {
+    [[nodiscard]] step_result describe(const optimizer_check& check) const {
         const gradient_report& report = check.report;
         step_result result;
         result.scale = current_scale();
@@ -466,10 +429,11 @@ private:
 
     Policy policy_;
     state_type state_ = {};
-    std::vector<pending_check> pending_;
+    detail::optimizer_checks checks_;
     gradient_observation measured_;
     scale_event last_;
     std::uint64_t iterations_ = 0;
+    bool scope_open_ = false;
     detail::listener_reference listener_;
     detail::reducer_reference reducer_;
     bool enabled_;

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// One iteration of training under loss scaling as a scope, with the order of its parts built in.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/scaling/loss_scaler.hpp>
+#include <mp/scaling/optimizer_protocol.hpp>
+#include <mp/scaling/scale_event.hpp>
+#include <mp/scaling/step_result.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace mp {
+
+namespace detail {
+
+template <class Optimizer>
+concept clips_gradients = requires(Optimizer& optimizer) {
+    optimizer.clip_gradient_norm(1.0);
+};
+
+}  // namespace detail
+
+/// An iteration from the first backward pass to the update of the scale: the optimizers are unscaled at most
+/// once and step exactly once, the scale is the same all along and moves once at the end.
+///
+///     mp::training_iteration iteration(scaler, encoder_optimizer, decoder_optimizer);
+///     for (const batch& it : micro_batches) backward(iteration.scale(loss(it) / micro_batches.size()));
+///     iteration.clip_gradient_norm(1.0);
+///     if (iteration.finish()) schedule.advance();
+///
+/// A scope that is left without finish, by an exception for example, leaves scale, counters, weights and
+/// optimizer state as they were, and zeroes the gradients of the optimizers that can do that
+/// (zero_gradients()). While it is open the scaler refuses update and a second scope. finish() zeroes
+/// gradients as well, so that the next iteration can add to them.
+///
+/// Not synchronised; neither copied nor moved.
+template <scale_policy Policy, scalable_optimizer... Optimizers>
+class training_iteration {
+    static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
+
+public:
+    /// \throws state_error  another scope of this scaler is open, or optimizers have been unscaled or stepped
+    ///                      outside of one since the last update
+    explicit training_iteration(loss_scaler<Policy>& scaler, Optimizers&... optimizers)
+        : scaler_(scaler), optimizers_(optimizers...) {
+        scaler_.open_iteration();
+    }
+
+    training_iteration(const training_iteration&) = delete;
+    training_iteration& operator=(const training_iteration&) = delete;
+
+    ~training_iteration() {
+        if (open_) abandon();
+    }
+
+    /// The loss times the scale, see loss_scaler::scale. For every micro batch, and for every loss.
+    template <class Loss>
+    [[nodiscard]] auto scale(Loss loss) const noexcept {
+        return scaler_.scale(loss);
+    }
+
+    /// The scale of this iteration.
+    [[nodiscard]] float current_scale() const noexcept { return scaler_.current_scale(); }
+
+    /// Unscales the gradients of all optimizers; the second time it does nothing. No gradient may be added
+    /// after that.
+    ///
+    /// \throws state_error  the iteration is finished
+    void unscale() {
+        require_open("mp::training_iteration::unscale");
+        if (unscaled_) return;
+        each([&](auto& optimizer) { scaler_.unscale(optimizer); });
+        unscaled_ = true;
+    }
+
+    /// Unscales if that has not been done, and clips the gradients of each optimizer for itself, by its
+    /// clip_gradient_norm.
+    ///
+    /// \returns the norms before clipping, in the order of the optimizers
+    /// \throws state_error     the iteration is finished
+    /// \throws argument_error  max_norm is not a limit
+    std::array<double, sizeof...(Optimizers)> clip_gradient_norm(double max_norm) requires(
+        detail::clips_gradients<Optimizers>&&...) {
+        unscale();
+        std::array<double, sizeof...(Optimizers)> norms{};
+        std::size_t i = 0;
+        each([&](auto& optimizer) { norms[i++] = optimizer.clip_gradient_norm(max_norm); });
+        return norms;
+    }
+
+    /// What finish returns.
+    struct result {
+        std::array<step_result, sizeof...(Optimizers)> steps = {};  ///< in the order of the optimizers
+        scale_change change = {};                                   ///< the scale before and after
+        scale_event event = {};  ///< the same in one struct, with everything that was seen
+
+        /// True if no optimizer was skipped: the moment for a learning rate schedule to advance.
+        [[nodiscard]] explicit operator bool() const {
+            for (const step_result& step : steps) {
+                if (step.status != step_status::applied && step.status != step_status::no_gradients)
+                    return false;
+            }
+            return true;
+        }
+    };
+
+    /// Steps every optimizer whose gradients are finite, moves the scale, and zeroes the gradients.
+    ///
+    /// \returns what happened; true in a condition if every optimizer with gradients stepped
+    /// \throws state_error  the iteration is finished
+    /// \throws scale_error  the policy refuses to go on. Optimizers with finite gradients have stepped by
+    /// then;
+    ///                      the scope is closed, and scale and counters are as before
+    result finish() {
+        require_open("mp::training_iteration::finish");
+        result outcome;
+        std::size_t i = 0;
+        each([&](auto& optimizer) { outcome.steps[i++] = scaler_.step(optimizer); });
+        close();
+        try {
+            outcome.change = scaler_.update();
+        } catch (...) {
+            scaler_.abandon_iteration();
+            zero_gradients();
+            throw;
+        }
+        outcome.event = scaler_.last_event();
+        zero_gradients();
+        return outcome;
+    }
+
+    /// Ends the scope as if nothing had happened.
+    void abandon() {
+        if (!open_) return;
+        close();
+        scaler_.abandon_iteration();
+        zero_gradients();
+    }
+
+private:
+    template <class Function>
+    void each(Function function) {
+        std::apply([&](auto&... optimizer) { (function(optimizer), ...); }, optimizers_);
+    }
+
+    void zero_gradients() {
+        each([](auto& optimizer) {
+            if constexpr (requires { optimizer.zero_gradients(); }) optimizer.zero_gradients();
+        });
+    }
+
+    void close() noexcept {
+        open_ = false;
+        scaler_.close_iteration();
+    }
+
+    void require_open(const char* function) const {
+        if (!open_)
+            throw state_error(std::string(function) + ": this iteration is finished; start a new one");
+    }
+
+    loss_scaler<Policy>& scaler_;
+    std::tuple<Optimizers&...> optimizers_;
+    bool open_ = true;
+    bool unscaled_ = false;
+};
+
+/// What train_with_retries did.
+struct retry_result {
+    int attempts = 0;      ///< backward passes over the batch, at least 1
+    bool applied = false;  ///< whether the last of them was applied
+    scale_change change = {};
+};
+
+/// One iteration that runs the same batch again, at the lower scale, as long as its step is skipped: no batch
+/// is lost to a search for the scale (as fairseq's amp_batch_retries).
+///
+///     mp::train_with_retries(scaler, [&](auto& iteration) { backward(iteration.scale(loss(batch))); },
+///                            2, optimizer);
+///
+/// \param backward    called with the training_iteration; computes the gradients anew each time
+/// \param retries     attempts after the first; at least 0
+/// \throws argument_error  retries is negative
+template <scale_policy Policy, class Backward, scalable_optimizer... Optimizers>
+retry_result train_with_retries(loss_scaler<Policy>& scaler, Backward&& backward, int retries,
+                                Optimizers&... optimizers) {
+    detail::require_counter("mp::train_with_retries", "retries", retries, 0);
+    retry_result outcome;
+    do {
+        training_iteration<Policy, Optimizers...> iteration(scaler, optimizers...);
+        backward(iteration);
+        const auto finished = iteration.finish();
+        ++outcome.attempts;
+        outcome.applied = static_cast<bool>(finished);
+        outcome.change = finished.change;
+        // Where the scale does not move, as under hysteresis or with a static one, the same would happen
+        // again for as long; it is tried all the same, since the policy counts it.
+    } while (!outcome.applied && outcome.attempts <= retries);
+    return outcome;
+}
+
+}  // namespace mp
