@@ -170,3 +170,32 @@ TEST_CASE("what was observed reaches the policy, the result of step and the even
     CHECK(listener.calls == 2);
     CHECK(scaler.current_scale() == 4.0F);
 }
+
+TEST_CASE("two losses with scalers of their own: an overflow of one backs off only its own scale") {
+    mp::loss_scaler first(mp::pytorch_policy{.initial_scale = 16.0F, .growth_interval = 2});
+    mp::loss_scaler second(mp::pytorch_policy{.initial_scale = 4.0F, .growth_interval = 2});
+    std::vector<float> weights(2, 1.0F);
+    std::vector<float> gradient(2);
+    for (int iteration = 0; iteration < 3; ++iteration) {
+        mp::gradient_accumulator sum(2);
+        const bool overflows = iteration == 1;
+        gradient = {16.0F, 32.0F};
+        const bool first_applies =
+            first.record(sum.add(mp::cpu{}, mp::scaled_gradient(gradient, first.current_scale())), 2);
+        gradient = {overflows ? infinity : 4.0F, 0.0F};
+        const mp::scaled_gradient from_second(gradient, second.current_scale());
+        const bool second_applies = second.record(mp::check_finite(mp::cpu{}, gradient), 2);
+        CHECK(first_applies);
+        CHECK(second_applies == !overflows);
+        if (second_applies) sum.add(mp::cpu{}, from_second);
+        first.update();
+        second.update();
+    }
+    CHECK(first.current_scale() == 32.0F);
+    CHECK(second.current_scale() == 2.0F);
+    CHECK(second.last_event().applied == 1);
+    CHECK_THROWS_AS(first.update(), mp::state_error);
+    // Without any values there is nothing to judge by.
+    CHECK_FALSE(first.record({}, 0));
+    CHECK(first.update().kind == mp::scale_change_kind::no_gradients);
+}

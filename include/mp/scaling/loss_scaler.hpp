@@ -15,6 +15,8 @@
 #include <mp/scaling/static_policy.hpp>
 #include <mp/scaling/step_result.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -139,7 +141,7 @@ public:
             if constexpr (fused_optimizer<Optimizer>) {
                 optimizer_check found(optimizer, optimizer_stage::stepped,
                                       optimizer.check_gradients(inverse));
-                found.agree(reducer_);
+                detail::agree(found.report, reducer_);
                 if (applies(found.report)) optimizer.step(inverse);
                 checks_.add(found);
                 return describe(found);
@@ -155,6 +157,24 @@ public:
         }
         check->reached = optimizer_stage::stepped;
         return describe(*check);
+    }
+
+    /// Takes part in an iteration without an optimizer of the protocol: records what your own pass, such as
+    /// mp::unscale_and_check or gradient_accumulator::add, found in `values` gradients. Any number of times
+    /// before update; so also for a scaler that belongs to one of several losses.
+    ///
+    /// \returns whether a step by these gradients is to be applied
+    bool record(const non_finite_report& found, std::size_t values) {
+        if (!enabled_) return true;
+        gradient_report report;
+        report.add(0, values, found);
+        detail::agree(report, reducer_);
+        const bool applied = applies(report);
+        ++recordings_;
+        if (report.any_gradients()) ++(applied ? recorded_applied_ : recorded_skipped_);
+        recorded_ += report.observation();
+        recorded_gradients_ = recorded_gradients_ || report.any_gradients();
+        return applied;
     }
 
     /// Adds what was measured in the gradients of this iteration, for policies that look at more than
@@ -178,14 +198,14 @@ public:
     scale_change update() {
         if (!enabled_) return {};
         require_no_scope("mp::loss_scaler::update");
-        if (checks_.empty()) {
+        if (checks_.empty() && recordings_ == 0) {
             throw state_error(
                 "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
                 "there is nothing to judge the scale by");
         }
         scale_event event = summary();
         state_type next = state_;
-        if (checks_.any_gradients()) {
+        if (checks_.any_gradients() || recorded_gradients_) {
             event.change = update_scale(policy_, next, event.seen);
             if (event.change.kind == scale_change_kind::failed) {
                 throw scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
@@ -279,14 +299,18 @@ public:
     }
 
     /// Sets the factor by which the scale grows; finite and greater than 1, else argument_error.
-    void set_growth_factor(double factor) requires requires(Policy policy) { policy.growth_factor; }
+    void set_growth_factor(double factor) requires requires(Policy policy) {
+        { policy.growth_factor } -> std::same_as<double&>;
+    }
     {
         detail::require_growth_factor("mp::loss_scaler::set_growth_factor", factor);
         policy_.growth_factor = factor;
     }
 
     /// Sets the factor by which the scale backs off; strictly between 0 and 1, else argument_error.
-    void set_backoff_factor(double factor) requires requires(Policy policy) { policy.backoff_factor; }
+    void set_backoff_factor(double factor) requires requires(Policy policy) {
+        { policy.backoff_factor } -> std::same_as<double&>;
+    }
     {
         detail::require_backoff_factor("mp::loss_scaler::set_backoff_factor", factor);
         policy_.backoff_factor = factor;
@@ -294,7 +318,7 @@ public:
 
     /// Sets the number of clean iterations until the scale grows; at least 1, else argument_error.
     void set_growth_interval(std::int32_t interval) requires requires(Policy policy) {
-        policy.growth_interval;
+        { policy.growth_interval } -> std::same_as<std::int32_t&>;
     }
     {
         detail::require_growth_interval("mp::loss_scaler::set_growth_interval", interval);
@@ -315,7 +339,7 @@ public:
         policy_ = saved.policy;
         state_ = saved.state;
         checks_.clear();
-        measured_ = {};
+        forget_findings();
     }
 
 private:
@@ -336,7 +360,7 @@ private:
         checks_.make_room();
         // On record before the ranks agree: that may throw, and the gradients are unscaled by then.
         checks_.add(optimizer_check(optimizer, optimizer_stage::unscaled, take_out_scale(inverse_scale())));
-        checks_.last().agree(reducer_);
+        detail::agree(checks_.last().report, reducer_);
         return checks_.last().report;
     }
 
@@ -345,6 +369,9 @@ private:
         scale_event event;
         event.iteration = iterations_;
         event.seen = detail::agreed(measured_, reducer_);
+        event.seen += recorded_;
+        event.applied = recorded_applied_;
+        event.skipped = recorded_skipped_;
         for (const optimizer_check& check : checks_) {
             const gradient_report& report = check.report;
             event.seen += report.observation();
@@ -379,7 +406,16 @@ private:
 
     void end_iteration() {
         checks_.end_iteration();
+        forget_findings();
+    }
+
+    void forget_findings() noexcept {
         measured_ = {};
+        recorded_ = {};
+        recordings_ = 0;
+        recorded_applied_ = 0;
+        recorded_skipped_ = 0;
+        recorded_gradients_ = false;
     }
 
     [[nodiscard]] bool applies(const gradient_report& report) const {
@@ -389,6 +425,7 @@ private:
     /// The change that update would make if nothing but `check` had been found.
     [[nodiscard]] scale_change foreseen(const optimizer_check& check) const {
         gradient_observation seen = measured_;
+        seen += recorded_;
         seen += check.report.observation();
         for (const optimizer_check& other : checks_) {
             if (other.optimizer != check.optimizer) seen += other.report.observation();
@@ -431,6 +468,11 @@ private:
     state_type state_ = {};
     detail::optimizer_checks checks_;
     gradient_observation measured_;
+    gradient_observation recorded_;
+    std::uint32_t recordings_ = 0;
+    std::uint32_t recorded_applied_ = 0;
+    std::uint32_t recorded_skipped_ = 0;
+    bool recorded_gradients_ = false;
     scale_event last_;
     std::uint64_t iterations_ = 0;
     bool scope_open_ = false;

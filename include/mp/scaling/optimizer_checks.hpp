@@ -49,17 +49,17 @@ struct optimizer_check {
         if (name == nullptr || report.first_parameter == no_index) return {};
         return name(optimizer, report.first_parameter);
     }
-
-    /// All ranks learn what any of them found.
-    void agree(const reducer_reference& reducer) {
-        if (!reducer) return;
-        std::array<std::uint64_t, 3> found{report.infinities != 0, report.nans != 0, report.checked != 0};
-        reducer.max(found);
-        report.infinity_elsewhere = found[0] != 0 && report.infinities == 0;
-        report.nan_elsewhere = found[1] != 0 && report.nans == 0;
-        report.gradients_elsewhere = found[2] != 0 && report.checked == 0;
-    }
 };
+
+/// All ranks learn what any of them found.
+inline void agree(gradient_report& report, const reducer_reference& reducer) {
+    if (!reducer) return;
+    std::array<std::uint64_t, 3> found{report.infinities != 0, report.nans != 0, report.checked != 0};
+    reducer.max(found);
+    report.infinity_elsewhere = found[0] != 0 && report.infinities == 0;
+    report.nan_elsewhere = found[1] != 0 && report.nans == 0;
+    report.gradients_elsewhere = found[2] != 0 && report.checked == 0;
+}
 
 /// All of them. Optimizers are told apart by their address.
 class optimizer_checks {
