@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/error.hpp>
-#include <mp/scaling/optimizer_checks.hpp>
+#include <mp/scaling/iteration_record.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/pytorch_policy.hpp>
@@ -129,7 +129,7 @@ public:
             optimizer.step();
             return {};
         }
-        optimizer_check* check = checks_.find(&optimizer);
+        optimizer_check* check = record_.find(&optimizer);
         if (check != nullptr && check->reached == optimizer_stage::stepped) {
             throw state_error(
                 "mp::loss_scaler::step: this optimizer has already stepped since the last update; call "
@@ -137,17 +137,17 @@ public:
         }
         const float inverse = inverse_scale();
         if (check == nullptr) {
-            checks_.make_room();
+            record_.make_room();
             if constexpr (fused_optimizer<Optimizer>) {
                 optimizer_check found(optimizer, optimizer_stage::stepped,
                                       optimizer.check_gradients(inverse));
                 detail::agree(found.report, reducer_);
                 if (applies(found.report)) optimizer.step(inverse);
-                checks_.add(found);
+                record_.add(found);
                 return describe(found);
             } else {
                 unscale(optimizer);
-                check = &checks_.last();
+                check = &record_.last();
             }
         }
         if (applies(check->report)) {
@@ -170,23 +170,14 @@ public:
         report.add(0, values, found);
         detail::agree(report, reducer_);
         const bool applied = applies(report);
-        ++recordings_;
-        if (report.any_gradients()) ++(applied ? recorded_applied_ : recorded_skipped_);
-        recorded_ += report.observation();
-        recorded_gradients_ = recorded_gradients_ || report.any_gradients();
+        record_.add(report, applied);
         return applied;
     }
 
     /// Adds what was measured in the gradients of this iteration, for policies that look at more than
     /// infinities and NaNs, and for the results of step and the events. Any number of times before update;
     /// see mp::observe_gradients. Infinities and NaNs of `measured` are not counted: step does that.
-    void observe(const gradient_observation& measured) noexcept {
-        const std::uint64_t infinities = measured_.infinities;
-        const std::uint64_t nans = measured_.nans;
-        measured_ += measured;
-        measured_.infinities = infinities;
-        measured_.nans = nans;
-    }
+    void observe(const gradient_observation& measured) noexcept { record_.observe(measured); }
 
     /// Ends the iteration: the policy moves the scale by what was found in all optimizers that were unscaled
     /// or stepped, and they may be unscaled and stepped again. One that was unscaled and not stepped misses
@@ -198,14 +189,14 @@ public:
     scale_change update() {
         if (!enabled_) return {};
         require_no_scope("mp::loss_scaler::update");
-        if (checks_.empty() && recordings_ == 0) {
+        if (record_.empty()) {
             throw state_error(
                 "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
                 "there is nothing to judge the scale by");
         }
         scale_event event = summary();
         state_type next = state_;
-        if (checks_.any_gradients() || recorded_gradients_) {
+        if (record_.any_gradients()) {
             event.change = update_scale(policy_, next, event.seen);
             if (event.change.kind == scale_change_kind::failed) {
                 throw scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
@@ -240,7 +231,7 @@ public:
 
     /// Forgets what was found since the last update: optimizers that were unscaled drop their unscaled
     /// gradients, and the scale and its counters stay. For a batch that is run again.
-    void abandon_iteration() { end_iteration(); }
+    void abandon_iteration() { record_.end_iteration(); }
 
     /// For mp::training_iteration: from here to close_iteration the scale stays what it is, and update throws
     /// state_error.
@@ -253,7 +244,7 @@ public:
                 "or "
                 "abandon it first");
         }
-        if (!checks_.empty()) {
+        if (!record_.empty()) {
             throw state_error(
                 "mp::loss_scaler::open_iteration: optimizers were unscaled or stepped since the last update; "
                 "call update or abandon_iteration first");
@@ -338,8 +329,7 @@ public:
         validate_scale_state(saved.policy, saved.state);
         policy_ = saved.policy;
         state_ = saved.state;
-        checks_.clear();
-        forget_findings();
+        record_.clear();
     }
 
 private:
@@ -350,46 +340,31 @@ private:
     template <class Optimizer, class Function>
     gradient_report unscale_by(Optimizer& optimizer, Function take_out_scale) {
         if (!enabled_) return take_out_scale(1.0F);
-        if (const optimizer_check* check = checks_.find(&optimizer)) {
+        if (const optimizer_check* check = record_.find(&optimizer)) {
             throw state_error(check->reached == optimizer_stage::unscaled
                                   ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
                                     "unscaled; unscale them once between two calls of update"
                                   : "mp::loss_scaler::unscale: this optimizer has already stepped since the "
                                     "last update; unscale comes before step, and update ends the iteration");
         }
-        checks_.make_room();
+        record_.make_room();
         // On record before the ranks agree: that may throw, and the gradients are unscaled by then.
-        checks_.add(optimizer_check(optimizer, optimizer_stage::unscaled, take_out_scale(inverse_scale())));
-        detail::agree(checks_.last().report, reducer_);
-        return checks_.last().report;
+        record_.add(optimizer_check(optimizer, optimizer_stage::unscaled, take_out_scale(inverse_scale())));
+        detail::agree(record_.last().report, reducer_);
+        return record_.last().report;
     }
 
     /// The event of the iteration so far, but for the change of the scale.
     [[nodiscard]] scale_event summary() const {
-        scale_event event;
+        scale_event event =
+            record_.summary(reducer_, [this](const gradient_report& report) { return applies(report); });
         event.iteration = iterations_;
-        event.seen = detail::agreed(measured_, reducer_);
-        event.seen += recorded_;
-        event.applied = recorded_applied_;
-        event.skipped = recorded_skipped_;
-        for (const optimizer_check& check : checks_) {
-            const gradient_report& report = check.report;
-            event.seen += report.observation();
-            if (check.reached == optimizer_stage::stepped && report.any_gradients()) {
-                ++(applies(report) ? event.applied : event.skipped);
-            }
-            if (event.parameter == ~0ULL && report.first_parameter != no_index) {
-                event.parameter = report.first_parameter;
-                event.element = report.first_element;
-                event.parameter_name = short_name(check.parameter_name());
-            }
-        }
         return event;
     }
 
     /// Ends the iteration, keeps its event and tells the listener.
     scale_change finish(const scale_event& event) {
-        end_iteration();
+        record_.end_iteration();
         last_ = event;
         ++iterations_;
         if (listener_) listener_(last_);
@@ -404,34 +379,14 @@ private:
             "its finish() calls update");
     }
 
-    void end_iteration() {
-        checks_.end_iteration();
-        forget_findings();
-    }
-
-    void forget_findings() noexcept {
-        measured_ = {};
-        recorded_ = {};
-        recordings_ = 0;
-        recorded_applied_ = 0;
-        recorded_skipped_ = 0;
-        recorded_gradients_ = false;
-    }
-
     [[nodiscard]] bool applies(const gradient_report& report) const {
         return report.any_gradients() && !skips_step(policy_, report.observation());
     }
 
     /// The change that update would make if nothing but `check` had been found.
     [[nodiscard]] scale_change foreseen(const optimizer_check& check) const {
-        gradient_observation seen = measured_;
-        seen += recorded_;
-        seen += check.report.observation();
-        for (const optimizer_check& other : checks_) {
-            if (other.optimizer != check.optimizer) seen += other.report.observation();
-        }
         state_type next = state_;
-        return update_scale(policy_, next, seen);
+        return update_scale(policy_, next, record_.seen_with(check));
     }
 
     [[nodiscard]] step_result describe(const optimizer_check& check) const {
@@ -441,9 +396,9 @@ private:
         result.scale_after = result.scale;
         result.infinities = report.infinities;
         result.nans = report.nans;
-        result.flushed = measured_.flushed;
-        result.subnormals = measured_.subnormals;
-        result.overflows = measured_.overflows;
+        result.flushed = record_.measured().flushed;
+        result.subnormals = record_.measured().subnormals;
+        result.overflows = record_.measured().overflows;
         result.found_elsewhere = report.infinity_elsewhere || report.nan_elsewhere;
         result.parameter_index = report.first_parameter;
         result.parameter_name = check.parameter_name();
@@ -466,13 +421,7 @@ private:
 
     Policy policy_;
     state_type state_ = {};
-    detail::optimizer_checks checks_;
-    gradient_observation measured_;
-    gradient_observation recorded_;
-    std::uint32_t recordings_ = 0;
-    std::uint32_t recorded_applied_ = 0;
-    std::uint32_t recorded_skipped_ = 0;
-    bool recorded_gradients_ = false;
+    detail::iteration_record record_;
     scale_event last_;
     std::uint64_t iterations_ = 0;
     bool scope_open_ = false;
