@@ -75,8 +75,8 @@ struct dynamic_policy {
     Growth growth = {};
     backoff_ratio backoff = {};  ///< positive, less than 1
     Hysteresis hysteresis = {};
-    scale_limit floor = {0.0};                       ///< 0 is no floor
-    scale_limit ceiling = {detail::infinite_scale};  ///< infinity is no ceiling
+    scale_limit floor = {0.0};                                            ///< 0 is no floor
+    scale_limit ceiling = {static_cast<double>(detail::infinite_scale)};  ///< infinity is no ceiling
     /// An overflow fails if it leaves the scale at or below this. 0 never does. (fairseq's min_loss_scale;
     /// a floor that fails does so only at the overflow after the one that reached it.)
     double failure_scale = 0.0;
