@@ -43,20 +43,13 @@ TEST_CASE("PyTorch refuses to grow to infinity, the sharded scaler and Keras do 
 }
 
 TEST_CASE("the sharded scaler rounds its factors to float, PyTorch does not") {
-    // 2^24 + 2 times 1.1 is 18454939.80 in double, and 1.1 as float is 1.10000002, which gives 18454940.20;
-    // floats there are 2 apart. Times 3, which is a float, both are the same.
-    const float scale = 16777218.0F;
-    CHECK(mp::sharded_pytorch_policy{.growth_factor = 1.1}.rules().growth.factor == double(1.1F));
-    CHECK(mp::sharded_pytorch_policy{.backoff_factor = 0.7}.rules().backoff.factor == double(0.7F));
-    CHECK(
-        table(mp::sharded_pytorch_policy{.initial_scale = scale, .growth_factor = 3.0, .growth_interval = 1},
-              "c") ==
-        table(mp::pytorch_policy{.initial_scale = scale, .growth_factor = 3.0, .growth_interval = 1}, "c"));
+    // 9 times 1.1 is nearest to another float than 9 times the float next to 1.1; the same holds for 0.7.
+    CHECK(table(mp::pytorch_policy{9.0F, 1.1, 0.7, 1}, "c") == "9.89999962+");
+    CHECK(table(mp::sharded_pytorch_policy{9.0F, 0.7, 1.1, 1}, "c") == "9.90000057+");
+    CHECK(table(mp::pytorch_policy{9.0F, 1.1, 0.7, 1}, "i") == "6.30000019-");
+    CHECK(table(mp::sharded_pytorch_policy{9.0F, 0.7, 1.1, 1}, "i") == "6.29999971-");
     // A factor so close to 1 that it is 1 as float never grows.
-    CHECK(table(
-              mp::sharded_pytorch_policy{
-                  .initial_scale = 8.0F, .growth_factor = 1.0 + 0x1p-40, .growth_interval = 2},
-              "cccc") == "8 8 8 8");
+    CHECK(table(mp::sharded_pytorch_policy{8.0F, 0.5, 1.0 + 0x1p-40, 2}, "cccc") == "8 8 8 8");
 }
 
 TEST_CASE("TensorFlow has a floor of 1, Keras has none") {
