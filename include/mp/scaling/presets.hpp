@@ -62,8 +62,8 @@ struct keras_policy {
     }
 };
 
-/// jmp.DynamicLossScale (JAX). The initial scale has no default there. The factor, an integer, becomes a float
-/// before it is used, as there.
+/// jmp.DynamicLossScale (JAX). The initial scale has no default there. The factor, an integer, becomes a
+/// float before it is used, as there.
 struct jmp_policy {
     float loss_scale = 32768.0F;  ///< finite, at least min_loss_scale
     std::int32_t period = 2000;   ///< at least 1
@@ -304,7 +304,9 @@ struct fairseq_policy {
         detail::require_scale_from(function, "init_scale", init_scale, min_loss_scale);
         detail::require_growth_factor(function, scale_factor, "scale_factor");
         detail::require_counter(function, "scale_window", scale_window, 1);
-        tolerated_overflow_share{tolerance}.validate(function);
+        if (detail::is_non_finite(tolerance) || !(tolerance >= 0.0 && tolerance <= 1.0)) {
+            detail::throw_argument(function, "tolerance", tolerance, "must be at least 0 and at most 1");
+        }
         detail::require_limits(function, threshold, init_scale, "threshold", "init_scale");
     }
     [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
