@@ -24,6 +24,9 @@ namespace mp {
 /// gradient that is zero everywhere, whose logarithm would be minus infinity, leaves everything as it is
 /// (there it makes the scale NaN). On devices logarithms may differ in the last place from the host's.
 ///
+/// There an infinity counts as a logarithm of 2^16, not of 16, evidently by mistake: one of them keeps the
+/// scale at the floor for thousands of iterations. Set non_finite_log to 65536 to have it so.
+///
 /// Source: open_seq2seq/optimizers/automatic_loss_scaler.py, class LogMaxScaler.
 struct logmax_policy {
     struct state_type {
@@ -42,8 +45,8 @@ struct logmax_policy {
     float ceiling = 16384.0F;      ///< finite, at least floor
     float target = 16.0F;          ///< the exponent that must not be reached; finite
     float non_finite_log = 16.0F;  ///< what an infinite gradient counts as; finite
-    float beta1 = 0.99F;           ///< strictly between 0 and 1
-    float beta2 = 0.999F;          ///< strictly between 0 and 1
+    double beta1 = 0.99;           ///< strictly between 0 and 1, also when rounded to float
+    double beta2 = 0.999;          ///< strictly between 0 and 1, also when rounded to float
     float deviations = 3.09F;      ///< finite, not negative; 3.09 leaves one overflow in 1000
 
     friend constexpr bool operator==(const logmax_policy&, const logmax_policy&) = default;
@@ -63,12 +66,8 @@ struct logmax_policy {
         if (deviations < 0.0F) {
             detail::throw_argument(function, "deviations", deviations, "must not be negative");
         }
-        for (const float beta : {beta1, beta2}) {
-            if (detail::is_non_finite(beta) || !(beta > 0.0F && beta < 1.0F)) {
-                detail::throw_argument(function, beta == beta1 ? "beta1" : "beta2", beta,
-                                       "must be greater than 0 and less than 1");
-            }
-        }
+        require_decay(function, "beta1", beta1);
+        require_decay(function, "beta2", beta2);
     }
     constexpr void validate(const state_type& state) const {
         constexpr const char* function = "mp::logmax_policy";
@@ -76,11 +75,8 @@ struct logmax_policy {
         require_finite(function, "state.mean", state.mean);
         require_finite(function, "state.slow_mean", state.slow_mean);
         require_finite(function, "state.slow_square", state.slow_square);
-        for (const float weight : {state.weight, state.slow_weight}) {
-            if (detail::is_non_finite(weight) || !(weight >= 0.0F && weight <= 1.0F)) {
-                detail::throw_argument(function, "state.weight", weight, "must be in [0, 1]");
-            }
-        }
+        require_weight(function, "state.weight", state.weight);
+        require_weight(function, "state.slow_weight", state.slow_weight);
     }
     [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
 
@@ -89,18 +85,23 @@ struct logmax_policy {
         const bool bad = seen.non_finite() || detail::is_non_finite(seen.largest);
         if (!bad && !(seen.largest > 0.0)) return {before, before, scale_change_kind::unchanged};
         const float x = bad ? non_finite_log : static_cast<float>(std::log2(seen.largest));
-        state.mean = beta1 * state.mean + (1.0F - beta1) * x;
-        state.weight *= beta1;
-        state.slow_mean = beta2 * state.slow_mean + (1.0F - beta2) * x;
-        state.slow_square = beta2 * state.slow_square + (1.0F - beta2) * (x * x);
-        state.slow_weight *= beta2;
+        // As there, 1 - beta is formed in double: in float it has lost digits, which shows in the deviation.
+        const auto keep = static_cast<float>(beta1);
+        const auto take = static_cast<float>(1.0 - beta1);
+        const auto slow_keep = static_cast<float>(beta2);
+        const auto slow_take = static_cast<float>(1.0 - beta2);
+        state.mean = keep * state.mean + take * x;
+        state.weight *= keep;
+        state.slow_mean = slow_keep * state.slow_mean + slow_take * x;
+        state.slow_square = slow_keep * state.slow_square + slow_take * (x * x);
+        state.slow_weight *= slow_keep;
         const float mean = state.mean / (1.0F - state.weight);
         const float slow_mean = state.slow_mean / (1.0F - state.slow_weight);
         const float variance = state.slow_square / (1.0F - state.slow_weight) - slow_mean * slow_mean;
         const float deviation = variance > 0.0F ? std::sqrt(variance) : 0.0F;
         const float exponent = target - (mean + deviations * deviation);
-        // Clipped before, so that exp2 stays within float.
-        float scale = exponent > 126.0F ? ceiling : exponent < -126.0F ? floor : std::exp2(exponent);
+        // Clipped before, so that exp2 stays within float; the floor is above 2^-128.
+        float scale = exponent >= 128.0F ? ceiling : exponent < -128.0F ? floor : std::exp2(exponent);
         scale = scale < floor ? floor : scale > ceiling ? ceiling : scale;
         state.scale = scale;
         const auto kind = scale > before   ? scale_change_kind::grown
@@ -133,6 +134,18 @@ struct logmax_policy {
 private:
     static constexpr void require_finite(const char* function, const char* argument, float value) {
         if (detail::is_non_finite(value)) detail::throw_argument(function, argument, value, "must be finite");
+    }
+    static constexpr void require_decay(const char* function, const char* argument, double value) {
+        if (detail::is_nan(value) || !(value > 0.0 && value < 1.0 && static_cast<float>(value) < 1.0F &&
+                                       static_cast<float>(value) > 0.0F)) {
+            detail::throw_argument(function, argument, value,
+                                   "must be greater than 0 and less than 1, also when rounded to float");
+        }
+    }
+    static constexpr void require_weight(const char* function, const char* argument, float value) {
+        if (detail::is_non_finite(value) || !(value >= 0.0F && value <= 1.0F)) {
+            detail::throw_argument(function, argument, value, "must be in [0, 1]");
+        }
     }
 };
 

@@ -211,15 +211,17 @@ private:
             // Too small to overflow, so the conversion is defined.
             const Scale lowered =
                 rounded(static_cast<double>(before.scale) * backoff.factor / backoff.divisor);
+            // Compared as what the scale can be: a floor between two floats would never be reached exactly.
+            const Scale lowest = rounded(floor.value);
             what = kind::backed_off;
             state.scale = lowered;
-            if (static_cast<double>(lowered) < floor.value) {
+            if (lowered < lowest) {
                 switch (floor.action) {
                     case limit_action::fail:
                         // As in DeepSpeed: the floor may be reached, and what would go below it from there
                         // fails.
-                        if (static_cast<double>(before.scale) <= floor.value) return failed(before, state);
-                        state.scale = rounded(floor.value);
+                        if (before.scale <= lowest) return failed(before, state);
+                        state.scale = lowest;
                         break;
                     case limit_action::disable:
                         return disabled(before, state);
@@ -227,7 +229,7 @@ private:
                         state.scale = before.scale;
                         break;
                     case limit_action::clamp:
-                        state.scale = rounded(floor.value);
+                        state.scale = lowest;
                         break;
                 }
                 what = kind::at_floor;
@@ -250,7 +252,9 @@ private:
         hysteresis.clean(state.hysteresis, growing);
         if (!growing) return change(before, state, kind::unchanged);
         const Scale grown = rounded(static_cast<double>(before.scale) * factor);
-        if (static_cast<double>(grown) > ceiling.value) {
+        // A ceiling beyond the largest Scale is infinity, which is none.
+        const Scale highest = rounded(ceiling.value);
+        if (grown > highest) {
             switch (ceiling.action) {
                 case limit_action::fail:
                     return failed(before, state);
@@ -259,7 +263,7 @@ private:
                 case limit_action::keep:
                     break;
                 case limit_action::clamp:
-                    state.scale = rounded(ceiling.value);
+                    state.scale = highest;
                     break;
             }
             return change(before, state, kind::at_ceiling);

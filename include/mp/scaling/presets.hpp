@@ -62,7 +62,8 @@ struct keras_policy {
     }
 };
 
-/// jmp.DynamicLossScale (JAX). The initial scale has no default there.
+/// jmp.DynamicLossScale (JAX). The initial scale has no default there. The factor, an integer, becomes a
+/// float before it is used, as there.
 struct jmp_policy {
     float loss_scale = 32768.0F;  ///< finite, at least min_loss_scale
     std::int32_t period = 2000;   ///< at least 1
@@ -80,8 +81,9 @@ struct jmp_policy {
     [[nodiscard]] MP_HOST_DEVICE constexpr dynamic_policy<> rules() const {
         dynamic_policy<> rules;
         rules.initial_scale = loss_scale;
-        rules.growth = {static_cast<double>(factor), period};
-        rules.backoff = {1.0, static_cast<double>(factor)};
+        const auto float_factor = static_cast<float>(factor);
+        rules.growth = {float_factor, period};
+        rules.backoff = {1.0, float_factor};
         rules.floor = {min_loss_scale};
         return rules;
     }
@@ -292,7 +294,7 @@ struct fairseq_policy {
         2000;                      ///< of the class; the configuration's is 2^14 / world size / update freq
     double tolerance = 0.0;        ///< in [0, 1]
     double threshold = 0.0;        ///< the scale does not go below it; 0 for none, as None there
-    double min_loss_scale = 1e-4;  ///< finite and greater than 2^-128, less than init_scale
+    double min_loss_scale = 1e-4;  ///< finite and greater than 2^-128, at most init_scale
 
     friend constexpr bool operator==(const fairseq_policy&, const fairseq_policy&) = default;
 
@@ -302,7 +304,9 @@ struct fairseq_policy {
         detail::require_scale_from(function, "init_scale", init_scale, min_loss_scale);
         detail::require_growth_factor(function, scale_factor, "scale_factor");
         detail::require_counter(function, "scale_window", scale_window, 1);
-        tolerated_overflow_share{tolerance}.validate(function);
+        if (detail::is_non_finite(tolerance) || !(tolerance >= 0.0 && tolerance <= 1.0)) {
+            detail::throw_argument(function, "tolerance", tolerance, "must be at least 0 and at most 1");
+        }
         detail::require_limits(function, threshold, init_scale, "threshold", "init_scale");
     }
     [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {

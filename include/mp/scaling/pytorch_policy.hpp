@@ -48,8 +48,9 @@ struct pytorch_policy {
 };
 
 /// The same as PyTorch's ShardedGradScaler (fully sharded data parallelism) does it on the CPU: the update
-/// has no guard, so a growth can make the scale infinite, which no back-off undoes. Reproduced because runs
-/// that come from there show it; for new ones take pytorch_policy with a reducer (see reducer.hpp).
+/// has no guard, so a growth can make the scale infinite, which no back-off undoes. Its scale is a tensor of
+/// float times a number of Python's, which rounds the factor to float first. Reproduced because runs that
+/// come from there show it; for new ones take pytorch_policy with a reducer (see reducer.hpp).
 ///
 /// Source: torch/distributed/fsdp/sharded_grad_scaler.py.
 struct sharded_pytorch_policy {
@@ -69,8 +70,10 @@ struct sharded_pytorch_policy {
     }
 
     [[nodiscard]] MP_HOST_DEVICE constexpr dynamic_policy<> rules() const {
-        dynamic_policy<> rules =
-            pytorch_policy{initial_scale, growth_factor, backoff_factor, growth_interval}.rules();
+        dynamic_policy<> rules;
+        rules.initial_scale = initial_scale;
+        rules.growth = {detail::scale_as_float(growth_factor), growth_interval};
+        rules.backoff = {detail::scale_as_float(backoff_factor)};
         rules.guards_infinity = false;
         return rules;
     }
