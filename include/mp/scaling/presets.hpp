@@ -18,6 +18,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 namespace mp {
 
@@ -40,6 +41,16 @@ struct tensorflow_policy {
         rules.floor = {1.0};
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "tensorflow";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("dynamic_growth_steps", self.dynamic_growth_steps);
+    }
 };
 
 /// Keras 3's LossScaleOptimizer: no floor, and no guard, so the scale can grow to infinity and stay there.
@@ -59,6 +70,16 @@ struct keras_policy {
         rules.growth = {2.0, dynamic_growth_steps};
         rules.guards_infinity = false;
         return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "keras";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("dynamic_growth_steps", self.dynamic_growth_steps);
     }
 };
 
@@ -87,6 +108,18 @@ struct jmp_policy {
         rules.floor = {min_loss_scale};
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "jmp";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("loss_scale", self.loss_scale);
+        visitor("period", self.period);
+        visitor("factor", self.factor);
+        visitor("min_loss_scale", self.min_loss_scale);
+    }
 };
 
 /// Apex's amp (apex/amp/scaler.py), with the ceiling of amp.initialize.
@@ -111,6 +144,18 @@ struct apex_policy {
         rules.ceiling = {max_loss_scale};
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "apex";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("init_scale", self.init_scale);
+        visitor("scale_window", self.scale_window);
+        visitor("min_loss_scale", self.min_loss_scale);
+        visitor("max_loss_scale", self.max_loss_scale);
+    }
 };
 
 /// The scaler of Apex's older fp16_utils: no ceiling, grows in windows from the last overflow.
@@ -134,6 +179,17 @@ struct apex_fp16_utils_policy {
         rules.floor = {1.0};
         rules.guards_infinity = false;
         return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "apex_fp16_utils";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("init_scale", self.init_scale);
+        visitor("scale_factor", self.scale_factor);
+        visitor("scale_window", self.scale_window);
     }
 };
 
@@ -164,6 +220,19 @@ struct apex_hysteresis_policy {
         rules.hysteresis = {hysteresis, hysteresis_refill::at_clean_iteration, true};
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "apex_hysteresis";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("growth_factor", self.growth_factor);
+        visitor("backoff_factor", self.backoff_factor);
+        visitor("growth_interval", self.growth_interval);
+        visitor("hysteresis", self.hysteresis);
+    }
 };
 
 /// MXNet's amp: Apex's rules, applied one iteration late. An overflow is therefore normally followed by a
@@ -189,6 +258,18 @@ struct mxnet_policy {
         ahead.backoff = {1.0, scale_factor};
         ahead.ceiling = {max_loss_scale};
         return lagged_policy<decltype(ahead)>{ahead};
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "mxnet";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("init_scale", self.init_scale);
+        visitor("scale_factor", self.scale_factor);
+        visitor("scale_window", self.scale_window);
+        visitor("max_loss_scale", self.max_loss_scale);
     }
 };
 
@@ -224,6 +305,20 @@ struct deepspeed_policy {
         rules.guards_infinity = false;
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "deepspeed";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("loss_scale_window", self.loss_scale_window);
+        visitor("hysteresis", self.hysteresis);
+        visitor("consecutive_hysteresis", self.consecutive_hysteresis);
+        visitor("min_loss_scale", self.min_loss_scale);
+        visitor("raise_error_at_min_scale", self.raise_error_at_min_scale);
+    }
 };
 
 /// DeepSpeed's FP16_Optimizer without ZeRO: hysteresis is ignored and the floor clamps. For the unfused one
@@ -249,6 +344,17 @@ struct deepspeed_fused_policy {
         rules.floor = {min_loss_scale};
         rules.guards_infinity = false;
         return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "deepspeed_fused";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("loss_scale_window", self.loss_scale_window);
+        visitor("min_loss_scale", self.min_loss_scale);
     }
 };
 
@@ -282,6 +388,20 @@ struct megatron_policy {
         rules.floor = {min_scale};
         rules.guards_infinity = false;
         return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "megatron";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("min_scale", self.min_scale);
+        visitor("growth_factor", self.growth_factor);
+        visitor("backoff_factor", self.backoff_factor);
+        visitor("growth_interval", self.growth_interval);
+        visitor("hysteresis", self.hysteresis);
     }
 };
 
@@ -320,6 +440,20 @@ struct fairseq_policy {
         rules.guards_infinity = false;
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "fairseq";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("init_scale", self.init_scale);
+        visitor("scale_factor", self.scale_factor);
+        visitor("scale_window", self.scale_window);
+        visitor("tolerance", self.tolerance);
+        visitor("threshold", self.threshold);
+        visitor("min_loss_scale", self.min_loss_scale);
+    }
 };
 
 /// OpenSeq2Seq's back-off scaler: starts at its ceiling.
@@ -347,6 +481,18 @@ struct openseq2seq_policy {
         rules.ceiling = {scale_max};
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "openseq2seq";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("scale_min", self.scale_min);
+        visitor("scale_max", self.scale_max);
+        visitor("step_factor", self.step_factor);
+        visitor("step_window", self.step_window);
+    }
 };
 
 /// Chainer's loss scaling: doubles at every iteration until the first overflow, and from then on grows by
@@ -367,6 +513,15 @@ struct chainer_policy {
         rules.floor = {1.0};
         rules.ceiling = {65504.0};
         return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "chainer";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("interval", self.interval);
     }
 };
 

@@ -8,6 +8,7 @@
 #include <mp/scaling/scale_checks.hpp>
 
 #include <cstdint>
+#include <string_view>
 
 namespace mp {
 
@@ -45,6 +46,18 @@ struct pytorch_policy {
         rules.backoff = {backoff_factor};
         return rules;
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "pytorch";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("growth_factor", self.growth_factor);
+        visitor("backoff_factor", self.backoff_factor);
+        visitor("growth_interval", self.growth_interval);
+    }
 };
 
 /// The same as PyTorch's ShardedGradScaler (fully sharded data parallelism) does it on the CPU: the update
@@ -76,6 +89,18 @@ struct sharded_pytorch_policy {
         rules.backoff = {detail::scale_as_float(backoff_factor)};
         rules.guards_infinity = false;
         return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "sharded_pytorch";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("backoff_factor", self.backoff_factor);
+        visitor("growth_factor", self.growth_factor);
+        visitor("growth_interval", self.growth_interval);
     }
 };
 

@@ -7,6 +7,8 @@
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
+#include <string_view>
+
 namespace mp {
 
 /// Static loss scaling: the scale stays what it is. A step with infinities or NaNs is skipped by default;
@@ -44,6 +46,9 @@ struct static_policy {
     [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const gradient_observation& seen) const {
         return skip_non_finite && seen.non_finite();
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "static";
 
     /// Calls visitor(name, member) for everything that has to be saved, of a policy or of a state.
     template <class Self, class Visitor>

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Pieces of a text that was read, for error messages.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace mp::detail {
+
+/// The text in quotes, cut off after `longest` bytes, with every byte that is not printable ASCII as \xNN: a
+/// hostile file must not write control characters into a log.
+inline std::string quoted_excerpt(std::string_view text, std::size_t longest = 60) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    const bool cut = text.size() > longest;
+    std::string quoted(1, '\'');
+    for (const char character : text.substr(0, longest)) {
+        const auto byte = static_cast<unsigned char>(character);
+        if (byte >= 0x20 && byte < 0x7f) {
+            quoted.push_back(character);
+        } else {
+            quoted.append("\\x").append(1, digits[byte >> 4]).append(1, digits[byte & 15]);
+        }
+    }
+    return quoted.append(cut ? "...'" : "'");
+}
+
+}  // namespace mp::detail

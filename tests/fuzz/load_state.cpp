@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Fuzzes mp::load_state: a text is refused with mp::error, or the scaler goes on and is saved as the same
+// text again, but for the order of lines.
+#include <mp/loss_scaling.hpp>
+#include <mp/scaling/state_text.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace {
+
+void require(bool condition) {
+    if (!condition) std::abort();
+}
+
+template <class Policy>
+void load_as(std::string_view text) {
+    mp::saved_loss_scaler<Policy> saved;
+    try {
+        saved = mp::load_state<Policy>(text);
+    } catch (const mp::error&) {
+        return;
+    }
+    const std::string again = mp::save_state(saved);
+    require(again.size() == text.size() || again.size() == text.size() + 1);
+    require(mp::save_state(mp::load_state<Policy>(again)) == again);
+    mp::loss_scaler<Policy> scaler;
+    scaler.restore(saved);
+    require(scaler.state() == saved);
+    for (unsigned i = 0; i < 8; ++i) {
+        const mp::gradient_observation seen{.infinities = i & 1, .nans = i & 2, .values = 9, .flushed = i};
+        (void)mp::update_scale(saved.policy, saved.state, seen);
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view text(reinterpret_cast<const char*>(data), size);
+    try {
+        (void)mp::saved_policy_name(text);
+    } catch (const mp::error&) {
+    }
+    load_as<mp::static_policy>(text);
+    load_as<mp::pytorch_policy>(text);
+    load_as<mp::apex_policy>(text);
+    load_as<mp::mxnet_policy>(text);
+    load_as<mp::deepspeed_policy>(text);
+    load_as<mp::megatron_policy>(text);
+    load_as<mp::fairseq_policy>(text);
+    load_as<mp::logmax_policy>(text);
+    load_as<mp::dynamic_policy<>>(text);
+    return 0;
+}
