@@ -59,7 +59,8 @@ enum class delayed_rule : unsigned char {
     /// Without a newest amax (it is 0: the module did not run) nothing changes. An infinite or NaN amax
     /// enters the window like any other, and the scale stays as long as the algorithm picks it.
     transformer_engine,
-    /// 2^(floor(log2(format_max / amax)) - margin), within 2^-126 and 2^127. An infinite or NaN newest amax
+    /// 2^(floor(log2(format_max / amax)) - margin), within 2^-126 and 2^127; 2^127 where the quotient is not
+    /// a finite float. An infinite or NaN newest amax
     /// enters the window as 0, the scale stays, and warming up begins anew. An amax of 0 enters as well.
     ms_amp
 };
@@ -236,9 +237,13 @@ private:
     }
     MP_HOST_DEVICE constexpr float power_of_two_scale(float amax) const {
         // The exponent field of the quotient is the floor of its logarithm. A subnormal quotient, of an amax
-        // near the largest float, has the field 0, and the limit below is the answer.
-        const float quotient = detail::quotient_as_scale(format_max, amax);
-        const int exponent = static_cast<int>(detail::bit_cast<std::uint32_t>(quotient) >> 23) - 127 - margin;
+        // near the largest float, has the field 0, and the limit below is the answer; an infinite one stays
+        // so whatever is subtracted.
+        using single = formats::binary32;
+        const auto quotient = detail::divide_bits<single>(
+            detail::bit_cast<std::uint32_t>(format_max), detail::bit_cast<std::uint32_t>(amax), projection{});
+        const int field = static_cast<int>(quotient >> 23);
+        const int exponent = field == 255 ? 127 : field - 127 - margin;
         return detail::power_of_two<float>(exponent < -126 ? -126 : exponent > 127 ? 127 : exponent);
     }
 };
