@@ -171,13 +171,8 @@ struct delayed_scaling {
         return detail::quotient_as_scale(format_max * detail::power_of_two<float>(-margin), amax);
     }
 
-    /// One iteration. `state` must be valid.
-    MP_HOST_DEVICE constexpr amax_update update(const amax_history_view& state) const {
-        return update(state, picks_by_algorithm{algorithm});
-    }
-
     /// One iteration by an algorithm of the user's, a function from an amax_window to the amax that decides:
-    /// to be MP_HOST_DEVICE if a device runs it.
+    /// to be MP_HOST_DEVICE if a device runs it. `state` must be valid.
     MP_ANY_EXECUTION_SPACE
     template <class Algorithm>
     MP_HOST_DEVICE constexpr amax_update update(const amax_history_view& state,
@@ -200,6 +195,11 @@ struct delayed_scaling {
                 detail::is_non_finite(decides) ? amax_update_kind::non_finite
                 : zero                         ? amax_update_kind::zero
                                                : amax_update_kind::scaled};
+    }
+
+    /// One iteration. `state` must be valid.
+    MP_HOST_DEVICE constexpr amax_update update(const amax_history_view& state) const {
+        return update(state, picks_by_algorithm{algorithm});
     }
 
     template <class Self, class Visitor>
