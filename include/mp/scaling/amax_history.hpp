@@ -35,6 +35,15 @@ constexpr void require_format_max(std::string_view function, float value) {
     }
 }
 
+/// Throws unless a scale is finite and greater than 0. Looks at bits, for a processor that flushes subnormal
+/// numbers says that none is greater than 0.
+constexpr void require_tensor_scale(std::string_view function, std::string_view argument, float scale) {
+    const auto bits = bit_cast<std::uint32_t>(scale);
+    if (bits == 0 || bits >= 0x7f800000U) {
+        throw_argument(function, argument, scale, "must be finite and greater than 0");
+    }
+}
+
 /// numerator / amax rounded once to nearest even, and the largest float where that is too large. By integers,
 /// so that a compiler that may multiply by the inverse instead (-ffast-math) gives the same bits, and
 /// subnormal numbers count whatever the environment flushes. Both are finite and greater than 0.
@@ -151,10 +160,7 @@ struct delayed_scaling {
     constexpr void validate(const amax_history_view& state) const {
         constexpr std::string_view function = "mp::delayed_scaling";
         detail::require_counter(function, "state.length", state.length, 1);
-        if (detail::is_non_finite(*state.scale) || !(*state.scale > 0.0F)) {
-            detail::throw_argument(function, "state.scale", *state.scale,
-                                   "must be finite and greater than 0");
-        }
+        detail::require_tensor_scale(function, "state.scale", *state.scale);
         detail::require_counter(function, "state.updates", *state.updates, 0);
         for (std::int32_t i = 0; i < state.length; ++i) {
             if ((detail::bit_cast<std::uint32_t>(state.history[i]) >> 31) != 0) {
@@ -311,7 +317,7 @@ public:
     /// \throws argument_error  the length is less than 1, or the scale not finite and greater than 0
     explicit amax_history(std::int32_t length = 1024, float initial_scale = 1.0F)
         : history_(checked_length(length)), scale_(initial_scale) {
-        check_scale("mp::amax_history", "initial_scale", initial_scale);
+        detail::require_tensor_scale("mp::amax_history", "initial_scale", initial_scale);
     }
 
     [[nodiscard]] float scale() const noexcept { return scale_; }
@@ -334,7 +340,7 @@ public:
     ///
     /// \throws argument_error  the scale is not finite and greater than 0
     void reset(float scale = 1.0F) {
-        check_scale("mp::amax_history::reset", "scale", scale);
+        detail::require_tensor_scale("mp::amax_history::reset", "scale", scale);
         for (float& amax : history_) amax = 0.0F;
         scale_ = scale;
         updates_ = 0;
@@ -348,11 +354,6 @@ public:
     }
 
 private:
-    static void check_scale(std::string_view function, std::string_view argument, float scale) {
-        if (detail::is_non_finite(scale) || !(scale > 0.0F)) {
-            detail::throw_argument(function, argument, scale, "must be finite and greater than 0");
-        }
-    }
     static std::size_t checked_length(std::int32_t length) {
         detail::require_counter("mp::amax_history", "length", length, 1);
         return static_cast<std::size_t>(length);

@@ -170,13 +170,6 @@ template <block_element Element>
 
 namespace detail {
 
-/// Throws unless a tensor can be multiplied and divided by a scale.
-inline void require_tensor_scale(std::string_view function, float scale) {
-    if (is_non_finite(scale) || !(scale > 0.0F)) {
-        throw_argument(function, "scale", scale, "must be finite and greater than 0");
-    }
-}
-
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t scaling_grain = std::size_t{1} << 16;
 
@@ -225,7 +218,7 @@ void quantize_with_scale(cpu exec, const Source& from, Target&& to, float scale)
     const std::span source = detail::as_span(from);
     const std::span target = detail::as_span(to);
     detail::check_threads(function, exec);
-    detail::require_tensor_scale(function, scale);
+    detail::require_tensor_scale(function, "scale", scale);
     detail::check_arrays(function, source, target);
     const double factor = round_to<double>(scale);
     // The product of two floats is exact in double.
@@ -248,7 +241,7 @@ void dequantize_with_scale(cpu exec, const Source& from, Target&& to, float scal
     const std::span source = detail::as_span(from);
     const std::span target = detail::as_span(to);
     detail::check_threads(function, exec);
-    detail::require_tensor_scale(function, scale);
+    detail::require_tensor_scale(function, "scale", scale);
     detail::check_arrays(function, source, target);
     const double divisor = round_to<double>(scale);
     // Rounded to double first, which is innocuous: a quotient of numbers of 24 bits that is not the midpoint
