@@ -69,8 +69,8 @@ enum class delayed_rule : unsigned char {
     /// enters the window like any other, and the scale stays as long as the algorithm picks it.
     transformer_engine,
     /// 2^(floor(log2(format_max / amax)) - margin), within 2^-126 and 2^127; 2^127 where the quotient is not
-    /// a finite float. An infinite or NaN newest amax
-    /// enters the window as 0, the scale stays, and warming up begins anew. An amax of 0 enters as well.
+    /// a finite float. An infinite or NaN newest amax enters the window as 0, the scale stays, and warming
+    /// up begins anew. An amax of 0 enters as well.
     ms_amp
 };
 
@@ -126,14 +126,13 @@ struct amax_history_view {
 /// How a delayed scale moves. Values are to be multiplied by the scale before they are converted.
 ///
 /// An update looks at slot 0, the newest amax (to be reduced over ranks before, see reduce_amax), picks an
-/// amax, rolls the window so that the newest becomes the last and slot 0 is 0 again, and sets the scale. Two
-/// iterations thus lie between a value and the first scale that knows it. With a length of 1 the scale is
-/// that of the last iteration.
+/// amax, rolls the window so that the newest becomes the last and slot 0 is 0 again, and sets the scale for
+/// the next iteration. A length of 1 remembers nothing else than the newest.
 ///
-/// Sources: transformer_engine/common/recipe/delayed_scaling.cu (the bulk update), and of MS-AMP
-/// msamp/common/tensor/meta.py and msamp/optim/optimizer.py. There log2 is rounded to float, so that a
-/// quotient a few units in the last place below a power of two can have that power's logarithm; here the
-/// logarithm is exact.
+/// Sources: transformer_engine/common/recipe/delayed_scaling.cu, the update of many tensors at once, and
+/// msamp/common/tensor/meta.py with the update in MS-AMP's optimizers. There log2 is rounded to float, so
+/// that a quotient a few units in the last place below a power of two can have that power's logarithm; here
+/// the logarithm is exact.
 ///
 ///     constexpr mp::delayed_scaling policy{.format_max = mp::largest_finite<mp::float8_e5m2>, .margin = 1};
 ///     mp::amax_history history;                                        // 1024 iterations

@@ -205,7 +205,7 @@ void in_short_pieces(cpu exec, std::span<From> from, std::span<To> to, Step step
 /// Converts an array of float, or of a reduced format, with a scale: to[i] = from[i] * scale, exact and
 /// rounded once to nearest even; what is too large becomes the largest finite number, infinities included,
 /// and NaN stays NaN where the format has one. The kernels that multiply in float round twice and can differ
-/// in the last place, but not if the scale is a power of two.
+/// in the last place, but for scales that are powers of two.
 ///
 /// \param scale  what a recipe above returns; finite and greater than 0
 /// \throws argument_error  sizes differ, null with a size other than zero, overlap, a scale out of range, or
@@ -230,6 +230,7 @@ void quantize_with_scale(cpu exec, const Source& from, Target&& to, float scale)
 }
 
 /// Converts back: to[i] = from[i] / scale, rounded once to nearest even to float or to a reduced format.
+/// Kernels that multiply by 1 / scale rounded to float can differ in the last place.
 ///
 /// \param scale  the scale that quantize_with_scale was given; finite and greater than 0
 /// \throws argument_error  as quantize_with_scale
