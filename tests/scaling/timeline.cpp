@@ -186,7 +186,7 @@ TEST_CASE("the table has the totals, those of dropped events too") {
     CHECK(page.find("<td>with NaN and no infinity</td><td>2</td>") != std::string::npos);
     CHECK(page.find("<td>back-offs</td><td>4</td>") != std::string::npos);
     CHECK(page.find("<td>largest scale</td><td>64</td>") != std::string::npos);
-    CHECK(page.find("<td>smallest scale</td><td>2^-129</td>") != std::string::npos);
+    CHECK(page.find("<td>smallest scale</td><td>2<sup>-129</sup></td>") != std::string::npos);
 }
 
 TEST_CASE("an empty log and a single event have their pages") {

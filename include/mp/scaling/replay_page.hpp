@@ -51,8 +51,8 @@ inline std::string replay_line_style(std::size_t index) {
     return "line c" + error_text(index % 7) + " d" + error_text(index / 7 % 4);
 }
 
-inline void draw_scales(svg_chart& chart, const replay_result& it, std::string_view style) {
-    step_path line(chart, 2.0);
+inline void draw_scales(svg_chart& chart, const replay_result& it, std::string_view style, bool calm) {
+    step_path line(chart, calm ? 4.0 : 2.0, calm);
     for (std::size_t step = 0; step < it.scales.size(); ++step) {
         const auto x = static_cast<double>(step);
         if (is_drawable(it.scales[step])) {
@@ -104,7 +104,8 @@ inline std::string replay_chart(std::span<const replay_result> results, const re
     chart.x_title("step");
     chart.y_title("loss scale");
     chart.axes();
-    for (std::size_t i = 0; i < results.size(); ++i) draw_scales(chart, results[i], replay_line_style(i));
+    for (std::size_t i = 0; i < results.size(); ++i)
+        draw_scales(chart, results[i], replay_line_style(i), true);
     return "<svg viewBox=\"0 0 1040 430\" role=\"img\" aria-label=\"The loss scale of each policy by "
            "step\">\n" +
            chart.svg() + "</svg>\n";
@@ -115,7 +116,7 @@ inline std::string replay_small_chart(const replay_result& it, const replay_axes
     svg_chart chart({44, 10, 504, 150}, {0.0, axes.bottom}, {axes.steps, axes.top});
     chart.y_ticks_of_exponents(6);
     chart.axes();
-    draw_scales(chart, it, "line c" + error_text(index % 7) + " d0");
+    draw_scales(chart, it, "line c" + error_text(index % 7) + " d0", false);
     chart.path("skips", skip_ticks(chart, it, 153),
                counted(it.totals.skips, "skipped step", "skipped steps"));
     const std::string below = counted(it.totals.skips, "skip", "skips") + ", " +
@@ -126,7 +127,7 @@ inline std::string replay_small_chart(const replay_result& it, const replay_axes
            "</h3>\n<svg viewBox=\"0 0 512 164\" role=\"img\" aria-label=\"" +
            html_escaped("The loss scale of " + it.name + " by step") + "\">\n" + chart.svg() +
            "</svg>\n<figcaption>" +
-           html_escaped(it.failed_at ? below + "; failed at step " + error_text(*it.failed_at) : below) +
+           html_typeset(it.failed_at ? below + "; failed at step " + error_text(*it.failed_at) : below) +
            "</figcaption>\n</figure>\n";
 }
 
@@ -173,10 +174,12 @@ figcaption { color: var(--dim); font-size: 12px; } .multiples svg { font-size: 1
     html += "<h2>In numbers</h2>\n" + detail::replay_html_table(results);
     html +=
         "<p class=\"note\">Underflow is the share of gradient values other than zero that became zero, over "
-        "the steps "
-        "that were applied.</p>\n<h2>One by one</h2>\n<p class=\"note\">The same axes everywhere; the short "
-        "lines "
-        "under an axis are skipped steps.</p>\n<div class=\"multiples\">\n";
+        "the "
+        "steps that were applied.</p>\n<h2>One by one</h2>\n<p class=\"note\">The same axes everywhere; the "
+        "short "
+        "lines under an axis are skipped steps. A scale that goes up and down all the time has its mean in "
+        "the chart "
+        "above and its extremes here.</p>\n<div class=\"multiples\">\n";
     for (std::size_t i = 0; i < results.size(); ++i) {
         html += detail::replay_small_chart(results[i], axes, i);
     }

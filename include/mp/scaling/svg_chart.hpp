@@ -130,8 +130,10 @@ public:
             const double x = static_cast<double>(offset) + i * step;
             if (x > to_.x) break;
             line("grid", pixel_x(x), frame_.bottom, pixel_x(x), frame_.bottom + 4);
-            text("tick", pixel_x(x), frame_.bottom + 18, "middle",
-                 error_text(origin + offset + static_cast<std::uint64_t>(i) * whole));
+            const std::string label = error_text(origin + offset + static_cast<std::uint64_t>(i) * whole);
+            // At the right end it must not leave the picture.
+            const double furthest = frame_.right + 14.0 - 3.6 * static_cast<double>(label.size());
+            text("tick", pixel_x(x) < furthest ? pixel_x(x) : furthest, frame_.bottom + 18, "middle", label);
         }
     }
     /// Powers of two beside the y axis, at most `ticks`.
@@ -203,7 +205,11 @@ class step_path {
 public:
     /// \param chart   must outlive the path
     /// \param column  width of a column, in the units of the picture
-    explicit step_path(const svg_chart& chart, double column = 1.0) : chart_(chart), column_(column) {}
+    /// \param calm    draws a column with more than three changes as its mean, so that a line that goes up
+    /// and
+    ///                down all the time does not cover the others
+    explicit step_path(const svg_chart& chart, double column = 1.0, bool calm = false)
+        : chart_(chart), column_(column), calm_(calm) {}
 
     /// The line is at `y` from `x` on. Not to the left of the point before.
     void add(double x, double y) {
@@ -213,11 +219,16 @@ public:
         if (drawing_ && cell == cell_) {
             if (py < low_) low_ = py;
             if (py > high_) high_ = py;
+            if (py < last_ || py > last_) ++changes_;
+            ++points_;
+            sum_ += py;
         } else {
             flush();
             drawing_ = true;
             first_x_ = px;
-            low_ = high_ = first_ = py;
+            low_ = high_ = first_ = sum_ = py;
+            changes_ = 0;
+            points_ = 1;
             cell_ = cell;
         }
         last_ = py;
@@ -236,6 +247,7 @@ private:
     /// Writes the column.
     void flush() {
         if (!drawing_) return;
+        if (calm_ && changes_ > 3) low_ = high_ = first_ = last_ = sum_ / points_;
         if (!begun_) {
             data_ += "M" + svg_chart::number(first_x_) + " " + svg_chart::number(first_);
             begun_ = true;
@@ -259,6 +271,7 @@ private:
 
     const svg_chart& chart_;
     double column_;
+    bool calm_;
     std::string data_;
     std::string height_;  ///< where the path is
     bool drawing_ = false;
@@ -269,14 +282,32 @@ private:
     double last_ = 0.0;
     double low_ = 0.0;
     double high_ = 0.0;
+    double sum_ = 0.0;
+    int changes_ = 0;
+    int points_ = 0;
 };
 
-/// Rows of names and values.
+/// Escaped text, with powers of two such as 2^-14 set as such.
+inline std::string html_typeset(std::string_view text) {
+    std::string result;
+    for (;;) {
+        const std::size_t power = text.find("2^");
+        result += html_escaped(text.substr(0, power));
+        if (power == std::string_view::npos) return result;
+        text.remove_prefix(power + 2);
+        const std::size_t end = text.find_first_not_of("-0123456789");
+        result.append("2<sup>").append(text.substr(0, end)).append("</sup>");
+        if (end == std::string_view::npos) return result;
+        text.remove_prefix(end);
+    }
+}
+
+/// Rows of cells; powers of two are set as such.
 inline std::string html_rows(const std::vector<std::vector<std::string>>& rows) {
     std::string html;
     for (const auto& row : rows) {
         html += "<tr>";
-        for (const std::string& cell : row) html += "<td>" + html_escaped(cell) + "</td>";
+        for (const std::string& cell : row) html += "<td>" + html_typeset(cell) + "</td>";
         html += "</tr>\n";
     }
     return html;
@@ -300,7 +331,7 @@ th, td { padding: 4px 10px; text-align: right; border-bottom: 1px solid var(--gr
   font-variant-numeric: tabular-nums; }
 td { white-space: nowrap; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
 svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-svg text { fill: var(--dim); } .exponent { font-size: 9px; } .axis { font-size: 13px; }
+svg text { fill: var(--dim); } .exponent { font-size: 9px; } sup { line-height: 0; font-size: .75em; } .axis { font-size: 13px; }
 .grid { stroke: var(--grid); fill: none; } .frame { stroke: var(--dim); fill: none; }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 4px 0 8px; font-size: 13px; }
 .legend span { display: flex; align-items: center; gap: 6px; }
