@@ -66,11 +66,11 @@ int run(const std::vector<std::string_view>& arguments) {
         std::fputs(text.c_str(), stdout);
         return 0;
     }
+    require_writable(chosen.html);
+    if (!chosen.save_trace.empty()) require_writable(chosen.save_trace);
     constexpr std::size_t made_up_steps = 20000;
     const bool made_up = chosen.trace.empty();
     const std::vector<mp::trace_step> trace = made_up ? made_up_trace(made_up_steps) : trace_in(chosen.trace);
-    require_writable(chosen.html);
-    if (!chosen.save_trace.empty()) require_writable(chosen.save_trace);
 
     const auto format = *std::find_if(all_formats.begin(), all_formats.end(),
                                       [&](const format_entry& it) { return it.name == chosen.format; });
