@@ -178,7 +178,7 @@ TEST_CASE("update_scale: a captured iteration moves the scale as the host's func
             expected.seen.infinities = 1;
             expected.seen.first = 77;
         }
-        mp::detail::end_iteration(policy, expected);
+        mp::detail::end_iteration(mp::detail::rules_of(policy), expected);
         const scale_on_device now = state.to_host(stream)[0];
         CHECK(now.state == expected.state);
         CHECK(now.inverse_scale == expected.inverse_scale);

@@ -199,7 +199,7 @@ TEST_CASE("the device's loss scale moves exactly as the host's scaler, for a tho
         const auto seen = on_device.seen;
         CHECK(on_device.skips(policy) == !scaler.step(optimizer));
         const mp::scale_change change = scaler.update();
-        mp::detail::end_iteration(policy, on_device);
+        mp::detail::end_iteration(mp::detail::rules_of(policy), on_device);
         updates += optimizer.next.checked != 0 ? 1 : 0;
         skipped += optimizer.next.found() ? 1 : 0;
         REQUIRE(on_device.change == change);
@@ -220,7 +220,7 @@ TEST_CASE("a policy that applies every step, and policies and states that make n
     scale.seen.checked = 1;
     scale.seen.nans = 1;
     CHECK_FALSE(scale.skips(always));
-    mp::detail::end_iteration(always, scale);
+    mp::detail::end_iteration(mp::detail::rules_of(always), scale);
     CHECK(scale.skipped == 0);
     CHECK(scale.updates == 1);
     CHECK_THROWS_AS(static_cast<void>(mp::make_device_loss_scale(mp::pytorch_policy{.growth_factor = 1.0})),
