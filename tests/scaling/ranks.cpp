@@ -71,6 +71,7 @@ struct thread_reducer {
         place->combine(values, [](std::uint64_t a, std::uint64_t b) { return a > b ? a : b; });
     }
     void sum(std::span<std::uint64_t> values) {
+        if (fails) throw std::runtime_error("the network is down");
         ++calls;
         place->combine(values, [](std::uint64_t a, std::uint64_t b) { return a + b; });
     }
