@@ -495,9 +495,9 @@ TEST_CASE("a policy that applies every step, and policies and states that make n
     CHECK(scale.updates == 1);
     CHECK_THROWS_AS(static_cast<void>(mp::make_device_loss_scale(mp::pytorch_policy{.growth_factor = 1.0})),
                     mp::argument_error);
-    CHECK_THROWS_AS(static_cast<void>(mp::make_device_loss_scale(mp::pytorch_policy{}, {-1.0F, 0})),
+    CHECK_THROWS_AS(static_cast<void>(mp::make_device_loss_scale(mp::pytorch_policy{}, {-1.0F, {0}})),
                     mp::argument_error);
-    const auto resumed = mp::make_device_loss_scale(mp::pytorch_policy{}, {1024.0F, 7});
+    const auto resumed = mp::make_device_loss_scale(mp::pytorch_policy{}, {1024.0F, {7}});
     CHECK(resumed.state.growth.tracker == 7);
     CHECK(resumed.inverse_scale == 0x1p-10F);
 }
