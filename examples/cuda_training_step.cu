@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Mixed-precision training in which the host only waits: half weights, activations and gradients in tensor
 // cores, float master weights, and a dynamic loss scale that lives on the device. One iteration is captured
-// into a CUDA graph and replayed; the host looks at the loss and the scale now and then.
+// into a CUDA graph and replayed; the host looks at the loss and the scale now and then, and reads what has
+// happened to the scale from the events that the device keeps.
 //
 // A network of one hidden layer learns what another, random one computes. The loss scale begins far too high,
 // so that the first steps overflow, are skipped, and bring it down.
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -29,7 +31,8 @@ constexpr std::ptrdiff_t outputs = 16;
 constexpr float learning_rate = 0.1F;
 const mp::pytorch_policy policy{.initial_scale = 0x1p40F, .growth_interval = 200};
 
-using loss_scale = mp::device_loss_scale<mp::pytorch_policy>;
+/// The events of all iterations between two looks of the host.
+using loss_scale = mp::device_loss_scale<mp::pytorch_policy, 128>;
 
 /// An epilogue of one's own: the gradient passes where the activation was positive.
 struct relu_gradient {
@@ -46,7 +49,7 @@ __global__ void loss_kernel(const float* output, const float* target, std::size_
     const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
     if (i >= size) return;
     const float difference = output[i] - target[i];
-    gradient[i] = mp::half(2.0F * difference / static_cast<float>(size) * scale->state.scale);
+    gradient[i] = mp::half(2.0F * difference / static_cast<float>(size) * scale->current_scale());
     atomicAdd(loss, difference * difference / static_cast<float>(size));
 }
 
@@ -98,6 +101,24 @@ struct weights {
     }
 };
 
+/// A line about an iteration that changed the scale.
+void tell(const mp::scale_event& event) {
+    const double before = static_cast<double>(event.change.before);
+    const double after = static_cast<double>(event.change.after);
+    if (event.change.kind == mp::scale_change_kind::backed_off) {
+        std::printf(
+            "           iteration %llu: %llu infinities and %llu NaNs, the first in array %llu, scale %g -> "
+            "%g\n",
+            static_cast<unsigned long long>(event.iteration),
+            static_cast<unsigned long long>(event.seen.infinities),
+            static_cast<unsigned long long>(event.seen.nans),
+            static_cast<unsigned long long>(event.parameter), before, after);
+    } else if (event.change.kind == mp::scale_change_kind::grown) {
+        std::printf("           iteration %llu: clean for long, scale %g -> %g\n",
+                    static_cast<unsigned long long>(event.iteration), before, after);
+    }
+}
+
 void train(int iterations) {
     mp::unique_cuda_stream stream;
     std::mt19937 random(1);
@@ -127,7 +148,7 @@ void train(int iterations) {
     mp::device_buffer<float> output(batch * outputs);
     mp::device_buffer<mp::half> output_gradient(batch * outputs);
     mp::device_buffer<float> loss(1);
-    const std::vector<loss_scale> begin{mp::make_device_loss_scale(policy)};
+    const std::vector<loss_scale> begin{mp::make_device_loss_scale<128>(policy)};
     mp::device_buffer<loss_scale> scale(stream, begin);
     mp::synchronize(stream);
 
@@ -161,12 +182,17 @@ void train(int iterations) {
     mp::check_cuda(cudaGraphInstantiate(&iteration, graph, 0), "cudaGraphInstantiate");
 
     std::printf("iteration      loss       scale  skipped\n");
+    std::uint64_t told = 0;
     for (int i = 1; i <= iterations; ++i) {
         mp::check_cuda(cudaGraphLaunch(iteration, stream.get().stream), "cudaGraphLaunch");
         if (i % std::max(iterations / 10, 1) != 0 && i != 1) continue;
         const loss_scale now = scale.to_host(stream)[0];
         std::printf("%9d  %8.5f  %10g  %7llu\n", i, static_cast<double>(loss.to_host(stream)[0]),
-                    static_cast<double>(now.state.scale), now.skipped);
+                    static_cast<double>(now.current_scale()), now.skipped);
+        for (const mp::scale_event& event : now.events()) {
+            if (event.iteration >= told) tell(event);
+        }
+        told = now.iterations;
     }
     mp::check_cuda(cudaGraphExecDestroy(iteration), "cudaGraphExecDestroy");
     mp::check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");

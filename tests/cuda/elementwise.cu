@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <mp/cuda.hpp>
+#include <mp/cuda/observe.hpp>
 
 #include <mp/bfloat16.hpp>
 #include <mp/convert/convert.hpp>
@@ -10,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -150,13 +152,54 @@ TEST_CASE("unscale_and_check: in place, and the first of several arrays wins wha
     CHECK(after.seen.checked == 2000);
 }
 
-TEST_CASE("update_scale: a captured iteration moves the scale as the host's function does") {
+/// What convert_and_observe finds, by the function that its threads run.
+void observe_on_host(std::span<const float> in, std::span<mp::half> out, float inverse, double edge,
+                     mp::device_gradient_report& report) {
+    mp::detail::measured_values seen;
+    const mp::detail::chunk_split one_by_one{in.size(), 0, in.size()};
+    mp::detail::observe_share(0, 1, in.data(), out.data(), one_by_one, mp::detail::edge_bits("f", edge),
+                              seen);
+    report.values += in.size();
+    report.zeros += seen.zeros;
+    report.flushed += seen.flushed;
+    report.subnormals += seen.subnormals;
+    report.overflows += seen.overflows;
+    report.large += seen.large;
+    const unsigned long long largest = mp::detail::largest_bits_of(seen.largest, inverse);
+    if (largest > report.largest_bits) report.largest_bits = largest;
+}
+
+TEST_CASE("convert_and_observe: halves and counts are the host's, over several arrays") {
+    mp::unique_cuda_stream stream;
+    const mp::pytorch_policy policy{.initial_scale = 3.0F};
+    mp::device_gradient_report expected;
+    const std::vector<scale_on_device> begin{mp::make_device_loss_scale(policy)};
+    mp::device_buffer<scale_on_device> state(stream, begin);
+    for (const std::size_t size : {0u, 1u, 33u, 4096u, 100003u, 5000001u}) {
+        for (const std::size_t shift : {0u, 1u}) {
+            const std::vector<float> in = random_codes<float>(size + shift, 8);
+            std::vector<mp::half> halves(size);
+            const mp::device_buffer<float> device_in(stream, in);
+            mp::device_buffer<mp::half> device_out(size);
+            mp::convert_and_observe(stream, device_in.span().subspan(shift), device_out, state.data(), 100.0);
+            observe_on_host(std::span(in).subspan(shift), halves, begin[0].inverse_scale, 100.0, expected);
+            CHECK(same_bits(device_out.to_host(stream), halves));
+            CHECK(state.to_host(stream)[0].seen == expected);
+        }
+    }
+}
+
+TEST_CASE("a captured iteration moves the scale and writes events as the host's function does") {
     mp::unique_cuda_stream stream;
     const mp::pytorch_policy policy{.initial_scale = 1024.0F, .growth_interval = 3};
-    scale_on_device expected = mp::make_device_loss_scale(policy);
-    mp::device_buffer<scale_on_device> state(stream, std::span<const scale_on_device>(&expected, 1));
-    std::vector<mp::half> gradients(5000, mp::half(1.0F));
-    mp::device_buffer<mp::half> device_gradients(stream, gradients);
+    constexpr std::size_t kept = 8;
+    using short_log = mp::device_loss_scale<mp::pytorch_policy, kept>;
+    short_log expected = mp::make_device_loss_scale<kept>(policy);
+    mp::device_buffer<short_log> state(stream, std::span<const short_log>(&expected, 1));
+    std::vector<float> gradients(5000, 1.0F);
+    std::vector<mp::half> halves(5000);
+    mp::device_buffer<float> device_gradients(stream, gradients);
+    mp::device_buffer<mp::half> device_halves(5000);
     mp::device_buffer<float> unscaled(5000);
     mp::synchronize(stream);
 
@@ -164,32 +207,107 @@ TEST_CASE("update_scale: a captured iteration moves the scale as the host's func
     cudaGraphExec_t iteration = nullptr;
     mp::check_cuda(cudaStreamBeginCapture(stream.get().stream, cudaStreamCaptureModeGlobal),
                    "cudaStreamBeginCapture");
-    mp::unscale_and_check(stream, device_gradients, unscaled, state.data());
+    mp::convert_and_observe(stream, device_gradients, device_halves, state.data(), 1.5);
+    mp::unscale_and_check(stream, device_halves, unscaled, state.data(), 3);
     mp::update_scale(stream, policy, state.data());
     mp::check_cuda(cudaStreamEndCapture(stream.get().stream, &graph), "cudaStreamEndCapture");
     mp::check_cuda(cudaGraphInstantiate(&iteration, graph, 0), "cudaGraphInstantiate");
     for (int i = 0; i < 20; ++i) {
         const bool bad = i % 7 == 4;
-        gradients[77] = bad ? mp::half::from_bits(0x7c00) : mp::half(2.0F);
+        gradients[77] = bad ? 65536.0F : 2.0F;
+        gradients[78] = i % 2 == 0 ? 1e-9F : 1e-6F;
         device_gradients.copy_from(stream, gradients);
         mp::check_cuda(cudaGraphLaunch(iteration, stream.get().stream), "cudaGraphLaunch");
+        observe_on_host(gradients, halves, expected.inverse_scale, 1.5, expected.seen);
         expected.seen.checked = gradients.size();
         if (bad) {
             expected.seen.infinities = 1;
-            expected.seen.first = 77;
+            expected.seen.first = mp::detail::gradient_place(3, 77);
         }
-        mp::detail::end_iteration(policy, expected);
-        const scale_on_device now = state.to_host(stream)[0];
+        mp::detail::end_iteration(mp::detail::rules_of(policy), expected);
+        const short_log now = state.to_host(stream)[0];
         CHECK(now.state == expected.state);
         CHECK(now.inverse_scale == expected.inverse_scale);
         CHECK(now.change == expected.change);
         CHECK(now.previous == expected.previous);
         CHECK(now.seen == expected.seen);
+        CHECK(now.iterations == expected.iterations);
         CHECK(now.updates == expected.updates);
         CHECK(now.skipped == expected.skipped);
+        CHECK(now.failed == expected.failed);
+        CHECK(now.events() == expected.events());
     }
+    CHECK(expected.events().size() == kept);
+    CHECK(expected.skipped == 3);
     mp::check_cuda(cudaGraphExecDestroy(iteration), "cudaGraphExecDestroy");
     mp::check_cuda(cudaGraphDestroy(graph), "cudaGraphDestroy");
+}
+
+template <class Policy>
+__global__ void skips_kernel(Policy policy, const mp::device_loss_scale<Policy>* scale, bool* skips) {
+    *skips = scale->skips(policy);
+}
+
+/// A policy whose kernel updates the scale as the host does, over a random run.
+template <class Policy>
+void check_policy(const Policy& policy, unsigned seed) {
+    using loss_scale = mp::device_loss_scale<Policy>;
+    mp::unique_cuda_stream stream;
+    loss_scale expected = mp::make_device_loss_scale(policy);
+    mp::device_buffer<loss_scale> state(stream, std::span<const loss_scale>(&expected, 1));
+    mp::device_buffer<bool> skips(1);
+    std::mt19937 random(seed);
+    for (int i = 0; i < 300; ++i) {
+        mp::device_gradient_report& seen = expected.seen;
+        if (random() % 20 != 0) {
+            seen.checked = 10;
+            seen.infinities = random() % 8 == 0 ? 2 : 0;
+            seen.nans = random() % 16 == 0 ? 1 : 0;
+        }
+        seen.values = 1000;
+        seen.flushed = random() % 3;
+        seen.large = random() % 2;
+        mp::check_cuda(cudaMemcpyAsync(&state.data()->seen, &seen, sizeof seen, cudaMemcpyHostToDevice,
+                                       stream.get().stream),
+                       "cudaMemcpyAsync");
+        skips_kernel<<<1, 1, 0, stream.get().stream>>>(policy, state.data(), skips.data());
+        bool skipped = false;
+        skips.copy_to(stream, std::span<bool>(&skipped, 1));
+        mp::update_scale(stream, policy, state.data());
+        mp::synchronize(stream);
+        REQUIRE(skipped == expected.skips(policy));
+        mp::detail::end_iteration(mp::detail::rules_of(policy), expected);
+    }
+    const loss_scale now = state.to_host(stream)[0];
+    CAPTURE(seed);
+    CHECK(now.state == expected.state);
+    CHECK(now.inverse_scale == expected.inverse_scale);
+    CHECK(now.iterations == 300);
+    CHECK(now.updates == expected.updates);
+    CHECK(now.skipped == expected.skipped);
+    CHECK(now.failed == expected.failed);
+    CHECK(now.events() == expected.events());
+}
+
+TEST_CASE("update_scale: every policy on the device, to the bit") {
+    check_policy(mp::pytorch_policy{.initial_scale = 3.0F, .growth_factor = 1.7, .growth_interval = 3}, 1);
+    check_policy(mp::sharded_pytorch_policy{.growth_interval = 3}, 2);
+    check_policy(mp::tensorflow_policy{.dynamic_growth_steps = 4}, 3);
+    check_policy(mp::keras_policy{.dynamic_growth_steps = 4}, 4);
+    check_policy(mp::jmp_policy{.period = 3, .factor = 3}, 5);
+    check_policy(mp::apex_policy{.scale_window = 3}, 6);
+    check_policy(mp::apex_fp16_utils_policy{.scale_factor = 1.5, .scale_window = 4}, 7);
+    check_policy(mp::apex_hysteresis_policy{.growth_interval = 4}, 8);
+    check_policy(mp::mxnet_policy{.scale_factor = 1.25, .scale_window = 3}, 9);
+    check_policy(mp::deepspeed_policy{.loss_scale_window = 4}, 10);
+    check_policy(mp::deepspeed_fused_policy{.loss_scale_window = 3}, 11);
+    check_policy(mp::megatron_policy{.growth_factor = 1.9F, .growth_interval = 3}, 12);
+    check_policy(mp::fairseq_policy{.scale_window = 5, .tolerance = 0.05}, 13);
+    check_policy(mp::openseq2seq_policy{.step_factor = 3.0F, .step_window = 3}, 14);
+    check_policy(mp::chainer_policy{.interval = 7}, 15);
+    check_policy(mp::dynamic_policy<mp::growth_on_underflow>{.growth = {.patience = 2, .rest = 3}}, 16);
+    check_policy(mp::histogram_policy{.update_period = 2}, 17);
+    check_policy(mp::static_policy{.initial_scale = 8.0F, .skip_non_finite = false}, 18);
 }
 
 TEST_CASE("device_buffer, streams and events") {
@@ -287,6 +405,25 @@ TEST_CASE("unscale_and_check and update_scale: arguments that make no sense") {
     CHECK_THROWS_AS(mp::update_scale(stream, mp::pytorch_policy{}, none), argument_error);
     CHECK_THROWS_AS(mp::update_scale(stream, mp::pytorch_policy{.growth_interval = 0}, &state),
                     argument_error);
+}
+
+TEST_CASE("convert_and_observe: arguments that make no sense") {
+    const mp::cuda_stream stream;
+    float values[8] = {};
+    mp::half halves[8] = {};
+    scale_on_device state = mp::make_device_loss_scale(mp::pytorch_policy{});
+    scale_on_device* const none = nullptr;
+    using mp::argument_error;
+    const std::span<const float> from(values);
+    const std::span<mp::half> to(halves);
+    CHECK(message<argument_error>([&] { mp::convert_and_observe(stream, from, to.first(7), &state); }) ==
+          "mp::convert_and_observe: to.size() is 7; it must equal from.size(), which is 8");
+    CHECK(message<argument_error>([&] { mp::convert_and_observe(stream, from, to, &state, -1.0); }) ==
+          "mp::convert_and_observe: edge is -1; it must not be negative");
+    CHECK_THROWS_AS(mp::convert_and_observe(stream, from, to, none), argument_error);
+    CHECK_THROWS_AS(mp::convert_and_observe(stream, from, to, nullptr, &state.seen), argument_error);
+    CHECK_THROWS_AS(mp::convert_and_observe(stream, from, to, &state.inverse_scale, nullptr), argument_error);
+    CHECK_NOTHROW(mp::convert_and_observe(stream, from.first(0), to.first(0), &state));
 }
 
 TEST_CASE("device_buffer: sizes that make no sense") {

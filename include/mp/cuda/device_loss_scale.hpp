@@ -1,176 +1,185 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A loss scale that lives in the memory of a device, and what is done to it there. Nothing here needs a
-/// CUDA compiler: the functions are the ones that the kernels run, and the tests run them on the host.
+/// A loss scale that lives on a device: its state, what was found in gradients, the last events, and the step
+/// from one iteration to the next. Host and device; see scale_update.hpp and unscale.hpp for the kernels.
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/chunks.hpp>
-#include <mp/error.hpp>
-#include <mp/format/device.hpp>
-#include <mp/scaling/optimizer_protocol.hpp>
+#include <mp/cuda/device_gradient_report.hpp>
 #include <mp/scaling/policy.hpp>
+#include <mp/scaling/scale_event.hpp>
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace mp {
 
+/// Events that a device_loss_scale keeps unless told otherwise; some 11 KB.
+inline constexpr std::size_t default_device_events = 64;
+
 namespace detail {
 
-// A place is the number of an array and the index in it, in one integer whose order is the order of places.
-inline constexpr int place_index_bits = 44;
-inline constexpr unsigned long long no_place = ~0ull;
-inline constexpr std::size_t most_gradient_arrays = std::size_t{1} << (64 - place_index_bits);
-inline constexpr std::size_t most_gradient_values = std::size_t{1} << place_index_bits;
+/// Whether a policy itself decides which steps are skipped.
+template <class Rules>
+concept decides_skips = requires(const Rules rules, gradient_observation seen) {
+    rules.skips(seen);
+};
 
-[[nodiscard]] MP_HOST_DEVICE constexpr unsigned long long gradient_place(unsigned long long parameter,
-                                                                         unsigned long long index) {
-    return (parameter << place_index_bits) | index;
-}
+/// Room for the last `Capacity` events; the one of iteration i is at i modulo Capacity.
+template <std::size_t Capacity>
+struct device_event_ring {
+    scale_event entries[Capacity] = {};
 
-/// Throws unless the places of `size` values in array `parameter` fit, with room for the one that is none.
-inline void check_gradient_place(std::string_view function, std::size_t parameter, std::size_t size) {
-    if (parameter >= most_gradient_arrays) {
-        throw_argument(function, "parameter", parameter, "must be less than 2^20");
+    MP_HOST_DEVICE constexpr void put(const scale_event& event) {
+        entries[event.iteration % Capacity] = event;
     }
-    if (size >= most_gradient_values) {
-        throw_argument(function, "gradients.size()", size, "must be less than 2^44");
+    [[nodiscard]] const scale_event& of_iteration(std::uint64_t iteration) const {
+        return entries[iteration % Capacity];
     }
-}
+};
+template <>
+struct device_event_ring<0> {
+    MP_HOST_DEVICE constexpr void put(const scale_event&) {}
+};
 
 }  // namespace detail
 
-/// What was found in gradients on a device since the report was last reset. It is zero-initialised but for
-/// `first`, so start from device_gradient_report{}.
-struct device_gradient_report {
-    unsigned long long checked = 0;               ///< gradient values looked at
-    unsigned long long infinities = 0;            ///< values that are plus or minus infinity
-    unsigned long long nans = 0;                  ///< values that are NaN
-    unsigned long long first = detail::no_place;  ///< the first place of either; see first_parameter
-
-    /// True if there is any infinity or NaN: what PyTorch calls found_inf.
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool found() const { return infinities != 0 || nans != 0; }
-
-    /// The part that a scale policy decides on.
-    [[nodiscard]] MP_HOST_DEVICE constexpr gradient_observation observation() const {
-        return {infinities, nans};
-    }
-
-    /// The lowest number of an array with an infinity or NaN; no_index if there is none.
-    [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t first_parameter() const {
-        return first == detail::no_place ? static_cast<std::size_t>(-1)
-                                         : static_cast<std::size_t>(first >> detail::place_index_bits);
-    }
-    /// The lowest index of an infinity or NaN in that array; no_index if there is none.
-    [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t first_element() const {
-        return first == detail::no_place
-                   ? static_cast<std::size_t>(-1)
-                   : static_cast<std::size_t>(first & (detail::most_gradient_values - 1));
-    }
-
-    /// The same in the words of the host's scalers.
-    [[nodiscard]] constexpr gradient_report on_host() const {
-        return {checked, infinities, nans, first_parameter(), first_element()};
-    }
-
-    friend constexpr bool operator==(const device_gradient_report&, const device_gradient_report&) = default;
-};
-
 /// Everything about a loss scale that the kernels of an iteration read and write, so that the host need not
-/// take part: what to multiply the loss by, what to multiply the gradients by, what was found in them, and
-/// what the last update did. Trivially copyable: put make_device_loss_scale's result into device memory, and
-/// copy it back when there is something to log.
+/// take part: what to multiply the loss by, what to multiply the gradients by, what was found in them, what
+/// the updates did, and the last events. Trivially copyable: put make_device_loss_scale's result into device
+/// memory, and copy it back when there is something to log.
 ///
-/// An iteration: the loss kernel multiplies by `state.scale`; mp::unscale_and_check for every gradient; each
-/// optimizer kernel looks at `skips(policy)` and does nothing if it is true; mp::update_scale once.
-template <scale_policy Policy>
+/// An iteration: the loss kernel multiplies by `current_scale()`; mp::unscale_and_check for every gradient;
+/// each optimizer kernel looks at `skips(policy)` and does nothing if it is true; mp::update_scale once.
+/// For policies that look at measurements, mp::convert_and_observe makes the reduced gradients.
+///
+/// The state moves with the bits of loss_scaler, and the events are its events, for one optimizer without
+/// names. Where loss_scaler::update throws scale_error, the device counts on: see `failed`.
+///
+/// \tparam Events  how many events to keep; 0 for none
+template <scale_policy Policy, std::size_t Events = default_device_events>
 struct device_loss_scale {
-    scale_state_of<Policy> state = {};     ///< the policy's state; state.scale multiplies the loss
-    float inverse_scale = 1.0F;            ///< inverse_of_scale(state.scale)
+    scale_state_of<Policy> state = {};     ///< the policy's state; its scale may be a double
+    float inverse_scale = 1.0F;            ///< inverse_of_scale(current_scale())
     scale_change change = {};              ///< what the last update did to the scale
     device_gradient_report seen = {};      ///< what was found since the last update
     device_gradient_report previous = {};  ///< what the last update acted on
-    unsigned long long updates = 0;        ///< updates that had gradients to judge by
+    unsigned long long iterations = 0;     ///< updates
+    unsigned long long updates = 0;        ///< those of them that had gradients to judge by
     unsigned long long skipped = 0;        ///< those of them whose gradients made the policy skip the step
+    /// Updates at which the policy refused to go on, scale_change_kind::failed: the state stayed as it was.
+    /// Nothing stops the device, so look at this now and then.
+    unsigned long long failed = 0;
+    detail::device_event_ring<Events> ring = {};  ///< see events()
+
+    /// What to multiply the loss by.
+    [[nodiscard]] MP_HOST_DEVICE constexpr float current_scale() const {
+        return detail::scale_as_float(state.scale);
+    }
 
     /// Whether an optimizer must leave everything as it is in this iteration.
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const Policy& policy) const {
-        return seen.checked == 0 || skips_step(policy, seen.observation());
+    ///
+    /// \param policy  the policy, or the rules that it stands for
+    template <class Rules>
+        requires std::same_as<Rules, Policy> || std::same_as<Rules, detail::rules_type<Policy>>
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const Rules& policy) const {
+        if (seen.checked == 0) return true;
+        // Rules that leave it to us are not asked for, since for some policies only the host knows them.
+        if constexpr (detail::decides_skips<detail::rules_type<Policy>>) {
+            return skips_step(policy, seen.observation());
+        } else {
+            static_cast<void>(policy);
+            return seen.found();
+        }
+    }
+
+    /// The last events, at most `Events`, oldest first. On the host, of a copy. More than that have happened
+    /// if `iterations` is greater than the size of this.
+    [[nodiscard]] std::vector<scale_event> events() const {
+        std::vector<scale_event> result;
+        if constexpr (Events != 0) {
+            const std::uint64_t count = std::min<std::uint64_t>(iterations, Events);
+            result.reserve(static_cast<std::size_t>(count));
+            for (std::uint64_t i = iterations - count; i != iterations; ++i) {
+                result.push_back(ring.of_iteration(i));
+            }
+        }
+        return result;
     }
 };
 
 /// The loss scale with which a training run begins. Throws argument_error if a parameter of the policy is out
 /// of range.
-template <scale_policy Policy>
-[[nodiscard]] device_loss_scale<Policy> make_device_loss_scale(const Policy& policy) {
+///
+///     auto scale = mp::make_device_loss_scale(policy);          // keeps 64 events
+///     auto without_log = mp::make_device_loss_scale<0>(policy);
+template <std::size_t Events = default_device_events, scale_policy Policy>
+[[nodiscard]] device_loss_scale<Policy, Events> make_device_loss_scale(const Policy& policy) {
+    static_assert(std::is_trivially_copyable_v<device_loss_scale<Policy, Events>>);
     policy.validate();
-    device_loss_scale<Policy> result;
+    device_loss_scale<Policy, Events> result;
     result.state = initial_scale_state(policy);
-    result.inverse_scale = inverse_of_scale(result.state.scale);
+    result.inverse_scale = inverse_of_scale(result.current_scale());
     return result;
 }
 
 /// The loss scale with which a run continues from a saved state, such as loss_scaler::state().state. Throws
 /// argument_error if a parameter of the policy or the state is out of range.
-template <scale_policy Policy>
-[[nodiscard]] device_loss_scale<Policy> make_device_loss_scale(const Policy& policy,
-                                                               const scale_state_of<Policy>& state) {
-    device_loss_scale<Policy> result = make_device_loss_scale(policy);
+template <std::size_t Events = default_device_events, scale_policy Policy>
+[[nodiscard]] device_loss_scale<Policy, Events> make_device_loss_scale(const Policy& policy,
+                                                                       const scale_state_of<Policy>& state) {
+    device_loss_scale<Policy, Events> result = make_device_loss_scale<Events>(policy);
     validate_scale_state(policy, state);
     result.state = state;
-    result.inverse_scale = inverse_of_scale(state.scale);
+    result.inverse_scale = inverse_of_scale(result.current_scale());
     return result;
 }
 
 namespace detail {
 
 /// Ends an iteration, as loss_scaler::update does: with the same function of the policy, so with the same
-/// bits. Without gradients the state stays as it is.
-template <scale_policy Policy>
-MP_HOST_DEVICE constexpr void end_iteration(const Policy& policy, device_loss_scale<Policy>& scale) {
+/// bits. Without gradients the state stays as it is, and so it does if the policy refuses to go on.
+///
+/// \param rules  what rules_of made of the policy on the host: some policies compute theirs there
+template <scale_policy Policy, std::size_t Events>
+MP_HOST_DEVICE constexpr void end_iteration(const rules_type<Policy>& rules,
+                                            device_loss_scale<Policy, Events>& scale) {
+    scale_event event;
+    event.iteration = scale.iterations;
+    event.seen = scale.seen.observation();
+    if (scale.seen.first != no_place) {
+        event.parameter = scale.seen.first_parameter();
+        event.element = scale.seen.first_element();
+    }
     if (scale.seen.checked == 0) {
-        scale.change = {scale.state.scale, scale.state.scale, scale_change_kind::no_gradients};
+        const float kept = scale.current_scale();
+        event.change = {kept, kept, scale_change_kind::no_gradients};
     } else {
         ++scale.updates;
-        if (skips_step(policy, scale.seen.observation())) ++scale.skipped;
-        scale.change = update_scale(policy, scale.state, scale.seen.observation());
-        scale.inverse_scale = inverse_of_scale(scale.state.scale);
+        if (scale.skips(rules)) {
+            ++scale.skipped;
+            event.skipped = 1;
+        } else {
+            event.applied = 1;
+        }
+        scale_state_of<Policy> next = scale.state;
+        event.change = update_scale(rules, next, event.seen);
+        if (event.change.kind == scale_change_kind::failed) {
+            ++scale.failed;
+        } else {
+            scale.state = next;
+            scale.inverse_scale = inverse_of_scale(scale.current_scale());
+        }
     }
+    scale.change = event.change;
+    scale.ring.put(event);
+    ++scale.iterations;
     scale.previous = scale.seen;
     scale.seen = device_gradient_report{};
-}
-
-/// What one thread found.
-struct unscale_findings {
-    unsigned long long infinities = 0;
-    unsigned long long nans = 0;
-    unsigned long long first = no_place;
-};
-
-/// One thread's share of unscale_and_check.
-template <class Gradient>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void unscale_share(std::size_t thread, std::size_t threads,
-                                                   const Gradient* gradients, float* unscaled,
-                                                   chunk_split split, float inverse_scale,
-                                                   unsigned long long parameter, unscale_findings& found) {
-    const bool multiply = inverse_scale != 1.0F;
-    transform_share(thread, threads, gradients, unscaled, split, [&](Gradient gradient, std::size_t index) {
-        float value = static_cast<float>(gradient);
-        if (multiply) value = float_multiply(value, inverse_scale);
-        const std::uint32_t magnitude = bit_cast<std::uint32_t>(value) & 0x7fffffffU;
-        if (magnitude >= 0x7f800000U) {
-            if (magnitude == 0x7f800000U) {
-                ++found.infinities;
-            } else {
-                ++found.nans;
-            }
-            const unsigned long long place = gradient_place(parameter, index);
-            if (place < found.first) found.first = place;
-        }
-        return value;
-    });
 }
 
 }  // namespace detail

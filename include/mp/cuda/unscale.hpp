@@ -6,6 +6,7 @@
 #include <mp/cuda/compiler.hpp>
 
 #include <mp/cuda/chunks.hpp>
+#include <mp/cuda/device_gradient_report.hpp>
 #include <mp/cuda/device_loss_scale.hpp>
 #include <mp/cuda/launch.hpp>
 #include <mp/cuda/stream.hpp>
@@ -94,9 +95,10 @@ void unscale_and_check(cuda_stream exec, const Gradients& gradients, Unscaled&& 
 }
 
 /// The same with the inverse scale and the report of a device_loss_scale in device memory.
-template <detail::gradient_range Gradients, detail::writable_float_range Unscaled, scale_policy Policy>
+template <detail::gradient_range Gradients, detail::writable_float_range Unscaled, scale_policy Policy,
+          std::size_t Events>
 void unscale_and_check(cuda_stream exec, const Gradients& gradients, Unscaled&& unscaled,
-                       device_loss_scale<Policy>* scale, std::size_t parameter = 0) {
+                       device_loss_scale<Policy, Events>* scale, std::size_t parameter = 0) {
     detail::require_memory("mp::unscale_and_check", "scale", scale, 1);
     unscale_and_check(exec, gradients, unscaled, &scale->inverse_scale, &scale->seen, parameter);
 }

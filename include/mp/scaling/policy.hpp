@@ -115,6 +115,7 @@ MP_HOST_DEVICE constexpr float scale_as_float(double scale) noexcept {
 }
 
 /// The rules by which a policy decides: itself, or what its member function rules() returns.
+MP_ANY_EXECUTION_SPACE
 template <class Policy>
 MP_HOST_DEVICE constexpr auto rules_of(const Policy& policy) {
     if constexpr (requires { policy.rules(); }) {

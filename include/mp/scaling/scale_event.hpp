@@ -6,7 +6,6 @@
 #include <mp/config.hpp>
 #include <mp/scaling/policy.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -14,7 +13,8 @@
 
 namespace mp {
 
-/// Text of up to 47 bytes in place; longer text keeps its end, which tells parameters apart.
+/// Text of up to 47 bytes in place; longer text keeps its end, which tells parameters apart. Device code can
+/// copy it and look at its bytes; only the host makes one from a text.
 class short_name {
 public:
     static constexpr std::size_t capacity = 47;
@@ -25,13 +25,16 @@ public:
         for (std::size_t i = 0; i < text.size(); ++i) text_[i] = text[i];
         size_ = static_cast<unsigned char>(text.size());
     }
-    [[nodiscard]] constexpr std::string_view view() const noexcept { return {text_.data(), size_}; }
-    [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] constexpr std::string_view view() const noexcept { return {text_, size_}; }
+    /// The bytes, without a zero behind them.
+    [[nodiscard]] MP_HOST_DEVICE constexpr const char* data() const noexcept { return text_; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
 
     friend constexpr bool operator==(const short_name&, const short_name&) = default;
 
 private:
-    std::array<char, capacity> text_{};
+    char text_[capacity] = {};  // the functions of std::array are not for devices
     unsigned char size_ = 0;
 };
 

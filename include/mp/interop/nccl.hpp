@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Agreement of loss scalers among the ranks of an NCCL communicator: of scalers on the host, and of loss
+/// scales that live on devices. Needs the headers of NCCL 2 and of CUDA's runtime, but no nvcc; link with
+/// both.
+#pragma once
+
+#include <mp/cuda/device_buffer.hpp>
+#include <mp/cuda/device_gradient_report.hpp>
+#include <mp/cuda/device_loss_scale.hpp>
+#include <mp/cuda/error.hpp>
+#include <mp/cuda/stream.hpp>
+#include <mp/error.hpp>
+#include <mp/scaling/policy.hpp>
+#include <mp/scaling/reducer.hpp>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mp {
+
+/// A call of NCCL failed. The message names the call, NCCL's text and its code:
+/// "ncclAllReduce: invalid argument (4)".
+class nccl_error : public error {
+public:
+    nccl_error(std::string_view call, ncclResult_t code)
+        : error(std::string(call) + ": " + ncclGetErrorString(code) + " (" +
+                detail::error_text(static_cast<int>(code)) + ")"),
+          call_(call),
+          code_(code) {}
+
+    /// The call that failed, such as "ncclAllReduce".
+    [[nodiscard]] const std::string& call() const noexcept { return call_; }
+
+    /// NCCL's result.
+    [[nodiscard]] ncclResult_t code() const noexcept { return code_; }
+
+private:
+    std::string call_;
+    ncclResult_t code_;
+};
+
+/// Throws nccl_error unless `status` is ncclSuccess.
+inline void check_nccl(ncclResult_t status, std::string_view call) {
+    if (status != ncclSuccess) throw nccl_error(call, status);
+}
+
+/// A rank_reducer (see scaling/reducer.hpp) for scalers on the host. Every max and every sum copies the
+/// values to the device, reduces them there, copies them back and waits for the stream: the host stands still
+/// until all ranks have come that far. Loss scales on devices do without, see reduce_report.
+///
+///     mp::nccl_reducer reducer(communicator, stream);
+///     scaler.set_reducer(reducer);
+///
+/// The communicator must be a blocking one (the default) and belongs to the caller, as does the stream; both
+/// must outlive the reducer. The device that is current in the calling thread has to be the communicator's.
+/// At most one thread at a time uses a reducer, or anything else that uses its communicator.
+///
+/// If another rank is gone, waiting for the stream may never end: that is for the caller's watchdog, with
+/// ncclCommAbort. After an exception the ranks no longer agree: save what can be saved and end.
+class nccl_reducer {
+public:
+    /// Values that are reduced at once; longer spans go in pieces. A scaler's are shorter.
+    static constexpr std::size_t default_capacity = 64;
+
+    /// With device memory of its own.
+    ///
+    /// \throws argument_error  a null communicator
+    /// \throws cuda_error      there is no memory
+    nccl_reducer(ncclComm_t communicator, cuda_stream exec)
+        : own_(checked(communicator, default_capacity)),
+          memory_(own_.span()),
+          communicator_(communicator),
+          exec_(exec) {}
+
+    /// With memory of the caller's, on the communicator's device; it must outlive the reducer, and nothing
+    /// else may use it while one of its functions runs.
+    ///
+    /// \throws argument_error  a null communicator, or no memory
+    nccl_reducer(ncclComm_t communicator, cuda_stream exec, std::span<std::uint64_t> device_memory)
+        : memory_(device_memory), communicator_(communicator), exec_(exec) {
+        static_cast<void>(checked(communicator, device_memory.size()));
+    }
+    // Scalers keep its address.
+    nccl_reducer(const nccl_reducer&) = delete;
+    nccl_reducer& operator=(const nccl_reducer&) = delete;
+    ~nccl_reducer() = default;
+
+    /// Each value becomes the largest that any rank has in its place. All ranks have to call it.
+    ///
+    /// \throws nccl_error  the reduction was refused, or failed on the way
+    /// \throws cuda_error  a copy failed
+    void max(std::span<std::uint64_t> values) { reduce(values, ncclMax); }
+
+    /// Each value becomes the sum of what all ranks have in its place, modulo 2^64. All ranks have to call
+    /// it.
+    ///
+    /// \throws as max
+    void sum(std::span<std::uint64_t> values) { reduce(values, ncclSum); }
+
+private:
+    static std::size_t checked(ncclComm_t communicator, std::size_t capacity) {
+        if (communicator == nullptr) {
+            throw argument_error(
+                "mp::nccl_reducer: communicator is null; it must come from ncclCommInitRank");
+        }
+        if (capacity == 0) {
+            detail::throw_argument("mp::nccl_reducer", "device_memory.size()", capacity,
+                                   "must be at least 1");
+        }
+        return capacity;
+    }
+
+    void reduce(std::span<std::uint64_t> values, ncclRedOp_t operation) {
+        while (!values.empty()) {
+            const std::span<std::uint64_t> piece = values.first(std::min(values.size(), memory_.size()));
+            check_cuda(cudaMemcpyAsync(memory_.data(), piece.data(), piece.size_bytes(),
+                                       cudaMemcpyHostToDevice, exec_.stream),
+                       "cudaMemcpyAsync");
+            check_nccl(ncclAllReduce(memory_.data(), memory_.data(), piece.size(), ncclUint64, operation,
+                                     communicator_, exec_.stream),
+                       "ncclAllReduce");
+            check_cuda(cudaMemcpyAsync(piece.data(), memory_.data(), piece.size_bytes(),
+                                       cudaMemcpyDeviceToHost, exec_.stream),
+                       "cudaMemcpyAsync");
+            synchronize(exec_);
+            values = values.subspan(piece.size());
+        }
+        // What goes wrong between ranks while the stream runs shows here and nowhere else.
+        ncclResult_t result = ncclSuccess;
+        check_nccl(ncclCommGetAsyncError(communicator_, &result), "ncclCommGetAsyncError");
+        check_nccl(result, "ncclAllReduce");
+    }
+
+    device_buffer<std::uint64_t> own_;
+    std::span<std::uint64_t> memory_;
+    ncclComm_t communicator_;
+    cuda_stream exec_;
+};
+
+static_assert(rank_reducer<nccl_reducer>);
+
+namespace detail {
+
+/// Members of a report that ranks add; they come first.
+inline constexpr std::size_t added_members = offsetof(device_gradient_report, largest_bits) / 8;
+static_assert(sizeof(unsigned long long) == 8 && offsetof(device_gradient_report, checked) == 0);
+static_assert(offsetof(device_gradient_report, large) == 8 * (added_members - 1));
+
+}  // namespace detail
+
+/// Makes the reports of all ranks the report on all gradients, in device memory and in the order of the
+/// stream: counts become their sums, the largest magnitude the largest of all. Nothing waits on the host, and
+/// it may be captured into a graph. `first` stays: it is the place on this rank, if there is one.
+///
+/// Call it on every rank once an iteration, after the last unscale_and_check and convert_and_observe and
+/// before what looks at `skips`; a second time would add up what is added up already. Ranks without gradients
+/// call it too. All ranks then skip alike and move their scales alike, to the bit.
+///
+///     mp::unscale_and_check(stream, half_gradients, gradients, scale);
+///     mp::reduce_report(stream, communicator, scale);
+///     // optimizer kernels, which look at scale->skips(policy)
+///     mp::update_scale(stream, policy, scale);
+///
+/// \param exec          the stream; the device current in the calling thread is the communicator's
+/// \param communicator  a blocking one, used by no other thread at the same time
+/// \param report        one report in device memory
+/// \throws argument_error  the communicator or the report is null
+/// \throws nccl_error  the reduction was refused. What fails later shows in ncclCommGetAsyncError
+inline void reduce_report(cuda_stream exec, ncclComm_t communicator, device_gradient_report* report) {
+    if (communicator == nullptr || report == nullptr) {
+        throw argument_error(std::string("mp::reduce_report: ") +
+                             (communicator == nullptr ? "communicator" : "report") + " is null");
+    }
+    unsigned long long* const added = &report->checked;
+    unsigned long long* const largest = &report->largest_bits;
+    check_nccl(ncclGroupStart(), "ncclGroupStart");
+    ncclResult_t status =
+        ncclAllReduce(added, added, detail::added_members, ncclUint64, ncclSum, communicator, exec.stream);
+    if (status == ncclSuccess) {
+        status = ncclAllReduce(largest, largest, 1, ncclUint64, ncclMax, communicator, exec.stream);
+    }
+    const ncclResult_t end = ncclGroupEnd();  // in any case, or the thread stays in the group
+    check_nccl(status, "ncclAllReduce");
+    check_nccl(end, "ncclGroupEnd");
+}
+
+/// The same with the report of a device_loss_scale in device memory.
+template <scale_policy Policy, std::size_t Events>
+void reduce_report(cuda_stream exec, ncclComm_t communicator, device_loss_scale<Policy, Events>* scale) {
+    if (scale == nullptr) throw argument_error("mp::reduce_report: scale is null");
+    reduce_report(exec, communicator, &scale->seen);
+}
+
+}  // namespace mp
