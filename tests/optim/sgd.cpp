@@ -294,8 +294,8 @@ TEST_CASE("options out of range are refused by name and value") {
                 }),
                 "mp::sgd: exec.threads is 0"));
     mp::sgd<float> optimizer({{"", weights, gradient}});
-    CHECK(holds(thrown<mp::argument_error>([&] { optimizer.step(0.0F); }),
-                "mp::sgd::step: inverse_scale is 0;"));
+    CHECK(holds(thrown<mp::argument_error>([&] { optimizer.step(-1.0F); }),
+                "mp::sgd::step: inverse_scale is -1;"));
     CHECK(thrown<mp::argument_error>([&] { static_cast<void>(optimizer.momentum(1)); }) ==
           "mp::sgd::momentum: index is 1; it must be less than the number of parameters, which is 1");
 }

@@ -530,3 +530,14 @@ TEST_CASE("a reducer that throws lets nobody step, and the iteration can be aban
     CHECK(scaler.step(fused));
     CHECK(scaler.step(plain));
 }
+
+TEST_CASE("a policy that counts infinities counts those of all ranks") {
+    // Two infinities on one rank and none on the other: the histogram has to be the same on both.
+    const script all = random_script(2, 2, 400, 31);
+    mp::histogram_policy policy;
+    policy.initial_scale = 1024.0F;
+    policy.update_period = 3;
+    policy.upper_share = 0.0005F;
+    const auto made = play_all(all, policy, true);
+    for (std::size_t i = 0; i < made[0].size(); ++i) REQUIRE(made[0][i] == made[1][i]);
+}

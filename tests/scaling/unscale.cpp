@@ -4,7 +4,7 @@
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
-#include <mp/scaling/unscale.hpp>
+#include <mp/loss_scaling.hpp>
 
 #include <array>
 #include <bit>
@@ -146,7 +146,7 @@ TEST_CASE("bad arguments are refused by name and value, and nothing is written")
     std::vector<float> gradients(8, 2.0F);
     std::vector<float> unscaled(8, 7.0F);
     const auto refusal = [](auto function) { return thrown<mp::argument_error>(function); };
-    for (const float bad : {0.0F, -0.0F, -1.0F, not_a_number, -infinity}) {
+    for (const float bad : {-0.0F, -1.0F, not_a_number, -infinity}) {
         CHECK(holds(refusal([&] { mp::unscale_and_check(mp::cpu{}, gradients, unscaled, bad); }),
                     "mp::unscale_and_check: inverse_scale is "));
         CHECK(holds(refusal([&] { mp::check_finite(mp::cpu{}, gradients, bad); }),
@@ -172,4 +172,36 @@ TEST_CASE("bad arguments are refused by name and value, and nothing is written")
     CHECK(holds(refusal([&] { mp::check_finite(mp::cpu{0}, gradients); }), "exec.threads is 0"));
     CHECK(gradients == std::vector<float>(8, 2.0F));
     CHECK(unscaled == std::vector<float>(8, 7.0F));
+}
+
+TEST_CASE("an inverse scale of zero makes NaN of what an infinite scale has left") {
+    std::vector<float> gradients{1.0F, infinity, not_a_number};
+    CHECK(mp::check_finite(mp::cpu{}, gradients, 0.0F).nans == 2);
+    const auto report = mp::unscale_and_check(mp::cpu{}, gradients, 0.0F);
+    CHECK(report.nans == 2);
+    CHECK(report.infinities == 0);
+    CHECK(report.first_index == 1);
+    CHECK(gradients[0] == 0.0F);
+}
+
+TEST_CASE("a scale that its policy has let grow to infinity goes on skipping, as in the original") {
+    struct {
+        mp::gradient_report unscale_gradients(float inverse_scale) {
+            std::vector<float> gradient{infinity};  // what a loss times infinity leaves
+            mp::gradient_report report;
+            report.add(0, 1, mp::unscale_and_check(mp::cpu{}, gradient, inverse_scale));
+            return report;
+        }
+        void step() { ++steps; }
+        void skip_step() {}
+        int steps = 0;
+    } optimizer;
+    mp::loss_scaler scaler(mp::keras_policy{.initial_scale = 0x1p127F, .dynamic_growth_steps = 1});
+    CHECK(scaler.record({}, 1));
+    CHECK(scaler.update().after == infinity);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(scaler.step(optimizer).status == mp::step_status::skipped_nan);
+        CHECK(scaler.update().after == infinity);
+    }
+    CHECK(optimizer.steps == 0);
 }

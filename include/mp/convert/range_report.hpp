@@ -109,13 +109,15 @@ constexpr void report_one(range_report& report, Source x) noexcept {
 
     // Rounded without bound: a value is too large when even truncation, which saturates, differs from
     // nearest.
-    const auto code = round_to<Target>(x).bits() & layout::magnitude_mask;
-    if (code == 0) {
+    const Target rounded = round_to<Target>(x);
+    const auto code = rounded.bits() & layout::magnitude_mask;
+    // First, since in formats without a minus zero the NaN of an overflow has the magnitude of zero.
+    if (!isfinite(rounded) || beyond_range<Target>(x)) {
+        ++report.overflows;
+    } else if (code == 0) {
         ++report.flushed;
     } else if (code < layout::hidden_bit) {
         ++report.subnormals;
-    } else if (code > layout::max_finite_code || beyond_range<Target>(x)) {
-        ++report.overflows;
     }
 }
 

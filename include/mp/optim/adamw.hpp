@@ -87,7 +87,7 @@ public:
     /// unscale_gradients(inverse_scale) and step(), without memory for the unscaled gradients.
     ///
     /// \throws state_error     the gradients are already unscaled
-    /// \throws argument_error  the inverse scale is NaN or not positive
+    /// \throws argument_error  the inverse scale is NaN or negative
     void step(float inverse_scale) {
         base::require_fused_step("mp::adamw::step", inverse_scale);
         update(inverse_scale);

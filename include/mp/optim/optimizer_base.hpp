@@ -88,7 +88,7 @@ public:
     ///
     /// \returns what was found among the results
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
-    /// \throws argument_error  the inverse scale is NaN or not positive
+    /// \throws argument_error  the inverse scale is NaN or negative
     gradient_report unscale_gradients(float inverse_scale) {
         if (unscaled_) {
             throw state_error(
@@ -158,7 +158,7 @@ public:
     /// The report that unscale_gradients would give, without keeping anything.
     ///
     /// \throws state_error     the gradients are already unscaled
-    /// \throws argument_error  the inverse scale is NaN or not positive
+    /// \throws argument_error  the inverse scale is NaN or negative
     [[nodiscard]] gradient_report check_gradients(float inverse_scale) const {
         require_fused_step("mp::optimizer_base::check_gradients", inverse_scale);
         gradient_report report;

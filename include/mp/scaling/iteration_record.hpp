@@ -56,11 +56,11 @@ struct optimizer_check {
 /// All ranks learn what any of them found.
 inline void agree(gradient_report& report, const reducer_reference& reducer) {
     if (!reducer) return;
-    std::array<std::uint64_t, 3> found{report.infinities != 0, report.nans != 0, report.checked != 0};
-    reducer.max(found);
-    report.infinity_elsewhere = found[0] != 0 && report.infinities == 0;
-    report.nan_elsewhere = found[1] != 0 && report.nans == 0;
-    report.gradients_elsewhere = found[2] != 0 && report.checked == 0;
+    std::array<std::uint64_t, 3> all{report.infinities, report.nans, report.checked};
+    reducer.sum(all);
+    report.infinities_elsewhere = all[0] - report.infinities;
+    report.nans_elsewhere = all[1] - report.nans;
+    report.checked_elsewhere = all[2] - report.checked;
 }
 
 /// Measurements of this rank, over all ranks.

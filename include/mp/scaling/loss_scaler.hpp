@@ -399,7 +399,7 @@ private:
         result.flushed = record_.measured().flushed;
         result.subnormals = record_.measured().subnormals;
         result.overflows = record_.measured().overflows;
-        result.found_elsewhere = report.infinity_elsewhere || report.nan_elsewhere;
+        result.found_elsewhere = report.found_elsewhere();
         result.parameter_index = report.first_parameter;
         result.parameter_name = check.parameter_name();
         result.element_index = report.first_element;

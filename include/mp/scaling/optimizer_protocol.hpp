@@ -20,28 +20,24 @@ struct gradient_report {
     std::uint64_t nans = 0;                  ///< values that are NaN
     std::size_t first_parameter = no_index;  ///< the first parameter with either, or no_index
     std::size_t first_element = no_index;    ///< the lowest index in it of either, or no_index
-    /// What other ranks found, see loss_scaler::set_reducer.
-    bool infinity_elsewhere = false;
-    bool nan_elsewhere = false;
-    bool gradients_elsewhere = false;
+    // What other ranks looked at and found, see loss_scaler::set_reducer.
+    std::uint64_t checked_elsewhere = 0;     ///< gradient values of theirs
+    std::uint64_t infinities_elsewhere = 0;  ///< infinities of theirs
+    std::uint64_t nans_elsewhere = 0;        ///< NaNs of theirs
 
-    /// True if there is any infinity or NaN.
-    [[nodiscard]] constexpr bool found() const {
-        return infinities != 0 || nans != 0 || infinity_elsewhere || nan_elsewhere;
+    /// True if there is any infinity or NaN, on whatever rank.
+    [[nodiscard]] constexpr bool found() const { return infinities != 0 || nans != 0 || found_elsewhere(); }
+    /// True if another rank found one.
+    [[nodiscard]] constexpr bool found_elsewhere() const {
+        return infinities_elsewhere != 0 || nans_elsewhere != 0;
     }
 
     /// True if any rank has gradients.
-    [[nodiscard]] constexpr bool any_gradients() const { return checked != 0 || gradients_elsewhere; }
+    [[nodiscard]] constexpr bool any_gradients() const { return checked != 0 || checked_elsewhere != 0; }
 
-    /// The part that a scale policy decides on. What other ranks found counts as one value, so that all ranks
-    /// decide the same.
+    /// The part that a scale policy decides on: the counts over all ranks, so that all decide the same.
     [[nodiscard]] constexpr gradient_observation observation() const {
-        return {infinities != 0      ? infinities
-                : infinity_elsewhere ? 1U
-                                     : 0U,
-                nans != 0       ? nans
-                : nan_elsewhere ? 1U
-                                : 0U};
+        return {infinities + infinities_elsewhere, nans + nans_elsewhere};
     }
 
     /// Adds what was found in the gradient of parameter `parameter`, which has `count` values. Parameters are

@@ -178,11 +178,12 @@ concept writable_float_range = contiguous<Range> &&
     std::same_as<typename decltype(as_span(std::declval<Range&>()))::element_type, float>;
 
 inline void require_inverse_scale(std::string_view function, float inverse_scale) {
-    // As signed integers the codes of positive floats up to infinity are 1 to 0x7f800000; all else is
-    // outside.
+    // As signed integers the codes of floats from plus zero up to infinity are 0 to 0x7f800000; all else is
+    // outside. Zero is the inverse of a scale that has grown to infinity, as some systems let it: whatever
+    // gradient such a scale leaves is infinite or NaN, and NaN when it is multiplied by zero.
     const std::int32_t code = bit_cast<std::int32_t>(inverse_scale);
-    if (code < 1 || code > 0x7f800000) {
-        throw_argument(function, "inverse_scale", inverse_scale, "must be greater than 0");
+    if (code < 0 || code > 0x7f800000) {
+        throw_argument(function, "inverse_scale", inverse_scale, "must not be negative or NaN");
     }
 }
 
@@ -236,9 +237,9 @@ bool check_unscale_arrays(std::string_view function, std::span<const Gradient> i
 /// \param gradients      contiguous range of float or of a reduced format; vector, span, array...
 /// \param unscaled       contiguous range of float of the same size; the same memory as `gradients`
 ///                       if that is float, and otherwise without overlap
-/// \param inverse_scale  greater than 0, as from inverse_of_scale; may be infinite
-/// \throws argument_error  sizes differ, null with a size other than zero, overlap, inverse scale NaN or not
-///                         positive, or fewer than one thread
+/// \param inverse_scale  not negative, as from inverse_of_scale; may be infinite
+/// \throws argument_error  sizes differ, null with a size other than zero, overlap, inverse scale NaN or
+///                         negative, or fewer than one thread
 template <detail::gradient_range Gradients, detail::writable_float_range Unscaled>
 non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscaled&& unscaled,
                                     float inverse_scale) {
@@ -274,7 +275,7 @@ non_finite_report unscale_and_check(cpu exec, Gradients&& gradients, float inver
 
 /// The report that unscale_and_check would give, without writing anything.
 ///
-/// \throws argument_error  null with a size other than zero, inverse scale NaN or not positive, or fewer than
+/// \throws argument_error  null with a size other than zero, inverse scale NaN or negative, or fewer than
 ///                         one thread
 template <detail::gradient_range Gradients>
 non_finite_report check_finite(cpu exec, const Gradients& gradients, float inverse_scale = 1.0F) {
@@ -284,8 +285,8 @@ non_finite_report check_finite(cpu exec, const Gradients& gradients, float inver
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
     detail::require_memory(function, "gradients.data()", in.data(), in.size());
-    // What is finite stays finite when it is multiplied by 1 or less.
-    const bool multiply = inverse_scale > 1.0F;
+    // What is finite stays finite when it is multiplied by 1 or less; zero makes NaNs of infinities.
+    const bool multiply = !(inverse_scale > 0.0F && inverse_scale <= 1.0F);
     const auto block = [=](std::size_t at, std::size_t count) {
         return multiply ? detail::check_block<true>(in.data() + at, count, inverse_scale)
                         : detail::check_block<false>(in.data() + at, count, inverse_scale);
