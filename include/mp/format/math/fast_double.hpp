@@ -56,13 +56,18 @@ MP_ALWAYS_INLINE double double_of_normal(storage_of<Format> code) {
     return bit_cast<double>(((magnitude << shift) + bias_difference) | sign);
 }
 
-MP_ALWAYS_INLINE double magnitude_of(double x) {
+MP_ALWAYS_INLINE double absolute(double x) {
     return bit_cast<double>(bit_cast<std::uint64_t>(x) & ~(std::uint64_t{1} << 63));
 }
 /// x with its sign changed if that of `sign` is negative.
 MP_ALWAYS_INLINE double with_sign_of(double x, double sign) {
     constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
     return bit_cast<double>(bit_cast<std::uint64_t>(x) ^ (bit_cast<std::uint64_t>(sign) & sign_bit));
+}
+
+/// One of two doubles, chosen without a branch, which would be mispredicted too often.
+MP_ALWAYS_INLINE double select_double(bool condition, double yes, double no) {
+    return bit_cast<double>(select(condition, bit_cast<std::uint64_t>(yes), bit_cast<std::uint64_t>(no)));
 }
 
 /// A code, or the news that double arithmetic could not tell.
@@ -78,7 +83,7 @@ MP_NEVER_INLINE fast_result<Format> round_far_away(double y) {
     using layout = layout_of<Format>;
     const auto bits = bit_cast<std::uint64_t>(y);
     const bool negative = bits >> 63 != 0;
-    const double magnitude = magnitude_of(y);
+    const double magnitude = absolute(y);
     constexpr double too_large = power_of_two<double>(layout::max_exponent + 2);
     constexpr double too_small = power_of_two<double>(layout::quantum_exponent - 2);
     // Both comparisons are of numbers: what functions refuse to evaluate is zero.
@@ -120,13 +125,19 @@ MP_ALWAYS_INLINE fast_result<Format> round_unless_near_midpoint(double y) {
     return round_far_away<Format>(y);
 }
 
+/// The integers' result, in a function of its own so that the other path needs no room on the stack.
+template <class Format, class Exact, class... Code>
+MP_NEVER_INLINE storage_of<Format> exact_apart(Exact exact, Code... codes) {
+    return exact(codes..., projection{});
+}
+
 /// The result of `Fast` where it is known, else that of the integers. Functions call this in a place of its
 /// own, so that what is inlined into loops is small.
 template <class Format, class Fast, class Exact, class... Code>
 MP_NEVER_INLINE storage_of<Format> fast_or_exact(Exact exact, Code... codes) {
     const fast_result<Format> fast = Fast::template code<Format>(codes...);
     if (fast.is_known) return fast.code;
-    return exact(codes..., projection{});
+    return exact_apart<Format>(exact, codes...);
 }
 
 /// The nearest-even result of a function by double arithmetic where this is possible, else exact(codes...,
@@ -249,43 +260,54 @@ MP_ALWAYS_INLINE double fast_log_near_one(double r) {
     return r * quotient;
 }
 
-/// The logarithm of a positive normal double. r = m/c - 1 is exact if x has 11 bits, and has an error of
-/// 2^-52 if it has more; where x is so close to one that this counts, `above_one` makes it right: it is x
-/// - 1.
-///
-/// Where c is not one and x is between 0.833 and 1.666, the logarithm is at least 0.0097, and an error of
-/// 2^-43.5 of log(1 + r), |r| <= 0.016, is 2^-42.8 of it.
-MP_ALWAYS_INLINE fast_logarithm fast_log_of(double x, double above_one) {
+/// What the logarithm of a positive normal double is put together from: its table entry, and m with x = m
+/// 2^exponent.
+struct split_double {
+    double exponent;
+    double m;
+    logarithm_entry entry;
+};
+MP_ALWAYS_INLINE split_double split_for_log(double x) {
     constexpr std::uint64_t lowest = 0x3feaa80000000000;
     const auto bits = bit_cast<std::uint64_t>(x);
     const std::uint64_t from_lowest = bits - lowest;
     const auto exponent = static_cast<int>(static_cast<std::int64_t>(from_lowest) >> 52);
-    const logarithm_entry& entry = logarithm_entries[(from_lowest >> 47) & 31];
-    const double m = bit_cast<double>(bits - (from_lowest & (std::uint64_t{0xfff} << 52)));
-    const bool near_one = above_one < 0x1p-7 && above_one > -0x1p-7;
-    const double r = near_one ? above_one : m * entry.reciprocal - 1;
-    return {static_cast<double>(exponent), entry.logarithm + fast_log_near_one(r)};
+    return {static_cast<double>(exponent),
+            bit_cast<double>(bits - (from_lowest & (std::uint64_t{0xfff} << 52))),
+            logarithm_entries[(from_lowest >> 47) & 31]};
+}
+
+/// The logarithm of x > 0, which has at most 11 bits, so that r = m/c - 1 is exact.
+///
+/// Where c is not one and x is between 0.833 and 1.666, the logarithm is at least 0.0097, and an error of
+/// 2^-43.5 of log(1 + r), |r| <= 0.016, is 2^-42.8 of it.
+MP_ALWAYS_INLINE fast_logarithm fast_log_of(double x) {
+    const split_double split = split_for_log(x);
+    const double r = split.m * split.entry.reciprocal - 1;
+    return {split.exponent, split.entry.logarithm + fast_log_near_one(r)};
 }
 
 inline constexpr double fast_ln2 = 0x1.62e42fefa39efp-1;
 inline constexpr double fast_log2_e = 0x1.71547652b82fep+0;
 inline constexpr double fast_log10_e = 0x1.bcb7b1526e50ep-2;
 
-/// log x. The sum never cancels more than from 0.69 to 0.18, so that its error is 2^-42.5 of it.
+/// log x for x > 0 of at most 11 bits. The sum never cancels more than from 0.69 to 0.18, so that its error
+/// is 2^-42.5 of it.
 MP_ALWAYS_INLINE double fast_log(double x) {
-    const fast_logarithm parts = fast_log_of(x, x - 1);
+    const fast_logarithm parts = fast_log_of(x);
     return parts.exponent * fast_ln2 + parts.rest;
 }
 /// log2 x, likewise.
 MP_ALWAYS_INLINE double fast_log2(double x) {
-    const fast_logarithm parts = fast_log_of(x, x - 1);
+    const fast_logarithm parts = fast_log_of(x);
     return parts.exponent + parts.rest * fast_log2_e;
 }
-/// log(1 + u) for u > -1. The sum 1 + u may have an error of 2^-52, at most 2^-45 of a logarithm of more than
-/// 2^-7.
+/// log(1 + u) for u > -1. The sum 1 + u and the product m/c have an error of 2^-52 each, at most 2^-44 of a
+/// logarithm of more than 2^-7; below, c is one, and r is u itself.
 MP_ALWAYS_INLINE double fast_log1p(double u) {
-    const fast_logarithm parts = fast_log_of(1 + u, u);
-    return parts.exponent * fast_ln2 + parts.rest;
+    const split_double split = split_for_log(1 + u);
+    const double r = select_double(absolute(u) < 0x1p-7, u, split.m * split.entry.reciprocal - 1);
+    return split.exponent * fast_ln2 + (split.entry.logarithm + fast_log_near_one(r));
 }
 
 /// A function of normal numbers that is evaluated by Derived::evaluate. That returns zero where it does not
@@ -296,6 +318,18 @@ struct fast_function {
     MP_ALWAYS_INLINE static fast_result<Format> code(storage_of<Format> a) {
         if (!is_normal_code<Format>(a)) return {0, false};
         return round_unless_near_midpoint<Format>(Derived::evaluate(double_of_normal<Format>(a)));
+    }
+};
+
+/// The same for a function of positive numbers alone; the others have NaN for a result.
+template <class Derived>
+struct fast_positive_function {
+    template <class Format>
+    MP_ALWAYS_INLINE static fast_result<Format> code(storage_of<Format> a) {
+        if (!is_normal_code<Format>(a)) return {0, false};
+        const double magnitude = absolute(double_of_normal<Format>(a));
+        const fast_result<Format> result = round_unless_near_midpoint<Format>(Derived::evaluate(magnitude));
+        return {select(is_negative<Format>(a), pack_nan<Format>(), result.code), result.is_known};
     }
 };
 

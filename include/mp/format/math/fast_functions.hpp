@@ -30,14 +30,14 @@ struct fast_expm1 : fast_function<fast_expm1> {
     MP_ALWAYS_INLINE static double evaluate(double x) { return fast_expm1_of(x); }
 };
 
-struct fast_natural_log : fast_function<fast_natural_log> {
-    MP_ALWAYS_INLINE static double evaluate(double x) { return x > 0 ? fast_log(x) : 0; }
+struct fast_natural_log : fast_positive_function<fast_natural_log> {
+    MP_ALWAYS_INLINE static double evaluate(double x) { return fast_log(x); }
 };
-struct fast_binary_log : fast_function<fast_binary_log> {
-    MP_ALWAYS_INLINE static double evaluate(double x) { return x > 0 ? fast_log2(x) : 0; }
+struct fast_binary_log : fast_positive_function<fast_binary_log> {
+    MP_ALWAYS_INLINE static double evaluate(double x) { return fast_log2(x); }
 };
-struct fast_decimal_log : fast_function<fast_decimal_log> {
-    MP_ALWAYS_INLINE static double evaluate(double x) { return x > 0 ? fast_log(x) * fast_log10_e : 0; }
+struct fast_decimal_log : fast_positive_function<fast_decimal_log> {
+    MP_ALWAYS_INLINE static double evaluate(double x) { return fast_log(x) * fast_log10_e; }
 };
 struct fast_log_1p : fast_function<fast_log_1p> {
     MP_ALWAYS_INLINE static double evaluate(double x) { return x > -1 ? fast_log1p(x) : 0; }
@@ -49,7 +49,7 @@ struct fast_log_1p : fast_function<fast_log_1p> {
 /// (e^x - e^-x) / 2 = (E + E / (E + 1)) / 2
 struct fast_sinh : fast_function<fast_sinh> {
     MP_ALWAYS_INLINE static double evaluate(double x) {
-        const double above_one = fast_expm1_of(magnitude_of(x));
+        const double above_one = fast_expm1_of(absolute(x));
         return with_sign_of(0.5 * (above_one + above_one / (above_one + 1)), x);
     }
 };
@@ -62,7 +62,7 @@ struct fast_cosh : fast_function<fast_cosh> {
 /// (e^2x - 1) / (e^2x + 1)
 struct fast_tanh : fast_function<fast_tanh> {
     MP_ALWAYS_INLINE static double evaluate(double x) {
-        const double above_one = fast_expm1_of(2 * magnitude_of(x));
+        const double above_one = fast_expm1_of(2 * absolute(x));
         return with_sign_of(above_one / (above_one + 2), x);
     }
 };
@@ -72,7 +72,7 @@ struct fast_tanh : fast_function<fast_tanh> {
 
 struct fast_asinh : fast_function<fast_asinh> {
     MP_ALWAYS_INLINE static double evaluate(double x) {
-        const double magnitude = magnitude_of(x);
+        const double magnitude = absolute(x);
         const double square = x * x;
         const double root = native_sqrt(square + 1);
         return with_sign_of(fast_log1p(magnitude + square / (root + 1)), x);
@@ -87,20 +87,20 @@ struct fast_acosh : fast_function<fast_acosh> {
 };
 struct fast_atanh : fast_function<fast_atanh> {
     MP_ALWAYS_INLINE static double evaluate(double x) {
-        const double magnitude = magnitude_of(x);
+        const double magnitude = absolute(x);
         if (!(magnitude < 1)) return 0;
         return with_sign_of(0.5 * fast_log1p(2 * magnitude / (1 - magnitude)), x);
     }
 };
 
-struct fast_rsqrt : fast_function<fast_rsqrt> {
-    MP_ALWAYS_INLINE static double evaluate(double x) { return x > 0 ? 1 / native_sqrt(x) : 0; }
+struct fast_rsqrt : fast_positive_function<fast_rsqrt> {
+    MP_ALWAYS_INLINE static double evaluate(double x) { return 1 / native_sqrt(x); }
 };
 /// 2^(log2(x) / 3). log2(x) has an error of 2^-45 or less where it is 2^8, and 2^-42 of it where it is small;
 /// times 32/3 and ln2/32 that is 2^-44 of the result.
 struct fast_cbrt : fast_function<fast_cbrt> {
     MP_ALWAYS_INLINE static double evaluate(double x) {
-        return with_sign_of(fast_power_of(fast_log2(magnitude_of(x)) * (32.0 / 3)).value(), x);
+        return with_sign_of(fast_power_of(fast_log2(absolute(x)) * (32.0 / 3)).value(), x);
     }
 };
 

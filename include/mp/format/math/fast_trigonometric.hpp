@@ -47,8 +47,9 @@ struct fast_radians {
             two_over_pi(index) << shift | two_over_pi(index + 1) >> 1 >> (63 - shift);
         const fast_angle angle = fast_angle_of(window * significand, std::uint64_t{1} << 55);
         const double x = double_of_normal<Format>(magnitude);
-        const bool is_small = x < 0.5;
-        return {angle.quarters, is_small ? x : angle.rest, is_small || angle.is_known};
+        const bool is_small = bit_cast<std::uint64_t>(x) < bit_cast<std::uint64_t>(0.5);
+        return {angle.quarters, select_double(is_small, x, angle.rest),
+                static_cast<bool>(is_small | angle.is_known)};
     }
 };
 
@@ -65,9 +66,10 @@ struct fast_half_turns {
         const std::uint64_t angle_bits = has_bits ? significand << (shift & 63) : 0;
         const fast_angle angle = fast_angle_of(angle_bits, 1);
         const double x = double_of_normal<Format>(magnitude);
-        const bool is_small = x < 0.25;
-        return {is_small ? 0 : angle.quarters, is_small ? x * 0x1.921fb54442d18p+1 : angle.rest,
-                is_small || angle.is_known};
+        const bool is_small = bit_cast<std::uint64_t>(x) < bit_cast<std::uint64_t>(0.25);
+        return {select(is_small, 0U, angle.quarters),
+                select_double(is_small, x * 0x1.921fb54442d18p+1, angle.rest),
+                static_cast<bool>(is_small | angle.is_known)};
     }
 };
 
@@ -89,7 +91,7 @@ MP_ALWAYS_INLINE double fast_wave(double r, unsigned quarters) {
     const double z = r * r;
     const double fourth = z * z;
     const double polynomial = (c[0] + z * c[1]) + fourth * ((c[2] + z * c[3]) + fourth * c[4]);
-    const double factor = odd != 0 ? 1.0 : r;
+    const double factor = select_double(odd != 0, 1.0, r);
     return factor + factor * (z * polynomial);
 }
 
