@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Mathematical functions to nearest even take a path through double on the host. It gives the bits of the
-// integers, which an environment asks for, in every rounding mode of the processor: all arguments of half,
-// bfloat16, tfloat32, and of formats with other NaNs and infinities. Compiled with -ffast-math as well, where
-// the library stays with the integers.
+// integers, which an environment asks for, in every rounding mode of the processor and where it flushes
+// subnormals: all arguments of half, bfloat16, tfloat32, and of formats with other NaNs and infinities. That
+// they are the same with -ffast-math is shown by the checksums of fast_math_math.cpp.
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
@@ -14,6 +14,7 @@
 #include <cfenv>
 #include <cstdint>
 
+#include "format/flushing_scope.hpp"
 #include "oracle/random.hpp"
 
 namespace {
@@ -113,6 +114,14 @@ TEST_CASE_TEMPLATE("functions through double do not depend on the processor's ro
         check_all_arguments<Value>();
     }
 }
+
+#if TEST_CAN_FLUSH
+TEST_CASE_TEMPLATE("functions through double do not depend on the processor's treatment of subnormals", Value,
+                   mp::half, mp::bfloat16) {
+    const flushing_scope scope;
+    check_all_arguments<Value>();
+}
+#endif
 
 TEST_CASE_TEMPLATE("powers and hypotenuses through double are those of the integers", Value, mp::half,
                    mp::bfloat16, mp::tfloat32, mp::basic_float<mp::formats::p3109<16, 11>>) {

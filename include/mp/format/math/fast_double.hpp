@@ -28,6 +28,15 @@ namespace mp::detail {
 /// The functions below have a relative error of less than 2^-fast_accuracy.
 inline constexpr int fast_accuracy = 36;
 
+/// Whether sums and products are evaluated in the order in which they are written. Where a compiler was told
+/// to reassociate them (-ffast-math is one way, and turns MP_HARDWARE_FLOAT off), small differences could be
+/// lost.
+#if defined(__ASSOCIATIVE_MATH__)
+inline constexpr bool keeps_order_of_sums = false;
+#else
+inline constexpr bool keeps_order_of_sums = true;
+#endif
+
 /// Formats that take this path: up to 11 bits of precision, and results so far inside double's range that
 /// squares of them are as well.
 template <class Format>
