@@ -20,6 +20,12 @@
 #include <half.hpp>
 #endif
 
+#if MP_BENCH_HAS_SOFTFLOAT
+extern "C" {
+#include <softfloat.h>
+}
+#endif
+
 // The compiler's own binary16, where the target has one.
 #if defined(__FLT16_MAX__)
 #define MP_BENCH_HAS_FLOAT16 1

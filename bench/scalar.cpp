@@ -127,6 +127,23 @@ native_half sin(native_half a) {
 }
 #endif
 
+#if MP_BENCH_HAS_SOFTFLOAT
+/// SoftFloat's half with operators, so that it fits in the place of the others.
+struct soft_half {
+    float16_t value;
+
+    friend soft_half operator+(soft_half a, soft_half b) { return {f16_add(a.value, b.value)}; }
+    friend soft_half operator-(soft_half a, soft_half b) { return {f16_sub(a.value, b.value)}; }
+    friend soft_half operator*(soft_half a, soft_half b) { return {f16_mul(a.value, b.value)}; }
+    friend soft_half operator/(soft_half a, soft_half b) { return {f16_div(a.value, b.value)}; }
+    friend bool operator<(soft_half a, soft_half b) { return f16_lt(a.value, b.value); }
+    friend soft_half multiply_add(soft_half a, soft_half b, soft_half c) {
+        return {f16_mulAdd(a.value, b.value, c.value)};
+    }
+    friend soft_half sqrt(soft_half a) { return {f16_sqrt(a.value)}; }
+};
+#endif
+
 template <class Value, class Reduced>
 void add_contender(const std::string& table, const std::string& contender) {
     const auto add = [&](const std::string& name, auto operation) {
@@ -142,10 +159,68 @@ void add_contender(const std::string& table, const std::string& contender) {
         add("fma(a, b, c)", [](Value a, Value b, Value c) { return multiply_add(a, b, c); });
     }
     add("sqrt(a)", [](Value a, Value, Value) { return static_cast<Value>(sqrt(a)); });
-    add("exp(a)", [](Value a, Value, Value) { return static_cast<Value>(exp(a)); });
-    add("log(a)", [](Value a, Value, Value) { return static_cast<Value>(log(a)); });
-    add("sin(a)", [](Value a, Value, Value) { return static_cast<Value>(sin(a)); });
+    if constexpr (requires(Value a) {
+                      { exp(a) } -> std::convertible_to<Value>;
+                  }) {
+        add("exp(a)", [](Value a, Value, Value) { return static_cast<Value>(exp(a)); });
+        add("log(a)", [](Value a, Value, Value) { return static_cast<Value>(log(a)); });
+        add("sin(a)", [](Value a, Value, Value) { return static_cast<Value>(sin(a)); });
+    }
     add("a < b", [](Value a, Value b, Value) { return static_cast<unsigned char>(a < b); });
+}
+
+/// Numbers of half's range that need rounding: those that the codes stand for, and random bits behind theirs.
+template <class Native>
+std::vector<Native> unrounded_values(data kind) {
+    std::mt19937_64 engine(4);
+    std::vector<Native> result = [&] {
+        const std::vector<float> exact = values<float, mp::half>(kind, 1);
+        return std::vector<Native>(exact.begin(), exact.end());
+    }();
+    for (Native& x : result) {
+        std::conditional_t<sizeof(Native) == 8, std::uint64_t, std::uint32_t> bits = 0;
+        constexpr int behind = sizeof(Native) == 8 ? 42 : 13;
+        std::memcpy(&bits, &x, sizeof x);
+        bits |= static_cast<decltype(bits)>(engine() & ((std::uint64_t{1} << behind) - 1));
+        std::memcpy(&x, &bits, sizeof x);
+    }
+    return result;
+}
+
+/// A conversion to or from half, of the numbers that `inputs(kind)` makes.
+template <class From, class Inputs, class Operation>
+void add_conversion(const std::string& name, const std::string& contender, Inputs inputs,
+                    Operation operation) {
+    using result = decltype(operation(From{}));
+    for (const data kind : all_data) {
+        bench::add("half", name + ", " + text(kind), contender, [=](benchmark::State& state) {
+            const std::vector<From> numbers = inputs(kind);
+            run<result>(state, numbers, numbers, numbers, [=](From a, From, From) { return operation(a); });
+        });
+    }
+}
+
+template <class Half>
+Half from_double(double a) {
+#if MP_BENCH_HAS_HALF
+    // Its constructor takes a float and would round twice.
+    if constexpr (std::is_same_v<Half, half_float::half>)
+        return half_float::half_cast<half_float::half>(a);
+    else
+#endif
+        return static_cast<Half>(a);
+}
+
+/// The conversions of a class that is explicitly converted.
+template <class Half>
+void add_conversions(const std::string& contender) {
+    add_conversion<float>("float to half", contender, unrounded_values<float>,
+                          [](float a) { return static_cast<Half>(a); });
+    add_conversion<double>("double to half", contender, unrounded_values<double>,
+                           [](double a) { return from_double<Half>(a); });
+    add_conversion<Half>(
+        "half to float", contender, [](data kind) { return values<Half, mp::half>(kind, 1); },
+        [](Half a) { return static_cast<float>(a); });
 }
 
 /// Text both ways, of all finite codes; the peers have nothing for the narrow formats, so float's own text is
@@ -205,15 +280,40 @@ void bench::register_benchmarks() {
     add_contender<native_half, half>("half", "_Float16");
     add_note("half", "_Float16's fma goes through float and rounds twice.");
 #endif
+#if MP_BENCH_HAS_SOFTFLOAT
+    add_contender<soft_half, half>("half", "SoftFloat");
+#endif
     add_note(
         "half",
         "exp, log and sin of Eigen, _Float16 and float are those of the C library in float: after rounding, "
-        "some are not correctly rounded. mp's are, in every mode, and are computed in integers.");
+        "some are not correctly rounded. mp's are, in every mode: to nearest even by double arithmetic with "
+        "a proven error, in integers where that cannot tell and in the other modes.");
     add_note(
         "bfloat16",
         "mp takes results near float's underflow through double, so that they stay right where the "
         "processor flushes subnormals, and compares bits, so that -ffast-math does not change the outcome.");
     add_contender<float, half>("half", "float");
+    add_conversions<half>("mp");
+#if MP_BENCH_HAS_EIGEN
+    add_conversions<Eigen::half>("Eigen");
+#endif
+#if MP_BENCH_HAS_HALF
+    add_conversions<half_float::half>("half 2.2");
+#endif
+#if MP_BENCH_HAS_FLOAT16
+    add_conversions<native_half>("_Float16");
+#endif
+#if MP_BENCH_HAS_SOFTFLOAT
+    add_conversion<float>("float to half", "SoftFloat", unrounded_values<float>, [](float a) {
+        return soft_half{f32_to_f16({mp::detail::bit_cast<std::uint32_t>(a)})};
+    });
+    add_conversion<double>("double to half", "SoftFloat", unrounded_values<double>, [](double a) {
+        return soft_half{f64_to_f16({mp::detail::bit_cast<std::uint64_t>(a)})};
+    });
+    add_conversion<soft_half>(
+        "half to float", "SoftFloat", [](data kind) { return values<soft_half, half>(kind, 1); },
+        [](soft_half a) { return mp::detail::bit_cast<float>(f16_to_f32(a.value).v); });
+#endif
     add_contender<float, bfloat16>("bfloat16", "float");
     add_text<half, half>("text of all finite half numbers", "mp");
     add_text<float, half>("text of all finite half numbers", "float");

@@ -16,9 +16,10 @@
 ///     mp::environment env;
 ///     mp::log(x, env);                          // divide_by_zero if x is zero
 ///
-/// Results are the same bits on host and device, in constant expressions, and under -ffast-math: everything
-/// is computed in integers. Special values are those of IEEE 754-2019, 9.2.1, and C's annex F; a format that
-/// lacks infinity or NaN has in their place what conversions put there.
+/// Results are the same bits on host and device, in constant expressions, and under -ffast-math: they are
+/// computed in integers, and where double arithmetic with a proven error is sure of the same bits, on the
+/// host to nearest even, by that. Special values are those of IEEE 754-2019, 9.2.1, and C's annex F; a format
+/// that lacks infinity or NaN has in their place what conversions put there.
 ///
 /// Stochastic rounding compares its random bits with evaluated bits, which are good to 2^-50 of the result or
 /// better: up to 16 bits of precision all 32 random bits mean something.

@@ -6,6 +6,7 @@
 /// expressions, under -ffast-math, with and without contraction of products and sums, in every rounding mode
 /// of the processor and when it flushes subnormal numbers. Integer arithmetic is immune to all of that, has
 /// eleven bits more than double and no limits of range. A product costs as much as one of doubles does.
+/// (Narrow formats take double to nearest even all the same, where its bits cannot matter: fast_double.hpp.)
 ///
 /// How a result becomes right: the exact cases of every function are known from number theory (the
 /// exponential of an algebraic number is transcendental unless the number is zero, and so on) and are dealt

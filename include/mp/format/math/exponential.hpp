@@ -12,6 +12,7 @@
 
 #include <mp/format/basic_float.hpp>
 #include <mp/format/math/evaluation.hpp>
+#include <mp/format/math/fast_functions.hpp>
 
 namespace mp {
 
@@ -184,24 +185,30 @@ MP_HOST_DEVICE constexpr storage_of<Format> expm1_bits(storage_of<Format> a, Con
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::exponential_bits<Format>(x.bits(), detail::evaluate_exp{}, context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_exp>(
+        context,
+        [](auto a, auto&& c) { return detail::exponential_bits<Format>(a, detail::evaluate_exp{}, c); },
+        x.bits()));
 }
 
 /// 2^x. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked, as for exp).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp2(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::exponential_bits<Format>(x.bits(), detail::evaluate_exp2{}, context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_exp2>(
+        context,
+        [](auto a, auto&& c) { return detail::exponential_bits<Format>(a, detail::evaluate_exp2{}, c); },
+        x.bits()));
 }
 
 /// 10^x. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked, as for exp).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp10(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::exponential_bits<Format>(x.bits(), detail::evaluate_exp10{}, context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_exp10>(
+        context,
+        [](auto a, auto&& c) { return detail::exponential_bits<Format>(a, detail::evaluate_exp10{}, c); },
+        x.bits()));
 }
 
 /// e^x - 1, without cancellation for small x. Correctly rounded in every mode for formats of up to 16 bits
@@ -209,7 +216,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> expm1(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::expm1_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_expm1>(
+        context, [](auto a, auto&& c) { return detail::expm1_bits<Format>(a, c); }, x.bits()));
 }
 
 }  // namespace mp

@@ -177,7 +177,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> atanh_bits(storage_of<Format> a, Con
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sinh(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::sinh_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_sinh>(
+        context, [](auto a, auto&& c) { return detail::sinh_bits<Format>(a, c); }, x.bits()));
 }
 
 /// The hyperbolic cosine. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -185,7 +186,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cosh(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::cosh_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_cosh>(
+        context, [](auto a, auto&& c) { return detail::cosh_bits<Format>(a, c); }, x.bits()));
 }
 
 /// The hyperbolic tangent. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -193,7 +195,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tanh(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::tanh_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_tanh>(
+        context, [](auto a, auto&& c) { return detail::tanh_bits<Format>(a, c); }, x.bits()));
 }
 
 /// The inverse hyperbolic sine. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -201,7 +204,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> asinh(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::asinh_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_asinh>(
+        context, [](auto a, auto&& c) { return detail::asinh_bits<Format>(a, c); }, x.bits()));
 }
 
 /// The inverse hyperbolic cosine; NaN below 1. Correctly rounded in every mode for formats of up to 16 bits
@@ -209,7 +213,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> acosh(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::acosh_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_acosh>(
+        context, [](auto a, auto&& c) { return detail::acosh_bits<Format>(a, c); }, x.bits()));
 }
 
 /// The inverse hyperbolic tangent; infinite at 1 and -1, NaN beyond. Correctly rounded in every mode for
@@ -217,7 +222,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atanh(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::atanh_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_atanh>(
+        context, [](auto a, auto&& c) { return detail::atanh_bits<Format>(a, c); }, x.bits()));
 }
 
 }  // namespace mp

@@ -8,6 +8,7 @@
 
 #include <mp/format/basic_float.hpp>
 #include <mp/format/math/evaluation.hpp>
+#include <mp/format/math/fast_functions.hpp>
 
 namespace mp {
 
@@ -145,8 +146,10 @@ MP_HOST_DEVICE constexpr storage_of<Format> log1p_bits(storage_of<Format> a, Con
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::logarithm_bits<Format>(x.bits(), detail::evaluate_log{}, context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_natural_log>(
+        context,
+        [](auto a, auto&& c) { return detail::logarithm_bits<Format>(a, detail::evaluate_log{}, c); },
+        x.bits()));
 }
 
 /// The logarithm in base two. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -154,8 +157,10 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log2(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::logarithm_bits<Format>(x.bits(), detail::evaluate_log2{}, context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_binary_log>(
+        context,
+        [](auto a, auto&& c) { return detail::logarithm_bits<Format>(a, detail::evaluate_log2{}, c); },
+        x.bits()));
 }
 
 /// The logarithm in base ten. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -163,8 +168,10 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log10(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::logarithm_bits<Format>(x.bits(), detail::evaluate_log10{}, context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_decimal_log>(
+        context,
+        [](auto a, auto&& c) { return detail::logarithm_bits<Format>(a, detail::evaluate_log10{}, c); },
+        x.bits()));
 }
 
 /// log(1 + x), without cancellation for small x; minus infinity for -1. Correctly rounded in every mode for
@@ -172,7 +179,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log1p(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::log1p_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_log_1p>(
+        context, [](auto a, auto&& c) { return detail::log1p_bits<Format>(a, c); }, x.bits()));
 }
 
 }  // namespace mp

@@ -218,7 +218,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> hypot_bits(storage_of<Format> a, sto
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> pow(basic_float<Format> x, basic_float<Format> y,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::pow_bits<Format>(x.bits(), y.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_pow>(
+        context, [](auto a, auto b, auto&& c) { return detail::pow_bits<Format>(a, b, c); }, x.bits(),
+        y.bits()));
 }
 
 /// The cube root. Correctly rounded in every mode for formats of up to 16 bits (by proof, and all arguments
@@ -226,7 +228,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cbrt(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::cbrt_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_cbrt>(
+        context, [](auto a, auto&& c) { return detail::cbrt_bits<Format>(a, c); }, x.bits()));
 }
 
 /// 1 / sqrt(x), rounded once; infinity with the sign of x for zeros. Correctly rounded in every mode for
@@ -234,7 +237,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> rsqrt(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::rsqrt_bits<Format>(x.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_rsqrt>(
+        context, [](auto a, auto&& c) { return detail::rsqrt_bits<Format>(a, c); }, x.bits()));
 }
 
 /// sqrt(x^2 + y^2) without overflow on the way; infinite if one operand is, even if the other is NaN.
@@ -242,7 +246,9 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> hypot(basic_float<Format> x, basic_float<Format> y,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::hypot_bits<Format>(x.bits(), y.bits(), context));
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_hypot>(
+        context, [](auto a, auto b, auto&& c) { return detail::hypot_bits<Format>(a, b, c); }, x.bits(),
+        y.bits()));
 }
 
 }  // namespace mp

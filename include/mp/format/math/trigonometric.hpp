@@ -10,6 +10,8 @@
 
 #include <mp/format/basic_float.hpp>
 #include <mp/format/math/evaluation.hpp>
+#include <mp/format/math/fast_trigonometric.hpp>
+#include <mp/format/math/two_over_pi.hpp>
 
 namespace mp {
 
@@ -51,30 +53,6 @@ MP_HOST_DEVICE constexpr reduced_angle reduce_quarters(uint128 quarters_and_frac
     rest.negative = past_middle != negative;
     return {(negative ? 0 - quarters : quarters) & 3, rest};
 }
-
-// The bits of 2/pi after 64 zeros, in a table where the host finds it without building it up first.
-#define MP_BITS_OF_TWO_OVER_PI                                                                              \
-    0x0000000000000000, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,     \
-        0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, \
-        0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, \
-        0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, \
-        0xf0cfbc209af4361d, 0xa9e391615ee61b08, 0x6599855f14a06840, 0x8dffd8804d732731, 0x06061556ca73a8c9, \
-        0x60e27bc08c6b47c4, 0x19c367cddce8092a, 0x8359c4768b961ca6, 0xddaf44d15719053e, 0xa5ff07053f7e33e8, \
-        0x32c2de4f98327dbb, 0xc33d26ef6b1e5ef8, 0x9f3a1f35caf27f1d, 0x87f121907c7c246a, 0xfa6ed5772d30433b, \
-        0x15c614b59d19c3c2, 0xc4ad414d2c5d000c, 0x467d862d71e39ac6, 0x9b0062337cd2b497, 0xa7b4d55537f63ed7, \
-        0x1810a3fc764d2a9d
-inline constexpr std::uint64_t bits_of_two_over_pi[] = {MP_BITS_OF_TWO_OVER_PI};
-
-/// 64 bits of 2/pi from the one of weight 2^(-64 index) on; there are none before index 1.
-MP_HOST_DEVICE constexpr std::uint64_t two_over_pi(int index) {
-#if MP_DEVICE_CODE
-    constexpr std::uint64_t words[] = {MP_BITS_OF_TWO_OVER_PI};
-    return words[index];
-#else
-    return bits_of_two_over_pi[index];
-#endif
-}
-#undef MP_BITS_OF_TWO_OVER_PI
 
 /// Reduces an angle of at least 1/2 and less than 2^2260 in radians; the significand has at most 32 bits.
 ///
@@ -226,7 +204,12 @@ template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sin(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(
-        detail::trigonometric_bits<Format>(x.bits(), detail::trigonometric::sine, context));
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_radians, 0>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::trigonometric_bits<Format>(a, detail::trigonometric::sine, c);
+            },
+            x.bits()));
 }
 
 /// The cosine of an angle in radians. Correctly rounded in every mode for formats of up to 16 bits (all
@@ -235,7 +218,12 @@ template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cos(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(
-        detail::trigonometric_bits<Format>(x.bits(), detail::trigonometric::cosine, context));
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_radians, 1>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::trigonometric_bits<Format>(a, detail::trigonometric::cosine, c);
+            },
+            x.bits()));
 }
 
 /// The tangent of an angle in radians. Correctly rounded in every mode for formats of up to 16 bits (all
@@ -244,7 +232,12 @@ template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tan(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(
-        detail::trigonometric_bits<Format>(x.bits(), detail::trigonometric::tangent, context));
+        detail::nearest_through_double<Format, detail::fast_tangent<detail::fast_radians>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::trigonometric_bits<Format>(a, detail::trigonometric::tangent, c);
+            },
+            x.bits()));
 }
 
 /// sin(pi x), exact for whole and half x; zeros have the sign of x. Correctly rounded in every mode for
@@ -253,7 +246,12 @@ template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sinpi(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(
-        detail::half_turns_bits<Format>(x.bits(), detail::trigonometric::sine, context));
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_half_turns, 0>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::half_turns_bits<Format>(a, detail::trigonometric::sine, c);
+            },
+            x.bits()));
 }
 
 /// cos(pi x), exact for whole and half x; zeros are positive. Correctly rounded in every mode for formats of
@@ -262,7 +260,12 @@ template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cospi(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(
-        detail::half_turns_bits<Format>(x.bits(), detail::trigonometric::cosine, context));
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_half_turns, 1>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::half_turns_bits<Format>(a, detail::trigonometric::cosine, c);
+            },
+            x.bits()));
 }
 
 /// tan(pi x), exact for multiples of 1/4. At 1/2, 3/2, ... it is infinity with alternating sign and raises
@@ -272,7 +275,12 @@ template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tanpi(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(
-        detail::half_turns_bits<Format>(x.bits(), detail::trigonometric::tangent, context));
+        detail::nearest_through_double<Format, detail::fast_tangent<detail::fast_half_turns>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::half_turns_bits<Format>(a, detail::trigonometric::tangent, c);
+            },
+            x.bits()));
 }
 
 }  // namespace mp
