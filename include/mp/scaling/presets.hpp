@@ -322,7 +322,8 @@ struct deepspeed_policy {
 };
 
 /// DeepSpeed's FP16_Optimizer without ZeRO: hysteresis is ignored and the floor clamps. For the unfused one
-/// set min_loss_scale to 0.25; without arguments from a configuration the fused one starts at 2^32.
+/// set min_loss_scale to 0.25; without arguments from a configuration the fused one starts at 2^32. Later
+/// revisions honour hysteresis there: take deepspeed_policy without raise_error_at_min_scale for those.
 struct deepspeed_fused_policy {
     double initial_scale = 65536.0;         ///< finite, at least min_loss_scale
     std::int64_t loss_scale_window = 1000;  ///< at least 1
