@@ -247,3 +247,21 @@ TEST_CASE("the defaults of the presets are those of their systems") {
     CHECK(mp::initial_scale_state(mp::deepspeed_policy{.hysteresis = 3}).hysteresis.left == 3);
     CHECK(mp::initial_scale_state(mp::apex_policy{.max_loss_scale = 16.0}).scale == 16.0);
 }
+
+TEST_CASE("counters that were loaded cannot overflow") {
+    using by_window = mp::dynamic_policy<mp::growth_by_window>;
+    by_window::state_type far;
+    far.growth.iteration = std::numeric_limits<std::int64_t>::max();
+    CHECK(holds(thrown<mp::argument_error>([&] { by_window{}.validate(far); }), "must be at most 2^62"));
+    mp::dynamic_policy<mp::growth_on_underflow> on_underflow;
+    auto state = on_underflow.initial_state();
+    state.growth.underflowing = std::numeric_limits<std::int32_t>::max();
+    on_underflow.validate(state);
+    CHECK(on_underflow.update(state, {.values = 2, .flushed = 1}).kind == mp::scale_change_kind::grown);
+    mp::histogram_policy histogram{.update_period = 2};
+    auto counts = histogram.initial_state();
+    counts.iterations = std::numeric_limits<std::int32_t>::max();
+    histogram.validate(counts);
+    histogram.update(counts, {.values = 1});
+    CHECK(counts.iterations == 0);
+}

@@ -208,7 +208,8 @@ struct histogram_policy {
         const std::uint64_t upper = seen.large + seen.infinities + seen.nans;
         state.upper += upper;
         state.lower += seen.values > upper ? seen.values - upper : 0;
-        if (++state.iterations < update_period) return {before, before, scale_change_kind::unchanged};
+        if (state.iterations < update_period) ++state.iterations;
+        if (state.iterations < update_period) return {before, before, scale_change_kind::unchanged};
         // upper / (upper + lower) > share, multiplied out as there: upper > share / (1 - share) * lower, in
         // float.
         const float share = upper_share / (1.0F - upper_share);

@@ -180,7 +180,9 @@ struct growth_on_underflow {
         if (seen.values == 0) return 1.0;
         const auto nonzero = static_cast<double>(seen.values - seen.zeros);
         const bool too_much = static_cast<double>(seen.flushed) > share * nonzero;
-        state.underflowing = too_much ? state.underflowing + 1 : 0;
+        // Not beyond the patience, so that no count that was loaded can overflow.
+        const std::int32_t next = state.underflowing < patience ? state.underflowing + 1 : patience;
+        state.underflowing = too_much ? next : 0;
         if (state.underflowing < patience) return 1.0;
         state.underflowing = 0;
         return factor;

@@ -60,10 +60,11 @@ constexpr void require_growth_interval(std::string_view function, std::int32_t i
     if (interval < 1) throw_argument(function, "growth_interval", interval, "must be at least 1");
 }
 
-/// Throws unless a counter is at least `least`.
+/// Throws unless a counter is at least `least`, and so far from the limit of its type that no run reaches it.
 constexpr void require_counter(std::string_view function, std::string_view argument, std::int64_t counter,
                                std::int64_t least) {
     if (counter < least) throw_argument(function, argument, counter, "must be at least " + error_text(least));
+    if (counter > std::int64_t{1} << 62) throw_argument(function, argument, counter, "must be at most 2^62");
 }
 
 /// The same for a scale that is kept in double, where it can be beyond float's range.
