@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string_view>
 
 namespace mp {
 
@@ -109,6 +110,9 @@ struct logmax_policy {
                                            : scale_change_kind::unchanged;
         return {before, scale, kind};
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "logmax";
 
     template <class Self, class Visitor>
     static constexpr void visit(Self& self, Visitor&& visitor) {
@@ -222,6 +226,9 @@ struct histogram_policy {
         const bool vanished = !(state.scale > detail::largest_scale_without_inverse);
         return {before, state.scale, vanished ? scale_change_kind::vanished : scale_change_kind::backed_off};
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "histogram";
 
     template <class Self, class Visitor>
     static constexpr void visit(Self& self, Visitor&& visitor) {

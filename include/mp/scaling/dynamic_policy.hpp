@@ -141,6 +141,10 @@ struct dynamic_policy {
         return seen.non_finite() ? overflow(before, state, seen) : clean(before, state, seen);
     }
 
+    /// The name that mp::save_state writes, whatever the policy is put together from: the names of parameters
+    /// and counters tell the parts apart.
+    static constexpr std::string_view name = "dynamic";
+
     /// Calls visitor(name, member) for everything that has to be saved, of a policy or of a state.
     template <class Self, class Visitor>
     static constexpr void visit(Self& self, Visitor&& visitor) {

@@ -7,6 +7,8 @@
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
+#include <string_view>
+
 namespace mp {
 
 /// Uses the scale that `Rules` decided on not in the next iteration but in the one after it. So an overflow
@@ -43,6 +45,9 @@ struct lagged_policy {
         if (decided.kind != scale_change_kind::failed) state.scale = promoted;
         return {before, state.scale, decided.kind};
     }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "lagged";
 
     template <class Self, class Visitor>
     static constexpr void visit(Self& self, Visitor&& visitor) {

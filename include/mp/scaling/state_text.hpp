@@ -54,34 +54,6 @@ inline constexpr std::size_t longest_state_line = 200;
 /// is more than 100000 years.
 inline constexpr std::int64_t largest_state_counter = std::int64_t{1} << 62;
 
-/// The name of a policy in the text: its member `name`.
-template <class Policy>
-struct policy_name;
-template <class Policy>
-    requires requires {
-        { Policy::name } -> std::convertible_to<std::string_view>;
-    }
-struct policy_name<Policy> {
-    static constexpr std::string_view value = Policy::name;
-};
-// Whatever it is put together from: the names of parameters and counters tell the parts apart.
-template <class Growth, class Hysteresis, class Scale>
-struct policy_name<dynamic_policy<Growth, Hysteresis, Scale>> {
-    static constexpr std::string_view value = "dynamic";
-};
-template <class Rules>
-struct policy_name<lagged_policy<Rules>> {
-    static constexpr std::string_view value = "lagged";
-};
-template <>
-struct policy_name<logmax_policy> {
-    static constexpr std::string_view value = "logmax";
-};
-template <>
-struct policy_name<histogram_policy> {
-    static constexpr std::string_view value = "histogram";
-};
-
 /// Only for the requirement below.
 struct member_visitor {
     template <class Member>
@@ -97,7 +69,7 @@ struct member_visitor {
 template <class Policy>
 concept savable_policy = scale_policy<Policy> &&
     requires(Policy& policy, scale_state_of<Policy>& state, detail::member_visitor visitor) {
-    detail::policy_name<Policy>::value;
+    { Policy::name } -> std::convertible_to<std::string_view>;
     Policy::visit(policy, visitor);
     detail::rules_type<Policy>::visit(state, visitor);
 };
@@ -331,7 +303,7 @@ template <savable_policy Policy>
     validate_scale_state(saved.policy, saved.state);
     std::string text(detail::state_text_title);
     text.append(detail::error_text(detail::state_text_version)).append("\npolicy ");
-    text.append(detail::policy_name<Policy>::value).append("\nparameters\n");
+    text.append(std::string_view(Policy::name)).append("\nparameters\n");
     const auto write = [&](std::string_view name, const auto& member) {
         text.append(name).append(" ").append(detail::state_value_text(name, member)).append("\n");
     };
@@ -357,9 +329,9 @@ template <savable_policy Policy>
 [[nodiscard]] saved_loss_scaler<Policy> load_state(std::string_view text) {
     detail::state_line_reader lines(text);
     const std::string_view name = detail::read_state_head(lines);
-    if (name != detail::policy_name<Policy>::value) {
+    if (name != std::string_view(Policy::name)) {
         lines.fail("the policy is " + detail::quoted_excerpt(name) + " where " +
-                   detail::quoted_excerpt(detail::policy_name<Policy>::value) + " was expected");
+                   detail::quoted_excerpt(std::string_view(Policy::name)) + " was expected");
     }
     saved_loss_scaler<Policy> saved;
     lines.require("parameters");

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The dynamic scalers of systems for large models: DeepSpeed, Megatron and fairseq. See presets.hpp.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/scaling/dynamic_policy.hpp>
+#include <mp/scaling/scale_checks.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace mp {
+
+/// DeepSpeed's DynamicLossScaler, used with ZeRO 1 to 3. The first growth comes after window + 1 clean
+/// iterations; hysteresis is a budget since the last growth, or of overflows in a row with
+/// `consecutive_hysteresis`; an overflow at the floor that hysteresis does not absorb is an error. No ceiling
+/// and no guard.
+struct deepspeed_policy {
+    double initial_scale = 65536.0;         ///< 2^initial_scale_power; finite, at least min_loss_scale
+    std::int64_t loss_scale_window = 1000;  ///< at least 1
+    std::int32_t hysteresis = 2;            ///< at least 1
+    bool consecutive_hysteresis = false;
+    double min_loss_scale = 1.0;           ///< finite and greater than 2^-128
+    bool raise_error_at_min_scale = true;  ///< there it has no key in the configuration file
+
+    friend constexpr bool operator==(const deepspeed_policy&, const deepspeed_policy&) = default;
+
+    constexpr void validate() const {
+        constexpr const char* function = "mp::deepspeed_policy";
+        detail::require_scale(function, "min_loss_scale", min_loss_scale);
+        detail::require_scale_from(function, "initial_scale", initial_scale, min_loss_scale);
+        detail::require_counter(function, "loss_scale_window", loss_scale_window, 1);
+        detail::require_counter(function, "hysteresis", hysteresis, 1);
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
+        dynamic_policy<growth_by_window, hysteresis_budget, double> rules;
+        rules.initial_scale = initial_scale;
+        rules.growth = {2.0, loss_scale_window, 1};
+        rules.backoff = {1.0, 2.0};
+        rules.hysteresis = {hysteresis, consecutive_hysteresis ? hysteresis_refill::at_clean_iteration
+                                                               : hysteresis_refill::at_growth};
+        rules.floor = {min_loss_scale, raise_error_at_min_scale ? limit_action::fail : limit_action::clamp};
+        rules.guards_infinity = false;
+        return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "deepspeed";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("loss_scale_window", self.loss_scale_window);
+        visitor("hysteresis", self.hysteresis);
+        visitor("consecutive_hysteresis", self.consecutive_hysteresis);
+        visitor("min_loss_scale", self.min_loss_scale);
+        visitor("raise_error_at_min_scale", self.raise_error_at_min_scale);
+    }
+};
+
+/// DeepSpeed's FP16_Optimizer without ZeRO: hysteresis is ignored and the floor clamps. For the unfused one
+/// set min_loss_scale to 0.25; without arguments from a configuration the fused one starts at 2^32. Later
+/// revisions honour hysteresis there: take deepspeed_policy without raise_error_at_min_scale for those.
+struct deepspeed_fused_policy {
+    double initial_scale = 65536.0;         ///< finite, at least min_loss_scale
+    std::int64_t loss_scale_window = 1000;  ///< at least 1
+    double min_loss_scale = 1.0;            ///< finite and greater than 2^-128
+
+    friend constexpr bool operator==(const deepspeed_fused_policy&, const deepspeed_fused_policy&) = default;
+
+    constexpr void validate() const {
+        constexpr const char* function = "mp::deepspeed_fused_policy";
+        detail::require_scale(function, "min_loss_scale", min_loss_scale);
+        detail::require_scale_from(function, "initial_scale", initial_scale, min_loss_scale);
+        detail::require_counter(function, "loss_scale_window", loss_scale_window, 1);
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
+        dynamic_policy<growth_by_window, no_hysteresis, double> rules;
+        rules.initial_scale = initial_scale;
+        rules.growth = {2.0, loss_scale_window, 1};
+        rules.backoff = {1.0, 2.0};
+        rules.floor = {min_loss_scale};
+        rules.guards_infinity = false;
+        return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "deepspeed_fused";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("loss_scale_window", self.loss_scale_window);
+        visitor("min_loss_scale", self.min_loss_scale);
+    }
+};
+
+/// Megatron's DynamicGradScaler: a budget of overflows that only growth refills, a floor that clamps, and no
+/// guard. Factors are rounded to float, as there.
+struct megatron_policy {
+    float initial_scale = 4294967296.0F;  ///< finite, at least min_scale
+    float min_scale = 1.0F;               ///< finite and greater than 2^-128
+    float growth_factor = 2.0F;           ///< finite and greater than 1
+    float backoff_factor = 0.5F;          ///< strictly between 0 and 1
+    std::int32_t growth_interval = 1000;  ///< at least 1
+    std::int32_t hysteresis = 2;          ///< at least 1
+
+    friend constexpr bool operator==(const megatron_policy&, const megatron_policy&) = default;
+
+    constexpr void validate() const {
+        constexpr const char* function = "mp::megatron_policy";
+        detail::require_scale(function, "min_scale", min_scale);
+        detail::require_scale_from(function, "initial_scale", initial_scale, min_scale);
+        detail::require_growth_factor(function, growth_factor);
+        detail::require_backoff_factor(function, backoff_factor);
+        detail::require_growth_interval(function, growth_interval);
+        detail::require_counter(function, "hysteresis", hysteresis, 1);
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
+        dynamic_policy<growth_after_clean_run, hysteresis_budget> rules;
+        rules.initial_scale = initial_scale;
+        rules.growth = {growth_factor, growth_interval};
+        rules.backoff = {backoff_factor};
+        rules.hysteresis = {hysteresis, hysteresis_refill::at_growth, true};
+        rules.floor = {min_scale};
+        rules.guards_infinity = false;
+        return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "megatron";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("min_scale", self.min_scale);
+        visitor("growth_factor", self.growth_factor);
+        visitor("backoff_factor", self.backoff_factor);
+        visitor("growth_interval", self.growth_interval);
+        visitor("hysteresis", self.hysteresis);
+    }
+};
+
+/// fairseq's DynamicLossScaler: backs off when the share of overflows since the last change of the scale
+/// reaches `tolerance`, and fails when that leaves the scale at min_loss_scale or below.
+struct fairseq_policy {
+    double init_scale = 32768.0;  ///< of the class; the configuration's default is 128
+    double scale_factor = 2.0;    ///< finite and greater than 1
+    std::int64_t scale_window =
+        2000;                      ///< of the class; the configuration's is 2^14 / world size / update freq
+    double tolerance = 0.0;        ///< in [0, 1]
+    double threshold = 0.0;        ///< the scale does not go below it; 0 for none, as None there
+    double min_loss_scale = 1e-4;  ///< finite and greater than 2^-128, at most init_scale
+
+    friend constexpr bool operator==(const fairseq_policy&, const fairseq_policy&) = default;
+
+    constexpr void validate() const {
+        constexpr const char* function = "mp::fairseq_policy";
+        detail::require_scale(function, "min_loss_scale", min_loss_scale);
+        detail::require_scale_from(function, "init_scale", init_scale, min_loss_scale);
+        detail::require_growth_factor(function, scale_factor, "scale_factor");
+        detail::require_counter(function, "scale_window", scale_window, 1);
+        if (detail::is_non_finite(tolerance) || !(tolerance >= 0.0 && tolerance <= 1.0)) {
+            detail::throw_argument(function, "tolerance", tolerance, "must be at least 0 and at most 1");
+        }
+        detail::require_limits(function, threshold, init_scale, "threshold", "init_scale");
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
+        dynamic_policy<growth_by_window, tolerated_overflow_share, double> rules;
+        rules.initial_scale = init_scale;
+        rules.growth = {scale_factor, scale_window};
+        rules.backoff = {1.0, scale_factor};
+        rules.hysteresis = {tolerance};
+        rules.floor = {threshold};
+        rules.failure_scale = min_loss_scale;
+        rules.guards_infinity = false;
+        return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "fairseq";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("init_scale", self.init_scale);
+        visitor("scale_factor", self.scale_factor);
+        visitor("scale_window", self.scale_window);
+        visitor("tolerance", self.tolerance);
+        visitor("threshold", self.threshold);
+        visitor("min_loss_scale", self.min_loss_scale);
+    }
+};
+
+}  // namespace mp
