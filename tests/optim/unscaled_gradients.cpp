@@ -85,7 +85,8 @@ TEST_CASE_FIXTURE(fixture, "a norm that is not finite leaves the gradients alone
     CHECK(optimizer.unscaled_gradients()[0][0] == 1.5F);
     const mp::step_result result = scaler.step(optimizer);
     CHECK_FALSE(result);
-    CHECK(mp::to_string(result) == "skipped, 1 infinity and 0 NaNs at scale 2 (next 1), the first in 'first'[1]");
+    CHECK(mp::to_string(result) ==
+          "skipped, 1 infinity and 0 NaNs at scale 2 (next 1), the first in 'first'[1]");
 }
 
 TEST_CASE_FIXTURE(fixture, "the first bad value is the lowest index of the first parameter that has one") {

@@ -97,8 +97,8 @@ struct growth_by_window {
         detail::require_counter(function, "growth.delay", delay, 0);
     }
     constexpr void validate(std::string_view function, const state_type& state) const {
-        detail::require_counter(function, "state.growth.iteration", state.iteration, 0);
-        detail::require_counter(function, "state.growth.last_overflow", state.last_overflow, -1);
+        detail::require_state_counter(function, "state.growth.iteration", state.iteration, 0);
+        detail::require_state_counter(function, "state.growth.last_overflow", state.last_overflow, -1);
         if (state.last_overflow >= state.iteration) {
             detail::throw_argument(function, "state.growth.last_overflow", state.last_overflow,
                                    "must be less than state.growth.iteration");

@@ -129,9 +129,9 @@ struct tolerated_overflow_share {
         }
     }
     constexpr void validate(std::string_view function, const state_type& state) const {
-        detail::require_counter(function, "state.hysteresis.iteration", state.iteration, 0);
-        detail::require_counter(function, "state.hysteresis.last_change", state.last_change, -1);
-        detail::require_counter(function, "state.hysteresis.overflows", state.overflows, 0);
+        detail::require_state_counter(function, "state.hysteresis.iteration", state.iteration, 0);
+        detail::require_state_counter(function, "state.hysteresis.last_change", state.last_change, -1);
+        detail::require_state_counter(function, "state.hysteresis.overflows", state.overflows, 0);
         if (state.last_change >= state.iteration) {
             detail::throw_argument(function, "state.hysteresis.last_change", state.last_change,
                                    "must be less than state.hysteresis.iteration");

@@ -60,10 +60,16 @@ constexpr void require_growth_interval(std::string_view function, std::int32_t i
     if (interval < 1) throw_argument(function, "growth_interval", interval, "must be at least 1");
 }
 
-/// Throws unless a counter is at least `least`, and so far from the limit of its type that no run reaches it.
-constexpr void require_counter(std::string_view function, std::string_view argument, std::int64_t counter,
+/// Throws unless `value` is at least `least`.
+constexpr void require_counter(std::string_view function, std::string_view argument, std::int64_t value,
                                std::int64_t least) {
-    if (counter < least) throw_argument(function, argument, counter, "must be at least " + error_text(least));
+    if (value < least) throw_argument(function, argument, value, "must be at least " + error_text(least));
+}
+
+/// The same for a counter of 64 bits in a state, which must be so far from the limit that no run reaches it.
+constexpr void require_state_counter(std::string_view function, std::string_view argument,
+                                     std::int64_t counter, std::int64_t least) {
+    require_counter(function, argument, counter, least);
     if (counter > std::int64_t{1} << 62) throw_argument(function, argument, counter, "must be at most 2^62");
 }
 
