@@ -289,7 +289,7 @@ TEST_CASE("between updates the last factor is used again, and bounded anew") {
 
 TEST_CASE("scaling in place multiplies the values and the tag") {
     std::vector<mp::half> values;
-    for (int i = 0; i < 1000; ++i) values.push_back(mp::half(i % 2 == 0 ? 1e-3F : -1e-3F));
+    for (int i = 0; i < 1000; ++i) values.emplace_back(i % 2 == 0 ? 1e-3F : -1e-3F);
     const std::vector<mp::half> weights{mp::half(5e-3F), mp::half(-5e-3F)};
     mp::scaled_tensor<std::span<mp::half>> gradient{values, 2.0F};
     mp::layerwise_scaler scaler;

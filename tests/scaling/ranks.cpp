@@ -154,10 +154,12 @@ struct script {
     std::vector<bool> unscaled_before = {};
 
     [[nodiscard]] content at(int iteration, int optimizer, int rank) const {
-        return contents[static_cast<std::size_t>((iteration * optimizers + optimizer) * ranks + rank)];
+        const int index = (iteration * optimizers + optimizer) * ranks + rank;
+        return contents[static_cast<std::size_t>(index)];
     }
     [[nodiscard]] bool unscales(int iteration, int optimizer) const {
-        return unscaled_before[static_cast<std::size_t>(iteration * optimizers + optimizer)];
+        const int index = iteration * optimizers + optimizer;
+        return unscaled_before[static_cast<std::size_t>(index)];
     }
     /// Whether any rank has this for one of its optimizers, or for the given one.
     [[nodiscard]] bool any(int iteration, content what, int only = -1) const {

@@ -4,6 +4,7 @@
 #include <mp/loss_scaling.hpp>
 #include <mp/scaling/state_text.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -257,10 +258,10 @@ TEST_CASE("hexadecimal numbers are what the C library reads, and are read back t
         char* end = nullptr;
         const double expected = std::strtod(text.c_str(), &end);
         REQUIRE(*end == '\0');
-        REQUIRE(std::memcmp(&expected, &number, sizeof number) == 0);
+        REQUIRE(std::bit_cast<std::uint64_t>(expected) == std::bit_cast<std::uint64_t>(number));
         double back = 0;
         REQUIRE(mp::detail::read_hexadecimal(text, back) == mp::detail::hexadecimal_outcome::good);
-        REQUIRE(std::memcmp(&back, &number, sizeof number) == 0);
+        REQUIRE(std::bit_cast<std::uint64_t>(back) == std::bit_cast<std::uint64_t>(number));
 
         const auto narrow_bits = static_cast<std::uint32_t>(bits >> 17);
         float narrow = 0;
@@ -269,11 +270,11 @@ TEST_CASE("hexadecimal numbers are what the C library reads, and are read back t
         const std::string narrow_text = mp::detail::hexadecimal_text(narrow);
         const float narrow_expected = std::strtof(narrow_text.c_str(), &end);
         REQUIRE(*end == '\0');
-        REQUIRE(std::memcmp(&narrow_expected, &narrow, sizeof narrow) == 0);
+        REQUIRE(std::bit_cast<std::uint32_t>(narrow_expected) == std::bit_cast<std::uint32_t>(narrow));
         float narrow_back = 0;
         REQUIRE(mp::detail::read_hexadecimal(narrow_text, narrow_back) ==
                 mp::detail::hexadecimal_outcome::good);
-        REQUIRE(std::memcmp(&narrow_back, &narrow, sizeof narrow) == 0);
+        REQUIRE(std::bit_cast<std::uint32_t>(narrow_back) == std::bit_cast<std::uint32_t>(narrow));
     }
 }
 

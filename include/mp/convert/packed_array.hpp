@@ -83,6 +83,7 @@ public:
         detail::set_packed_code<width>(bytes_, bit_, x.bits());
         return *this;
     }
+    // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): onto itself it changes nothing
     MP_HOST_DEVICE constexpr packed_reference& operator=(const packed_reference& x) noexcept {
         detail::set_packed_code<width>(bytes_, bit_, x.value().bits());
         return *this;

@@ -30,6 +30,7 @@ struct wide_integer {
         for (; x != 0; x >>= 32) word[size++] = static_cast<std::uint32_t>(x);
     }
     MP_HOST_DEVICE constexpr wide_integer(const wide_integer& other) { *this = other; }
+    // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): onto itself it changes nothing
     MP_HOST_DEVICE constexpr wide_integer& operator=(const wide_integer& other) {
         for (int i = 0; i < other.size; ++i) word[i] = other.word[i];
         size = other.size;

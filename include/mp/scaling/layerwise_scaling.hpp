@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace mp {
@@ -384,7 +385,7 @@ float join_branches(cpu exec, std::span<scaled_tensor<Values>> branches,
         throw scale_error("mp::join_branches: no common scale of at least " +
                           detail::error_text(options.least_common_scale) +
                           " keeps the branches from overflowing; the largest gradient is " +
-                          detail::error_text(finite ? largest : static_cast<double>(detail::infinite_scale)));
+                          (finite ? detail::error_text(largest) : std::string("not finite")));
     }
     for (scaled_tensor<Values>& branch : branches) multiply_scale(exec, branch, common / branch.scale);
     return common;
