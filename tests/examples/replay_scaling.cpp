@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // replay_scaling: its parts, and the program as its users run it.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/workplace.hpp"
 #include "replay_scaling/options.hpp"
 #include "replay_scaling/policies.hpp"
 #include "replay_scaling/synthetic.hpp"
@@ -39,42 +39,12 @@ std::string message_for(std::vector<std::string_view> arguments) {
     return {};
 }
 
-std::string content_of(const std::filesystem::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
+using examples::content_of;
+using examples::outcome;
 
-struct outcome {
-    int code;
-    std::string out;
-    std::string error;
-};
-
-/// A folder to work in that goes away with the object.
-class workplace {
-public:
-    workplace()
-        : folder_(std::filesystem::temp_directory_path() /
-                  ("mp_replay_scaling_" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))) {
-        std::filesystem::create_directories(folder_);
-    }
-    workplace(const workplace&) = delete;
-    workplace& operator=(const workplace&) = delete;
-    ~workplace() { std::filesystem::remove_all(folder_); }
-
-    [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-    /// Runs the program in the folder. The arguments go through the shell.
-    [[nodiscard]] outcome run(const std::string& arguments) const {
-        const std::string command =
-            "cd '" + folder_.string() + "' && '" MP_REPLAY_SCALING "' " + arguments + " >out.txt 2>error.txt";
-        const int status = std::system(command.c_str());
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(folder_ / "out.txt"),
-                content_of(folder_ / "error.txt")};
-    }
-
-private:
-    std::filesystem::path folder_;
+/// A folder to run the program in.
+struct workplace : examples::workplace {
+    workplace() : examples::workplace(MP_REPLAY_SCALING) {}
 };
 
 /// The line of a table that begins with a name.
