@@ -9,14 +9,21 @@
 
 namespace mp {
 
-/// What autocast does with the floating-point arguments of an op. The words of TensorFlow's graph rewrite
-/// (allow, deny, infer, clear) name the same categories.
+/// What autocast does with the floating-point arguments and results of an op. The words of TensorFlow's graph
+/// rewrite (allow, deny, infer, clear) name four of the categories; without a graph, `infer` can only look at
+/// the op's own arguments.
 enum class op_category : unsigned char {
-    lower_precision,  ///< cast to the low-precision format of the policy: matrix products, convolutions
-    full_precision,   ///< cast to float: exponentials, losses, long sums
-    promote_widest,   ///< cast to the widest of the argument types: ops that mix several arrays
-    pass_through,     ///< leave the arguments as they are: ops that are right in any format
-    banned,           ///< refuse to run while autocast is on: there is a safer op to call instead
+    lower_precision,        ///< arguments cast to the policy's low precision: matrix products, convolutions
+    full_precision,         ///< arguments cast to float: exponentials, losses, long sums
+    full_precision_output,  ///< arguments stay; the result is float if the first argument may be cast at all
+                            ///< and the caller has not chosen a type with result_type
+    append_output_type,  ///< arguments stay; the result is float if the first argument may be cast, else of
+                         ///< the first argument's own type, whatever the others are
+    promote,             ///< arguments cast to float if one is float, else to the low precision; it is an
+                         ///< error if one has another reduced format than that
+    promote_widest,      ///< arguments cast to the widest of their types: ops that mix several arrays
+    pass_through,        ///< arguments stay as they are: ops that are right in any format
+    banned,              ///< refused while autocast is on: there is a safer op to call instead
 
     allow = lower_precision,
     deny = full_precision,
@@ -31,6 +38,12 @@ constexpr std::string_view name_of(op_category category) noexcept {
             return "lower_precision";
         case op_category::full_precision:
             return "full_precision";
+        case op_category::full_precision_output:
+            return "full_precision_output";
+        case op_category::append_output_type:
+            return "append_output_type";
+        case op_category::promote:
+            return "promote";
         case op_category::promote_widest:
             return "promote_widest";
         case op_category::pass_through:
