@@ -5,10 +5,16 @@
 #pragma once
 
 #include <mp/autocast/call.hpp>
+#include <mp/autocast/cast_cache.hpp>
+#include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/category.hpp>
+#include <mp/autocast/decision.hpp>
 #include <mp/autocast/dispatch.hpp>
 #include <mp/autocast/explain.hpp>
+#include <mp/autocast/op_list.hpp>
 #include <mp/autocast/operand.hpp>
 #include <mp/autocast/policy.hpp>
+#include <mp/autocast/precision.hpp>
 #include <mp/autocast/region.hpp>
+#include <mp/autocast/resolution.hpp>
 #include <mp/autocast/types.hpp>

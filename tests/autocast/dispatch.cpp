@@ -258,7 +258,8 @@ TEST_CASE("a dispatched number has the widest type of the three policies") {
         CHECK(product() == static_cast<float>(bfloat16(0.1F) * bfloat16(0.3F)));
     }
     static_assert(std::same_as<decltype(ac::dispatch(less_op{}, 1.0F, 2.0F)), bool>);
-    static_assert(std::same_as<decltype(ac::dispatch(add_op{}, half(1), half(2))), half>);
+    static_assert(std::same_as<decltype(ac::dispatch(add_op{}, half(1), half(2))), float>);
+    static_assert(std::same_as<decltype(ac::dispatch(add_op{}, 1.0, 2.0)), double>);
 }
 
 TEST_CASE("overrides apply to a dispatched call") {

@@ -126,12 +126,12 @@ TEST_CASE("a token remembers the state at its capture; an empty one is off") {
 }
 
 TEST_CASE("words for precisions read back") {
-    for (const precision value : {precision::off, precision::fp16, precision::bf16}) {
+    for (const precision value : {precision::off, precision::fp16, precision::bf16, precision::fp8}) {
         CHECK(mp::precision_from_string(mp::name_of(value)) == value);
     }
     CHECK(mp::name_of(static_cast<precision>(9)) == "unknown");
     CHECK(message_of([] { (void)mp::precision_from_string("half"); }) ==
-          "mp::precision_from_string: text is 'half'; it must be one of fp16, bf16, off");
+          "mp::precision_from_string: text is 'half'; it must be one of fp16, bf16, fp8, off");
 }
 
 TEST_CASE("the environment is read on request") {
@@ -156,8 +156,9 @@ TEST_CASE("the environment is read on request") {
     }
     {
         const environment_variable variable("MP_TEST_AUTOCAST", "FP16");
-        CHECK(message_of([] { (void)mp::precision_from_environment("MP_TEST_AUTOCAST"); }) ==
-              "mp::precision_from_string: MP_TEST_AUTOCAST is 'FP16'; it must be one of fp16, bf16, off");
+        CHECK(
+            message_of([] { (void)mp::precision_from_environment("MP_TEST_AUTOCAST"); }) ==
+            "mp::precision_from_string: MP_TEST_AUTOCAST is 'FP16'; it must be one of fp16, bf16, fp8, off");
     }
 }
 

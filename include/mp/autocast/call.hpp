@@ -5,158 +5,17 @@
 #pragma once
 
 #include <mp/autocast/policy.hpp>
+#include <mp/autocast/resolution.hpp>
+#include <mp/autocast/staging.hpp>
 #include <mp/format/operations.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 
 namespace mp::detail {
-
-/// How the dispatcher hands an argument to the kernel.
-enum class handling : unsigned char { forward, make_const, cast_number, stage_input, stage_output, unwrap };
-
-template <class Resolution, bool ComputesInFloat, class Argument, class... Arguments>
-constexpr handling handling_of() {
-    using element = element_of<Argument>;
-    if constexpr (is_output<Argument>) {
-        using result = typename Resolution::compute;
-        if constexpr (!Resolution::decides || !autocast::eligible<element> || !autocast::eligible<result> ||
-                      std::same_as<element, result> || (ComputesInFloat && std::same_as<result, float>)) {
-            return handling::unwrap;
-        } else {
-            return handling::stage_output;
-        }
-    } else if constexpr (is_input<Argument, Arguments...>) {
-        using target = typename Resolution::template cast<Argument>;
-        constexpr bool same =
-            std::same_as<element, target> || (ComputesInFloat && std::same_as<target, float>);
-        if constexpr (is_array_operand<Argument>) {
-            return same ? handling::make_const : handling::stage_input;
-        } else {
-            return std::same_as<element, target> ? handling::forward : handling::cast_number;
-        }
-    } else {
-        return handling::forward;
-    }
-}
-
-/// Elements for a dense copy of an array; uninitialised.
-template <class Element>
-class staging_buffer {
-public:
-    explicit staging_buffer(std::size_t size) : elements_(std::make_unique_for_overwrite<Element[]>(size)) {}
-    Element* data() const { return elements_.get(); }
-
-private:
-    std::unique_ptr<Element[]> elements_;
-};
-
-/// One argument on its way to the kernel. get() is what the kernel receives, finish() runs after it.
-template <handling How, class Target, class Argument>
-class argument_slot {  // handling::forward
-public:
-    explicit constexpr argument_slot(cpu, Argument& argument) : argument_(argument) {}
-    constexpr Argument& get() const { return argument_; }
-    constexpr void finish() const {}
-
-private:
-    Argument& argument_;
-};
-
-template <class Target, class Argument>
-class argument_slot<handling::cast_number, Target, Argument> {
-public:
-    explicit constexpr argument_slot(cpu, const Argument& argument) : value_(static_cast<Target>(argument)) {}
-    constexpr Target get() const { return value_; }
-    constexpr void finish() const {}
-
-private:
-    Target value_;
-};
-
-template <class Target, class Argument>
-class argument_slot<handling::make_const, Target, Argument> {
-public:
-    explicit constexpr argument_slot(cpu, const Argument& view) : view_(view) {}
-    constexpr auto get() const { return operand_of<Argument>::as_input(view_); }
-    constexpr void finish() const {}
-
-private:
-    const Argument& view_;
-};
-
-template <class Target, class Argument>
-class argument_slot<handling::unwrap, Target, Argument> {
-public:
-    explicit constexpr argument_slot(cpu, const Argument& output) : output_(output) {}
-    constexpr auto get() const { return output_.view; }
-    constexpr void finish() const {}
-
-private:
-    const Argument& output_;
-};
-
-template <class Target, class Argument>
-class argument_slot<handling::stage_input, Target, Argument> {
-    using traits = operand_of<Argument>;
-
-public:
-    argument_slot(cpu exec, const Argument& view) : view_(view), buffer_(traits::size(view)) {
-        traits::copy(exec, traits::as_input(view), traits::template dense<Target>(buffer_.data(), view));
-    }
-    auto get() const { return traits::template dense<const Target>(buffer_.data(), view_); }
-    void finish() const {}
-
-private:
-    const Argument& view_;
-    staging_buffer<Target> buffer_;
-};
-
-template <class Target, class View, bool ReadsOldValues>
-class argument_slot<handling::stage_output, Target, autocast::output_operand<View, ReadsOldValues>> {
-    using traits = operand_of<View>;
-
-public:
-    argument_slot(cpu exec, const autocast::output_operand<View, ReadsOldValues>& output)
-        : exec_(exec), view_(output.view), buffer_(traits::size(output.view)) {
-        if constexpr (ReadsOldValues) traits::copy(exec, traits::as_input(view_), get());
-    }
-    auto get() const { return traits::template dense<Target>(buffer_.data(), view_); }
-    void finish() const {
-        traits::copy(exec_, traits::template dense<const Target>(buffer_.data(), view_), view_);
-    }
-
-private:
-    cpu exec_;
-    View view_;
-    staging_buffer<Target> buffer_;
-};
-
-/// Calls the kernel on the slots and writes its results back. A floating-point result that the kernel returns
-/// is rounded like one that it writes to an array.
-template <class Types, class Op, class... Slots>
-constexpr auto call_kernel(const Op& tag, const Slots&... slots) {
-    static_assert(
-        requires { tag(slots.get()...); },
-        "mp::autocast: the call operator of the op does not take these arguments after the casts; "
-        "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
-    if constexpr (std::is_void_v<decltype(tag(slots.get()...))>) {
-        tag(slots.get()...);
-        (slots.finish(), ...);
-    } else {
-        auto result = tag(slots.get()...);
-        (slots.finish(), ...);
-        if constexpr (Types::decides && autocast::eligible<decltype(result)> &&
-                      autocast::eligible<typename Types::compute>) {
-            return static_cast<typename Types::compute>(result);
-        } else {
-            return result;
-        }
-    }
-}
 
 template <class Op>
 constexpr bool computes_in_float() {
@@ -167,18 +26,174 @@ constexpr bool computes_in_float() {
     }
 }
 
-template <class Types, bool ComputesInFloat, class... Arguments, class Argument>
-constexpr auto make_slot(cpu exec, Argument& argument) {
-    using bare = std::remove_const_t<Argument>;
-    constexpr handling how = handling_of<Types, ComputesInFloat, bare, Arguments...>();
-    using target =
-        std::conditional_t<is_output<bare>, typename Types::compute, typename Types::template cast<bare>>;
-    return argument_slot<how, target, std::conditional_t<how == handling::forward, Argument, bare>>(exec,
-                                                                                                    argument);
+template <std::size_t Index, class Slot>
+struct slot_leaf {
+    Slot slot;
+};
+template <class Indices, class... Slots>
+struct slot_list;
+template <std::size_t... Index, class... Slots>
+struct slot_list<std::index_sequence<Index...>, Slots...> : slot_leaf<Index, Slots>... {};
+
+/// Calls the kernel on the slots and writes its results back. A floating-point result that the kernel returns
+/// is rounded like one that it writes to an array.
+template <class Plan, class Op, class Observer, class... Slots>
+constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&... slots) {
+    static_assert(
+        requires { tag(slots.get()...); },
+        "mp::autocast: the call operator of the op does not take these arguments after the casts; "
+        "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
+    if constexpr (std::is_void_v<decltype(tag(slots.get()...))>) {
+        tag(slots.get()...);
+        (slots.finish(), ...);
+    } else {
+        auto result = tag(slots.get()...);
+        (slots.finish(), ...);
+        using result_type = decltype(result);
+        if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
+            const auto rounded = static_cast<typename Plan::output>(result);
+            if constexpr (Observer::looks) {
+                if (observer.counts()) {
+                    const auto before = static_cast<float>(result);
+                    const auto after = static_cast<float>(rounded);
+                    report_cast<result_type, typename Plan::output>(
+                        observer, Observer::returned, autocast::cast_direction::output, std::span(&before, 1),
+                        std::span(&after, 1));
+                }
+            }
+            return rounded;
+        } else {
+            if constexpr (Observer::looks && autocast::floating<result_type>) {
+                const auto value = static_cast<observed<result_type>>(result);
+                observer.look_at(Observer::returned, std::span(&value, 1), autocast::value_origin::kernel);
+            }
+            return result;
+        }
+    }
+}
+
+/// Casts, calls and writes back as Plan says.
+template <class Plan, class Op, class Observer, class... Arguments>
+constexpr auto call_with_plan(const Op& tag, const Observer& observer, Arguments&... arguments) {
+    const cpu exec = executor_among(arguments...);
+    return [&]<std::size_t... Index>(std::index_sequence<Index...> indices) {
+        constexpr bool in_float = computes_in_float<Op>();
+        // Braces, so that arguments are looked at in their order.
+        const slot_list<decltype(indices),
+                        decltype(make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
+                            exec, observer, arguments))...>
+            slots{{make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(exec, observer,
+                                                                                           arguments)}...};
+        return call_kernel<Plan>(
+            tag, observer,
+            slots.slot_leaf<Index,
+                            decltype(make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
+                                exec, observer, arguments))>::slot...);
+    }
+    (std::index_sequence_for<Arguments...>{});
 }
 
 template <auto Reason>
 inline constexpr bool banned_because = false;
+
+/// The plan for a call in Category under Policy; does not compile for what is an error.
+template <class Policy, op_category Category, class Op, class... Arguments>
+constexpr auto checked_plan() {
+    using types = resolution<Policy, Op, Category, Arguments...>;
+    static_assert(std::is_void_v<typename types::third_type>,
+                  "mp::autocast: this op promotes its arguments to one type, and besides float and the low "
+                  "precision of the policy there is a third floating-point format among them; cast that one "
+                  "first, or use the category promote_widest");
+    return typename types::plan{};
+}
+
+template <class Policy, op_category Category, class Op, class... Arguments>
+constexpr auto call_in_category(const Op& tag, Arguments&... arguments) {
+    if constexpr (Policy::enabled && Category == op_category::banned) {
+        static_assert(
+            banned_because<banned_reason_of<Op>()>,
+            "mp::autocast: this op is banned under autocast, because its results in low precision "
+            "cannot be trusted. Its banned_reason says why and what to call instead; to run it as it "
+            "is, use the policy mp::autocast::off, or an override_op that lifts the ban");
+    } else {
+        using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
+        return call_with_plan<plan>(tag, nobody{}, arguments...);
+    }
+}
+
+/// The rules with which Policy's list treats Op; empty for policies without one.
+template <class Policy, class Op>
+constexpr std::span<const autocast::op_rule> rules_of() {
+    if constexpr (requires { Policy::template rules<Op>; }) {
+        return Policy::template rules<Op>;
+    } else {
+        return {};
+    }
+}
+
+template <class Op, class... Arguments>
+constexpr void check_operands(const Op&, const Arguments&...) {
+    static_assert(!(data_but_no_operand<Arguments> || ...),
+                  "mp::autocast: pass an array as std::span, or as a view that operand_traits is specialised "
+                  "for (mp::matrix_view is when <mp/ops.hpp> is included), not as a container or a pointer");
+}
+
+/// The argument; the view of a cached() one.
+template <class Argument>
+constexpr const auto& without_cache(const Argument& argument) {
+    if constexpr (is_cached_operand<Argument>) {
+        return argument.view;
+    } else {
+        return argument;
+    }
+}
+
+/// Lets the op check the caller's arguments, if it does.
+template <class Op, class... Arguments>
+constexpr void validate(const Op& tag, const Arguments&... arguments) {
+    if constexpr (requires { tag.validate(arguments...); }) tag.validate(arguments...);
+}
+
+/// The type of a result that is Results, one of them chosen at run time: the same for all, or the widest.
+template <class... Results>
+struct run_time_result {
+    static_assert((autocast::floating<Results> && ...),
+                  "mp::autocast: the op returns types that differ between policies and are no floating-point "
+                  "numbers");
+    using type = autocast::widest_t<Results...>;
+};
+template <class First, class... Rest>
+    requires(std::same_as<First, Rest>&&...)
+struct run_time_result<First, Rest...> {
+    using type = First;
+};
+
+/// Calls the op in the category of the first of the rules whose condition holds, else in `Otherwise`.
+template <class Policy, op_category Otherwise, std::size_t Rule, class Result, class Op, class... Arguments>
+constexpr Result call_by_condition(const Op& tag, Arguments&... arguments) {
+    constexpr auto rules = rules_of<Policy, typename original_op<Op>::type>();
+    if constexpr (Rule == rules.size()) {
+        return static_cast<Result>(call_in_category<Policy, Otherwise>(tag, arguments...));
+    } else {
+        constexpr autocast::op_rule rule = rules[Rule];
+        if (!rule.parameter.empty() &&
+            std::string_view(Op::parameter(rule.parameter, without_cache(arguments)...)) == rule.value) {
+            return static_cast<Result>(call_in_category<Policy, rule.category>(tag, arguments...));
+        }
+        return call_by_condition<Policy, Otherwise, Rule + 1, Result>(tag, arguments...);
+    }
+}
+
+template <class Policy, op_category Otherwise, class Op, class... Arguments>
+constexpr auto result_by_condition(const Op& tag, Arguments&... arguments) {
+    constexpr auto rules = rules_of<Policy, typename original_op<Op>::type>();
+    return [&]<std::size_t... Rule>(std::index_sequence<Rule...>) {
+        return std::type_identity<typename run_time_result<
+            decltype(call_in_category<Policy, Otherwise>(tag, arguments...)),
+            decltype(call_in_category<Policy, rules[Rule].category>(tag, arguments...))...>::type>{};
+    }
+    (std::make_index_sequence<rules.size()>{});
+}
 
 }  // namespace mp::detail
 
@@ -195,28 +210,29 @@ namespace mp::autocast {
 ///     mp::half y = mp::autocast::call<mp::autocast::fp16>(multiply_op{}, 1.5f, 2.25f);
 ///     mp::autocast::call<mp::autocast::bf16>(matmul_op{}, exec, a, b, mp::autocast::out(c));
 ///
+/// Where the policy's list has rules with conditions for the op, and the op tells its parameters, they are
+/// compared at run time; a floating-point result then has the widest of the types that the rules give.
+///
 /// Arrays of arguments may overlap only as the kernel allows. Throws what the op's validate() and kernel
-/// throw; outputs that were to be cast are then unchanged. Allocates only for temporaries. The calling
-/// thread's autocast region has no say, and ops that the kernel itself dispatches still follow it.
+/// throw; outputs that were to be cast are then unchanged. Allocates only for temporaries; casts of cached()
+/// arguments are not kept. The calling thread's autocast region has no say, and ops that the kernel itself
+/// dispatches still follow it.
 template <class Policy, op Op, class... Arguments>
     requires(!detail::follows_region<Policy>)
 constexpr auto call(const Op& tag, Arguments&&... arguments) {
-    static_assert(!(detail::data_but_no_operand<Arguments> || ...),
-                  "mp::autocast: pass an array as std::span, or as a view that operand_traits is specialised "
-                  "for (mp::matrix_view is when <mp/ops.hpp> is included), not as a container or a pointer");
-    if constexpr (!allowed<Policy, Op>) {
-        static_assert(
-            detail::banned_because<detail::banned_reason_of<Op>()>,
-            "mp::autocast: this op is banned under autocast, because its results in low precision "
-            "cannot be trusted. Its banned_reason says why and what to call instead; to run it as it "
-            "is, use the policy mp::autocast::off, or an override_op that lifts the ban");
+    detail::check_operands(tag, arguments...);
+    detail::validate(tag, detail::without_cache(arguments)...);
+    constexpr op_category category = category_of<Policy, Op>;
+    constexpr bool conditional =
+        detail::any_condition(detail::rules_of<Policy, typename detail::original_op<Op>::type>());
+    if constexpr (conditional &&
+                  detail::tells_parameters<
+                      Op, std::remove_cvref_t<decltype(detail::without_cache(arguments))>...>) {
+        using result =
+            typename decltype(detail::result_by_condition<Policy, category>(tag, arguments...))::type;
+        return detail::call_by_condition<Policy, category, 0, result>(tag, arguments...);
     } else {
-        using types = detail::resolution<Policy, Op, std::remove_cvref_t<Arguments>...>;
-        constexpr bool in_float = detail::computes_in_float<Op>();
-        if constexpr (requires { tag.validate(arguments...); }) tag.validate(arguments...);
-        const cpu exec = detail::executor_among(arguments...);
-        return detail::call_kernel<types>(
-            tag, detail::make_slot<types, in_float, std::remove_cvref_t<Arguments>...>(exec, arguments)...);
+        return detail::call_in_category<Policy, category>(tag, arguments...);
     }
 }
 

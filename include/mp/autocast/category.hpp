@@ -74,11 +74,28 @@ namespace autocast {
 /// - `static constexpr bool computes_in_float = true` says that the kernel reads any format, computes in
 ///   float and rounds once when it writes, so that casts to float, which are exact, need no copy;
 /// - `static constexpr auto banned_reason = mp::autocast::sentence("...")` says why the op is banned and what
-///   to call instead.
+///   to call instead;
+/// - `known_as`, an array of std::string_view: what the lists of other systems call the op, such as "MatMul";
+/// - `using forward_op = ...` in the tag of a backward op: rules for the forward op hold for it as well, so
+///   that backward runs in the precision of the forward;
+/// - `argument_names`, an array of std::string_view, for reports; the gradient that a backward op is given is
+///   called "dy";
+/// - `factors`, an array of the names of the arguments that are multiplied with each other: where a policy
+///   quantises to float8, it quantises these and not, say, the bias;
+/// - `static constexpr std::string_view parameter(std::string_view name, args...)` returns the value of a
+///   parameter, such as act_type, written out; rules with a condition ask for it. Empty if there is none.
+/// - `static product_size product(args...)` says the size of the matrix product that the op computes.
 template <class Op>
 concept op = requires {
     { Op::name } -> std::convertible_to<std::string_view>;
     { Op::category } -> std::convertible_to<op_category>;
+};
+
+/// The size of a matrix product: m x k times k x n.
+struct product_size {
+    std::ptrdiff_t m = 0;
+    std::ptrdiff_t n = 0;
+    std::ptrdiff_t k = 0;
 };
 
 /// A string literal that can be a template argument, so that compilers print it in their messages.

@@ -8,6 +8,7 @@
 #include <mp/convert.hpp>
 #include <mp/executor.hpp>
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -31,6 +32,9 @@ enum class operand_kind : unsigned char {
 /// - `static std::size_t size(view)`: how many elements a dense copy needs;
 /// - `template <class To> static auto dense(To* storage, view)`: a view of the same kind and shape with
 ///   elements of type To, const or not, over storage for size(view) of them;
+/// - `static const void* address(view)` and `static std::array<std::ptrdiff_t, 4> shape(view)`: the first
+///   element, and numbers that are equal for views of the same elements only (given the address); needed by
+///   cached() alone;
 /// - `static void copy(executor, from, to)`: converts the elements of a view of any element type to those of
 ///   a view of the same shape, each rounded once.
 template <class Argument>
@@ -55,6 +59,10 @@ struct operand_traits<std::span<Element, Extent>> {
 
     static std::span<const element> as_input(std::span<Element> view) { return view; }
     static std::size_t size(std::span<Element> view) { return view.size(); }
+    static const void* address(std::span<Element> view) { return view.data(); }
+    static std::array<std::ptrdiff_t, 4> shape(std::span<Element> view) {
+        return {static_cast<std::ptrdiff_t>(view.size())};
+    }
 
     template <class To>
     static std::span<To> dense(To* storage, std::span<Element> view) {

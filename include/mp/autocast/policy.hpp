@@ -1,35 +1,156 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Policies: from an op and the types of its arguments to the types it computes in, at compile time.
+/// Policies: which precision an op runs in, at compile time.
 #pragma once
 
 #include <mp/autocast/category.hpp>
-#include <mp/autocast/operand.hpp>
+#include <mp/autocast/op_list.hpp>
+#include <mp/autocast/op_names.hpp>
+#include <mp/autocast/precision.hpp>
 #include <mp/autocast/types.hpp>
 #include <mp/bfloat16.hpp>
+#include <mp/float8.hpp>
 #include <mp/half.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
 namespace mp::autocast {
 
-/// Gives Op another category in a policy than its own. It also lifts or imposes a ban.
+/// Gives Op another category in a policy than its own, and the op whose forward Op is as well, unless that
+/// has an override of its own. It also lifts or imposes a ban.
 template <op Op, op_category Category>
 struct override_op {
     using op_type = Op;
     static constexpr op_category category = Category;
 };
 
+/// Makes a policy take the categories from a list, by the names of the ops, in place of the ops' own.
+template <const op_list& List>
+struct use_list {
+    static constexpr const op_list& list = List;
+};
+
+/// The category of an op that somebody else wrote, on one kind of device, for the whole program: specialise
+/// it next to the definition of the op, before the first use.
+///
+///     template <mp::device_kind Device>  // on all of them
+///     inline constexpr auto mp::autocast::registered_category<their_op, Device> =
+///         mp::op_category::full_precision;
+template <class Op, device_kind Device>
+inline constexpr auto registered_category = nullptr;
+
+/// What decided the category of an op, from the strongest to the weakest.
+enum class decided_by : unsigned char {
+    call,          ///< an override that the call itself has, or that its policy has
+    scope,         ///< a rule of a region
+    registration,  ///< registered_category
+    list,          ///< a rule of the policy's or region's list
+    unlisted,      ///< what that list does with ops that it does not name
+    op             ///< the op's own category: there is no list
+};
+
+constexpr std::string_view name_of(decided_by by) noexcept {
+    switch (by) {
+        case decided_by::call:
+            return "an override of the call or policy";
+        case decided_by::scope:
+            return "a rule of the region";
+        case decided_by::registration:
+            return "its registered_category";
+        case decided_by::list:
+            return "the list";
+        case decided_by::unlisted:
+            return "not in the list";
+        case decided_by::op:
+            return "the op's own";
+    }
+    return "unknown";
+}
+
+}  // namespace mp::autocast
+
+namespace mp::detail {
+
+/// A category, and why.
+struct category_decision {
+    op_category category;
+    autocast::decided_by by;
+};
+
+template <class Override>
+inline constexpr const autocast::op_list* list_of = nullptr;
+template <const autocast::op_list& List>
+inline constexpr const autocast::op_list* list_of<autocast::use_list<List>> = &List;
+
+/// How many of the overrides are for Op, and the category of the last of them.
+template <class Op, class... Overrides>
+struct override_of {
+    template <class Override>
+    static constexpr bool names() {
+        if constexpr (requires { typename Override::op_type; }) {
+            return std::same_as<Op, typename Override::op_type>;
+        } else {
+            return false;
+        }
+    }
+    static constexpr std::size_t matches = (std::size_t{0} + ... + std::size_t{names<Overrides>()});
+    static_assert(matches <= 1, "mp::autocast::policy: an op has more than one override_op");
+
+    static constexpr op_category category = [] {
+        op_category result{};
+        [[maybe_unused]] const auto look_at = [&]<class Override>(std::type_identity<Override>) {
+            if constexpr (names<Override>()) result = Override::category;
+        };
+        (look_at(std::type_identity<Overrides>{}), ...);
+        return result;
+    }();
+};
+
+/// The override for Op, or for the op whose backward it is: a pointer to its category, null for none.
+template <class Op, class... Overrides>
+constexpr const op_category* find_override() {
+    using forward = typename forward_of<Op>::type;
+    if constexpr (override_of<Op, Overrides...>::matches != 0) {
+        return &override_of<Op, Overrides...>::category;
+    } else if constexpr (!std::is_void_v<forward>) {
+        return find_override<forward, Overrides...>();
+    } else {
+        return nullptr;
+    }
+}
+
+/// registered_category of Op or of the op whose backward it is: a pointer to it, null for none.
+template <class Op, device_kind Device>
+constexpr const op_category* find_registration() {
+    using forward = typename forward_of<Op>::type;
+    if constexpr (std::same_as<decltype(autocast::registered_category<Op, Device>), const op_category>) {
+        return &autocast::registered_category<Op, Device>;
+    } else if constexpr (!std::is_void_v<forward>) {
+        return find_registration<forward, Device>();
+    } else {
+        return nullptr;
+    }
+}
+
+}  // namespace mp::detail
+
+namespace mp::autocast {
+
 /// The policy that computes in LowPrecision where the category of an op says so. Overrides are override_op
-/// types, at most one for an op:
+/// types, at most one for an op, and at most one use_list:
 ///
-///     using my_policy = mp::autocast::policy<mp::half, mp::autocast::override_op<softmax_op,
-///                                                         mp::op_category::lower_precision>>;
+///     using my_policy = mp::autocast::policy<mp::half,
+///     mp::autocast::use_list<mp::autocast::lists::pytorch_cuda>,
+///                                            mp::autocast::override_op<softmax_op,
+///                                                                      mp::op_category::lower_precision>>;
 ///
-/// A policy of your own is any type with these members; `low_precision` may depend on the op.
+/// An override wins over registered_category, that over the list, and the list over the op's own category. A
+/// policy of your own is any type with `enabled`, `name`, `low_precision` and `category`; `low_precision` may
+/// depend on the op.
 template <eligible LowPrecision, class... Overrides>
 struct policy {
     /// Whether anything is cast at all.
@@ -39,15 +160,46 @@ struct policy {
     template <op Op>
     using low_precision = LowPrecision;
 
-    template <op Op>
-    static constexpr op_category category = [] {
-        constexpr std::size_t matches =
-            (std::size_t{0} + ... + std::size_t{std::same_as<Op, typename Overrides::op_type>});
-        static_assert(matches <= 1, "mp::autocast::policy: an op has more than one override_op");
-        op_category result = Op::category;
-        ((std::same_as<Op, typename Overrides::op_type> ? void(result = Overrides::category) : void()), ...);
+    /// The list of use_list, null where there is none.
+    static constexpr const op_list* list = [] {
+        constexpr std::size_t lists =
+            (std::size_t{0} + ... + std::size_t{detail::list_of<Overrides> != nullptr});
+        static_assert(lists <= 1, "mp::autocast::policy: there is more than one use_list");
+        const op_list* result = nullptr;
+        ((detail::list_of<Overrides> != nullptr ? void(result = detail::list_of<Overrides>) : void()), ...);
         return result;
     }();
+
+    /// The rules of the list for Op, those with conditions too; empty where something stronger decides.
+    template <op Op>
+    static constexpr std::span<const op_rule> rules = [] {
+        std::span<const op_rule> result;
+        if constexpr (detail::find_override<Op, Overrides...>() == nullptr &&
+                      detail::find_registration<Op, device_kind::cpu>() == nullptr && list != nullptr) {
+            result = detail::rules_for<Op>(*list);
+        }
+        return result;
+    }();
+
+    /// What decides about Op, without regard to rules with conditions.
+    template <op Op>
+    static constexpr detail::category_decision decision = [] {
+        constexpr const op_category* overridden = detail::find_override<Op, Overrides...>();
+        constexpr const op_category* registered = detail::find_registration<Op, device_kind::cpu>();
+        if constexpr (overridden != nullptr) {
+            return detail::category_decision{*overridden, decided_by::call};
+        } else if constexpr (registered != nullptr) {
+            return detail::category_decision{*registered, decided_by::registration};
+        } else if constexpr (list != nullptr) {
+            return detail::category_decision{detail::unconditional(rules<Op>, list->unlisted),
+                                             rules<Op>.empty() ? decided_by::unlisted : decided_by::list};
+        } else {
+            return detail::category_decision{Op::category, decided_by::op};
+        }
+    }();
+
+    template <op Op>
+    static constexpr op_category category = decision<Op>.category;
 };
 
 /// The policy that casts nothing: every op runs in the formats of its arguments.
@@ -68,21 +220,44 @@ using fp16 = policy<half>;
 /// bfloat16 for the ops that allow it.
 using bf16 = policy<bfloat16>;
 
-/// Stands for the policy that the calling thread's autocast region chooses at run time: policy<half,
-/// Overrides...>, policy<bfloat16, Overrides...> or off.
+/// float8 for the factors of products, in the hybrid recipe of NVIDIA's Transformer Engine: Forward for what
+/// a forward op multiplies and for what its backward reads again, Gradient for the gradient "dy" that a
+/// backward op is given. Everything else that allows low precision is High, results included.
+///
+/// Each factor is multiplied by the power of two that brings its largest magnitude just below the largest
+/// number of the format (current scaling, as in `Float8CurrentScaling`), rounded, and divided by it again;
+/// the kernel reads the float8 values so scaled as High, which holds them exactly. Products and sums are then
+/// those of a float8 matrix product with float accumulation.
+template <eligible High, eligible Forward, eligible Gradient, class... Overrides>
+struct float8_policy : policy<High, Overrides...> {
+    static constexpr std::string_view name = "fp8_hybrid";
+
+    /// The format that argument number Index of Op is rounded to before it is High; void if it is not.
+    template <op Op, std::size_t Index>
+    using quantised =
+        std::conditional_t<!detail::is_factor<Op, Index>(), void,
+                           std::conditional_t<detail::is_incoming_gradient<Op, Index>, Gradient, Forward>>;
+};
+
+/// e4m3 forward, e5m2 for gradients, bfloat16 around them.
+using fp8_hybrid = float8_policy<bfloat16, float8_e4m3fn, float8_e5m2>;
+
+/// Stands for the policy that the calling thread's autocast region chooses at run time. Overrides are those
+/// of policy.
 template <class... Overrides>
 struct region_policy {};
 
 /// The region's policy without overrides.
 using by_region = region_policy<>;
 
-/// The category of Op under Policy. Besides override_op, a specialisation of this variable changes it:
+/// The category of Op under Policy, without regard to rules with conditions. Besides override_op, a
+/// specialisation of this variable changes it for one policy:
 ///
 ///     template <>
 ///     constexpr auto mp::autocast::category_of<mp::autocast::fp16, softmax_op> =
 ///         mp::op_category::lower_precision;
 template <class Policy, op Op>
-inline constexpr op_category category_of = Policy::template category<Op>;
+inline constexpr op_category category_of = Policy::template category<typename detail::original_op<Op>::type>;
 
 /// Whether Policy lets Op run.
 template <class Policy, class Op>
@@ -92,88 +267,9 @@ concept allowed = op<Op> && !(Policy::enabled && category_of<Policy, Op> == op_c
 
 namespace mp::detail {
 
-/// What becomes of the eligible inputs of an op. `target` is the type that they are cast to, void to leave
-/// them alone. One specialisation for each category.
-template <op_category Category>
-struct category_rule {
-    template <class Low, class... Inputs>
-    using target = void;
-    static constexpr std::string_view sentence = "arguments stay as they are";
-};
-
-template <>
-struct category_rule<op_category::lower_precision> {
-    template <class Low, class... Inputs>
-    using target = Low;
-    static constexpr std::string_view sentence =
-        "float and reduced arguments are cast to the low precision of the policy";
-};
-
-template <>
-struct category_rule<op_category::full_precision> {
-    template <class Low, class... Inputs>
-    using target = float;
-    static constexpr std::string_view sentence = "float and reduced arguments are cast to float";
-};
-
-template <>
-struct category_rule<op_category::promote_widest> {
-    template <class Low, class... Inputs>
-    using target = autocast::widest_t<Inputs...>;
-    static constexpr std::string_view sentence =
-        "float and reduced arguments are cast to the widest of the argument types";
-};
-
 template <class Policy>
 inline constexpr bool follows_region = false;
 template <class... Overrides>
 inline constexpr bool follows_region<autocast::region_policy<Overrides...>> = true;
 
-/// The types that an op on Arguments works with under Policy.
-template <class Policy, autocast::op Op, class... Arguments>
-struct resolution {
-    static constexpr op_category category = autocast::category_of<Policy, Op>;
-    using rule = category_rule<Policy::enabled ? category : op_category::pass_through>;
-
-    /// Type of the input data in Argument, void if there is none.
-    template <class Argument>
-    using data = std::conditional_t<is_input<Argument, Arguments...>, element_of<Argument>, void>;
-
-    using target =
-        typename rule::template target<typename Policy::template low_precision<Op>, data<Arguments>...>;
-
-    /// Whether the category decides the types, rather than the arguments.
-    static constexpr bool decides = !std::is_void_v<target>;
-
-    template <class Argument>
-    using cast = std::conditional_t<decides && autocast::eligible<data<Argument>>, target, data<Argument>>;
-
-    using compute = autocast::widest_t<cast<Arguments>...>;
-};
-
 }  // namespace mp::detail
-
-namespace mp::autocast {
-
-/// The type that the data in Argument, one of Arguments, has when Op runs under Policy. Arguments are types
-/// of numbers or of views; those without input data give void.
-template <class Policy, op Op, class Argument, class... Arguments>
-using cast_type_t = typename detail::resolution<Policy, Op, Arguments...>::template cast<Argument>;
-
-/// The type that Op computes in under Policy: the widest of the types of its inputs after the casts. A double
-/// is not cast, so an op with a double among its inputs computes in double. void without floating-point
-/// inputs.
-///
-///     static_assert(std::same_as<compute_type_t<fp16, matmul_op, float, float>, mp::half>);
-///
-/// Accumulators are not meant here: the library's ops keep theirs in float.
-template <class Policy, op Op, class... Arguments>
-using compute_type_t = typename detail::resolution<Policy, Op, Arguments...>::compute;
-
-/// The type of the floating-point results of Op under Policy: the type it computes in. Where a result goes to
-/// an array of another format it is rounded to this type first; under `off` and for pass_through ops it is
-/// not.
-template <class Policy, op Op, class... Arguments>
-using output_type_t = compute_type_t<Policy, Op, Arguments...>;
-
-}  // namespace mp::autocast

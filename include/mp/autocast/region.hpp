@@ -3,53 +3,154 @@
 /// Autocast at run time: a region of code, on one thread, in which ops run in a low precision.
 #pragma once
 
+#include <mp/autocast/cast_cache.hpp>
+#include <mp/autocast/cast_ledger.hpp>
+#include <mp/autocast/name_pattern.hpp>
+#include <mp/autocast/op_list.hpp>
+#include <mp/autocast/precision.hpp>
 #include <mp/error.hpp>
 
-#include <cstdlib>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp::autocast {
+
+/// Changes the treatment of ops while a region lasts.
+struct region_rule {
+    std::string op;  ///< a name of the op, also one of `known_as`; "*" for every op
+    op_category category = op_category::pass_through;
+    std::optional<device_kind> device{};  ///< only on this kind of device; nothing for all
+    std::string layer{};                  ///< only in layers whose names match this pattern; empty for all
+};
+
+/// The list that is none: ops keep their own categories, also inside a region with a list.
+inline constexpr op_list own_categories{"the ops' own categories", {}, op_category::pass_through};
+
+/// A published way to run a model: a precision and a list of ops. See <mp/autocast/presets.hpp>.
+struct preset {
+    std::string_view name;
+    precision value = precision::off;
+    const op_list* list = &own_categories;
+    bool master_weights = true;  ///< whether the system keeps weights in float and casts them for the ops
+    std::string_view meaning{};  ///< a sentence for people
+};
+
+}  // namespace mp::autocast
 
 namespace mp {
 
-/// The precision of an autocast region.
-enum class precision : unsigned char {
-    off,   ///< no autocast: ops run in the formats of their arguments
-    fp16,  ///< the policy mp::autocast::fp16
-    bf16   ///< the policy mp::autocast::bf16
+/// What a region sets. Whatever is left out is as in the region around it.
+///
+///     mp::autocast_region region({.cpu = mp::precision::bf16,
+///                                 .rules = {{"softmax", mp::op_category::lower_precision}},
+///                                 .only_layers = {"encoder.*"}});
+struct autocast_options {
+    std::optional<precision> cpu{};   ///< of ops on CPUs
+    std::optional<precision> cuda{};  ///< of ops on CUDA devices
+    int compute_capability =
+        0;  ///< of the CUDA device, such as 80, if precisions that it lacks are to be refused
+    const autocast::op_list* list = nullptr;  ///< gives the categories by name; it must outlive the region
+    std::vector<autocast::region_rule>
+        rules{};                             ///< before those of the regions around; the first that fits wins
+    std::vector<std::string> only_ops{};     ///< cast only in ops with these names
+    std::vector<std::string> only_layers{};  ///< cast only in layers whose names match one of these patterns
+    std::shared_ptr<autocast::cast_cache> cache{};  ///< keeps casts of cached() arguments
+    bool keep_cache = false;  ///< leave `cache` as it is when the region ends, for the next one
+    autocast::cast_ledger* ledger =
+        nullptr;  ///< counts what is cast; it must outlive the region and its tokens
 };
 
 namespace detail {
 
+/// What ops on this thread are to do. Lives in the region, or in the token that the region was made from.
+struct autocast_state {
+    std::array<precision, device_kind_count> precisions{};
+    const autocast::op_list* list = &autocast::own_categories;
+    std::vector<autocast::region_rule> rules{};
+    std::vector<std::string> only_ops{};
+    std::vector<std::string> only_layers{};
+    std::shared_ptr<autocast::cast_cache> cache{};
+    autocast::cast_ledger* ledger = nullptr;
+    const autocast_state* outer = nullptr;  ///< where rules go on
+
+    bool active() const {
+        for (const precision value : precisions) {
+            if (value != precision::off) return true;
+        }
+        return false;
+    }
+};
+
 /// The only mutable state outside of objects in the library. Threads start with autocast off.
-inline constinit thread_local precision autocast_state = precision::off;
+struct autocast_thread_state {
+    const autocast_state* state = nullptr;  ///< of the innermost region
+    const std::string* layer = nullptr;     ///< the names of the layers that the thread is in
+};
+inline constinit thread_local autocast_thread_state autocast_thread{};
+
+/// Turns autocast off as long as it lives: what an op's kernel calls is not cast again.
+class autocast_excluded {
+public:
+    autocast_excluded() noexcept : outer_(std::exchange(autocast_thread.state, nullptr)) {}
+    ~autocast_excluded() { autocast_thread.state = outer_; }
+    autocast_excluded(const autocast_excluded&) = delete;
+    autocast_excluded& operator=(const autocast_excluded&) = delete;
+
+private:
+    const autocast_state* outer_;
+};
 
 }  // namespace detail
 
-/// The precision of the innermost region that the calling thread is in; precision::off outside of all.
-inline precision autocast_precision() noexcept {
-    return detail::autocast_state;
+/// The precision of ops on this kind of device in the innermost region that the calling thread is in;
+/// precision::off outside of all.
+inline precision autocast_precision(device_kind device = device_kind::cpu) noexcept {
+    const detail::autocast_state* state = detail::autocast_thread.state;
+    return state == nullptr ? precision::off : state->precisions[static_cast<std::size_t>(device)];
 }
 
-/// Whether ops that the calling thread dispatches now are cast.
-inline bool autocast_active() noexcept {
-    return detail::autocast_state != precision::off;
+/// Whether ops that the calling thread dispatches now on this kind of device are cast.
+inline bool autocast_active(device_kind device = device_kind::cpu) noexcept {
+    return autocast_precision(device) != precision::off;
 }
 
-/// The autocast state of a thread, to be carried to another thread. A default-constructed token is "off".
+/// The cache of the region that the calling thread is in, to be looked at; null outside of regions.
+inline std::shared_ptr<autocast::cast_cache> autocast_cache() noexcept {
+    const detail::autocast_state* state = detail::autocast_thread.state;
+    return state == nullptr ? nullptr : state->cache;
+}
+
+/// The autocast state of a thread, to be carried to another thread or to a later time, such as the backward
+/// pass. A default-constructed token is "off". Copies share what they carry, and may be used by several
+/// threads at once. Cache, ledger and layer names go along.
 class autocast_token {
 public:
-    constexpr autocast_token() = default;
+    autocast_token() = default;
 
     /// The precision that a region made from this token has.
-    constexpr precision value() const noexcept { return value_; }
+    precision value(device_kind device = device_kind::cpu) const noexcept {
+        return carried_ == nullptr ? precision::off
+                                   : carried_->state.precisions[static_cast<std::size_t>(device)];
+    }
 
-    friend constexpr bool operator==(autocast_token, autocast_token) = default;
+    /// Whether both were copied from one capture.
+    friend bool operator==(const autocast_token&, const autocast_token&) = default;
 
 private:
-    constexpr explicit autocast_token(precision value) noexcept : value_(value) {}
-    friend autocast_token capture_autocast() noexcept;
+    friend autocast_token capture_autocast();
+    friend class autocast_region;
 
-    precision value_ = precision::off;
+    struct carried {
+        detail::autocast_state state;
+        std::string layer;
+    };
+    std::shared_ptr<const carried> carried_;
 };
 
 /// Takes the calling thread's autocast state along. New threads start with autocast off; a worker that should
@@ -57,8 +158,19 @@ private:
 ///
 ///     const auto token = mp::capture_autocast();
 ///     std::thread worker([token] { mp::autocast_region region(token); forward(); });
-inline autocast_token capture_autocast() noexcept {
-    return autocast_token(autocast_precision());
+inline autocast_token capture_autocast() {
+    autocast_token token;
+    const detail::autocast_thread_state& thread = detail::autocast_thread;
+    if (thread.state == nullptr) return token;
+    const auto carried = std::make_shared<autocast_token::carried>();
+    carried->state = *thread.state;
+    carried->state.outer = nullptr;
+    for (const detail::autocast_state* it = thread.state->outer; it != nullptr; it = it->outer) {
+        carried->state.rules.insert(carried->state.rules.end(), it->rules.begin(), it->rules.end());
+    }
+    if (thread.layer != nullptr) carried->layer = *thread.layer;
+    token.carried_ = carried;
+    return token;
 }
 
 /// While the object lives, ops that its thread dispatches run in the given precision. Regions nest: the
@@ -73,65 +185,150 @@ inline autocast_token capture_autocast() noexcept {
 ///
 /// Arrays keep their formats: what was written inside a region is not cast back when the region ends. An
 /// object must be destroyed on the thread that made it, in the reverse order of construction, as automatic
-/// variables are.
+/// variables are. An outermost region that is on has a cache for casts of cached() arguments, which ends with
+/// it.
 class [[nodiscard]] autocast_region {
 public:
-    /// Enters a region of this precision, or one without autocast where `enabled` is false. Throws
-    /// argument_error for a value that is no enumerator of mp::precision.
-    explicit autocast_region(precision value, bool enabled = true) : outer_(detail::autocast_state) {
-        if (value > precision::bf16) {
-            detail::throw_argument("mp::autocast_region", "value", static_cast<unsigned>(value),
-                                   "must be an enumerator of mp::precision");
+    /// Enters a region of this precision on every device, or one without autocast where `enabled` is false.
+    /// Throws argument_error for a value that is no enumerator of mp::precision.
+    explicit autocast_region(precision value, bool enabled = true)
+        : autocast_region(autocast_options{.cpu = enabled ? value : checked_off(value),
+                                           .cuda = enabled ? value : precision::off}) {}
+
+    /// Enters a region with a precision and the categories of a list, such as
+    /// mp::autocast::lists::tensorflow.
+    autocast_region(precision value, const autocast::op_list& list)
+        : autocast_region(autocast_options{.cpu = value, .cuda = value, .list = &list}) {}
+
+    /// Enters a region that runs ops as a published system does.
+    explicit autocast_region(const autocast::preset& preset)
+        : autocast_region(autocast_options{.cpu = preset.value, .cuda = preset.value, .list = preset.list}) {}
+
+    /// Enters a region with these options. Throws argument_error for values that are no enumerators, a
+    /// precision that the CUDA device does not have, and names or patterns that are empty.
+    explicit autocast_region(autocast_options options) : outer_(detail::autocast_thread) {
+        check(options);
+        const detail::autocast_state* around = outer_.state;
+        if (around != nullptr) {
+            state_.precisions = around->precisions;
+            state_.list = around->list;
+            state_.only_ops = around->only_ops;
+            state_.only_layers = around->only_layers;
+            state_.cache = around->cache;
+            state_.ledger = around->ledger;
+            state_.outer = around;
         }
-        detail::autocast_state = enabled ? value : precision::off;
+        if (options.cpu) state_.precisions[0] = *options.cpu;
+        if (options.cuda) state_.precisions[1] = *options.cuda;
+        if (options.list != nullptr) state_.list = options.list;
+        if (!options.only_ops.empty()) state_.only_ops = std::move(options.only_ops);
+        if (!options.only_layers.empty()) state_.only_layers = std::move(options.only_layers);
+        if (options.ledger != nullptr) state_.ledger = options.ledger;
+        state_.rules = std::move(options.rules);
+        if (options.cache != nullptr) {
+            clears_cache_ = !options.keep_cache && (around == nullptr || around->cache != options.cache);
+            state_.cache = std::move(options.cache);
+        } else if (state_.cache == nullptr && state_.active()) {
+            state_.cache = std::make_shared<autocast::cast_cache>();
+            clears_cache_ = true;
+        }
+        detail::autocast_thread.state = &state_;
     }
 
     /// Enters a region with the state that the token has captured.
-    explicit autocast_region(autocast_token token) noexcept : outer_(detail::autocast_state) {
-        detail::autocast_state = token.value();
+    explicit autocast_region(const autocast_token& token) noexcept
+        : carried_(token.carried_), outer_(detail::autocast_thread) {
+        detail::autocast_thread.state = carried_ == nullptr ? &state_ : &carried_->state;
+        if (carried_ != nullptr) detail::autocast_thread.layer = &carried_->layer;
     }
 
-    ~autocast_region() { detail::autocast_state = outer_; }
+    ~autocast_region() {
+        detail::autocast_thread = outer_;
+        if (clears_cache_) state_.cache->clear();
+    }
 
     autocast_region(const autocast_region&) = delete;
     autocast_region& operator=(const autocast_region&) = delete;
 
 private:
-    precision outer_;
+    static precision checked_off(precision value) {
+        check_precision("value", value);
+        return precision::off;
+    }
+
+    static void check_precision(std::string_view name, precision value) {
+        if (value > precision::fp8) {
+            detail::throw_argument("mp::autocast_region", name, static_cast<unsigned>(value),
+                                   "must be an enumerator of mp::precision");
+        }
+    }
+
+    static void check(const autocast_options& options) {
+        constexpr std::string_view function = "mp::autocast_region";
+        if (options.cpu) check_precision("value", *options.cpu);
+        if (options.cuda) {
+            check_precision("cuda", *options.cuda);
+            if (!supports(device_kind::cuda, *options.cuda, options.compute_capability)) {
+                detail::throw_argument(function, "cuda", std::string(name_of(*options.cuda)),
+                                       "must be a precision that CUDA devices of compute capability " +
+                                           detail::error_text(options.compute_capability) + " have");
+            }
+        }
+        for (const autocast::region_rule& rule : options.rules) {
+            if (rule.op.empty()) {
+                detail::throw_argument(function, "rules[].op", rule.op, "must be the name of an op or '*'");
+            }
+            if (rule.category > op_category::banned) {
+                detail::throw_argument(function, "rules[].category", static_cast<unsigned>(rule.category),
+                                       "must be an enumerator of mp::op_category");
+            }
+        }
+        for (const std::string& name : options.only_ops) {
+            if (name.empty())
+                detail::throw_argument(function, "only_ops[]", name, "must be the name of an op");
+        }
+        for (const std::string& name : options.only_layers) {
+            if (name.empty()) {
+                detail::throw_argument(function, "only_layers[]", name,
+                                       "must be the name of a layer or a pattern");
+            }
+        }
+    }
+
+    std::shared_ptr<const autocast_token::carried> carried_;
+    detail::autocast_thread_state outer_;
+    detail::autocast_state state_;
+    bool clears_cache_ = false;
 };
 
-/// The word by which users choose a precision: "off", "fp16" or "bf16".
-constexpr std::string_view name_of(precision value) noexcept {
-    switch (value) {
-        case precision::off:
-            return "off";
-        case precision::fp16:
-            return "fp16";
-        case precision::bf16:
-            return "bf16";
-    }
-    return "unknown";
-}
-
-/// The precision that a word means: "fp16", "bf16" or "off", in lower case. Throws argument_error for any
-/// other text; `source`, where the text came from, begins the message.
-inline precision precision_from_string(std::string_view text, std::string_view source = "text") {
-    for (const precision value : {precision::off, precision::fp16, precision::bf16}) {
-        if (text == name_of(value)) return value;
-    }
-    detail::throw_argument("mp::precision_from_string", source, std::string(text),
-                           "must be one of fp16, bf16, off");
-}
-
-/// The precision that the environment variable `variable` asks for: fp16, bf16 or off; off where it is not
-/// set or empty. Nothing reads the environment unless this function is called. Throws argument_error for any
-/// other value. As with std::getenv, no other thread may change the environment meanwhile.
+/// Names the part of a model that the calling thread is in while the object lives, so that rules and
+/// `only_layers` can choose it and the ledger can say where it was. Names of layers within layers are joined
+/// by dots.
 ///
-///     mp::autocast_region region(mp::precision_from_environment());
-inline precision precision_from_environment(const char* variable = "MP_AUTOCAST") {
-    const char* text = std::getenv(variable);
-    if (text == nullptr || *text == '\0') return precision::off;
-    return precision_from_string(text, variable);
+///     mp::autocast_layer encoder("encoder");
+///     {
+///         mp::autocast_layer attention("attention");  // "encoder.attention"
+///     }
+class [[nodiscard]] autocast_layer {
+public:
+    explicit autocast_layer(std::string_view name) : outer_(detail::autocast_thread.layer) {
+        if (outer_ != nullptr && !outer_->empty()) path_.append(*outer_).append(".");
+        path_.append(name);
+        detail::autocast_thread.layer = &path_;
+    }
+    ~autocast_layer() { detail::autocast_thread.layer = outer_; }
+    autocast_layer(const autocast_layer&) = delete;
+    autocast_layer& operator=(const autocast_layer&) = delete;
+
+private:
+    const std::string* outer_;
+    std::string path_;
+};
+
+/// The names of the layers that the calling thread is in, joined by dots; empty outside of all.
+inline std::string_view autocast_layer_path() noexcept {
+    const std::string* path = detail::autocast_thread.layer;
+    return path == nullptr ? std::string_view() : std::string_view(*path);
 }
 
 }  // namespace mp

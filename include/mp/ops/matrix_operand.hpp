@@ -11,6 +11,7 @@
 #include <mp/matrix_view.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -31,6 +32,11 @@ struct operand_traits<matrix_view<Element>> {
     static std::size_t size(matrix_view<Element> view) {
         detail::check_view("mp::autocast::call", "matrix", detail::extent_of(view));
         return static_cast<std::size_t>(view.rows) * static_cast<std::size_t>(view.columns);
+    }
+
+    static const void* address(matrix_view<Element> view) { return view.data; }
+    static std::array<std::ptrdiff_t, 4> shape(matrix_view<Element> view) {
+        return {view.rows, view.columns, view.leading_dimension, static_cast<std::ptrdiff_t>(view.order)};
     }
 
     template <class To>

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The arguments of an op on their way to its kernel: cast where a plan says so, and written back.
+#pragma once
+
+#include <mp/autocast/cast_cache.hpp>
+#include <mp/autocast/observer.hpp>
+#include <mp/autocast/operand.hpp>
+#include <mp/autocast/quantise_factor.hpp>
+#include <mp/autocast/resolution.hpp>
+#include <mp/executor.hpp>
+#include <mp/format/operations.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace mp::detail {
+
+/// How the dispatcher hands an argument to the kernel.
+enum class handling : unsigned char { forward, make_const, cast_number, stage_input, stage_output, unwrap };
+
+/// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float need not be
+/// staged \tparam Quantised        what the argument is rounded to on the way; void if it is not
+template <class Plan, bool ComputesInFloat, class Quantised, class Argument, class... Arguments>
+constexpr handling handling_of() {
+    using element = element_of<Argument>;
+    if constexpr (is_output<Argument>) {
+        using result = typename Plan::output;
+        if constexpr (std::is_void_v<result> || !autocast::eligible<element> || !autocast::eligible<result> ||
+                      std::same_as<element, result> || (ComputesInFloat && std::same_as<result, float>)) {
+            return handling::unwrap;
+        } else {
+            return handling::stage_output;
+        }
+    } else if constexpr (is_input<Argument, Arguments...>) {
+        using target = typename Plan::target;
+        constexpr bool cast = !std::is_void_v<target> && autocast::eligible<element>;
+        constexpr bool same =
+            !cast || (std::is_void_v<Quantised> &&
+                      (std::same_as<element, target> || (ComputesInFloat && std::same_as<target, float>)));
+        if constexpr (is_array_operand<Argument>) {
+            return same ? handling::make_const : handling::stage_input;
+        } else {
+            return !cast || (std::same_as<element, target> && std::is_void_v<Quantised>)
+                       ? handling::forward
+                       : handling::cast_number;
+        }
+    } else {
+        return handling::forward;
+    }
+}
+
+/// The view that an argument is or holds.
+template <class Argument>
+constexpr const auto& view_in(const Argument& argument) {
+    if constexpr (is_cached_operand<Argument> || is_output_operand<Argument>) {
+        return argument.view;
+    } else {
+        return argument;
+    }
+}
+
+/// Fills `to`, a dense array for the elements of `view` in its order, with casts of them.
+template <class Quantised, class Argument, class Target>
+void cast_elements(cpu exec, const Argument& argument, std::span<Target> to) {
+    using traits = operand_of<Argument>;
+    const auto& view = view_in(argument);
+    if constexpr (std::is_void_v<Quantised>) {
+        traits::copy(exec, traits::as_input(view), traits::template dense<Target>(to.data(), view));
+    } else {
+        const staging_buffer<float> values(to.size());
+        traits::copy(exec, traits::as_input(view), traits::template dense<float>(values.data(), view));
+        quantise_factor<Quantised>(values.elements(), to);
+    }
+}
+
+/// The type in which an observer looks at numbers: float holds those of every format that is cast.
+template <class Element>
+using observed = std::conditional_t<autocast::eligible<Element>, float, Element>;
+
+/// The elements of a view in a dense array of the type in which they are looked at.
+template <class View>
+auto observed_copy(cpu exec, const View& view) {
+    using traits = operand_of<View>;
+    using value = observed<typename traits::element>;
+    staging_buffer<value> copy(traits::size(view));
+    traits::copy(exec, traits::as_input(view), traits::template dense<value>(copy.data(), view));
+    return copy;
+}
+
+template <class Value>
+staging_buffer<float> as_floats(std::span<const Value> values) {
+    staging_buffer<float> floats(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) floats.data()[i] = static_cast<float>(values[i]);
+    return floats;
+}
+
+/// Tells the observer what a cast of numbers has done.
+template <class From, class To, class Observer>
+void report_cast(const Observer& observer, std::size_t index, autocast::cast_direction direction,
+                 std::span<const float> before, std::span<const float> after) {
+    observer.cast(index, direction, autocast::type_name<From>(), sizeof(From), autocast::cast_target_of<To>(),
+                  before, after);
+}
+
+/// Tells the observer what has become of an input.
+template <class Quantised, class Observer, class Argument, class Target>
+void report_input(const Observer& observer, std::size_t index, cpu exec, const Argument& argument,
+                  std::span<const Target> to) {
+    if constexpr (Observer::looks) {
+        if (!observer.counts()) return;
+        using named = std::conditional_t<std::is_void_v<Quantised>, Target, Quantised>;
+        report_cast<element_of<Argument>, named>(observer, index, autocast::cast_direction::input,
+                                                 observed_copy(exec, view_in(argument)).elements(),
+                                                 as_floats(to).elements());
+    }
+}
+
+/// Lets the observer look for the first value that is not finite in an array that is not cast.
+template <class Observer, class View>
+void look_at(const Observer& observer, std::size_t index, cpu exec, const View& view,
+             autocast::value_origin origin) {
+    if constexpr (Observer::looks) {
+        if (observer.searches()) observer.look_at(index, observed_copy(exec, view).elements(), origin);
+    }
+}
+
+/// One argument on its way to the kernel. get() is what the kernel receives, finish() runs after it.
+template <handling How, class Target, class Quantised, class Observer, class Argument>
+class argument_slot {  // handling::forward
+public:
+    constexpr argument_slot(cpu, const Observer&, std::size_t, Argument& argument) : argument_(argument) {}
+    constexpr Argument& get() const { return argument_; }
+    constexpr void finish() const {}
+
+private:
+    Argument& argument_;
+};
+
+template <class Target, class Quantised, class Observer, class Argument>
+class argument_slot<handling::cast_number, Target, Quantised, Observer, Argument> {
+public:
+    constexpr argument_slot(cpu, const Observer& observer, std::size_t index, const Argument& argument)
+        : value_(cast(argument)) {
+        if constexpr (Observer::looks) {
+            if (!observer.counts()) return;
+            const float before = static_cast<float>(argument);
+            const float after = static_cast<float>(value_);
+            report_cast<Argument, Target>(observer, index, autocast::cast_direction::input,
+                                          std::span(&before, 1), std::span(&after, 1));
+        }
+    }
+    constexpr Target get() const { return value_; }
+    constexpr void finish() const {}
+
+private:
+    static constexpr Target cast(const Argument& argument) {
+        if constexpr (std::is_void_v<Quantised>) {
+            return static_cast<Target>(argument);
+        } else {
+            const float from = static_cast<float>(argument);
+            Target to;
+            quantise_factor<Quantised>(std::span<const float>(&from, 1), std::span<Target>(&to, 1));
+            return to;
+        }
+    }
+
+    Target value_;
+};
+
+template <class Target, class Quantised, class Observer, class Argument>
+class argument_slot<handling::make_const, Target, Quantised, Observer, Argument> {
+public:
+    constexpr argument_slot(cpu exec, const Observer& observer, std::size_t index, const Argument& argument)
+        : argument_(argument) {
+        look_at(observer, index, exec, view_in(argument), autocast::value_origin::argument);
+    }
+    constexpr auto get() const { return operand_of<Argument>::as_input(view_in(argument_)); }
+    constexpr void finish() const {}
+
+private:
+    const Argument& argument_;
+};
+
+template <class Target, class Quantised, class Observer, class View, bool ReadsOldValues>
+class argument_slot<handling::unwrap, Target, Quantised, Observer,
+                    autocast::output_operand<View, ReadsOldValues>> {
+    using operand = autocast::output_operand<View, ReadsOldValues>;
+
+public:
+    constexpr argument_slot(cpu exec, const Observer& observer, std::size_t index, const operand& output)
+        : exec_(exec), observer_(observer), index_(index), output_(output) {}
+    constexpr auto get() const { return output_.view; }
+    constexpr void finish() const {
+        look_at(observer_, index_, exec_, output_.view, autocast::value_origin::kernel);
+    }
+
+private:
+    cpu exec_;
+    const Observer& observer_;
+    std::size_t index_;
+    const operand& output_;
+};
+
+template <class Target, class Quantised, class Observer, class Argument>
+class argument_slot<handling::stage_input, Target, Quantised, Observer, Argument> {
+    using traits = operand_of<Argument>;
+
+public:
+    argument_slot(cpu exec, const Observer& observer, std::size_t index, const Argument& argument)
+        : argument_(argument), buffer_(traits::size(argument)) {
+        const std::span<Target> to(buffer_.data(), buffer_.elements().size());
+        cast_elements<Quantised>(exec, argument, to);
+        report_input<Quantised>(observer, index, exec, argument, buffer_.elements());
+    }
+    auto get() const { return traits::template dense<const Target>(buffer_.data(), argument_); }
+    void finish() const {}
+
+private:
+    const Argument& argument_;
+    staging_buffer<Target> buffer_;
+};
+
+/// An input whose cast may be kept: the observer's cache has it, or gets it.
+template <class Target, class Quantised, class Observer, class View>
+class argument_slot<handling::stage_input, Target, Quantised, Observer, autocast::cached_operand<View>> {
+    using operand = autocast::cached_operand<View>;
+    using traits = operand_of<View>;
+
+public:
+    argument_slot(cpu exec, const Observer& observer, std::size_t index, const operand& argument)
+        : view_(argument.view), cast_(find_or_cast(exec, observer, index, argument)) {}
+    auto get() const {
+        return traits::template dense<const Target>(static_cast<const Target*>(cast_.get()), view_);
+    }
+    void finish() const {}
+
+private:
+    static std::shared_ptr<const void> find_or_cast(cpu exec, const Observer& observer, std::size_t index,
+                                                    const operand& argument) {
+        const std::size_t size = traits::size(argument.view);
+        autocast::cast_cache* cache = nullptr;
+        if constexpr (Observer::looks) cache = observer.cache();
+        // Read before the buffer is: what changes later is not mistaken for what was cast.
+        const std::uint64_t count = argument.version.count();
+        using element = typename traits::element;
+        using named = std::conditional_t<std::is_void_v<Quantised>, Target, Quantised>;
+        autocast::cast_cache::key key{};
+        if (cache != nullptr) {
+            key = {traits::address(argument.view), size, traits::shape(argument.view),
+                   autocast::type_name<element>(), autocast::type_name<named>()};
+            if (auto found = cache->find(key, argument.version, count)) {
+                if constexpr (Observer::looks) observer.reused(index, key.from, key.to);
+                return found;
+            }
+        }
+        const std::shared_ptr<Target[]> made = std::make_shared_for_overwrite<Target[]>(size);
+        cast_elements<Quantised>(exec, argument, std::span<Target>(made.get(), size));
+        report_input<Quantised>(observer, index, exec, argument, std::span<const Target>(made.get(), size));
+        std::shared_ptr<const void> result(made, made.get());
+        if (cache != nullptr) cache->keep(key, argument.version, count, result, size * sizeof(Target));
+        return result;
+    }
+
+    const View& view_;
+    std::shared_ptr<const void> cast_;
+};
+
+template <class Target, class Quantised, class Observer, class View, bool ReadsOldValues>
+class argument_slot<handling::stage_output, Target, Quantised, Observer,
+                    autocast::output_operand<View, ReadsOldValues>> {
+    using traits = operand_of<View>;
+    using element = typename traits::element;
+
+public:
+    argument_slot(cpu exec, const Observer& observer, std::size_t index,
+                  const autocast::output_operand<View, ReadsOldValues>& output)
+        : exec_(exec),
+          observer_(observer),
+          index_(index),
+          view_(output.view),
+          buffer_(traits::size(output.view)) {
+        if constexpr (ReadsOldValues) traits::copy(exec, traits::as_input(view_), get());
+    }
+    auto get() const { return traits::template dense<Target>(buffer_.data(), view_); }
+    void finish() const {
+        traits::copy(exec_, traits::template dense<const Target>(buffer_.data(), view_), view_);
+        if constexpr (Observer::looks) {
+            if (!observer_.counts()) return;
+            report_cast<Target, element>(observer_, index_, autocast::cast_direction::output,
+                                         as_floats(buffer_.elements()).elements(),
+                                         observed_copy(exec_, view_).elements());
+        }
+    }
+
+private:
+    cpu exec_;
+    const Observer& observer_;
+    std::size_t index_;
+    View view_;
+    staging_buffer<Target> buffer_;
+};
+
+template <class Op, class Plan, bool ComputesInFloat, std::size_t Index, class... Arguments, class Observer,
+          class Argument>
+constexpr auto make_slot(cpu exec, const Observer& observer, Argument& argument) {
+    using bare = std::remove_const_t<Argument>;
+    using quantised = typename quantised_format<typename Plan::quantising, Op, Index>::type;
+    constexpr handling how = handling_of<Plan, ComputesInFloat, quantised, bare, Arguments...>();
+    using target = std::conditional_t<is_output<bare>, typename Plan::output, typename Plan::target>;
+    return argument_slot<how, target, quantised, Observer,
+                         std::conditional_t<how == handling::forward, Argument, bare>>(exec, observer, Index,
+                                                                                       argument);
+}
+
+}  // namespace mp::detail
