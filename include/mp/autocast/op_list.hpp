@@ -31,12 +31,29 @@ struct op_list {
     op_category unlisted;            ///< what happens to ops that no rule names
 };
 
+}  // namespace mp::autocast
+
+namespace mp::detail {
+
+/// Less than, equal to or greater than 0 as a comes before b, is b, or comes after it. Evaluated at compile
+/// time by the compiler's own memcmp, which takes a tenth of the time of comparing string_views there: lists
+/// have hundreds of names.
+constexpr int compare_names(std::string_view a, std::string_view b) {
+    const std::size_t length = a.size() < b.size() ? a.size() : b.size();
+    const int order = length == 0 ? 0 : __builtin_memcmp(a.data(), b.data(), length);
+    return order != 0 ? order : a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
+}
+
+}  // namespace mp::detail
+
+namespace mp::autocast {
+
 /// Whether the rules are in the order that find_rules() searches in, without two for one op and condition.
 constexpr bool is_sorted_list(std::span<const op_rule> rules) {
     const auto before = [](const op_rule& a, const op_rule& b) {
-        if (a.op != b.op) return a.op < b.op;
-        if (a.parameter != b.parameter) return a.parameter < b.parameter;
-        return a.value < b.value;
+        if (const int order = detail::compare_names(a.op, b.op); order != 0) return order < 0;
+        if (const int order = detail::compare_names(a.parameter, b.parameter); order != 0) return order < 0;
+        return detail::compare_names(a.value, b.value) < 0;
     };
     for (std::size_t i = 1; i < rules.size(); ++i) {
         if (!before(rules[i - 1], rules[i])) return false;
@@ -50,7 +67,7 @@ constexpr std::span<const op_rule> find_rules(const op_list& list, std::string_v
     std::size_t count = list.rules.size();
     while (count > 0) {
         const std::size_t half = count / 2;
-        if (list.rules[first + half].op < op) {
+        if (detail::compare_names(list.rules[first + half].op, op) < 0) {
             first += half + 1;
             count -= half + 1;
         } else {

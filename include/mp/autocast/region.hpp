@@ -36,7 +36,7 @@ inline constexpr op_list own_categories{"the ops' own categories", {}, op_catego
 struct preset {
     std::string_view name;
     precision value = precision::off;
-    const op_list* list = &own_categories;
+    const op_list* ops = &own_categories;
     bool master_weights = true;  ///< whether the system keeps weights in float and casts them for the ops
     std::string_view meaning{};  ///< a sentence for people
 };
@@ -202,7 +202,7 @@ public:
 
     /// Enters a region that runs ops as a published system does.
     explicit autocast_region(const autocast::preset& preset)
-        : autocast_region(autocast_options{.cpu = preset.value, .cuda = preset.value, .list = preset.list}) {}
+        : autocast_region(autocast_options{.cpu = preset.value, .cuda = preset.value, .list = preset.ops}) {}
 
     /// Enters a region with these options. Throws argument_error for values that are no enumerators, a
     /// precision that the CUDA device does not have, and names or patterns that are empty.
