@@ -55,10 +55,10 @@ inline constexpr op_rule pytorch_cuda[] = {
 /// is pass_through; cat and stack are among them.
 ///
 /// Source: pytorch/pytorch, the lists AT_FORALL_* in aten/src/ATen/autocast_mode.h at commit d70fe7f33910,
-/// and their registration for CUDA in aten/src/ATen/autocast_mode.cpp at commit 008ec6b1840c, which adds the
-/// two ops of cuDNN and bans binary_cross_entropy. Intel's XPU devices use the same lists without the ops of
-/// cuDNN. PyTorch registers these wrappers for the overloads of an op one by one; here an op stands once,
-/// because no op has overloads with different treatments.
+/// the same as in version 2.11.0, and their registration for CUDA in aten/src/ATen/autocast_mode.cpp at
+/// commit 008ec6b1840c, which adds the two ops of cuDNN and bans binary_cross_entropy. Intel's XPU devices
+/// use the same lists without the ops of cuDNN. PyTorch registers these wrappers for the overloads of an op
+/// one by one; here an op stands once, because no op has overloads with different treatments.
 inline constexpr op_list pytorch_cuda{"pytorch_cuda", rules::pytorch_cuda, op_category::pass_through};
 static_assert(is_sorted_list(pytorch_cuda.rules));
 

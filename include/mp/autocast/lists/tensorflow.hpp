@@ -129,17 +129,17 @@ inline constexpr op_rule tensorflow_bfloat16[] = {
 /// float in such a graph: full_precision.
 ///
 /// Source: tensorflow/tensorflow, tensorflow/core/grappler/optimizers/auto_mixed_precision_lists.h, class
-/// AutoMixedPrecisionListsFp16 in mode CUDA, which was called AutoMixedPrecisionListsCuda in earlier
-/// versions, as it is with CUDA 9.1 and cuDNN 8.0 or later; earlier versions of them lack BatchMatMul*,
-/// Conv3D* and Depthwise*.
+/// AutoMixedPrecisionListsFp16 of version 2.18.1 in mode CUDA, which was called AutoMixedPrecisionListsCuda
+/// in earlier versions, as it is with CUDA 9.1 and cuDNN 8.0 or later; earlier versions of them lack
+/// BatchMatMul*, Conv3D* and Depthwise*.
 inline constexpr op_list tensorflow{"tensorflow", rules::tensorflow, op_category::full_precision};
 static_assert(is_sorted_list(tensorflow.rules));
 
 /// The same for bfloat16 with oneDNN on the CPU. The range of bfloat16 moves Mean and Sum from deny to infer;
 /// Exp and Pow stay. Rarer ops are missing where oneDNN has no kernel for them.
 ///
-/// Source: class AutoMixedPrecisionListsMkl in the same file. Earlier versions of the class, as at commit
-/// e1c1b29704c7, still deny Mean and Sum.
+/// Source: class AutoMixedPrecisionListsMkl in the same file. The class at commit e1c1b29704c7, years
+/// earlier, denied Mean and Sum; version 2.14 denied Mean.
 inline constexpr op_list tensorflow_bfloat16{"tensorflow_bfloat16", rules::tensorflow_bfloat16,
                                              op_category::full_precision};
 static_assert(is_sorted_list(tensorflow_bfloat16.rules));
