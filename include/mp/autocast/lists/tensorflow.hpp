@@ -138,8 +138,8 @@ static_assert(is_sorted_list(tensorflow.rules));
 /// The same for bfloat16 with oneDNN on the CPU. The range of bfloat16 moves Mean and Sum from deny to infer;
 /// Exp and Pow stay. Rarer ops are missing where oneDNN has no kernel for them.
 ///
-/// Source: class AutoMixedPrecisionListsMkl in the same file. The class at commit e1c1b29704c7, years
-/// earlier, denied Mean and Sum; version 2.14 denied Mean.
+/// Source: class AutoMixedPrecisionListsMkl in the same file. Earlier it denied Mean and Sum as well, as
+/// at commit e1c1b29704c7.
 inline constexpr op_list tensorflow_bfloat16{"tensorflow_bfloat16", rules::tensorflow_bfloat16,
                                              op_category::full_precision};
 static_assert(is_sorted_list(tensorflow_bfloat16.rules));
