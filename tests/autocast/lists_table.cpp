@@ -206,41 +206,41 @@ from them by the test `tests/autocast/lists_table.cpp`.
 constexpr std::string_view disagreements = R"(
 ## The disagreements that matter
 
-**Softmax.** Apex, MXNet in float16 and PyTorch on Metal cast the argument to float. PyTorch on CUDA leaves the
-argument in half and makes the result float. TensorFlow lets it follow its neighbours, so it runs in half after
-a matrix product. On the CPU PyTorch has no rule for it, and MXNet in bfloat16 keeps it: there the probabilities
-are bfloat16. The same model run under two of these lists does not give the same numbers.
+**Softmax.** Apex, MXNet in float16 and PyTorch on Metal cast the argument to float. PyTorch on CUDA leaves
+the argument in half and makes the result float. TensorFlow lets it follow its neighbours, so it runs in
+half after a matrix product. On the CPU PyTorch has no rule for it, and MXNet in bfloat16 keeps it: there
+the probabilities are bfloat16. The same model run under two of these lists does not give the same numbers.
 
-**Logarithm.** Full in every list that names it but TensorFlow's, where it follows its neighbours. Its result cannot leave the
-range of half, since the logarithms of positive half numbers lie between -17 and 12; an argument that was rounded
-to zero gives minus infinity, though.
+**Logarithm.** Full in every list that names it but TensorFlow's, where it follows its neighbours. Its
+result cannot leave the range of half, since the logarithms of positive half numbers lie between -17 and 12;
+an argument that was rounded to zero gives minus infinity, though.
 
-**Exponential and power.** Full wherever float16 is meant: the exponential of anything above 11.1 is infinite in
-half. In bfloat16 TensorFlow still denies both, MXNet keeps the exponential of its NumPy interface, and PyTorch
-on the CPU has a rule for neither.
+**Exponential and power.** Full wherever float16 is meant: the exponential of anything above 11.1 is
+infinite in half. In bfloat16 TensorFlow still denies both, MXNet keeps the exponential of its NumPy
+interface, and PyTorch on the CPU has a rule for neither.
 
-**Binary cross entropy.** PyTorch on CUDA and Apex refuse it, because the sigmoid before it rounds to exactly 0
-or 1 in half. PyTorch on the CPU runs it in float, which does not bring back what the sigmoid lost. The form
-with logits is in float in every list that names it.
+**Binary cross entropy.** PyTorch on CUDA and Apex refuse it, because the sigmoid before it rounds to
+exactly 0 or 1 in half. PyTorch on the CPU runs it in float, which does not bring back what the sigmoid
+lost. The form with logits is in float in every list that names it.
 
-**Sum and mean.** A sum is full in Apex, in MXNet and TensorFlow in float16 and on Metal, full output on CUDA, and
-follows its neighbours or stays as it is in the lists for bfloat16. PyTorch has no rule for the mean, Apex dropped
-its own; TensorFlow and MXNet in float16 run it in float.
+**Sum and mean.** A sum is full in Apex, in MXNet and TensorFlow in float16 and on Metal, full output on
+CUDA, and follows its neighbours or stays as it is in the lists for bfloat16. PyTorch has no rule for the
+mean, Apex dropped its own; TensorFlow and MXNet in float16 run it in float.
 
-**Layer normalisation.** Full in every list for float16 that names it, keep in MXNet for bfloat16, no rule in
-PyTorch on the CPU. Batch normalisation is full on Metal and in what NVIDIA writes. The others give half to its
-kernels, which keep the statistics in float themselves.
+**Layer normalisation.** Full in every list for float16 that names it, keep in MXNet for bfloat16, no rule
+in PyTorch on the CPU. Batch normalisation is full on Metal and in what NVIDIA writes. The others give half
+to its kernels, which keep the statistics in float themselves.
 
-**Matrix product.** Low, but for MXNet in bfloat16: there layers and convolutions are low, the bare products of
-matrices and recurrent networks full. Batched products take the widest type in MXNet.
+**Matrix product.** Low, but for MXNet in bfloat16: there layers and convolutions are low, the bare products
+of matrices and recurrent networks full. Batched products take the widest type in MXNet.
 
-**Concatenation.** PyTorch on CUDA and Metal leaves it to the native promotion of types; on the CPU it has a rule.
-Apex and MXNet take the widest type, TensorFlow keeps. MXNet in bfloat16 takes the widest type to concatenate and
-keeps to stack.
+**Concatenation.** PyTorch on CUDA and Metal leaves it to the native promotion of types; on the CPU it has a
+rule. Apex and MXNet take the widest type, TensorFlow keeps. MXNet in bfloat16 takes the widest type to
+concatenate and keeps to stack.
 
 )";
 
-std::string document() {
+[[maybe_unused]] std::string document() {
     std::string text(opening);
     text += overview();
     text += disagreements;
