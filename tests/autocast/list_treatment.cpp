@@ -143,10 +143,14 @@ constexpr bool first_of_its_category = [] {
 
 template <const ac::op_list& List, class Low>
 constexpr bool all_treated_as_published = []<std::size_t... I>(std::index_sequence<I...>) {
-    return (treated_as_published<List, Low, listed_op<List, I>, published<List, I>,
-                                 first_of_its_category<List, I>>() &&
-            ...) &&
-           treated_as_published<List, Low, unlisted_op, List.unlisted, true>();
+    // Neither a fold nor std::array, whose type is deduced with one: clang folds no more than 256 terms.
+    const bool each[] = {treated_as_published<List, Low, unlisted_op, List.unlisted, true>(),
+                         treated_as_published<List, Low, listed_op<List, I>, published<List, I>,
+                                              first_of_its_category<List, I>>()...};
+    for (const bool as_published : each) {
+        if (!as_published) return false;
+    }
+    return true;
 }
 (std::make_index_sequence<List.rules.size()>{});
 
