@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Short words in which lists of ops are written down.
+#pragma once
+
+#include <mp/autocast/category.hpp>
+
+#include <string_view>
+
+/// One word for each category, so that several rules fit on a line. For use inside a namespace that holds
+/// nothing but rules:
+///
+///     namespace my_rules {
+///     using namespace mp::autocast::lists::notation;
+///     inline constexpr mp::autocast::op_rule mine[] = {{"exp"sv, full}, {"matmul"sv, low}};
+///     }
+///     inline constexpr mp::autocast::op_list mine{"mine", my_rules::mine, mp::op_category::pass_through};
+///
+/// The suffix sv halves the time that the compiler takes for a long list.
+namespace mp::autocast::lists::notation {
+
+using namespace std::string_view_literals;
+
+inline constexpr auto low = op_category::lower_precision;
+inline constexpr auto full = op_category::full_precision;
+inline constexpr auto full_output = op_category::full_precision_output;
+inline constexpr auto append_type = op_category::append_output_type;
+inline constexpr auto promote = op_category::promote;
+inline constexpr auto widest = op_category::promote_widest;
+inline constexpr auto keep = op_category::pass_through;
+inline constexpr auto banned = op_category::banned;
+
+/// Why PyTorch and Apex ban binary_cross_entropy.
+inline constexpr std::string_view use_logits =
+    "a sigmoid rounded to half is often exactly 0 or 1, where the loss or its gradient is infinite: call "
+    "binary_cross_entropy_with_logits with the values before the sigmoid";
+
+}  // namespace mp::autocast::lists::notation
