@@ -11,6 +11,7 @@
 #include <mp/autocast/lists/pytorch_cuda.hpp>
 #include <mp/autocast/lists/pytorch_mps.hpp>
 #include <mp/autocast/lists/tensorflow.hpp>
+#include <mp/autocast/lists/whole_model.hpp>
 #include <mp/autocast/op_list.hpp>
 
 #include <array>
@@ -18,7 +19,8 @@
 
 namespace mp::autocast::lists {
 
-/// Every list, in no particular order.
+/// Every list that a system has published, in no particular order; those of whole_model.hpp are not among
+/// them.
 inline constexpr std::array<const op_list*, 9> all_lists{&pytorch_cuda, &pytorch_cpu,         &pytorch_mps,
                                                          &tensorflow,   &tensorflow_bfloat16, &apex,
                                                          &mxnet,        &mxnet_bfloat16,      &nvidia};
