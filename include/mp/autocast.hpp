@@ -8,9 +8,11 @@
 #include <mp/autocast/cast_cache.hpp>
 #include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/category.hpp>
+#include <mp/autocast/custom_function.hpp>
 #include <mp/autocast/decision.hpp>
 #include <mp/autocast/dispatch.hpp>
 #include <mp/autocast/explain.hpp>
+#include <mp/autocast/name_pattern.hpp>
 #include <mp/autocast/op_list.hpp>
 #include <mp/autocast/operand.hpp>
 #include <mp/autocast/policy.hpp>
