@@ -19,8 +19,16 @@
 
 namespace mp::ops {
 
-/// What a layer applies to its result before it is rounded.
-enum class activation : unsigned char { none, relu };
+/// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
+/// result; those of the others need what the layer had before the activation, so training with them fused
+/// means computing that once more in the backward pass, or calling the ops apart.
+enum class activation : unsigned char {
+    none,
+    relu,
+    gelu,       ///< x Phi(x), exactly, see gelu_epilogue
+    gelu_tanh,  ///< its approximation, see gelu_tanh_epilogue
+    silu        ///< x / (1 + e^-x), see silu_epilogue
+};
 
 /// Tag of matmul(): the product in the low precision of the policy.
 struct matmul_op {
@@ -71,7 +79,7 @@ struct linear_op {
                          activation act) {
         constexpr std::string_view function = "mp::ops::linear";
         detail::check_threads(function, exec);
-        if (act > activation::relu) {
+        if (act > activation::silu) {
             detail::throw_argument(function, "act", static_cast<unsigned>(act),
                                    "must be an enumerator of mp::ops::activation");
         }
@@ -92,21 +100,24 @@ struct linear_op {
     template <element X, element W, class Bias, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b, matrix_view<Y> y,
                     activation act) const {
-        const auto product = [&](const auto& epilogue) {
-            gemm(exec, 1.0F, x, transposed(w), 0.0F, y, epilogue);
+        const auto product = [&](const auto& ending) {
+            if constexpr (std::is_same_v<Bias, absent_t>) {
+                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, ending);
+            } else {
+                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, then(bias_per_column(b), ending));
+            }
         };
-        if constexpr (std::is_same_v<Bias, absent_t>) {
-            if (act == activation::relu) {
-                product(relu_epilogue{});
-            } else {
-                product(identity_epilogue{});
-            }
-        } else {
-            if (act == activation::relu) {
-                product(then(bias_per_column(b), relu_epilogue{}));
-            } else {
-                product(bias_per_column(b));
-            }
+        switch (act) {
+            case activation::none:
+                return product(identity_epilogue{});
+            case activation::relu:
+                return product(relu_epilogue{});
+            case activation::gelu:
+                return product(gelu_epilogue{});
+            case activation::gelu_tanh:
+                return product(gelu_tanh_epilogue{});
+            case activation::silu:
+                return product(silu_epilogue{});
         }
     }
 };
@@ -120,7 +131,7 @@ struct linear_op {
 /// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
 /// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
 /// of the memory it is written to. Sums, bias and activation are in float, and each element of y is rounded
-/// once; relu keeps NaN. The results do not depend on the number of threads.
+/// once; NaN passes every activation. The results do not depend on the number of threads.
 ///
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
 /// unchanged.
@@ -207,8 +218,10 @@ private:
 /// The gradients of y = x w^T + b, given dy = dL/dy: dx = dy w, dw = dy^T x, db = the sum of the rows of dy.
 ///
 /// Shapes: x is batch x in, w is out x in, dy is batch x out, dx is like x, dw like w, and db has `out`
-/// elements. Any of dx, dw and db may be mp::ops::absent, and is then not computed. A layer with a fused relu
-/// first passes its gradient through relu_backward().
+/// elements. Any of dx, dw and db may be mp::ops::absent, and is then not computed. A layer with a fused
+/// activation first passes its gradient through the activation's backward op: relu_backward() takes the
+/// layer's result y, but gelu_backward() and silu_backward() need what came before the activation, x w^T + b
+/// (linear() without activation, in a format that keeps it well enough).
 ///
 /// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
 /// rounded once from a float sum: values too small for the format become zero, as they do on a tensor core,

@@ -9,9 +9,9 @@
 #include <mp/format/operations.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
 
-#include <cstddef>
 #include <string_view>
 
 namespace mp::detail {
@@ -28,34 +28,6 @@ constexpr bool not_positive(Value x) {
         layout::sign_mask + (layout::has_infinity ? layout::infinity_code : layout::max_finite_code));
     const code bits = bits_of(x);
     return bits == 0 || (layout::sign_mask != 0 && static_cast<code>(bits - first) <= last - first);
-}
-
-/// Calls f(out, in...) for the elements at the same place of matrices of the same shape, line after line of
-/// `out`.
-template <class Function, class Out, class... In>
-void for_each_element(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    const bool by_rows = out.order == storage_order::row_major;
-    const std::ptrdiff_t lines = by_rows ? out.rows : out.columns;
-    const std::ptrdiff_t length = by_rows ? out.columns : out.rows;
-    if (length == 0) return;
-    const auto line_stride = [&](auto view) { return by_rows ? view.row_stride() : view.column_stride(); };
-    const auto step = [&](auto view) { return by_rows ? view.column_stride() : view.row_stride(); };
-    const bool dense = ((step(in) == 1) && ...);
-    constexpr std::size_t elements_per_piece = 16384;  // some ten microseconds of work, as a thread costs
-    const std::size_t grain = 1 + elements_per_piece / static_cast<std::size_t>(length);
-    parallel_for(exec, static_cast<std::size_t>(lines), grain, [&](std::size_t begin, std::size_t end) {
-        for (auto line = static_cast<std::ptrdiff_t>(begin); line < static_cast<std::ptrdiff_t>(end);
-             ++line) {
-            const auto run = [&](Out* to, const In*... from) {
-                if (dense) {
-                    for (std::ptrdiff_t i = 0; i < length; ++i) f(to[i], from[i]...);
-                } else {
-                    for (std::ptrdiff_t i = 0; i < length; ++i) f(to[i], from[i * step(in)]...);
-                }
-            };
-            run(out.data + line * line_stride(out), (in.data + line * line_stride(in))...);
-        }
-    });
 }
 
 }  // namespace mp::detail
