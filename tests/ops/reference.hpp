@@ -58,7 +58,8 @@ struct matrix {
 
     bool padding_is_untouched() const {
         std::size_t found = 0;
-        for (const Value& value : elements) found += static_cast<float>(value) == -88.0F ? 1 : 0;
+        for (const Value& value : elements)
+            found += static_cast<float>(value) == static_cast<float>(padding_value) ? 1 : 0;
         return found == elements.size() - static_cast<std::size_t>(view.rows * view.columns);
     }
 };

@@ -53,9 +53,9 @@ struct relu_epilogue {
 /// x Phi(x), the Gaussian error linear unit, where Phi is the normal distribution function (not the tanh
 /// approximation: that is gelu_tanh_epilogue).
 ///
-/// On the host the result is the exact one rounded to float, but for one in some thousand, which are the
-/// float next to it; on a device it has CUDA's normcdff, good to 5 units in the last place. NaN stays NaN,
-/// -infinity gives -0 and +infinity stays. The gradient needs x: mp::ops::gelu_backward.
+/// On the host the result is the exact one rounded to float, but for about one in ten thousand, which is
+/// the float next to it; on a device it has CUDA's normcdff, good to 5 units in the last place. NaN stays
+/// NaN, -infinity gives -0 and +infinity stays. The gradient needs x: mp::ops::gelu_backward.
 struct gelu_epilogue {
     MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
 #if MP_DEVICE_CODE
