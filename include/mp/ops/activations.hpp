@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
-#include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/gemm/activation_functions.hpp>
@@ -12,9 +11,9 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/unary_checks.hpp>
 
 #include <array>
-#include <string>
 #include <string_view>
 
 namespace mp::ops {
@@ -34,27 +33,6 @@ inline void check_formula(std::string_view function, ops::gelu_formula formula) 
         throw_argument(function, "formula", static_cast<unsigned>(formula),
                        "must be an enumerator of mp::ops::gelu_formula");
     }
-}
-
-/// Checks the arguments of y = f(x).
-inline void check_unary(std::string_view function, cpu exec, const named_operand& x, const named_operand& y) {
-    check_threads(function, exec);
-    check_operand(function, x);
-    check_shape(function, y, x.extent.rows, "x.rows", x.extent.columns, "x.columns");
-    check_separate_or_same(function, y, x);
-}
-
-/// Checks the arguments of the gradient dx of a function of which `known` is the argument or the result.
-inline void check_unary_backward(std::string_view function, cpu exec, const named_operand& known,
-                                 const named_operand& dy, const named_operand& dx) {
-    check_threads(function, exec);
-    check_operand(function, known);
-    const std::string rows = std::string(known.name) + ".rows";
-    const std::string columns = std::string(known.name) + ".columns";
-    check_shape(function, dy, known.extent.rows, rows, known.extent.columns, columns);
-    check_shape(function, dx, known.extent.rows, rows, known.extent.columns, columns);
-    check_separate_or_same(function, dx, known);
-    check_separate_or_same(function, dx, dy);
 }
 
 template <class Function, class X, class Y>

@@ -121,14 +121,58 @@ void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, floa
     }
 }
 
-/// Writes up to float_block neighbours, each rounded once to nearest even.
+/// Writes up to float_block elements that are `step` apart, each rounded once to nearest even.
 template <class Value>
-void store_floats(const float* from, std::size_t count, Value* to) {
-    if constexpr (std::same_as<Value, float>) {
+void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
+    if (step != 1) {
+        Value rounded[float_block];
+        store_floats(from, count, rounded);
+        for (std::size_t i = 0; i < count; ++i) to[static_cast<std::ptrdiff_t>(i) * step] = rounded[i];
+    } else if constexpr (std::same_as<Value, float>) {
         std::memcpy(to, from, count * sizeof(float));
     } else {
         convert_nearest(from, to, count);
     }
+}
+
+/// The elements of a row as floats.
+template <class Value>
+void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
+    const std::ptrdiff_t step = matrix.column_stride();
+    constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
+        load_floats(matrix.data + row * matrix.row_stride() + first * step, step,
+                    static_cast<std::size_t>(std::min(block, matrix.columns - first)), to + first);
+    }
+}
+
+/// Writes value(c), a float or double, to the columns c of a row, rounded to float and from there to Value.
+template <class Value, class Function>
+void store_row(matrix_view<Value> matrix, std::ptrdiff_t row, Function value) {
+    const std::ptrdiff_t step = matrix.column_stride();
+    constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
+        const auto count = static_cast<std::size_t>(std::min(block, matrix.columns - first));
+        float rounded[float_block];
+        for (std::size_t i = 0; i < count; ++i) {
+            rounded[i] = static_cast<float>(value(static_cast<std::size_t>(first) + i));
+        }
+        store_floats(rounded, count, matrix.data + row * matrix.row_stride() + first * step, step);
+    }
+}
+
+/// Calls f(row, room) for every row, where room is a Room(columns) that a thread uses for one row after the
+/// other. Rows are some ten nanoseconds of work for each element.
+template <class Room, class Function>
+void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
+    if (columns == 0) return;
+    const std::size_t grain = 1 + 4096 / static_cast<std::size_t>(columns);
+    parallel_for(exec, static_cast<std::size_t>(rows), grain, [&](std::size_t begin, std::size_t end) {
+        Room room(static_cast<std::size_t>(columns));
+        for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end); ++row) {
+            f(row, room);
+        }
+    });
 }
 
 /// Elements that follow each other along a line of the output; at most float_block.

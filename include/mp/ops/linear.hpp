@@ -10,10 +10,8 @@
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/sums.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -185,33 +183,9 @@ struct linear_backward_op {
                     const DX& dx, const DW& dw, const DB& db) const {
         if constexpr (!std::is_same_v<DX, absent_t>) gemm(exec, 1.0F, dy, w, 0.0F, dx);
         if constexpr (!std::is_same_v<DW, absent_t>) gemm(exec, 1.0F, transposed(dy), x, 0.0F, dw);
-        if constexpr (!std::is_same_v<DB, absent_t>) sum_rows(exec, dy, db);
-    }
-
-private:
-    /// db[c] = sum of column c of dy, in float in the order of the rows, rounded once.
-    template <class DY, class DB>
-    static void sum_rows(cpu exec, matrix_view<const DY> dy, std::span<DB> db) {
-        constexpr std::size_t width = 64;  // columns summed together: a few vector registers of floats
-        const std::size_t columns = db.size();
-        const std::size_t blocks = (columns + width - 1) / width;
-        const auto rows = static_cast<std::size_t>(dy.rows);
-        const std::size_t blocks_per_piece = 1 + 16384 / (width * std::max<std::size_t>(rows, 1));
-        detail::parallel_for(exec, blocks, blocks_per_piece, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t block = begin; block < end; ++block) {
-                const std::size_t first = block * width;
-                const std::size_t count = std::min(width, columns - first);
-                float sums[width] = {};
-                for (std::ptrdiff_t r = 0; r < dy.rows; ++r) {
-                    const DY* row = dy.data + r * dy.row_stride();
-                    for (std::size_t c = 0; c < count; ++c) {
-                        const auto column = static_cast<std::ptrdiff_t>(first + c);
-                        sums[c] += static_cast<float>(row[column * dy.column_stride()]);
-                    }
-                }
-                for (std::size_t c = 0; c < count; ++c) db[first + c] = static_cast<DB>(sums[c]);
-            }
-        });
+        if constexpr (!std::is_same_v<DB, absent_t>) {
+            detail::sum_columns(exec, detail::itself{}, dy.rows, db.size(), 1.0, db.data(), dy);
+        }
     }
 };
 
@@ -224,8 +198,9 @@ private:
 /// (linear() without activation, in a format that keeps it well enough).
 ///
 /// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
-/// rounded once from a float sum: values too small for the format become zero, as they do on a tensor core,
-/// unless the loss is scaled. Precision, threads and errors are as in linear().
+/// rounded once from a float sum (for db, one in double and then to float): values too small for the format
+/// become zero, as they do on a tensor core, unless the loss is scaled. Precision, threads and errors are as
+/// in linear().
 template <class Policy = autocast::by_region, element X, element W, element DY, class DX, class DW, class DB>
 void linear_backward(cpu exec, matrix_view<X> x, matrix_view<W> w, matrix_view<DY> dy, DX&& dx, DW&& dw,
                      DB&& db) {

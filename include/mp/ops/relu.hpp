@@ -4,13 +4,13 @@
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
-#include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/unary_checks.hpp>
 
 #include <string_view>
 
@@ -40,13 +40,7 @@ struct relu_op {
     static constexpr auto category = op_category::pass_through;
 
     static void validate(cpu exec, const auto& x, const auto& y) {
-        constexpr std::string_view function = "mp::ops::relu";
-        detail::check_threads(function, exec);
-        const auto input = detail::named("x", x);
-        const auto output = detail::named("y", y);
-        detail::check_operand(function, input);
-        detail::check_shape(function, output, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
-        detail::check_separate_or_same(function, output, input);
+        detail::check_unary("mp::ops::relu", exec, detail::named("x", x), detail::named("y", y));
     }
 
     template <element X, element Y>
@@ -70,18 +64,8 @@ struct relu_backward_op {
     static constexpr auto category = op_category::pass_through;
 
     static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {
-        constexpr std::string_view function = "mp::ops::relu_backward";
-        detail::check_threads(function, exec);
-        const auto output = detail::named("y", y);
-        const auto gradient = detail::named("dy", dy);
-        const auto result = detail::named("dx", dx);
-        const auto rows = output.extent.rows;
-        const auto columns = output.extent.columns;
-        detail::check_operand(function, output);
-        detail::check_shape(function, gradient, rows, "y.rows", columns, "y.columns");
-        detail::check_shape(function, result, rows, "y.rows", columns, "y.columns");
-        detail::check_separate_or_same(function, result, output);
-        detail::check_separate_or_same(function, result, gradient);
+        detail::check_unary_backward("mp::ops::relu_backward", exec, detail::named("y", y),
+                                     detail::named("dy", dy), detail::named("dx", dx));
     }
 
     template <element Y, element DY, element DX>
