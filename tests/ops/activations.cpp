@@ -53,7 +53,6 @@ struct gelu_case {
     }
 };
 struct gelu_tanh_case {
-    static constexpr std::string_view name = "gelu";
     static void forward(mp::cpu exec, auto x, auto y) { mp::ops::gelu(exec, x, y, gelu_formula::tanh); }
     static void backward(mp::cpu exec, auto x, auto dy, auto dx) {
         mp::ops::gelu_backward(exec, x, dy, dx, gelu_formula::tanh);
