@@ -104,6 +104,18 @@ TEST_CASE("a sum of a million floats is the nearest float to the exact sum") {
           doctest::Approx(static_cast<double>(exact / 1e6L)).epsilon(1e-7));
 }
 
+TEST_CASE("small elements after a large one are not lost") {
+    // In float, 2^24 + 1 is 2^24.
+    matrix<float> x(100, 70);
+    x.fill([](auto r, auto) { return r == 0 ? 0x1p24F : 1.0F; });
+    std::vector<float> sums(70);
+    mp::ops::sum(mp::cpu{}, x.view, sums, per::column);
+    CHECK(sums == std::vector<float>(70, 0x1p24F + 100.0F));  // 99 to the nearest even float
+    mp::ops::sum(mp::cpu{}, mp::transposed(x.view), sums, per::row);
+    CHECK(sums == std::vector<float>(70, 0x1p24F + 100.0F));
+    CHECK(mp::ops::sum(mp::cpu{}, x.view) == 70 * 0x1p24F + 6912.0F);  // 6930, in steps of 128
+}
+
 TEST_CASE("sums depend neither on threads nor on storage order") {
     matrix<float> x(501, 777), by_columns(501, 777, 2, storage_order::column_major);
     x.randomize(5);
