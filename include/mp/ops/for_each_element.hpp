@@ -16,7 +16,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
-#include <type_traits>
 
 namespace mp::detail {
 
