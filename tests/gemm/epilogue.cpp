@@ -18,6 +18,9 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 static_assert(mp::gemm_epilogue<mp::identity_epilogue>);
 static_assert(mp::gemm_epilogue<mp::relu_epilogue>);
+static_assert(mp::gemm_epilogue<mp::gelu_epilogue>);
+static_assert(mp::gemm_epilogue<mp::gelu_tanh_epilogue>);
+static_assert(mp::gemm_epilogue<mp::silu_epilogue>);
 static_assert(!mp::gemm_epilogue<int>);
 static_assert(mp::identity_epilogue{}(2.5F, 1, 2) == 2.5F);
 static_assert(mp::relu_epilogue{}(-2.5F, 1, 2) == 0.0F);
@@ -31,6 +34,29 @@ TEST_CASE("relu clears negative numbers and minus zero, and nothing else") {
     for (const float x : {not_a_number, -not_a_number, std::bit_cast<float>(0xFF80'0001U)}) {
         CHECK(std::bit_cast<std::uint32_t>(relu(x, 0, 0)) == std::bit_cast<std::uint32_t>(x));
     }
+}
+
+TEST_CASE("gelu and silu end a product as their definitions say, and keep NaN") {
+    const auto close = [](float actual, double expected) {  // to the float next to it at most
+        return std::abs(static_cast<double>(actual) - expected) <= 0x1p-23 * std::abs(expected) + 0x1p-149;
+    };
+    for (float x = -14; x < 20; x += 0.37F) {
+        const auto wide = static_cast<double>(x);
+        CHECK(close(mp::gelu_epilogue{}(x, 0, 0), wide / 2 * std::erfc(-wide / std::sqrt(2.0))));
+        CHECK(close(mp::silu_epilogue{}(x, 0, 0), wide / (1 + std::exp(-wide))));
+        // (1 + tanh(z)) / 2 without its cancellation
+        const double z2 = 2 * 0.7978845608028654 * (wide + 0.044715 * wide * wide * wide);
+        CHECK(close(mp::gelu_tanh_epilogue{}(x, 0, 0), wide / (1 + std::exp(-z2))));
+    }
+    const auto ends = [](const auto& epilogue) {
+        CHECK(epilogue(infinity, 0, 0) == infinity);
+        CHECK(std::bit_cast<std::uint32_t>(epilogue(-infinity, 0, 0)) == 0x8000'0000U);
+        CHECK(mp::isnan(epilogue(not_a_number, 0, 0)));
+        CHECK(mp::isnan(epilogue(-not_a_number, 0, 0)));
+    };
+    ends(mp::gelu_epilogue{});
+    ends(mp::gelu_tanh_epilogue{});
+    ends(mp::silu_epilogue{});
 }
 
 /// Runs a 3 x 4 product of zeros in both orders of C, so that C shows what the epilogue makes of zero.

@@ -42,6 +42,21 @@ double tolerance(double x, double terms) {
            terms * terms * 0x1p-24 + 0x1p-25;
 }
 
+double activated(double x, activation act) {
+    switch (act) {
+        case activation::relu:
+            return x < 0 ? 0.0 : x;
+        case activation::gelu:
+            return x / 2 * std::erfc(-x / std::sqrt(2.0));
+        case activation::gelu_tanh:
+            return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+        case activation::silu:
+            return x / (1 + std::exp(-x));
+        default:
+            return x;
+    }
+}
+
 /// y = act(x w^T + b) against double, in every storage order, with padding.
 template <class X, class W, class B, class Y>
 void check_forward(storage_order order, activation act, bool with_bias) {
@@ -63,16 +78,17 @@ void check_forward(storage_order order, activation act, bool with_bias) {
             for (std::ptrdiff_t k = 0; k < in; ++k) {
                 sum += static_cast<double>(x.view(r, k)) * static_cast<double>(w.view(c, k));
             }
-            if (act == activation::relu && sum < 0) sum = 0;
+            sum = activated(sum, act);
             CHECK(std::abs(static_cast<double>(y.view(r, c)) - sum) <= tolerance<Y>(sum, 20));
         }
     }
     CHECK(y.padding_is_untouched());
 }
 
-TEST_CASE("linear is x w^T + b, with and without relu, in every mix of formats and orders") {
+TEST_CASE("linear is x w^T + b, with every activation and none, in every mix of formats and orders") {
     for (const storage_order order : {storage_order::row_major, storage_order::column_major}) {
-        for (const activation act : {activation::none, activation::relu}) {
+        for (const activation act : {activation::none, activation::relu, activation::gelu,
+                                     activation::gelu_tanh, activation::silu}) {
             for (const bool with_bias : {true, false}) {
                 check_forward<float, float, float, float>(order, act, with_bias);
                 check_forward<half, half, half, half>(order, act, with_bias);
@@ -287,6 +303,18 @@ TEST_CASE("relu in the epilogue keeps NaN, and overflow reaches the output as in
     mp::ops::linear(mp::cpu{}, x.view, w.view, mp::ops::absent, y.view, activation::relu);
     CHECK(mp::isnan(y.view(0, 0)));
     CHECK(mp::isnan(y.view(0, 1)));
+}
+
+TEST_CASE("NaN passes every activation") {
+    matrix<half> x(1, 1), w(1, 1);
+    matrix<float> y(1, 1);
+    x.view(0, 0) = std::numeric_limits<half>::quiet_NaN();
+    w.view(0, 0) = half(1);
+    for (const activation act :
+         {activation::none, activation::relu, activation::gelu, activation::gelu_tanh, activation::silu}) {
+        mp::ops::linear(mp::cpu{}, x.view, w.view, mp::ops::absent, y.view, act);
+        CHECK(mp::isnan(y.view(0, 0)));
+    }
 }
 
 TEST_CASE("the results of the linear layer do not depend on the number of threads") {

@@ -2,14 +2,20 @@
 // What the tests of the ops compare with: matrices that own their elements, and the ops in double.
 #pragma once
 
+#include <mp/bfloat16.hpp>
 #include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/float8.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/half.hpp>
 #include <mp/matrix_view.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace ops_test {
@@ -52,7 +58,8 @@ struct matrix {
 
     bool padding_is_untouched() const {
         std::size_t found = 0;
-        for (const Value& value : elements) found += static_cast<float>(value) == -88.0F ? 1 : 0;
+        for (const Value& value : elements)
+            found += static_cast<float>(value) == static_cast<float>(padding_value) ? 1 : 0;
         return found == elements.size() - static_cast<std::size_t>(view.rows * view.columns);
     }
 };
@@ -90,6 +97,39 @@ bool same_bits(const A& a, const B& b) {
         }
     }
     return a.view.rows == b.view.rows && a.view.columns == b.view.columns;
+}
+
+/// A unit in the last place of Value at x: by the definition of the format's parameters, written out here.
+template <class Value>
+double unit_in_last_place(double x) {
+    struct shape {
+        int precision, quantum_exponent;
+    };
+    constexpr shape format = sizeof(Value) == 4                         ? shape{24, -149}
+                             : std::is_same_v<Value, mp::half>          ? shape{11, -24}
+                             : std::is_same_v<Value, mp::bfloat16>      ? shape{8, -133}
+                             : std::is_same_v<Value, mp::float8_e4m3fn> ? shape{4, -9}
+                                                                        : shape{3, -16};
+    if (x == 0) return std::ldexp(1.0, format.quantum_exponent);
+    return std::ldexp(1.0, std::max(std::ilogb(x) - format.precision + 1, format.quantum_exponent));
+}
+
+/// Whether `run(exec, result)` writes the same bits with one thread and with three; `rows` x `columns` is
+/// large enough for three pieces.
+template <class Value, class Function>
+bool same_with_three_threads(std::ptrdiff_t rows, std::ptrdiff_t columns, Function run) {
+    matrix<Value> one(rows, columns), three(rows, columns);
+    run(mp::cpu{.threads = 1}, one.view);
+    run(mp::cpu{.threads = 3}, three.view);
+    return same_bits(one, three);
+}
+
+/// Calls f(order, padding) for both storage orders, without and with padding.
+template <class Function>
+void for_each_layout(Function f) {
+    for (const auto order : {mp::storage_order::row_major, mp::storage_order::column_major}) {
+        for (const std::ptrdiff_t padding : {0, 3}) f(order, padding);
+    }
 }
 
 /// The derivative of f() with respect to the double x, by central differences.

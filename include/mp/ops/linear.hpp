@@ -10,17 +10,23 @@
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/sums.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <span>
 #include <string_view>
 #include <type_traits>
 
 namespace mp::ops {
 
-/// What a layer applies to its result before it is rounded.
-enum class activation : unsigned char { none, relu };
+/// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
+/// result; those of the others need what the layer had before the activation, so training with them fused
+/// means computing that once more in the backward pass, or calling the ops apart.
+enum class activation : unsigned char {
+    none,
+    relu,
+    gelu,       ///< x Phi(x), exactly, see gelu_epilogue
+    gelu_tanh,  ///< its approximation, see gelu_tanh_epilogue
+    silu        ///< x / (1 + e^-x), see silu_epilogue
+};
 
 /// Tag of matmul(): the product in the low precision of the policy.
 struct matmul_op {
@@ -71,7 +77,7 @@ struct linear_op {
                          activation act) {
         constexpr std::string_view function = "mp::ops::linear";
         detail::check_threads(function, exec);
-        if (act > activation::relu) {
+        if (act > activation::silu) {
             detail::throw_argument(function, "act", static_cast<unsigned>(act),
                                    "must be an enumerator of mp::ops::activation");
         }
@@ -92,21 +98,24 @@ struct linear_op {
     template <element X, element W, class Bias, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b, matrix_view<Y> y,
                     activation act) const {
-        const auto product = [&](const auto& epilogue) {
-            gemm(exec, 1.0F, x, transposed(w), 0.0F, y, epilogue);
+        const auto product = [&](const auto& ending) {
+            if constexpr (std::is_same_v<Bias, absent_t>) {
+                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, ending);
+            } else {
+                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, then(bias_per_column(b), ending));
+            }
         };
-        if constexpr (std::is_same_v<Bias, absent_t>) {
-            if (act == activation::relu) {
-                product(relu_epilogue{});
-            } else {
-                product(identity_epilogue{});
-            }
-        } else {
-            if (act == activation::relu) {
-                product(then(bias_per_column(b), relu_epilogue{}));
-            } else {
-                product(bias_per_column(b));
-            }
+        switch (act) {
+            case activation::none:
+                return product(identity_epilogue{});
+            case activation::relu:
+                return product(relu_epilogue{});
+            case activation::gelu:
+                return product(gelu_epilogue{});
+            case activation::gelu_tanh:
+                return product(gelu_tanh_epilogue{});
+            case activation::silu:
+                return product(silu_epilogue{});
         }
     }
 };
@@ -120,7 +129,7 @@ struct linear_op {
 /// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
 /// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
 /// of the memory it is written to. Sums, bias and activation are in float, and each element of y is rounded
-/// once; relu keeps NaN. The results do not depend on the number of threads.
+/// once; NaN passes every activation. The results do not depend on the number of threads.
 ///
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
 /// unchanged.
@@ -174,45 +183,24 @@ struct linear_backward_op {
                     const DX& dx, const DW& dw, const DB& db) const {
         if constexpr (!std::is_same_v<DX, absent_t>) gemm(exec, 1.0F, dy, w, 0.0F, dx);
         if constexpr (!std::is_same_v<DW, absent_t>) gemm(exec, 1.0F, transposed(dy), x, 0.0F, dw);
-        if constexpr (!std::is_same_v<DB, absent_t>) sum_rows(exec, dy, db);
-    }
-
-private:
-    /// db[c] = sum of column c of dy, in float in the order of the rows, rounded once.
-    template <class DY, class DB>
-    static void sum_rows(cpu exec, matrix_view<const DY> dy, std::span<DB> db) {
-        constexpr std::size_t width = 64;  // columns summed together: a few vector registers of floats
-        const std::size_t columns = db.size();
-        const std::size_t blocks = (columns + width - 1) / width;
-        const auto rows = static_cast<std::size_t>(dy.rows);
-        const std::size_t blocks_per_piece = 1 + 16384 / (width * std::max<std::size_t>(rows, 1));
-        detail::parallel_for(exec, blocks, blocks_per_piece, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t block = begin; block < end; ++block) {
-                const std::size_t first = block * width;
-                const std::size_t count = std::min(width, columns - first);
-                float sums[width] = {};
-                for (std::ptrdiff_t r = 0; r < dy.rows; ++r) {
-                    const DY* row = dy.data + r * dy.row_stride();
-                    for (std::size_t c = 0; c < count; ++c) {
-                        const auto column = static_cast<std::ptrdiff_t>(first + c);
-                        sums[c] += static_cast<float>(row[column * dy.column_stride()]);
-                    }
-                }
-                for (std::size_t c = 0; c < count; ++c) db[first + c] = static_cast<DB>(sums[c]);
-            }
-        });
+        if constexpr (!std::is_same_v<DB, absent_t>) {
+            detail::sum_columns(exec, detail::itself{}, dy.rows, db.size(), 1.0, db.data(), dy);
+        }
     }
 };
 
 /// The gradients of y = x w^T + b, given dy = dL/dy: dx = dy w, dw = dy^T x, db = the sum of the rows of dy.
 ///
 /// Shapes: x is batch x in, w is out x in, dy is batch x out, dx is like x, dw like w, and db has `out`
-/// elements. Any of dx, dw and db may be mp::ops::absent, and is then not computed. A layer with a fused relu
-/// first passes its gradient through relu_backward().
+/// elements. Any of dx, dw and db may be mp::ops::absent, and is then not computed. A layer with a fused
+/// activation first passes its gradient through the activation's backward op: relu_backward() takes the
+/// layer's result y, but gelu_backward() and silu_backward() need what came before the activation, x w^T + b
+/// (linear() without activation, in a format that keeps it well enough).
 ///
 /// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
-/// rounded once from a float sum: values too small for the format become zero, as they do on a tensor core,
-/// unless the loss is scaled. Precision, threads and errors are as in linear().
+/// rounded once from a float sum (for db, one in double and then to float): values too small for the format
+/// become zero, as they do on a tensor core, unless the loss is scaled. Precision, threads and errors are as
+/// in linear().
 template <class Policy = autocast::by_region, element X, element W, element DY, class DX, class DW, class DB>
 void linear_backward(cpu exec, matrix_view<X> x, matrix_view<W> w, matrix_view<DY> dy, DX&& dx, DW&& dw,
                      DB&& db) {

@@ -4,14 +4,14 @@
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
-#include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/unary_checks.hpp>
 
-#include <cstddef>
 #include <string_view>
 
 namespace mp::detail {
@@ -30,34 +30,6 @@ constexpr bool not_positive(Value x) {
     return bits == 0 || (layout::sign_mask != 0 && static_cast<code>(bits - first) <= last - first);
 }
 
-/// Calls f(out, in...) for the elements at the same place of matrices of the same shape, line after line of
-/// `out`.
-template <class Function, class Out, class... In>
-void for_each_element(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    const bool by_rows = out.order == storage_order::row_major;
-    const std::ptrdiff_t lines = by_rows ? out.rows : out.columns;
-    const std::ptrdiff_t length = by_rows ? out.columns : out.rows;
-    if (length == 0) return;
-    const auto line_stride = [&](auto view) { return by_rows ? view.row_stride() : view.column_stride(); };
-    const auto step = [&](auto view) { return by_rows ? view.column_stride() : view.row_stride(); };
-    const bool dense = ((step(in) == 1) && ...);
-    constexpr std::size_t elements_per_piece = 16384;  // some ten microseconds of work, as a thread costs
-    const std::size_t grain = 1 + elements_per_piece / static_cast<std::size_t>(length);
-    parallel_for(exec, static_cast<std::size_t>(lines), grain, [&](std::size_t begin, std::size_t end) {
-        for (auto line = static_cast<std::ptrdiff_t>(begin); line < static_cast<std::ptrdiff_t>(end);
-             ++line) {
-            const auto run = [&](Out* to, const In*... from) {
-                if (dense) {
-                    for (std::ptrdiff_t i = 0; i < length; ++i) f(to[i], from[i]...);
-                } else {
-                    for (std::ptrdiff_t i = 0; i < length; ++i) f(to[i], from[i * step(in)]...);
-                }
-            };
-            run(out.data + line * line_stride(out), (in.data + line * line_stride(in))...);
-        }
-    });
-}
-
 }  // namespace mp::detail
 
 namespace mp::ops {
@@ -68,13 +40,7 @@ struct relu_op {
     static constexpr auto category = op_category::pass_through;
 
     static void validate(cpu exec, const auto& x, const auto& y) {
-        constexpr std::string_view function = "mp::ops::relu";
-        detail::check_threads(function, exec);
-        const auto input = detail::named("x", x);
-        const auto output = detail::named("y", y);
-        detail::check_operand(function, input);
-        detail::check_shape(function, output, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
-        detail::check_separate_or_same(function, output, input);
+        detail::check_unary("mp::ops::relu", exec, detail::named("x", x), detail::named("y", y));
     }
 
     template <element X, element Y>
@@ -98,18 +64,8 @@ struct relu_backward_op {
     static constexpr auto category = op_category::pass_through;
 
     static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {
-        constexpr std::string_view function = "mp::ops::relu_backward";
-        detail::check_threads(function, exec);
-        const auto output = detail::named("y", y);
-        const auto gradient = detail::named("dy", dy);
-        const auto result = detail::named("dx", dx);
-        const auto rows = output.extent.rows;
-        const auto columns = output.extent.columns;
-        detail::check_operand(function, output);
-        detail::check_shape(function, gradient, rows, "y.rows", columns, "y.columns");
-        detail::check_shape(function, result, rows, "y.rows", columns, "y.columns");
-        detail::check_separate_or_same(function, result, output);
-        detail::check_separate_or_same(function, result, gradient);
+        detail::check_unary_backward("mp::ops::relu_backward", exec, detail::named("y", y),
+                                     detail::named("dy", dy), detail::named("dx", dx));
     }
 
     template <element Y, element DY, element DX>

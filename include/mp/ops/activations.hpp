@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Smooth activation functions, forward and backward: gelu, silu, tanh.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm/activation_functions.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
+#include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/unary_checks.hpp>
+
+#include <array>
+#include <string_view>
+
+namespace mp::ops {
+
+/// Which of two functions gelu() is.
+enum class gelu_formula : unsigned char {
+    exact,  ///< x Phi(x) with the normal distribution function Phi
+    tanh    ///< x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), which is up to 5e-4 away
+};
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+inline void check_formula(std::string_view function, ops::gelu_formula formula) {
+    if (formula > ops::gelu_formula::tanh) {
+        throw_argument(function, "formula", static_cast<unsigned>(formula),
+                       "must be an enumerator of mp::ops::gelu_formula");
+    }
+}
+
+template <class Function, class X, class Y>
+void apply_activation(cpu exec, matrix_view<const X> x, matrix_view<Y> y) {
+    for_each_float(
+        exec, [](float value) { return activated<Function>(value); }, y, x);
+}
+
+template <class Function, class X, class DY, class DX>
+void apply_slope(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx) {
+    for_each_float(
+        exec, [](float value, float gradient) { return times_slope<Function>(value, gradient); }, dx, x, dy);
+}
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// Tag of gelu(): as accurate in any format as the format is, so nothing is cast.
+struct gelu_op {
+    static constexpr std::string_view name = "gelu";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "formula"};
+    static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
+
+    static void validate(cpu exec, const auto& x, const auto& y, gelu_formula formula) {
+        constexpr std::string_view function = "mp::ops::gelu";
+        detail::check_unary(function, exec, detail::named("x", x), detail::named("y", y));
+        detail::check_formula(function, formula);
+    }
+
+    template <element X, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y, gelu_formula formula) const {
+        if (formula == gelu_formula::exact) {
+            detail::apply_activation<detail::gelu_function>(exec, x, y);
+        } else {
+            detail::apply_activation<detail::gelu_tanh_function>(exec, x, y);
+        }
+    }
+};
+
+/// y = x Phi(x), the Gaussian error linear unit, element by element, or its approximation by tanh.
+///
+/// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
+/// otherwise. The exact value, with a relative error below 2^-39, is rounded to float and from there to the
+/// format of y: so a float result is the nearest one but for about one in ten thousand, also in the negative
+/// tail, where textbook formulas lose all digits. NaN stays NaN, +infinity stays, and -infinity gives -0
+/// (where PyTorch gives NaN). Throws argument_error for shapes that differ, invalid views and no such
+/// formula; y is then unchanged.
+template <class Policy = autocast::by_region, element X, element Y>
+void gelu(cpu exec, matrix_view<X> x, matrix_view<Y> y, gelu_formula formula = gelu_formula::exact) {
+    autocast::call<Policy>(gelu_op{}, exec, detail::input_view(x), detail::output_view(y), formula);
+}
+
+/// Tag of gelu_backward().
+struct gelu_backward_op {
+    static constexpr std::string_view name = "gelu_backward";
+    static constexpr auto category = gelu_op::category;
+    using forward_op = gelu_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 5> argument_names{"exec", "x", "dy", "dx", "formula"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+
+    static void validate(cpu exec, const auto& x, const auto& dy, const auto& dx, gelu_formula formula) {
+        constexpr std::string_view function = "mp::ops::gelu_backward";
+        detail::check_unary_backward(function, exec, detail::named("x", x), detail::named("dy", dy),
+                                     detail::named("dx", dx));
+        detail::check_formula(function, formula);
+    }
+
+    template <element X, element DY, element DX>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx,
+                    gelu_formula formula) const {
+        if (formula == gelu_formula::exact) {
+            detail::apply_slope<detail::gelu_function>(exec, x, dy, dx);
+        } else {
+            detail::apply_slope<detail::gelu_tanh_function>(exec, x, dy, dx);
+        }
+    }
+};
+
+/// The gradient of y = gelu(x): dx = dy gelu'(x). It needs the argument x: the result does not tell which of
+/// two arguments it came from.
+///
+/// All are matrices of one shape, in any storage order and formats; dx may be dy or x, but not overlap them
+/// otherwise. The slope has an absolute error below 2^-39 (it has a zero near -0.75), and dx is rounded to
+/// float and from there to its format. A NaN in x or dy gives NaN. Throws argument_error as gelu() does; dx
+/// is then unchanged.
+template <class Policy = autocast::by_region, element X, element DY, element DX>
+void gelu_backward(cpu exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx,
+                   gelu_formula formula = gelu_formula::exact) {
+    autocast::call<Policy>(gelu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
+                           detail::output_view(dx), formula);
+}
+
+/// Tag of silu(): as accurate in any format as the format is, so nothing is cast.
+struct silu_op {
+    static constexpr std::string_view name = "silu";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
+    static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
+
+    static void validate(cpu exec, const auto& x, const auto& y) {
+        detail::check_unary("mp::ops::silu", exec, detail::named("x", x), detail::named("y", y));
+    }
+
+    template <element X, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        detail::apply_activation<detail::silu_function>(exec, x, y);
+    }
+};
+
+/// y = x / (1 + e^-x), the sigmoid linear unit, element by element. Shapes, accuracy, special values and
+/// errors are those of gelu().
+template <class Policy = autocast::by_region, element X, element Y>
+void silu(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
+    autocast::call<Policy>(silu_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of silu_backward().
+struct silu_backward_op {
+    static constexpr std::string_view name = "silu_backward";
+    static constexpr auto category = silu_op::category;
+    using forward_op = silu_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "dy", "dx"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+
+    static void validate(cpu exec, const auto& x, const auto& dy, const auto& dx) {
+        detail::check_unary_backward("mp::ops::silu_backward", exec, detail::named("x", x),
+                                     detail::named("dy", dy), detail::named("dx", dx));
+    }
+
+    template <element X, element DY, element DX>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx) const {
+        detail::apply_slope<detail::silu_function>(exec, x, dy, dx);
+    }
+};
+
+/// The gradient of y = silu(x): dx = dy silu'(x), from the argument x. Shapes, accuracy and errors are those
+/// of gelu_backward().
+template <class Policy = autocast::by_region, element X, element DY, element DX>
+void silu_backward(cpu exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx) {
+    autocast::call<Policy>(silu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+/// Tag of tanh(): as accurate in any format as the format is, so nothing is cast.
+struct tanh_op {
+    static constexpr std::string_view name = "tanh";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
+    static constexpr std::array<std::string_view, 2> known_as{"Tanh", "_npi_tanh"};
+
+    static void validate(cpu exec, const auto& x, const auto& y) {
+        detail::check_unary("mp::ops::tanh", exec, detail::named("x", x), detail::named("y", y));
+    }
+
+    template <element X, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        detail::apply_activation<detail::tanh_function>(exec, x, y);
+    }
+};
+
+/// y = tanh(x), element by element. Shapes, accuracy and errors are those of gelu(); infinities give 1 and
+/// -1, and -0 stays.
+template <class Policy = autocast::by_region, element X, element Y>
+void tanh(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
+    autocast::call<Policy>(tanh_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of tanh_backward().
+struct tanh_backward_op {
+    static constexpr std::string_view name = "tanh_backward";
+    static constexpr auto category = tanh_op::category;
+    using forward_op = tanh_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "y", "dy", "dx"};
+    static constexpr std::array<std::string_view, 1> known_as{"TanhGrad"};
+
+    static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {
+        detail::check_unary_backward("mp::ops::tanh_backward", exec, detail::named("y", y),
+                                     detail::named("dy", dy), detail::named("dx", dx));
+    }
+
+    template <element Y, element DY, element DX>
+    void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
+        detail::for_each_float(
+            exec,
+            [](float output, float gradient) {
+                const auto wide = static_cast<double>(output);
+                return static_cast<float>((1 - wide) * (1 + wide) * static_cast<double>(gradient));
+            },
+            dx, y, dy);
+    }
+};
+
+/// The gradient of y = tanh(x): dx = dy (1 - y^2), from the result y. Where y was rounded to a narrow format,
+/// the gradient is that of the rounded y: it is zero where y is 1. Shapes and errors are those of
+/// gelu_backward(), and dx is computed in double and rounded to float and to its format.
+template <class Policy = autocast::by_region, element Y, element DY, element DX>
+void tanh_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+    autocast::call<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+}  // namespace mp::ops

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Dropout, forward and backward, with a mask that is computed from a counter and never stored.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/format/classification.hpp>
+#include <mp/format/philox.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
+#include <mp/ops/matrix_operand.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mp::ops {
+
+/// What decides which elements dropout() drops. The gradient takes the same options as the forward pass.
+struct dropout_options {
+    /// How likely an element is to be dropped, from 0 to 1.
+    float probability = 0.5F;
+    /// Names the stream of random bits.
+    std::uint64_t seed = 0;
+    /// Where in the stream the bits of element (0, 0) are. A next call that should have bits of its own adds
+    /// rows * columns to it.
+    std::uint64_t offset = 0;
+};
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+/// The random bits of neighbouring elements of a stream, random_bits(seed, first + i); count is at most
+/// float_block.
+inline void random_words(std::uint64_t seed, std::uint64_t first, std::size_t count, std::uint32_t* words) {
+    std::uint64_t index = first;
+    for (std::size_t i = 0; i < count;) {
+        const std::uint64_t block = index / 4;
+        const auto four = philox4x32::generate(
+            {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}},
+            static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+        do {
+            words[i] = four.word[index % 4];
+            ++i;
+            ++index;
+        } while (index % 4 != 0 && i < count);
+    }
+}
+
+/// to = from where the mask keeps it, times 1 / (1 - probability), and +0 elsewhere.
+template <class From, class To>
+void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
+                   const ops::dropout_options& options) {
+    const auto probability = static_cast<double>(options.probability);
+    // Dropped are the words below this: probability times 2^32, to the nearest integer.
+    const auto threshold = static_cast<std::uint64_t>(probability * 0x1p32 + 0.5);
+    const double scale = probability < 1 ? 1 / (1 - probability) : 0.0;
+    const auto columns = static_cast<std::uint64_t>(to.columns);
+    for_each_run(
+        exec,
+        [&](const element_run& run, float* results, const float* values) {
+            std::uint32_t words[float_block];
+            const std::uint64_t first = options.offset + static_cast<std::uint64_t>(run.row) * columns +
+                                        static_cast<std::uint64_t>(run.column);
+            if (run.along_row) {
+                random_words(options.seed, first, run.count, words);
+            } else {
+                for (std::size_t i = 0; i < run.count; ++i) {
+                    words[i] = random_bits(options.seed, first + i * columns);
+                }
+            }
+            for (std::size_t i = 0; i < run.count; ++i) {
+                const auto kept = static_cast<float>(static_cast<double>(values[i]) * scale);
+                results[i] = words[i] < threshold ? 0.0F : kept;
+            }
+        },
+        to, from);
+}
+
+inline void check_dropout(std::string_view function, cpu exec, const named_operand& from,
+                          const named_operand& to, std::string_view from_rows, std::string_view from_columns,
+                          const ops::dropout_options& options) {
+    check_threads(function, exec);
+    check_operand(function, from);
+    check_shape(function, to, from.extent.rows, from_rows, from.extent.columns, from_columns);
+    check_separate_or_same(function, to, from);
+    if (!isfinite(options.probability) || !(options.probability >= 0.0F && options.probability <= 1.0F)) {
+        throw_argument(function, "options.probability", options.probability, "must be from 0 to 1");
+    }
+}
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// Tag of dropout(): right in any format, so nothing is cast.
+struct dropout_op {
+    static constexpr std::string_view name = "dropout";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
+    static constexpr std::array<std::string_view, 2> known_as{"native_dropout", "Dropout"};
+
+    static void validate(cpu exec, const auto& x, const auto& y, const dropout_options& options) {
+        detail::check_dropout("mp::ops::dropout", exec, detail::named("x", x), detail::named("y", y),
+                              "x.rows", "x.columns", options);
+    }
+
+    template <element X, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y,
+                    const dropout_options& options) const {
+        detail::apply_dropout(exec, x, y, options);
+    }
+};
+
+/// y = x / (1 - probability) where the mask keeps an element, and +0 where it drops it, whatever x is there.
+///
+///     mp::ops::dropout(exec, x, y, {.probability = 0.1F, .seed = seed, .offset = offset});
+///
+/// The element in row r and column c is dropped if random_bits(seed, offset + r * columns + c) is less than
+/// probability * 2^32, rounded to an integer: so the mask is the same in every storage order, for every
+/// number of threads and on every machine, and nothing of it needs to be kept for the gradient. With a
+/// probability of 0, y is a copy of x; with 1, it is all zeros, as in PyTorch. Call it in training alone.
+///
+/// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
+/// otherwise. An element is rounded to float and from there to the format of y. Throws argument_error for
+/// shapes that differ, invalid views and a probability outside 0 to 1; y is then unchanged.
+template <class Policy = autocast::by_region, element X, element Y>
+void dropout(cpu exec, matrix_view<X> x, matrix_view<Y> y, const dropout_options& options) {
+    autocast::call<Policy>(dropout_op{}, exec, detail::input_view(x), detail::output_view(y), options);
+}
+
+/// Tag of dropout_backward().
+struct dropout_backward_op {
+    static constexpr std::string_view name = "dropout_backward";
+    static constexpr auto category = dropout_op::category;
+    using forward_op = dropout_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
+    static constexpr std::array<std::string_view, 1> known_as{"native_dropout_backward"};
+
+    static void validate(cpu exec, const auto& dy, const auto& dx, const dropout_options& options) {
+        detail::check_dropout("mp::ops::dropout_backward", exec, detail::named("dy", dy),
+                              detail::named("dx", dx), "dy.rows", "dy.columns", options);
+    }
+
+    template <element DY, element DX>
+    void operator()(cpu exec, matrix_view<const DY> dy, matrix_view<DX> dx,
+                    const dropout_options& options) const {
+        detail::apply_dropout(exec, dy, dx, options);
+    }
+};
+
+/// The gradient of dropout() with the same options: dx = dy / (1 - probability) where the mask keeps an
+/// element, and +0 elsewhere. dx may be dy. Rounding and errors are those of dropout().
+template <class Policy = autocast::by_region, element DY, element DX>
+void dropout_backward(cpu exec, matrix_view<DY> dy, matrix_view<DX> dx, const dropout_options& options) {
+    autocast::call<Policy>(dropout_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx),
+                           options);
+}
+
+}  // namespace mp::ops

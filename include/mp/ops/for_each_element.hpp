@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// How the ops walk over the elements of matrices of one shape: along the lines of the output, split over
+/// threads; element by element in their own formats, or in blocks of floats, which compilers vectorise.
+///
+/// A view with leading_dimension 0 in row-major order is a row that is repeated; it may be read here.
+#pragma once
+
+#include <mp/convert/bulk.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/executor.hpp>
+#include <mp/format/basic_float.hpp>
+#include <mp/matrix_view.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+
+namespace mp::detail {
+
+/// The strides of views that are walked along the lines of one of them.
+struct line_walk {
+    bool by_rows;
+
+    template <class Value>
+    explicit line_walk(matrix_view<Value> out) : by_rows(out.order == storage_order::row_major) {}
+
+    template <class Value>
+    [[nodiscard]] std::ptrdiff_t lines(matrix_view<Value> view) const {
+        return by_rows ? view.rows : view.columns;
+    }
+    template <class Value>
+    [[nodiscard]] std::ptrdiff_t length(matrix_view<Value> view) const {
+        return by_rows ? view.columns : view.rows;
+    }
+    template <class Value>
+    [[nodiscard]] std::ptrdiff_t line_stride(matrix_view<Value> view) const {
+        return by_rows ? view.row_stride() : view.column_stride();
+    }
+    /// Distance between neighbours in a line.
+    template <class Value>
+    [[nodiscard]] std::ptrdiff_t step(matrix_view<Value> view) const {
+        return by_rows ? view.column_stride() : view.row_stride();
+    }
+};
+
+/// Calls f(line, begin, end) for pieces of the lines of `out`, on the threads of `exec`.
+template <class Out, class Function>
+void for_each_segment(cpu exec, matrix_view<Out> out, Function f) {
+    const line_walk walk(out);
+    const std::ptrdiff_t length = walk.length(out);
+    if (length == 0) return;
+    constexpr std::ptrdiff_t longest = 16384;  // some ten microseconds of work, as a thread costs
+    const std::ptrdiff_t segments = (length - 1) / longest + 1;
+    const auto count = static_cast<std::size_t>(walk.lines(out) * segments);
+    const auto grain = static_cast<std::size_t>(1 + longest / length);
+    parallel_for(exec, count, grain, [&](std::size_t begin, std::size_t end) {
+        for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
+            const std::ptrdiff_t first = i % segments * longest;
+            f(i / segments, first, std::min(length, first + longest));
+        }
+    });
+}
+
+/// Whether views of one shape lie in memory in the same order and without gaps, so that they are one line.
+template <class First, class... Rest>
+bool is_one_line(matrix_view<First> first, matrix_view<Rest>... rest) {
+    const line_walk walk(first);
+    const std::ptrdiff_t length = walk.length(first);
+    return walk.line_stride(first) == length &&
+           ((walk.step(rest) == 1 && walk.line_stride(rest) == length) && ...);
+}
+
+/// The elements of such a view as one row.
+template <class Value>
+matrix_view<Value> as_one_line(matrix_view<Value> view) {
+    return row_major(view.data, 1, view.rows * view.columns);
+}
+
+/// Calls f(out, in...) with references to the elements at the same place of matrices of the same shape, line
+/// after line of `out`.
+template <class Function, class Out, class... In>
+void for_each_element(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
+    if (out.rows > 1 && is_one_line(out, in...)) {
+        return for_each_element(exec, f, as_one_line(out), as_one_line(in)...);
+    }
+    const line_walk walk(out);
+    const bool dense = ((walk.step(in) == 1) && ...);
+    for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        const auto run = [&](Out* to, const In*... from) {
+            if (dense) {
+                for (std::ptrdiff_t i = begin; i < end; ++i) f(to[i], from[i]...);
+            } else {
+                for (std::ptrdiff_t i = begin; i < end; ++i) f(to[i], from[i * walk.step(in)]...);
+            }
+        };
+        run(out.data + line * walk.line_stride(out), (in.data + line * walk.line_stride(in))...);
+    });
+}
+
+/// Most elements that are converted to float and back at once.
+inline constexpr std::size_t float_block = 64;
+
+/// Up to float_block elements that are `step` apart, as floats; exact.
+template <class Value>
+void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, float* to) {
+    if (step == 1) {
+        if constexpr (std::same_as<Value, float>) {
+            std::memcpy(to, from, count * sizeof(float));
+        } else {
+            widen_to_float(from, to, count);
+        }
+    } else if constexpr (std::same_as<Value, float>) {
+        for (std::size_t i = 0; i < count; ++i) to[i] = from[static_cast<std::ptrdiff_t>(i) * step];
+    } else {
+        Value gathered[float_block];
+        for (std::size_t i = 0; i < count; ++i) gathered[i] = from[static_cast<std::ptrdiff_t>(i) * step];
+        widen_to_float(gathered, to, count);
+    }
+}
+
+/// Writes up to float_block elements that are `step` apart, each rounded once to nearest even.
+template <class Value>
+void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
+    if (step != 1) {
+        Value rounded[float_block];
+        store_floats(from, count, rounded);
+        for (std::size_t i = 0; i < count; ++i) to[static_cast<std::ptrdiff_t>(i) * step] = rounded[i];
+    } else if constexpr (std::same_as<Value, float>) {
+        std::memcpy(to, from, count * sizeof(float));
+    } else {
+        convert_nearest(from, to, count);
+    }
+}
+
+/// The elements of a row as floats.
+template <class Value>
+void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
+    const std::ptrdiff_t step = matrix.column_stride();
+    constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
+        load_floats(matrix.data + row * matrix.row_stride() + first * step, step,
+                    static_cast<std::size_t>(std::min(block, matrix.columns - first)), to + first);
+    }
+}
+
+/// Writes value(c), a float or double, to the columns c of a row, rounded to float and from there to Value.
+template <class Value, class Function>
+void store_row(matrix_view<Value> matrix, std::ptrdiff_t row, Function value) {
+    const std::ptrdiff_t step = matrix.column_stride();
+    constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
+        const auto count = static_cast<std::size_t>(std::min(block, matrix.columns - first));
+        float rounded[float_block];
+        for (std::size_t i = 0; i < count; ++i) {
+            rounded[i] = static_cast<float>(value(static_cast<std::size_t>(first) + i));
+        }
+        store_floats(rounded, count, matrix.data + row * matrix.row_stride() + first * step, step);
+    }
+}
+
+/// Calls f(row, room) for every row, where room is a Room(columns) that a thread uses for one row after the
+/// other. Rows are some ten nanoseconds of work for each element.
+template <class Room, class Function>
+void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
+    if (columns == 0) return;
+    const std::size_t grain = 1 + 4096 / static_cast<std::size_t>(columns);
+    parallel_for(exec, static_cast<std::size_t>(rows), grain, [&](std::size_t begin, std::size_t end) {
+        Room room(static_cast<std::size_t>(columns));
+        for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end); ++row) {
+            f(row, room);
+        }
+    });
+}
+
+/// Elements that follow each other along a line of the output; at most float_block.
+struct element_run {
+    std::ptrdiff_t row;     ///< of the first element
+    std::ptrdiff_t column;  ///< of the first element
+    bool along_row;         ///< whether the others are in the next columns, not the next rows
+    std::size_t count;
+};
+
+/// Calls f(run, to, from...) with arrays of floats, the elements of `in` at the places of the run, and rounds
+/// what f writes to `to` to the elements of `out`. Elements are read before those at the same places are
+/// written, so that `out` may be one of `in`.
+template <class Function, class Out, class... In>
+void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
+    const line_walk walk(out);
+    for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+        for (std::ptrdiff_t first = begin; first < end; first += block) {
+            const auto count = static_cast<std::size_t>(std::min(block, end - first));
+            const element_run run{walk.by_rows ? line : first, walk.by_rows ? first : line, walk.by_rows,
+                                  count};
+            float results[float_block];
+            const auto loaded = [&](auto view, float* values) -> const float* {
+                load_floats(view.data + line * walk.line_stride(view) + first * walk.step(view),
+                            walk.step(view), count, values);
+                return values;
+            };
+            struct values {
+                float value[float_block];
+            };
+            const auto call = [&](auto... room) { f(run, results, loaded(in, room.value)...); };
+            call((static_cast<void>(in), values{})...);
+            store_floats(results, count, out.data + line * walk.line_stride(out) + first);
+        }
+    });
+}
+
+/// Writes f(in...), a float of floats, to every element of `out`, rounded once to its format.
+template <class Function, class Out, class... In>
+void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
+    if (out.rows > 1 && is_one_line(out, in...)) {
+        return for_each_float(exec, f, as_one_line(out), as_one_line(in)...);
+    }
+    for_each_run(
+        exec,
+        [&f](const element_run& run, float* to, const auto*... from) {
+            if (run.count == float_block) {  // a loop of constant length is vectorised at -O2 already
+                for (std::size_t i = 0; i < float_block; ++i) to[i] = f(from[i]...);
+            } else {
+                for (std::size_t i = 0; i < run.count; ++i) to[i] = f(from[i]...);
+            }
+        },
+        out, in...);
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the losses share: the factors of a loss and of its gradient.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/format/classification.hpp>
+
+#include <string_view>
+
+namespace mp::ops {
+
+/// Factors of a loss, both exact where they are powers of two.
+struct loss_factors {
+    /// What the mean over the batch is multiplied by, finite and not negative: for example the share of this
+    /// batch in a larger one whose loss is averaged.
+    float weight = 1.0F;
+    /// Loss scale, finite and positive. Only gradients carry it; the optimizer's unscaling takes it out.
+    float scale = 1.0F;
+};
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+inline void check_loss_factors(std::string_view function, const ops::loss_factors& factors) {
+    if (!isfinite(factors.weight) || factors.weight < 0.0F) {
+        throw_argument(function, "factors.weight", factors.weight, "must be finite and not negative");
+    }
+    if (!isfinite(factors.scale) || !(factors.scale > 0.0F)) {
+        throw_argument(function, "factors.scale", factors.scale, "must be finite and positive");
+    }
+}
+
+}  // namespace mp::detail

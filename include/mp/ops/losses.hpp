@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Losses of predictions that are numbers: mean squared and mean absolute error, forward and backward. The
+/// loss of a classifier is in softmax_cross_entropy.hpp.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/config.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/format/classification.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
+#include <mp/ops/loss_factors.hpp>
+#include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/sums.hpp>
+
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+namespace mp::detail {
+
+/// (x - t)^2 and its slope.
+struct squared_difference {
+    MP_ALWAYS_INLINE double operator()(float x, float t) const {
+        const double difference = static_cast<double>(x) - static_cast<double>(t);
+        return difference * difference;
+    }
+    MP_ALWAYS_INLINE static double slope(float x, float t) {
+        return 2 * (static_cast<double>(x) - static_cast<double>(t));
+    }
+};
+
+/// |x - t| and its slope, which is 0 where they are equal.
+struct absolute_difference {
+    MP_ALWAYS_INLINE double operator()(float x, float t) const {
+        return std::abs(static_cast<double>(x) - static_cast<double>(t));
+    }
+    MP_ALWAYS_INLINE static double slope(float x, float t) {
+        const double difference = static_cast<double>(x) - static_cast<double>(t);
+        const double sign = difference > 0 ? 1.0 : difference < 0 ? -1.0 : 0.0;
+        return isnan(static_cast<float>(difference)) ? difference : sign;
+    }
+};
+
+inline void check_regression(std::string_view function, cpu exec, const named_operand& prediction,
+                             const named_operand& target, const ops::loss_factors& factors) {
+    check_threads(function, exec);
+    check_operand(function, prediction);
+    for (const auto& [name, size] : {std::pair("prediction.rows", prediction.extent.rows),
+                                     std::pair("prediction.columns", prediction.extent.columns)}) {
+        if (size != 0) continue;
+        throw_argument(function, name, 0, "must be at least 1, since the mean of no losses is undefined");
+    }
+    check_shape(function, target, prediction.extent.rows, "prediction.rows", prediction.extent.columns,
+                "prediction.columns");
+    check_loss_factors(function, factors);
+}
+
+/// What the losses share; Op is the tag.
+template <class Op>
+struct regression_loss {
+    static void validate(cpu exec, const auto& prediction, const auto& target,
+                         const ops::loss_factors& factors) {
+        check_regression(Op::function, exec, named("prediction", prediction), named("target", target),
+                         factors);
+    }
+
+    template <ops::element X, ops::element T>
+    float operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
+                     const ops::loss_factors& factors) const {
+        const double sum =
+            sum_all(exec, typename Op::difference{}, prediction.rows, prediction.columns, prediction, target);
+        return static_cast<float>(sum / static_cast<double>(prediction.rows * prediction.columns) *
+                                  static_cast<double>(factors.weight));
+    }
+};
+
+template <class Op>
+struct regression_loss_backward {
+    static void validate(cpu exec, const auto& prediction, const auto& target, const auto& dprediction,
+                         const ops::loss_factors& factors) {
+        const auto input = named("prediction", prediction);
+        const auto expected = named("target", target);
+        const auto result = named("dprediction", dprediction);
+        check_regression(Op::function, exec, input, expected, factors);
+        check_shape(Op::function, result, input.extent.rows, "prediction.rows", input.extent.columns,
+                    "prediction.columns");
+        check_separate_or_same(Op::function, result, input);
+        check_separate_or_same(Op::function, result, expected);
+    }
+
+    template <ops::element X, ops::element T, ops::element DX>
+    void operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
+                    matrix_view<DX> dprediction, const ops::loss_factors& factors) const {
+        const double factor = static_cast<double>(factors.weight) * static_cast<double>(factors.scale) /
+                              static_cast<double>(prediction.rows * prediction.columns);
+        for_each_float(
+            exec,
+            [factor](float x, float t) {
+                return static_cast<float>(Op::forward_op::difference::slope(x, t) * factor);
+            },
+            dprediction, prediction, target);
+    }
+};
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// Tag of mean_squared_error(): a square and a long sum, so in float.
+struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
+    using difference = detail::squared_difference;
+    static constexpr std::string_view name = "mean_squared_error";
+    static constexpr std::string_view function = "mp::ops::mean_squared_error";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
+                                                                    "factors"};
+    static constexpr std::array<std::string_view, 1> known_as{"mse_loss"};
+};
+
+/// weight times the mean over all elements of (prediction - target)^2.
+///
+/// prediction and target are matrices of one shape, in any storage order and formats. factors.scale has no
+/// part in the result: the loss stays readable whatever the scaler does. Differences and squares are in
+/// double, and so is their sum, in an order that depends on the shape alone; the result is rounded to float
+/// once. NaN, and infinity in the prediction or the target alone, make the loss NaN or infinite.
+///
+/// Throws argument_error for a matrix without elements, shapes that differ, invalid views, and a weight that
+/// is negative or not finite.
+template <class Policy = autocast::by_region, element X, element T>
+float mean_squared_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+                         const loss_factors& factors = {}) {
+    return autocast::call<Policy>(mean_squared_error_op{}, exec, detail::input_view(prediction),
+                                  detail::input_view(target), factors);
+}
+
+/// Tag of mean_squared_error_backward().
+struct mean_squared_error_backward_op : detail::regression_loss_backward<mean_squared_error_backward_op> {
+    using forward_op = mean_squared_error_op;
+    static constexpr std::string_view name = "mean_squared_error_backward";
+    static constexpr std::string_view function = "mp::ops::mean_squared_error_backward";
+    static constexpr auto category = forward_op::category;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target",
+                                                                    "dprediction", "factors"};
+    static constexpr std::array<std::string_view, 1> known_as{"mse_loss_backward"};
+};
+
+/// The gradient of mean_squared_error() with respect to the prediction, times the loss scale:
+/// dprediction = 2 (prediction - target) * weight * scale / (rows * columns). That of the target is its
+/// negative.
+///
+/// dprediction has the shape of prediction, in any storage order, and may be prediction or target, but not
+/// overlap them otherwise. It is computed in double, rounded to float and from there to its format: gradients
+/// too small for it become zero and too large ones infinity, which is what the loss scale is there to avoid.
+///
+/// Throws argument_error as mean_squared_error() does, and for a dprediction of another shape or a scale that
+/// is not finite and positive; dprediction is then unchanged.
+template <class Policy = autocast::by_region, element X, element T, element DX>
+void mean_squared_error_backward(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+                                 matrix_view<DX> dprediction, const loss_factors& factors = {}) {
+    autocast::call<Policy>(mean_squared_error_backward_op{}, exec, detail::input_view(prediction),
+                           detail::input_view(target), detail::output_view(dprediction), factors);
+}
+
+/// Tag of mean_absolute_error(): a long sum, so in float.
+struct mean_absolute_error_op : detail::regression_loss<mean_absolute_error_op> {
+    using difference = detail::absolute_difference;
+    static constexpr std::string_view name = "mean_absolute_error";
+    static constexpr std::string_view function = "mp::ops::mean_absolute_error";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
+                                                                    "factors"};
+    static constexpr std::array<std::string_view, 1> known_as{"l1_loss"};
+};
+
+/// weight times the mean over all elements of |prediction - target|, the L1 loss. Operands, accuracy and
+/// errors are those of mean_squared_error().
+template <class Policy = autocast::by_region, element X, element T>
+float mean_absolute_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+                          const loss_factors& factors = {}) {
+    return autocast::call<Policy>(mean_absolute_error_op{}, exec, detail::input_view(prediction),
+                                  detail::input_view(target), factors);
+}
+
+/// Tag of mean_absolute_error_backward().
+struct mean_absolute_error_backward_op : detail::regression_loss_backward<mean_absolute_error_backward_op> {
+    using forward_op = mean_absolute_error_op;
+    static constexpr std::string_view name = "mean_absolute_error_backward";
+    static constexpr std::string_view function = "mp::ops::mean_absolute_error_backward";
+    static constexpr auto category = forward_op::category;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target",
+                                                                    "dprediction", "factors"};
+    static constexpr std::array<std::string_view, 1> known_as{"l1_loss_backward"};
+};
+
+/// The gradient of mean_absolute_error() with respect to the prediction, times the loss scale:
+/// dprediction = sign(prediction - target) * weight * scale / (rows * columns), 0 where they are equal and
+/// NaN where one of them is NaN. Operands, rounding and errors are those of mean_squared_error_backward().
+template <class Policy = autocast::by_region, element X, element T, element DX>
+void mean_absolute_error_backward(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+                                  matrix_view<DX> dprediction, const loss_factors& factors = {}) {
+    autocast::call<Policy>(mean_absolute_error_backward_op{}, exec, detail::input_view(prediction),
+                           detail::input_view(target), detail::output_view(dprediction), factors);
+}
+
+}  // namespace mp::ops

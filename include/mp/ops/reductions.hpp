@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Sums and means of all elements of a matrix, of each row or of each column; forward and backward.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/detail/contiguous.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
+#include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/sums.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace mp::ops {
+
+/// What a reduction has one result for.
+enum class per : unsigned char {
+    row,    ///< y[r] from the elements of row r
+    column  ///< y[c] from the elements of column c
+};
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+/// Checks the array with one element per row or column of the matrix that has been checked.
+inline void check_per(std::string_view function, const named_operand& array, const named_operand& matrix,
+                      ops::per axis) {
+    if (axis > ops::per::column) {
+        throw_argument(function, "axis", static_cast<unsigned>(axis),
+                       "must be an enumerator of mp::ops::per");
+    }
+    const bool rows = axis == ops::per::row;
+    check_size(function, array, rows ? matrix.extent.rows : matrix.extent.columns,
+               std::string(matrix.name) + (rows ? ".rows" : ".columns"));
+}
+
+inline void check_mean_of_some(std::string_view function, std::string_view what, std::ptrdiff_t size) {
+    if (size != 0) return;
+    throw_argument(function, what, size, "must be at least 1, since the mean of no elements is undefined");
+}
+
+/// What sum and mean share; Op is the tag.
+template <class Op>
+struct reduction {
+    static void validate(cpu exec, const auto& x) {
+        check_threads(Op::function, exec);
+        const auto input = named("x", x);
+        check_operand(Op::function, input);
+        if constexpr (Op::is_mean) {
+            check_mean_of_some(Op::function, "x.rows", input.extent.rows);
+            check_mean_of_some(Op::function, "x.columns", input.extent.columns);
+        }
+    }
+    static void validate(cpu exec, const auto& x, const auto& y, ops::per axis) {
+        check_threads(Op::function, exec);
+        const auto input = named("x", x);
+        const auto output = named("y", y);
+        check_operand(Op::function, input);
+        check_per(Op::function, output, input, axis);
+        if constexpr (Op::is_mean) {
+            const bool rows = axis == ops::per::row;
+            check_mean_of_some(Op::function, rows ? "x.columns" : "x.rows",
+                               rows ? input.extent.columns : input.extent.rows);
+        }
+        check_separate(Op::function, output, input);
+    }
+
+    template <ops::element X>
+    float operator()(cpu exec, matrix_view<const X> x) const {
+        const double sum = sum_all(exec, itself{}, x.rows, x.columns, x);
+        return static_cast<float>(Op::is_mean ? sum / static_cast<double>(x.rows * x.columns) : sum);
+    }
+    template <ops::element X, ops::element Y>
+    void operator()(cpu exec, matrix_view<const X> x, std::span<Y> y, ops::per axis) const {
+        const matrix_view<const X> added = axis == ops::per::row ? transposed(x) : x;
+        const double divisor = Op::is_mean ? static_cast<double>(added.rows) : 1.0;
+        sum_columns(exec, itself{}, added.rows, y.size(), divisor, y.data(), added);
+    }
+};
+
+template <class Op>
+struct reduction_backward {
+    static void validate(cpu exec, float /*dy*/, const auto& dx) {
+        check_threads(Op::function, exec);
+        check_operand(Op::function, named("dx", dx));
+    }
+    static void validate(cpu exec, const auto& dy, const auto& dx, ops::per axis) {
+        check_threads(Op::function, exec);
+        const auto gradient = named("dy", dy);
+        const auto result = named("dx", dx);
+        check_operand(Op::function, result);
+        check_per(Op::function, gradient, result, axis);
+        check_separate(Op::function, result, gradient);
+    }
+
+    template <ops::element DX>
+    void operator()(cpu exec, float dy, matrix_view<DX> dx) const {
+        const float value = share(dy, dx.rows * dx.columns);
+        for_each_float(
+            exec, [value] { return value; }, dx);
+    }
+    template <ops::element DY, ops::element DX>
+    void operator()(cpu exec, std::span<const DY> dy, matrix_view<DX> dx, ops::per axis) const {
+        const bool rows = axis == ops::per::row;
+        // The row, or the column, that is repeated.
+        const matrix_view<const DY> repeated{dy.data(), dx.rows, dx.columns, 0,
+                                             rows ? storage_order::column_major : storage_order::row_major};
+        const std::ptrdiff_t count = rows ? dx.columns : dx.rows;
+        for_each_float(
+            exec, [count](float gradient) { return share(gradient, count); }, dx, repeated);
+    }
+
+private:
+    static float share(float dy, std::ptrdiff_t count) {
+        return Op::is_mean ? static_cast<float>(static_cast<double>(dy) / static_cast<double>(count)) : dy;
+    }
+};
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// Tag of sum(): long sums, so in float.
+struct sum_op : detail::reduction<sum_op> {
+    static constexpr std::string_view name = "sum";
+    static constexpr std::string_view function = "mp::ops::sum";
+    static constexpr bool is_mean = false;
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
+    static constexpr std::array<std::string_view, 2> known_as{"Sum", "_npi_sum"};
+};
+
+/// The sum of all elements of x, a matrix in any storage order and format; 0 if there are none.
+///
+/// Elements are added in double, in an order that depends on the shape of x alone, and the sum is rounded to
+/// float once. Its error is at most half a unit in the last place and n 2^-53 times the sum of the magnitudes
+/// of the n elements, which matters where large elements of both signs cancel. NaN, and infinities of both
+/// signs, give NaN. Throws argument_error for an invalid view.
+template <class Policy = autocast::by_region, element X>
+float sum(cpu exec, matrix_view<X> x) {
+    return autocast::call<Policy>(sum_op{}, exec, detail::input_view(x));
+}
+
+/// y = the sums of the elements of each row or of each column of x:
+///
+///     mp::ops::sum(exec, x, y, mp::ops::per::row);     // y[r] = x(r, 0) + x(r, 1) + ...
+///
+/// y is a contiguous range with one element per row, or per column. Sums are as in the other overload, each
+/// rounded to float and from there to the format of y. Throws argument_error for a y of another size, invalid
+/// views and a y that overlaps x; y is then unchanged.
+template <class Policy = autocast::by_region, element X, class Y>
+void sum(cpu exec, matrix_view<X> x, Y&& y, per axis) {
+    autocast::call<Policy>(sum_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
+}
+
+/// Tag of mean(): long sums, so in float.
+struct mean_op : detail::reduction<mean_op> {
+    static constexpr std::string_view name = "mean";
+    static constexpr std::string_view function = "mp::ops::mean";
+    static constexpr bool is_mean = true;
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
+    static constexpr std::array<std::string_view, 2> known_as{"Mean", "_npi_mean"};
+};
+
+/// The mean of all elements of x: the sum, as in sum(), divided by their number in double and rounded once.
+/// So it is finite even where the sum would be beyond float. Throws argument_error for an invalid view and
+/// for a matrix without elements.
+template <class Policy = autocast::by_region, element X>
+float mean(cpu exec, matrix_view<X> x) {
+    return autocast::call<Policy>(mean_op{}, exec, detail::input_view(x));
+}
+
+/// y = the means of each row or of each column of x, else like sum(exec, x, y, axis). Throws argument_error
+/// also for rows, or columns, without elements.
+template <class Policy = autocast::by_region, element X, class Y>
+void mean(cpu exec, matrix_view<X> x, Y&& y, per axis) {
+    autocast::call<Policy>(mean_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
+}
+
+/// Tag of sum_backward().
+struct sum_backward_op : detail::reduction_backward<sum_backward_op> {
+    static constexpr std::string_view name = "sum_backward";
+    static constexpr std::string_view function = "mp::ops::sum_backward";
+    static constexpr bool is_mean = false;
+    static constexpr auto category = sum_op::category;
+    using forward_op = sum_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "axis"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+};
+
+/// The gradient of the sum of all elements: every element of dx, a matrix in any storage order, is dy,
+/// rounded once to its format. Throws argument_error for an invalid view.
+template <class Policy = autocast::by_region, element DX>
+void sum_backward(cpu exec, float dy, matrix_view<DX> dx) {
+    autocast::call<Policy>(sum_backward_op{}, exec, dy, detail::output_view(dx));
+}
+
+/// The gradient of the sums of each row or column: dx(r, c) = dy[r], or dy[c], rounded once. dy is a
+/// contiguous range with one element per row, or column, of dx. Throws argument_error for sizes that do not
+/// fit, invalid views and a dx that overlaps dy; dx is then unchanged.
+template <class Policy = autocast::by_region, detail::contiguous DY, element DX>
+void sum_backward(cpu exec, const DY& dy, matrix_view<DX> dx, per axis) {
+    autocast::call<Policy>(sum_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
+}
+
+/// Tag of mean_backward().
+struct mean_backward_op : detail::reduction_backward<mean_backward_op> {
+    static constexpr std::string_view name = "mean_backward";
+    static constexpr std::string_view function = "mp::ops::mean_backward";
+    static constexpr bool is_mean = true;
+    static constexpr auto category = mean_op::category;
+    using forward_op = mean_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "axis"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+};
+
+/// The gradient of the mean of all elements: every element of dx is dy divided by their number, rounded to
+/// float and from there to its format. Errors are those of sum_backward().
+template <class Policy = autocast::by_region, element DX>
+void mean_backward(cpu exec, float dy, matrix_view<DX> dx) {
+    autocast::call<Policy>(mean_backward_op{}, exec, dy, detail::output_view(dx));
+}
+
+/// The gradient of the means of each row or column: dx(r, c) = dy[r] / columns, or dy[c] / rows, else like
+/// sum_backward().
+template <class Policy = autocast::by_region, detail::contiguous DY, element DX>
+void mean_backward(cpu exec, const DY& dy, matrix_view<DX> dx, per axis) {
+    autocast::call<Policy>(mean_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
+}
+
+}  // namespace mp::ops

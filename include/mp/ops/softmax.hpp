@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// softmax and its logarithm over the rows of a matrix, forward and backward.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
+#include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/softmax_row.hpp>
+#include <mp/ops/unary_checks.hpp>
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace mp::detail {
+
+/// A row of results and one of gradients.
+struct row_and_gradient {
+    std::vector<float> y;
+    std::vector<float> dy;
+
+    explicit row_and_gradient(std::size_t columns) : y(columns), dy(columns) {}
+
+    template <class Y, class DY>
+    void load(matrix_view<const Y> results, matrix_view<const DY> gradients, std::ptrdiff_t row) {
+        load_row(results, row, y.data());
+        load_row(gradients, row, dy.data());
+    }
+};
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// Tag of softmax(): exponentials and their sums, so in float.
+struct softmax_op {
+    static constexpr std::string_view name = "softmax";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
+    static constexpr std::array<std::string_view, 3> known_as{"_softmax", "Softmax", "_npx_softmax"};
+
+    static void validate(cpu exec, const auto& x, const auto& y) {
+        detail::check_unary("mp::ops::softmax", exec, detail::named("x", x), detail::named("y", y));
+    }
+
+    template <element X, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        detail::for_each_row<detail::softmax_row>(
+            exec, x.rows, x.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
+                work.load(x, row);
+                detail::store_row(y, row, [&](std::size_t c) { return work.probability(c); });
+            });
+    }
+};
+
+/// y(r, c) = exp(x(r, c)) / sum_j exp(x(r, j)): every row of y adds up to 1, but for rounding.
+///
+/// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
+/// otherwise. The largest element of a row is subtracted first, so that nothing overflows; the row is
+/// computed in double with a relative error below 2^-40, and each element rounded to float and from there to
+/// the format of y: a float is the nearest one but for about one in some ten thousand. Results do not depend
+/// on the number of threads. Under a policy y has the precision of float.
+///
+/// -infinity gives 0, which is how elements are masked. A row with NaN or +infinity, or of -infinity alone,
+/// is all NaN, as in PyTorch. Throws argument_error for shapes that differ and invalid views; y is then
+/// unchanged.
+template <class Policy = autocast::by_region, element X, element Y>
+void softmax(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
+    autocast::call<Policy>(softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of softmax_backward().
+struct softmax_backward_op {
+    static constexpr std::string_view name = "softmax_backward";
+    static constexpr auto category = softmax_op::category;
+    using forward_op = softmax_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "y", "dy", "dx"};
+    static constexpr std::array<std::string_view, 1> known_as{"_softmax_backward_data"};
+
+    static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {
+        detail::check_unary_backward("mp::ops::softmax_backward", exec, detail::named("y", y),
+                                     detail::named("dy", dy), detail::named("dx", dx));
+    }
+
+    template <element Y, element DY, element DX>
+    void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
+        detail::for_each_row<detail::row_and_gradient>(
+            exec, y.rows, y.columns, [&](std::ptrdiff_t row, detail::row_and_gradient& work) {
+                work.load(y, dy, row);
+                double mean = 0;
+                for (std::size_t c = 0; c < work.y.size(); ++c) {
+                    mean += static_cast<double>(work.y[c]) * static_cast<double>(work.dy[c]);
+                }
+                detail::store_row(dx, row, [&](std::size_t c) {
+                    return static_cast<double>(work.y[c]) * (static_cast<double>(work.dy[c]) - mean);
+                });
+            });
+    }
+};
+
+/// The gradient of y = softmax(x), from the result y: dx(r, c) = y(r, c) (dy(r, c) - sum_j y(r, j) dy(r, j)).
+///
+/// All are matrices of one shape, in any storage order and formats; dx may be y or dy, but not overlap them
+/// otherwise. The sum is in double, and each element is rounded to float and from there to its format. Where
+/// y was rounded to a narrow format, the gradient is that of the rounded y, whose rows do not quite add up
+/// to 1. A row with NaN is all NaN. Throws argument_error for shapes that differ and invalid views; dx is
+/// then unchanged.
+template <class Policy = autocast::by_region, element Y, element DY, element DX>
+void softmax_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+    autocast::call<Policy>(softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+/// Tag of log_softmax(): exponentials and their sums, so in float.
+struct log_softmax_op {
+    static constexpr std::string_view name = "log_softmax";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
+    static constexpr std::array<std::string_view, 3> known_as{"_log_softmax", "LogSoftmax",
+                                                              "_npx_log_softmax"};
+
+    static void validate(cpu exec, const auto& x, const auto& y) {
+        detail::check_unary("mp::ops::log_softmax", exec, detail::named("x", x), detail::named("y", y));
+    }
+
+    template <element X, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        detail::for_each_row<detail::softmax_row>(
+            exec, x.rows, x.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
+                work.load(x, row);
+                detail::store_row(y, row, [&](std::size_t c) { return work.log_probability(c); });
+            });
+    }
+};
+
+/// y(r, c) = x(r, c) - log(sum_j exp(x(r, j))), the logarithm of softmax(x), which stays finite where softmax
+/// itself is too small for the format.
+///
+/// Shapes, special values and errors are those of softmax(); -infinity stays. A row is computed in double
+/// with an absolute error below 2^-40, and each element rounded to float and from there to the format of y.
+template <class Policy = autocast::by_region, element X, element Y>
+void log_softmax(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
+    autocast::call<Policy>(log_softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of log_softmax_backward().
+struct log_softmax_backward_op {
+    static constexpr std::string_view name = "log_softmax_backward";
+    static constexpr auto category = log_softmax_op::category;
+    using forward_op = log_softmax_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "y", "dy", "dx"};
+    static constexpr std::array<std::string_view, 1> known_as{"_log_softmax_backward_data"};
+
+    static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {
+        detail::check_unary_backward("mp::ops::log_softmax_backward", exec, detail::named("y", y),
+                                     detail::named("dy", dy), detail::named("dx", dx));
+    }
+
+    template <element Y, element DY, element DX>
+    void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
+        detail::for_each_row<detail::row_and_gradient>(
+            exec, y.rows, y.columns, [&](std::ptrdiff_t row, detail::row_and_gradient& work) {
+                work.load(y, dy, row);
+                double sum = 0;
+                for (const float gradient : work.dy) sum += static_cast<double>(gradient);
+                detail::store_row(dx, row, [&](std::size_t c) {
+                    const float output = work.y[c];
+                    const auto result =
+                        static_cast<float>(static_cast<double>(work.dy[c]) -
+                                           detail::exponential(static_cast<double>(output)) * sum);
+                    return detail::unless_nan(output, result);
+                });
+            });
+    }
+};
+
+/// The gradient of y = log_softmax(x), from the result y: dx(r, c) = dy(r, c) - exp(y(r, c)) sum_j dy(r, j).
+/// Shapes, rounding and errors are those of softmax_backward(). NaN in y gives NaN in its place, NaN in dy in
+/// the whole row.
+template <class Policy = autocast::by_region, element Y, element DY, element DX>
+void log_softmax_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+    autocast::call<Policy>(log_softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+}  // namespace mp::ops

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Long sums for the ops, in double and in an order that depends on the shape of the matrices alone: not on
+/// storage order or threads.
+///
+/// A float is exact in double, so the error of a sum of n terms is below n 2^-53 times the sum of their
+/// magnitudes: less than a hundredth of a rounding to float up to n = 2^22, and no more than one up to 2^29.
+/// Sums beyond float's range are infinite only if the result is.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/for_each_element.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace mp::detail {
+
+/// sums[c] += term(elements of `in` in column c...) over the given rows in their order, for up to float_block
+/// columns.
+template <class Term, class... In>
+void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t last_row,
+               std::ptrdiff_t first_column, std::size_t columns, matrix_view<const In>... in) {
+    struct values {
+        float value[float_block];
+    };
+    const auto add_row = [&](std::ptrdiff_t row, auto... room) {
+        const auto loaded = [&](auto view, float* to) -> const float* {
+            const std::ptrdiff_t step = view.column_stride();
+            load_floats(view.data + row * view.row_stride() + first_column * step, step, columns, to);
+            return to;
+        };
+        const auto add = [&](const auto*... from) {
+            if (columns == float_block) {  // a loop of constant length is vectorised at -O2 already
+                for (std::size_t c = 0; c < float_block; ++c) sums[c] += term(from[c]...);
+            } else {
+                for (std::size_t c = 0; c < columns; ++c) sums[c] += term(from[c]...);
+            }
+        };
+        add(loaded(in, room.value)...);
+    };
+    for (std::ptrdiff_t row = first_row; row < last_row; ++row) {
+        add_row(row, (static_cast<void>(in), values{})...);
+    }
+}
+
+/// results[c] = the sum over the rows of term(elements of `in` in column c...), divided by `divisor` and
+/// rounded to float and from there to Result. `term` is a function of floats to double. There are as many
+/// results as columns.
+template <class Result, class Term, class... In>
+void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, double divisor,
+                 Result* results, matrix_view<const In>... in) {
+    const std::size_t blocks = (columns + float_block - 1) / float_block;
+    const std::size_t block_size = float_block * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
+    parallel_for(exec, blocks, 1 + 16384 / block_size, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t block = begin; block < end; ++block) {
+            const std::size_t first = block * float_block;
+            const std::size_t count = std::min(float_block, columns - first);
+            double sums[float_block] = {};
+            float rounded[float_block];
+            add_block(sums, term, 0, rows, static_cast<std::ptrdiff_t>(first), count, in...);
+            for (std::size_t c = 0; c < count; ++c) rounded[c] = static_cast<float>(sums[c] / divisor);
+            store_floats(rounded, count, results + first);
+        }
+    });
+}
+
+/// The sum of term(elements of `in` at the same place...) over all places of a matrix of this shape.
+template <class Term, class... In>
+double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
+               matrix_view<const In>... in) {
+    constexpr auto width = static_cast<std::ptrdiff_t>(float_block);
+    if (columns < width && rows > columns) return sum_all(exec, term, columns, rows, transposed(in)...);
+    constexpr std::ptrdiff_t height = 256;
+    const std::ptrdiff_t across = (columns + width - 1) / width;
+    const std::ptrdiff_t down = (rows + height - 1) / height;
+    std::vector<double> parts(static_cast<std::size_t>(across * down));
+    const std::ptrdiff_t part_size = width * std::clamp<std::ptrdiff_t>(rows, 1, height);
+    parallel_for(exec, parts.size(), static_cast<std::size_t>(1 + 16384 / part_size),
+                 [&](std::size_t begin, std::size_t end) {
+                     for (std::size_t i = begin; i < end; ++i) {
+                         const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * height;
+                         const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * width;
+                         double sums[float_block] = {};
+                         add_block(sums, term, row, std::min(rows, row + height), column,
+                                   static_cast<std::size_t>(std::min(width, columns - column)), in...);
+                         for (const double sum : sums) parts[i] += sum;
+                     }
+                 });
+    double total = 0;
+    for (const double part : parts) total += part;
+    return total;
+}
+
+/// The term of a plain sum.
+struct itself {
+    MP_ALWAYS_INLINE double operator()(float x) const { return static_cast<double>(x); }
+};
+
+}  // namespace mp::detail
