@@ -123,7 +123,7 @@ private:
     }
 
     void paint_deny(std::size_t i, decision why, std::size_t because_of) {
-        if (deny_[i] != 0) return;
+        if (deny_[i] != 0 && allow_[i] == 0) return;
         deny_[i] = 1;
         allow_[i] = 0;
         decide(i, why, because_of);
