@@ -360,7 +360,7 @@ TEST_CASE("a cluster has one colour: denied if one of it is or must not change, 
         nodes graph{{"x", "Const"},           {"deny", "Exp", {"x"}}, {"allow", "MatMul", {"x"}},
                     {"push", "Relu", {feed}}, {"set", "Relu", {"x"}}, {"pop", "Log", {"x"}},
                     {"late", "Add", {"push"}}};
-        for (std::size_t i : {3, 4, 5}) graph[i].cluster = 7;
+        for (const std::size_t i : {3U, 4U, 5U}) graph[i].cluster = 7;
         graph[4].eligible = eligible;
         return graph;
     };

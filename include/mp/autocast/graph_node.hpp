@@ -80,7 +80,10 @@ struct graph_node {
     bool eligible = true;                       ///< false: not on the device that the low precision is for
     bool preserve = false;                      ///< true: somebody outside looks at it, it must not change
     bool stateful = false;                      ///< a variable or queue; unsafe_force_all leaves it alone
-    std::optional<int> cluster{};  ///< nodes of one cluster, as the users of one list, get one colour
+
+    /// Nodes of one cluster get one colour. TensorFlow makes a cluster of the ops that share a TensorList;
+    /// edges from those that write it to those that read it belong to the graph.
+    std::optional<int> cluster{};
 };
 
 }  // namespace mp::autocast

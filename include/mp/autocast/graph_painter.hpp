@@ -105,12 +105,14 @@ private:
                 queue.push_back(to);
             };
             if (with_inputs) {
-                for (const std::size_t e : graph_.incoming(from))
+                for (const std::size_t e : graph_.incoming(from)) {
                     visit(graph_.edges()[e], graph_.edges()[e].source);
+                }
             }
             if (with_outputs) {
-                for (const std::size_t e : graph_.outgoing(from))
+                for (const std::size_t e : graph_.outgoing(from)) {
                     visit(graph_.edges()[e], graph_.edges()[e].target);
+                }
             }
         }
         return result;
@@ -151,8 +153,9 @@ private:
         for (auto& [id, members] : clusters) {
             std::size_t first = none;
             std::size_t outsider = none;
-            for (std::size_t i = members.size(); i-- > 0;)
+            for (std::size_t i = members.size(); i-- > 0;) {
                 (takes_part(members[i]) ? first : outsider) = members[i];
+            }
             if (first == none) continue;
             if (outsider != none) paint_deny(first, decision::cluster_match, outsider);
             clusters_.push_back(std::move(members));

@@ -45,7 +45,6 @@ inline std::vector<autocast::planned_cast> casts_for(const graph_topology& graph
         std::map<int, std::size_t> made;  // output, index of its cast
         for (const std::size_t e : graph.outgoing(source)) {
             const graph_edge& edge = graph.edges()[e];
-            if (edge.type != element_format::float32) continue;
             const bool low = edge.follows_source && plan.nodes[source].low_precision;
             const bool wants_low = edge.follows_target && plan.nodes[edge.target].low_precision;
             if (low == wants_low) continue;
