@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Policies of layers as data: in which format a layer keeps its variables, computes, and hands on its
+/// result. Keras calls them dtype policies; JMP writes them "p=f32,c=f16,o=f32".
+#pragma once
+
+#include <mp/autocast/element_format.hpp>
+#include <mp/error.hpp>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mp::autocast {
+
+/// What the policy of a layer says. Integers are never cast, whatever the policy.
+struct dtype_policy {
+    std::string name;        ///< as its system writes it: "mixed_float16", "p=full,c=f16,o=full"
+    element_format compute;  ///< floating-point inputs and variables are cast to it before the layer computes
+    element_format
+        variable;           ///< variables (parameters) are stored in it; regularizers and updates work in it
+    element_format output;  ///< the result is cast to it
+
+    friend bool operator==(const dtype_policy&, const dtype_policy&) = default;
+};
+
+/// Whether two policies do the same, whatever they are called.
+inline bool same_formats(const dtype_policy& a, const dtype_policy& b) noexcept {
+    return a.compute == b.compute && a.variable == b.variable && a.output == b.output;
+}
+
+/// The policy that Keras knows by this name. "mixed_float16" and "mixed_bfloat16" compute in 16 bits and keep
+/// their variables in float32; the name of a format means that format for everything. The result of a layer
+/// has the format it computes in. Throws argument_error for any other name; Keras's quantised policies
+/// ("int8_from_float32") are not known here.
+///
+///     dtype_policy_from_name("mixed_bfloat16").variable  // element_format::float32
+///
+/// Rules: keras/src/dtype_policies/dtype_policy.py.
+inline dtype_policy dtype_policy_from_name(std::string_view name) {
+    using enum element_format;
+    if (name == "mixed_float16") return {std::string(name), float16, float32, float16};
+    if (name == "mixed_bfloat16") return {std::string(name), bfloat16, float32, bfloat16};
+    if (const auto format = find_element_format(name)) return {std::string(name), *format, *format, *format};
+    detail::throw_argument(
+        "mp::autocast::dtype_policy_from_name", "name", name,
+        "must be mixed_float16, mixed_bfloat16 or a format: " + detail::listed_element_formats());
+}
+
+/// The name by which Keras knows a policy with these formats. Throws argument_error if it has none, as for a
+/// result in another format than the layer computes in.
+inline std::string keras_name_of(const dtype_policy& policy) {
+    using enum element_format;
+    if (policy.output == policy.compute) {
+        if (policy.variable == policy.compute) return std::string(name_of(policy.compute));
+        if (policy.variable == float32 && policy.compute == float16) return "mixed_float16";
+        if (policy.variable == float32 && policy.compute == bfloat16) return "mixed_bfloat16";
+    }
+    detail::throw_argument("mp::autocast::keras_name_of", "policy", policy.name,
+                           "must have one format throughout, or be mixed_float16 or mixed_bfloat16");
+}
+
+}  // namespace mp::autocast
+
+namespace mp::detail {
+
+struct jmp_alias {
+    std::string_view name;
+    element_format format;
+};
+
+/// The names of jmp/_src/policy.py; the first one of a format is the one that is written. "half" is missing:
+/// what it means depends on the machine.
+inline constexpr std::array<jmp_alias, 9> jmp_aliases{{
+    {"bf16", element_format::bfloat16},
+    {"bfloat16", element_format::bfloat16},
+    {"f16", element_format::float16},
+    {"float16", element_format::float16},
+    {"full", element_format::float32},
+    {"f32", element_format::float32},
+    {"float32", element_format::float32},
+    {"f64", element_format::float64},
+    {"float64", element_format::float64},
+}};
+
+inline std::string_view jmp_name_of(element_format format, std::string_view policy) {
+    for (const jmp_alias& alias : jmp_aliases) {
+        if (alias.format == format) return alias.name;
+    }
+    throw_argument("mp::autocast::jmp_text_of",
+                   std::string("a format of the policy ").append(error_text(policy)), name_of(format),
+                   "must be one that JMP has a name for: bfloat16, float16, float32, float64");
+}
+
+[[noreturn]] inline void fail_jmp(std::string_view text, std::string_view part, std::string_view expected) {
+    throw_argument("mp::autocast::dtype_policy_from_jmp",
+                   std::string("in ").append(error_text(text)).append(" the part"), part, expected);
+}
+
+inline element_format jmp_format(std::string_view text, std::string_view name, element_format half) {
+    if (name == "half") return half;
+    for (const jmp_alias& alias : jmp_aliases) {
+        if (alias.name == name) return alias.format;
+    }
+    fail_jmp(text, name, "must be half, full, bf16, bfloat16, f16, float16, f32, float32, f64 or float64");
+}
+
+}  // namespace mp::detail
+
+namespace mp::autocast {
+
+/// The policy as JMP writes it: "p=full,c=f16,o=full", where "full" is float32. Throws argument_error for
+/// formats that JMP has no name for.
+inline std::string jmp_text_of(const dtype_policy& policy) {
+    std::string text("p=");
+    text.append(detail::jmp_name_of(policy.variable, policy.name));
+    text.append(",c=").append(detail::jmp_name_of(policy.compute, policy.name));
+    return text.append(",o=").append(detail::jmp_name_of(policy.output, policy.name));
+}
+
+/// Reads a policy as JMP does: one format for everything ("half"), or parts "key=format" with commas between
+/// them. The keys are p or params, c or compute, o or output. What is missing follows: parameters are
+/// float32, the computation is in the format of the parameters, the result in that of the computation.
+///
+///     dtype_policy_from_jmp("c=f16")  // parameters in float32, computation and result in float16
+///
+/// \param half  what "half" means: JMP takes bfloat16 on TPUs and float16 elsewhere
+///
+/// Throws argument_error that names the part at fault; also for a key given twice, of which JMP takes the
+/// last. Blanks are not skipped. Rules: jmp/_src/policy.py.
+inline dtype_policy dtype_policy_from_jmp(std::string_view text,
+                                          element_format half = element_format::float16) {
+    if (half != element_format::float16 && half != element_format::bfloat16) {
+        detail::throw_argument("mp::autocast::dtype_policy_from_jmp", "half", name_of(half),
+                               "must be float16 or bfloat16");
+    }
+    dtype_policy policy{};
+    if (text.find('=') == std::string_view::npos) {
+        policy.variable = policy.compute = policy.output = detail::jmp_format(text, text, half);
+    } else {
+        std::optional<element_format> variable;
+        std::optional<element_format> compute;
+        std::optional<element_format> output;
+        for (std::string_view rest = text;;) {
+            const std::size_t comma = rest.find(',');
+            const std::string_view part = rest.substr(0, comma);
+            const std::size_t equals = part.find('=');
+            if (equals == std::string_view::npos) detail::fail_jmp(text, part, "must be key=format");
+            const std::string_view key = part.substr(0, equals);
+            auto* const place = key == "p" || key == "params"    ? &variable
+                                : key == "c" || key == "compute" ? &compute
+                                : key == "o" || key == "output"  ? &output
+                                                                 : nullptr;
+            if (place == nullptr) {
+                detail::fail_jmp(text, part, "must begin with p, params, c, compute, o or output");
+            }
+            if (place->has_value()) detail::fail_jmp(text, part, "must not set what an earlier part has set");
+            *place = detail::jmp_format(text, part.substr(equals + 1), half);
+            if (comma == std::string_view::npos) break;
+            rest.remove_prefix(comma + 1);
+        }
+        policy.variable = variable.value_or(element_format::float32);
+        policy.compute = compute.value_or(policy.variable);
+        policy.output = output.value_or(policy.compute);
+    }
+    policy.name = jmp_text_of(policy);
+    return policy;
+}
+
+}  // namespace mp::autocast

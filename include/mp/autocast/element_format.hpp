@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Element types as values of an enumeration, for policies and graphs that are read at run time.
+#pragma once
+
+#include <mp/autocast/types.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mp {
+
+/// The type of the numbers in an array. The words are those of NumPy, ml_dtypes and Keras.
+enum class element_format : unsigned char {
+    float16,  ///< mp::half
+    bfloat16,
+    float32,
+    float64,
+    tfloat32,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e4m3,
+    float8_e3m4,
+    float8_e4m3b11fnuz,
+    float8_e4m3fnuz,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+    float6_e2m3fn,
+    float6_e3m2fn,
+    float4_e2m1fn,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    boolean  ///< written "bool"
+};
+
+namespace detail {
+
+inline constexpr std::array<std::string_view, 25> element_format_names{"float16",
+                                                                       "bfloat16",
+                                                                       "float32",
+                                                                       "float64",
+                                                                       "tfloat32",
+                                                                       "float8_e4m3fn",
+                                                                       "float8_e5m2",
+                                                                       "float8_e4m3",
+                                                                       "float8_e3m4",
+                                                                       "float8_e4m3b11fnuz",
+                                                                       "float8_e4m3fnuz",
+                                                                       "float8_e5m2fnuz",
+                                                                       "float8_e8m0fnu",
+                                                                       "float6_e2m3fn",
+                                                                       "float6_e3m2fn",
+                                                                       "float4_e2m1fn",
+                                                                       "int8",
+                                                                       "int16",
+                                                                       "int32",
+                                                                       "int64",
+                                                                       "uint8",
+                                                                       "uint16",
+                                                                       "uint32",
+                                                                       "uint64",
+                                                                       "bool"};
+
+static_assert(element_format_names.size() == static_cast<std::size_t>(element_format::boolean) + 1);
+
+}  // namespace detail
+
+/// "float16" for element_format::float16, "bool" for element_format::boolean; "unknown" for a value that is
+/// no enumerator.
+constexpr std::string_view name_of(element_format format) noexcept {
+    const auto index = static_cast<std::size_t>(format);
+    return index < detail::element_format_names.size() ? detail::element_format_names[index] : "unknown";
+}
+
+/// The format of this name; empty if there is none.
+constexpr std::optional<element_format> find_element_format(std::string_view name) noexcept {
+    for (std::size_t i = 0; i < detail::element_format_names.size(); ++i) {
+        if (detail::element_format_names[i] == name) return static_cast<element_format>(i);
+    }
+    return std::nullopt;
+}
+
+/// Whether the numbers are floating-point numbers, and not integers or truth values.
+constexpr bool is_floating(element_format format) noexcept {
+    return format <= element_format::float4_e2m1fn;
+}
+
+namespace detail {
+
+template <class Element>
+constexpr std::optional<element_format> format_of_element() {
+    if constexpr (std::same_as<Element, bool>) {
+        return element_format::boolean;
+    } else if constexpr (std::integral<Element>) {
+        constexpr auto first = std::signed_integral<Element> ? element_format::int8 : element_format::uint8;
+        constexpr int steps = sizeof(Element) == 1   ? 0
+                              : sizeof(Element) == 2 ? 1
+                              : sizeof(Element) == 4 ? 2
+                                                     : 3;
+        return static_cast<element_format>(static_cast<int>(first) + steps);
+    } else if constexpr (autocast::floating<Element>) {
+        constexpr std::string_view name = autocast::type_name<Element>();
+        return find_element_format(name == "half"     ? std::string_view("float16")
+                                   : name == "float"  ? std::string_view("float32")
+                                   : name == "double" ? std::string_view("float64")
+                                                      : name);
+    } else {
+        return std::nullopt;
+    }
+}
+
+/// All names, for messages: "float16, bfloat16, ...".
+inline std::string listed_element_formats() {
+    std::string text;
+    for (const std::string_view name : element_format_names) {
+        if (!text.empty()) text.append(", ");
+        text.append(name);
+    }
+    return text;
+}
+
+}  // namespace detail
+
+/// The value that stands for a C++ type: element_format_of<mp::half> is element_format::float16.
+template <class Element>
+    requires(detail::format_of_element<Element>().has_value())
+inline constexpr element_format element_format_of = *detail::format_of_element<Element>();
+
+}  // namespace mp
