@@ -3,9 +3,16 @@
 /// The operations that training a small network needs, forward and backward, each with its autocast category.
 #pragma once
 
+#include <mp/ops/activations.hpp>
 #include <mp/ops/argmax.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/arithmetic.hpp>
+#include <mp/ops/dropout.hpp>
 #include <mp/ops/linear.hpp>
+#include <mp/ops/loss_factors.hpp>
+#include <mp/ops/losses.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/reductions.hpp>
 #include <mp/ops/relu.hpp>
+#include <mp/ops/softmax.hpp>
 #include <mp/ops/softmax_cross_entropy.hpp>

@@ -3,6 +3,7 @@
 /// What the ops share: the mark for an absent operand, and the checks of their arguments.
 #pragma once
 
+#include <mp/autocast/cast_cache.hpp>
 #include <mp/autocast/operand.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
@@ -33,10 +34,35 @@ concept element = autocast::eligible<std::remove_const_t<Element>>;
 
 namespace mp::detail {
 
+template <class Argument>
+inline constexpr bool is_matrix_argument = false;
+template <ops::element Element>
+inline constexpr bool is_matrix_argument<matrix_view<Element>> = true;
+template <ops::element Element>
+inline constexpr bool is_matrix_argument<autocast::cached_operand<matrix_view<Element>>> = true;
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// A matrix that an op reads: a view, or mp::autocast::cached(view, version) for weights whose cast to the
+/// low precision of a region is to be kept.
+template <class Argument>
+concept matrix_argument = detail::is_matrix_argument<Argument>;
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
 /// A read-only view of an operand that the op reads: a matrix view, a contiguous range, or absent.
 template <class Element>
 constexpr matrix_view<const Element> input_view(matrix_view<Element> view) {
     return view;
+}
+template <class Element>
+autocast::cached_operand<matrix_view<const Element>> input_view(
+    const autocast::cached_operand<matrix_view<Element>>& operand) {
+    return {operand.view, operand.version};
 }
 constexpr ops::absent_t input_view(ops::absent_t absent) {
     return absent;

@@ -31,6 +31,9 @@ enum class activation : unsigned char {
 /// Tag of matmul(): the product in the low precision of the policy.
 struct matmul_op {
     static constexpr std::string_view name = "matmul";
+    static constexpr std::array<std::string_view, 7> known_as = {
+        "mm", "__matmul__", "gemm", "MatMul", "BatchMatMulV2", "_npi_matmul", "_linalg_gemm2"};
+    static constexpr std::array<std::string_view, 4> argument_names = {"exec", "a", "b", "c"};
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
@@ -48,6 +51,10 @@ struct matmul_op {
         detail::check_separate(function, product, right);
     }
 
+    static autocast::product_size product(cpu, const auto& a, const auto& b, const auto&) {
+        return {a.rows, b.columns, a.columns};
+    }
+
     template <element A, element B, element C>
     void operator()(cpu exec, matrix_view<const A> a, matrix_view<const B> b, matrix_view<C> c) const {
         gemm(exec, 1.0F, a, b, 0.0F, c);
@@ -61,8 +68,8 @@ struct matmul_op {
 /// mp::autocast::fp16. Sums are in float; each element of c is rounded once. The results do not depend on the
 /// number of threads. Throws argument_error for shapes that do not fit, invalid views and a c that overlaps
 /// an input; c is then unchanged.
-template <class Policy = autocast::by_region, element A, element B, element C>
-void matmul(cpu exec, matrix_view<A> a, matrix_view<B> b, matrix_view<C> c) {
+template <class Policy = autocast::by_region, matrix_argument A, matrix_argument B, element C>
+void matmul(cpu exec, const A& a, const B& b, matrix_view<C> c) {
     autocast::call<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(c));
 }
@@ -70,6 +77,10 @@ void matmul(cpu exec, matrix_view<A> a, matrix_view<B> b, matrix_view<C> c) {
 /// Tag of linear(): a matrix product, so in the low precision of the policy.
 struct linear_op {
     static constexpr std::string_view name = "linear";
+    static constexpr std::array<std::string_view, 5> known_as = {"addmm", "FullyConnected", "MatMul", "gemm",
+                                                                 "_addmm_activation"};
+    static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x", "w", "b", "y", "act"};
+    static constexpr std::array<std::string_view, 2> factors = {"x", "w"};
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
@@ -93,6 +104,11 @@ struct linear_op {
         }
         detail::check_shape(function, output, input.extent.rows, "x.rows", weights.extent.rows, "w.rows");
         for (const auto& operand : {input, weights, bias}) detail::check_separate(function, output, operand);
+    }
+
+    static autocast::product_size product(cpu, const auto& x, const auto& w, const auto&, const auto&,
+                                          activation) {
+        return {x.rows, w.rows, x.columns};
     }
 
     template <element X, element W, class Bias, element Y>
@@ -126,6 +142,8 @@ struct linear_op {
 /// leading dimension; b is a contiguous range of `out` elements, or mp::ops::absent. Formats are float or
 /// reduced, in any mix.
 ///
+/// w may be mp::autocast::cached(view, version): in a region its cast is then made once for each version.
+///
 /// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
 /// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
 /// of the memory it is written to. Sums, bias and activation are in float, and each element of y is rounded
@@ -133,8 +151,8 @@ struct linear_op {
 ///
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
 /// unchanged.
-template <class Policy = autocast::by_region, element X, element W, class Bias, element Y>
-void linear(cpu exec, matrix_view<X> x, matrix_view<W> w, const Bias& b, matrix_view<Y> y,
+template <class Policy = autocast::by_region, element X, matrix_argument W, class Bias, element Y>
+void linear(cpu exec, matrix_view<X> x, const W& w, const Bias& b, matrix_view<Y> y,
             activation act = activation::none) {
     autocast::call<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(b), detail::output_view(y), act);
@@ -143,6 +161,9 @@ void linear(cpu exec, matrix_view<X> x, matrix_view<W> w, const Bias& b, matrix_
 /// Tag of linear_backward(): matrix products, so in the low precision of the policy.
 struct linear_backward_op {
     static constexpr std::string_view name = "linear_backward";
+    using forward_op = linear_op;
+    static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x",  "w", "dy",
+                                                                       "dx",   "dw", "db"};
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
@@ -201,9 +222,9 @@ struct linear_backward_op {
 /// rounded once from a float sum (for db, one in double and then to float): values too small for the format
 /// become zero, as they do on a tensor core, unless the loss is scaled. Precision, threads and errors are as
 /// in linear().
-template <class Policy = autocast::by_region, element X, element W, element DY, class DX, class DW, class DB>
-void linear_backward(cpu exec, matrix_view<X> x, matrix_view<W> w, matrix_view<DY> dy, DX&& dx, DW&& dw,
-                     DB&& db) {
+template <class Policy = autocast::by_region, element X, matrix_argument W, element DY, class DX, class DW,
+          class DB>
+void linear_backward(cpu exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw, DB&& db) {
     autocast::call<Policy>(linear_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
                            detail::output_view(db));

@@ -121,7 +121,7 @@ struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
     static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
                                                                     "factors"};
-    static constexpr std::array<std::string_view, 1> known_as{"mse_loss"};
+    static constexpr std::array<std::string_view, 2> known_as{"mse_loss", "loss"};
 };
 
 /// weight times the mean over all elements of (prediction - target)^2.
@@ -178,7 +178,7 @@ struct mean_absolute_error_op : detail::regression_loss<mean_absolute_error_op> 
     static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
                                                                     "factors"};
-    static constexpr std::array<std::string_view, 1> known_as{"l1_loss"};
+    static constexpr std::array<std::string_view, 2> known_as{"l1_loss", "loss"};
 };
 
 /// weight times the mean over all elements of |prediction - target|, the L1 loss. Operands, accuracy and

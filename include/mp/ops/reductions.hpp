@@ -135,7 +135,7 @@ struct sum_op : detail::reduction<sum_op> {
     static constexpr std::string_view name = "sum";
     static constexpr std::string_view function = "mp::ops::sum";
     static constexpr bool is_mean = false;
-    static constexpr auto category = op_category::full_precision;
+    static constexpr auto category = op_category::full_precision_output;
     static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
     static constexpr std::array<std::string_view, 2> known_as{"Sum", "_npi_sum"};

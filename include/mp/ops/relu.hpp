@@ -12,6 +12,7 @@
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/unary_checks.hpp>
 
+#include <array>
 #include <string_view>
 
 namespace mp::detail {
@@ -37,6 +38,8 @@ namespace mp::ops {
 /// Tag of relu(): right in any format, so nothing is cast.
 struct relu_op {
     static constexpr std::string_view name = "relu";
+    static constexpr std::array<std::string_view, 2> known_as = {"Relu", "_npx_relu"};
+    static constexpr std::array<std::string_view, 3> argument_names = {"exec", "x", "y"};
     static constexpr auto category = op_category::pass_through;
 
     static void validate(cpu exec, const auto& x, const auto& y) {
@@ -61,6 +64,9 @@ void relu(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
 /// Tag of relu_backward(): right in any format, so nothing is cast.
 struct relu_backward_op {
     static constexpr std::string_view name = "relu_backward";
+    using forward_op = relu_op;
+    static constexpr std::array<std::string_view, 1> known_as = {"ReluGrad"};
+    static constexpr std::array<std::string_view, 4> argument_names = {"exec", "y", "dy", "dx"};
     static constexpr auto category = op_category::pass_through;
 
     static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {

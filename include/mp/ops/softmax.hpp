@@ -40,7 +40,7 @@ namespace mp::ops {
 /// Tag of softmax(): exponentials and their sums, so in float.
 struct softmax_op {
     static constexpr std::string_view name = "softmax";
-    static constexpr auto category = op_category::full_precision;
+    static constexpr auto category = op_category::full_precision_output;
     static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 3> known_as{"_softmax", "Softmax", "_npx_softmax"};
@@ -121,7 +121,7 @@ void softmax_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_vie
 /// Tag of log_softmax(): exponentials and their sums, so in float.
 struct log_softmax_op {
     static constexpr std::string_view name = "log_softmax";
-    static constexpr auto category = op_category::full_precision;
+    static constexpr auto category = op_category::full_precision_output;
     static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 3> known_as{"_log_softmax", "LogSoftmax",

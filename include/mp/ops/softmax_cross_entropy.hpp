@@ -15,6 +15,7 @@
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/softmax_row.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -55,6 +56,9 @@ namespace mp::ops {
 /// Tag of softmax_cross_entropy(): exponentials and a mean, so in float.
 struct softmax_cross_entropy_op {
     static constexpr std::string_view name = "softmax_cross_entropy";
+    static constexpr std::array<std::string_view, 5> known_as = {
+        "cross_entropy_loss", "cross_entropy", "nll_loss", "SparseSoftmaxCrossEntropyWithLogits", "loss"};
+    static constexpr std::array<std::string_view, 4> argument_names = {"exec", "logits", "labels", "factors"};
     static constexpr auto category = op_category::full_precision;
     static constexpr bool computes_in_float = true;
 
@@ -106,6 +110,9 @@ float softmax_cross_entropy(cpu exec, matrix_view<Logit> logits, const Labels& l
 /// Tag of softmax_cross_entropy_backward(): exponentials, so in float.
 struct softmax_cross_entropy_backward_op {
     static constexpr std::string_view name = "softmax_cross_entropy_backward";
+    using forward_op = softmax_cross_entropy_op;
+    static constexpr std::array<std::string_view, 5> argument_names = {"exec", "logits", "labels", "dlogits",
+                                                                       "factors"};
     static constexpr auto category = op_category::full_precision;
     static constexpr bool computes_in_float = true;
 
