@@ -11,6 +11,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/image_patches.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/pieces.hpp>
 
 #include <algorithm>
 #include <array>
@@ -21,23 +22,6 @@
 #include <vector>
 
 namespace mp::detail {
-
-/// Calls f(executor, begin, end) on pieces of `count` images: on several threads where there is an image for
-/// each, else once, with all threads for f. An image is `work` multiplications.
-template <class Function>
-void for_each_image(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Function f) {
-    if (count == 0) return;
-    if (count < exec.threads) {
-        f(exec, std::ptrdiff_t{0}, count);
-        return;
-    }
-    constexpr std::ptrdiff_t work_per_piece = 65536;  // some ten microseconds, as a thread costs
-    parallel_for(exec, static_cast<std::size_t>(count),
-                 static_cast<std::size_t>(1 + work_per_piece / std::max<std::ptrdiff_t>(work, 1)),
-                 [&](std::size_t begin, std::size_t end) {
-                     f(cpu{}, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
-                 });
-}
 
 /// Elements [first, first + count) of a row that lie next to each other: in the matrix itself, or copied.
 template <class Value>
@@ -146,7 +130,7 @@ struct conv2d_op {
                 }
             }
         };
-        detail::for_each_image(exec, x.rows, patch * positions * w.rows, run);
+        detail::for_each_piece(exec, x.rows, patch * positions * w.rows, run);
     }
 };
 
@@ -259,7 +243,7 @@ private:
                 }
             }
         };
-        detail::for_each_image(exec, dx.rows, patch * positions * w.rows, run);
+        detail::for_each_piece(exec, dx.rows, patch * positions * w.rows, run);
     }
 
     /// One image after the other, since they add to the same sums.
