@@ -149,8 +149,8 @@ void check_forward(storage_order order, bool causal, masking kind, std::ptrdiff_
     matrix<Y> y(2 * queries, 7, 3, order);
     std::vector<float> log_sums(static_cast<std::size_t>(2 * queries));
     const auto run = [&](const auto& m) {
-        mp::ops::scaled_dot_product_attention(mp::cpu{}, q.view, k.view, v.view, m, y.view,
-                                              {.heads = 2, .causal = causal}, {log_sums});
+        mp::ops::scaled_dot_product_attention<ac::off>(mp::cpu{}, q.view, k.view, v.view, m, y.view,
+                                                       {.heads = 2, .causal = causal}, {log_sums});
     };
     if (kind == masking::none) {
         run(absent);
@@ -235,11 +235,12 @@ void check_backward(bool causal, bool masked, bool saved, std::optional<float> s
     matrix<float> dq(10, 3, 1, order), dk(8, 3, 2, order), dv(8, 6, 0, order), y(10, 6);
     std::vector<float> log_sums(10);
     const attention_options options{.heads = 2, .causal = causal, .scale = scale};
-    mp::ops::scaled_dot_product_attention(mp::cpu{}, q.view, k.view, v.view, mask.view, y.view, options,
-                                          {log_sums});
+    mp::ops::scaled_dot_product_attention<ac::off>(mp::cpu{}, q.view, k.view, v.view, mask.view, y.view,
+                                                   options, {log_sums});
     if (!saved) log_sums.clear();
-    mp::ops::scaled_dot_product_attention_backward(mp::cpu{}, q.view, k.view, v.view, mask.view, dy.view,
-                                                   dq.view, dk.view, dv.view, options, {log_sums});
+    mp::ops::scaled_dot_product_attention_backward<ac::off>(mp::cpu{}, q.view, k.view, v.view, mask.view,
+                                                            dy.view, dq.view, dk.view, dv.view, options,
+                                                            {log_sums});
     // Differences with step h are off by h^2 / 6 times a third derivative, below 10 here.
     bool all_close = true;
     const auto compare = [&](const matrix<float>& found, matrix<double>& variable) {

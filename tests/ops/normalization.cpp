@@ -104,12 +104,13 @@ void check_normalization(storage_order order, bool centered, bool affine, bool w
     const mp::cpu exec{};
     const auto run = [&](const auto& scale, const auto& shift) {
         if (centered) {
-            mp::ops::layer_norm(exec, x.view, scale, shift, y.view, options, statistics);
-            mp::ops::layer_norm_backward(exec, x.view, scale, dy.view, dx.view, dgamma, dbeta, options,
-                                         statistics);
+            mp::ops::layer_norm<ac::off>(exec, x.view, scale, shift, y.view, options, statistics);
+            mp::ops::layer_norm_backward<ac::off>(exec, x.view, scale, dy.view, dx.view, dgamma, dbeta,
+                                                  options, statistics);
         } else {
-            mp::ops::rms_norm(exec, x.view, scale, y.view, options, statistics);
-            mp::ops::rms_norm_backward(exec, x.view, scale, dy.view, dx.view, dgamma, options, statistics);
+            mp::ops::rms_norm<ac::off>(exec, x.view, scale, y.view, options, statistics);
+            mp::ops::rms_norm_backward<ac::off>(exec, x.view, scale, dy.view, dx.view, dgamma, options,
+                                                statistics);
         }
     };
     if (affine) {
