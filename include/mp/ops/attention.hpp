@@ -99,9 +99,10 @@ struct scaled_dot_product_attention_op {
 ///
 /// A mask of -infinity takes a key out, and so does options.causal for keys behind the query; their scores
 /// have no influence, NaN or not. A query that sees no key gets zeros: sequences are filled up with such
-/// rows, whose output nobody reads, and NaN there would spoil the gradients of all weights. (That is also
-/// what PyTorch does since 2.5.) Their log_sums are -infinity. The values v of keys that are taken out are
-/// still multiplied by zero, so keep them finite; scores that overflow to infinity make the row NaN.
+/// rows, whose output nobody reads, and NaN there would spoil the gradients of all weights. Their log_sums
+/// are -infinity. The values v of keys that are taken out may still be multiplied by zero, so keep them
+/// finite. NaN in the scores that a query sees makes its row NaN, and so does +infinity, or -infinity in all
+/// of them, to which they overflow.
 ///
 /// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
 /// mp::autocast::fp16. Under a low precision q, k, v and the mask are rounded to it (-1e9 in the mask becomes
