@@ -277,6 +277,19 @@ TEST_CASE("pooling names the argument that does not fit, and writes nothing") {
           "positions of geometry, which is 4");
     CHECK(message_of([&] { mp::ops::max_pool2d(mp::cpu{.threads = 0}, x.view, y.view, g); }) ==
           "mp::ops::max_pool2d: exec.threads is 0; it must be at least 1");
+    matrix<float> one_y(1, 4);
+    one_y.randomize(3);
+    const pool2d_geometry same{.height = 2, .width = 2};
+    CHECK(message_of([&] {
+              mp::ops::max_pool2d_backward(exec, x.view.block(0, 0, 1, 4), one_y.view, one_y.view, same);
+          }) ==
+          "mp::ops::max_pool2d_backward: dx overlaps dy; they must not share elements, because dx is written "
+          "while "
+          "dy is in use");
+    CHECK(message_of([&] { mp::ops::average_pool2d_backward(exec, one_y.view, one_y.view, same); }) ==
+          "mp::ops::average_pool2d_backward: dx overlaps dy; they must not share elements, because dx is "
+          "written "
+          "while dy is in use");
     CHECK(dx.elements == std::vector<float>(32, -88.0F));
 }
 
