@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Scaled dot-product attention, forward and backward, a block of queries at a time.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/attention_blocks.hpp>
+#include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/pieces.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace mp::ops {
+
+/// Tag of scaled_dot_product_attention(): matrix products, so in the low precision of the policy. The softmax
+/// between them is in float by itself.
+struct scaled_dot_product_attention_op {
+    static constexpr std::string_view name = "scaled_dot_product_attention";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 8> argument_names = {"exec", "q", "k",       "v",
+                                                                       "mask", "y", "options", "statistics"};
+    static constexpr std::array<std::string_view, 4> known_as = {
+        "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math"};
+
+    static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
+                         const auto& y, const attention_options& options,
+                         const attention_statistics& statistics) {
+        constexpr std::string_view function = "mp::ops::scaled_dot_product_attention";
+        const auto queries = detail::named("q", q);
+        const auto keys = detail::named("k", k);
+        const auto values = detail::named("v", v);
+        const auto output = detail::named("y", y);
+        const auto log_sums = detail::named("statistics.log_sums", statistics.log_sums);
+        detail::check_attention(function, exec, queries, keys, values, mask, output, log_sums, options);
+        for (const auto& operand : {queries, keys, values, detail::named("mask", mask)}) {
+            detail::check_separate(function, output, operand);
+            detail::check_separate(function, log_sums, operand);
+        }
+        detail::check_separate(function, log_sums, output);
+    }
+
+    template <element Q, element K, element V, class Mask, element Y>
+    void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
+                    const Mask& mask, matrix_view<Y> y, const attention_options& options,
+                    const attention_statistics& statistics) const {
+        const detail::attention_sizes sizes(q, k, v, options);
+        const std::ptrdiff_t blocks =
+            (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
+        const std::ptrdiff_t rows = std::min(sizes.queries, detail::attention_block_rows);
+        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            std::vector<float> scores(static_cast<std::size_t>(rows * sizes.keys));
+            std::vector<float> sums(static_cast<std::size_t>(rows));
+            const detail::staging_buffer<V> weights(scores.size());
+            for (std::ptrdiff_t piece = begin; piece < end; ++piece) {
+                const detail::query_block block =
+                    sizes.block(piece / blocks, piece % blocks * detail::attention_block_rows);
+                const std::ptrdiff_t first_row = block.head * sizes.queries + block.first;
+                detail::multiply_scores(inner, q, k, sizes, block, scores.data());
+                for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                    const detail::seen_keys<Mask> seen(mask, sizes, block, row);
+                    const auto found =
+                        detail::exponentiate(seen, scores.data() + row * block.keys, block.keys);
+                    // A row that sees no key is a sum of nothing, so that 1 makes it 0.
+                    sums[static_cast<std::size_t>(row)] = found.empty ? 1.0F : static_cast<float>(found.sum);
+                    if (!statistics.log_sums.empty()) {
+                        statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
+                    }
+                }
+                for (std::ptrdiff_t i = 0; i < block.count * block.keys; ++i) {
+                    weights.data()[i] = static_cast<V>(scores[static_cast<std::size_t>(i)]);
+                }
+                gemm(inner, 1.0F, row_major(static_cast<const V*>(weights.data()), block.count, block.keys),
+                     v.block(block.head * sizes.keys, 0, block.keys, sizes.value_depth), 0.0F,
+                     y.block(first_row, 0, block.count, sizes.value_depth),
+                     detail::row_divisor_epilogue{sums.data()});
+            }
+        };
+        detail::for_each_piece(exec, sizes.heads * blocks, sizes.work(rows), run);
+    }
+};
+
+/// y = softmax(scale q k^T + mask) v, for each head by itself.
+///
+/// Shapes: q is (heads * queries) x depth, k is (heads * keys) x depth, v is (heads * keys) x value_depth and
+/// y is (heads * queries) x value_depth, one head below the other, in any storage order; options.heads is
+/// the batch size times the number of heads. mask is mp::ops::absent, or a matrix that is added to the
+/// scores: queries x keys for all heads alike, or (heads * queries) x keys. statistics.log_sums, if not
+/// empty, receives what scaled_dot_product_attention_backward() would otherwise compute again.
+///
+/// A mask of -infinity takes a key out, and so does options.causal for keys behind the query; their scores
+/// have no influence, NaN or not. A query that sees no key gets zeros: sequences are filled up with such
+/// rows, whose output nobody reads, and NaN there would spoil the gradients of all weights. Their log_sums
+/// are -infinity. The values v of keys that are taken out may still be multiplied by zero, so keep them
+/// finite. NaN in the scores that a query sees makes its row NaN, and so does +infinity, or -infinity in all
+/// of them, to which they overflow.
+///
+/// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
+/// mp::autocast::fp16. Under a low precision q, k, v and the mask are rounded to it (-1e9 in the mask becomes
+/// -infinity in half), and so is y. Scores are sums in float, and the softmax is in float, with the largest
+/// score subtracted. The exponentials, from 0 to 1, are then rounded to the format of v, as kernels on tensor
+/// cores do, and multiplied by v with sums in float; the quotient by the sum of the unrounded exponentials is
+/// rounded once to y. So the error is about u max |v| of the keys, u being the unit roundoff of the format
+/// of v, and that of the scores: a relative error in an exponential is the absolute error of its score. The
+/// results do not depend on the number of threads.
+///
+/// Memory: each thread holds the scores of 64 queries of one head, in float and in the format of v.
+///
+/// Throws argument_error for shapes that do not fit, rows that heads does not divide, a scale that is not
+/// finite, invalid views, and a y or log_sums that overlaps anything else; nothing is then written.
+template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, element Y>
+void scaled_dot_product_attention(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
+                                  const Mask& mask, matrix_view<Y> y, const attention_options& options = {},
+                                  const attention_statistics& statistics = {}) {
+    autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
+                           detail::input_view(k), detail::input_view(v), detail::input_view(mask),
+                           detail::output_view(y), options, statistics);
+}
+
+/// Tag of scaled_dot_product_attention_backward(): matrix products, so in the low precision of the policy.
+struct scaled_dot_product_attention_backward_op {
+    static constexpr std::string_view name = "scaled_dot_product_attention_backward";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+    using forward_op = scaled_dot_product_attention_op;
+    static constexpr std::array<std::string_view, 11> argument_names = {
+        "exec", "q", "k", "v", "mask", "dy", "dq", "dk", "dv", "options", "statistics"};
+    static constexpr std::array<std::string_view, 3> known_as = {
+        "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
+        "_scaled_dot_product_cudnn_attention_backward"};
+
+    static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
+                         const auto& dy, const auto& dq, const auto& dk, const auto& dv,
+                         const attention_options& options, const attention_statistics& statistics) {
+        constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
+        const auto queries = detail::named("q", q);
+        const auto keys = detail::named("k", k);
+        const auto values = detail::named("v", v);
+        const auto gradient = detail::named("dy", dy);
+        const auto log_sums = detail::named("statistics.log_sums", statistics.log_sums);
+        detail::check_attention(function, exec, queries, keys, values, mask, gradient, log_sums, options);
+        const detail::named_operand results[] = {detail::named("dq", dq), detail::named("dk", dk),
+                                                 detail::named("dv", dv)};
+        const auto check_like = [&](const auto& operand, const detail::named_operand& result,
+                                    const detail::named_operand& like, std::string_view rows,
+                                    std::string_view columns) {
+            if constexpr (!std::is_same_v<decltype(operand), const absent_t&>) {
+                detail::check_shape(function, result, like.extent.rows, rows, like.extent.columns, columns);
+            }
+        };
+        check_like(dq, results[0], queries, "q.rows", "q.columns");
+        check_like(dk, results[1], keys, "k.rows", "k.columns");
+        check_like(dv, results[2], values, "v.rows", "v.columns");
+        for (int i = 0; i < 3; ++i) {
+            for (const auto& operand :
+                 {queries, keys, values, detail::named("mask", mask), gradient, log_sums}) {
+                detail::check_separate(function, results[i], operand);
+            }
+            for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
+        }
+    }
+
+    template <element Q, element K, element V, class Mask, element DY, class DQ, class DK, class DV>
+    void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
+                    const Mask& mask, matrix_view<const DY> dy, const DQ& dq, const DK& dk, const DV& dv,
+                    const attention_options& options, const attention_statistics& statistics) const {
+        constexpr bool wants_dq = !std::is_same_v<DQ, absent_t>;
+        constexpr bool wants_dk = !std::is_same_v<DK, absent_t>;
+        constexpr bool wants_dv = !std::is_same_v<DV, absent_t>;
+        const detail::attention_sizes sizes(q, k, v, options);
+        const std::ptrdiff_t rows = std::min(sizes.queries, detail::attention_block_rows);
+        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            std::vector<float> probabilities(static_cast<std::size_t>(rows * sizes.keys));
+            std::vector<float> slopes(probabilities.size());  // of the loss in the scores
+            std::vector<float> key_sums(static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0));
+            std::vector<float> value_sums(
+                static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_depth : 0));
+            for (std::ptrdiff_t head = begin; head < end; ++head) {
+                std::fill(key_sums.begin(), key_sums.end(), 0.0F);
+                std::fill(value_sums.begin(), value_sums.end(), 0.0F);
+                const std::ptrdiff_t first_key = head * sizes.keys;
+                detail::for_each_block(sizes, head, [&](const detail::query_block& block) {
+                    const std::ptrdiff_t first_row = head * sizes.queries + block.first;
+                    const auto gradient = dy.block(first_row, 0, block.count, sizes.value_depth);
+                    const auto dense = [&](std::vector<float>& from) {
+                        return row_major(static_cast<const float*>(from.data()), block.count, block.keys);
+                    };
+                    detail::multiply_scores(inner, q, k, sizes, block, probabilities.data());
+                    for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                        detail::to_probabilities(
+                            detail::seen_keys<Mask>(mask, sizes, block, row),
+                            probabilities.data() + row * block.keys, block.keys,
+                            statistics.log_sums.empty()
+                                ? nullptr
+                                : &statistics.log_sums[static_cast<std::size_t>(first_row + row)]);
+                    }
+                    if constexpr (wants_dv) {
+                        detail::add_product(inner, 1.0F, transposed(dense(probabilities)), gradient,
+                                            value_sums.data());
+                    }
+                    if constexpr (!wants_dq && !wants_dk) return;
+                    gemm(inner, 1.0F, gradient,
+                         transposed(v.block(first_key, 0, block.keys, sizes.value_depth)), 0.0F,
+                         row_major(slopes.data(), block.count, block.keys));
+                    for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                        softmax_slopes(probabilities.data() + row * block.keys,
+                                       slopes.data() + row * block.keys, block.keys);
+                    }
+                    if constexpr (wants_dq) {
+                        gemm(inner, sizes.scale, dense(slopes),
+                             k.block(first_key, 0, block.keys, sizes.depth), 0.0F,
+                             dq.block(first_row, 0, block.count, sizes.depth));
+                    }
+                    if constexpr (wants_dk) {
+                        detail::add_product(inner, sizes.scale, transposed(dense(slopes)),
+                                            q.block(first_row, 0, block.count, sizes.depth), key_sums.data());
+                    }
+                });
+                if constexpr (wants_dk) {
+                    detail::write_rounded(key_sums, dk.block(first_key, 0, sizes.keys, sizes.depth));
+                }
+                if constexpr (wants_dv) {
+                    detail::write_rounded(value_sums, dv.block(first_key, 0, sizes.keys, sizes.value_depth));
+                }
+            }
+        };
+        detail::for_each_piece(exec, sizes.heads, sizes.work(sizes.queries), run);
+    }
+
+private:
+    /// Replaces the slopes in the probabilities of a query by those in its scores: p (slope - mean slope).
+    /// Keys without probability take no part; asked on bits, so that NaN is none of them.
+    static void softmax_slopes(const float* probabilities, float* slopes, std::ptrdiff_t keys) {
+        const auto is_zero = [](float probability) { return detail::bits_of(probability) == 0; };
+        double mean = 0.0;
+        for (std::ptrdiff_t key = 0; key < keys; ++key) {
+            if (is_zero(probabilities[key])) continue;
+            mean += static_cast<double>(probabilities[key]) * static_cast<double>(slopes[key]);
+        }
+        for (std::ptrdiff_t key = 0; key < keys; ++key) {
+            slopes[key] = is_zero(probabilities[key])
+                              ? 0.0F
+                              : static_cast<float>(static_cast<double>(probabilities[key]) *
+                                                   (static_cast<double>(slopes[key]) - mean));
+        }
+    }
+};
+
+/// The gradients of y = scaled_dot_product_attention(q, k, v, mask), given dy = dL/dy. With the probabilities
+/// p, computed again, and g = p (dy v^T - the sum over the keys of p dy v^T): dq = scale g k,
+/// dk = scale g^T q, dv = p^T dy. The mask has no gradient.
+///
+/// Shapes: q, k, v, mask and options are those of scaled_dot_product_attention(); dy is like y, dq like q, dk
+/// like k, dv like v. Any of dq, dk and dv may be mp::ops::absent. statistics.log_sums is what the forward
+/// pass saved, or empty; saved ones spare a pass, and their rounding to float changes the probabilities by
+/// at most 2^-24 |log_sum| relatively. The gradients of queries that see no key, and of keys that nobody
+/// sees, are zero.
+///
+/// Probabilities and g stay in float, unlike on tensor cores; sums are in float, and each element of a
+/// gradient is rounded once. Values too small for the format become zero unless the loss is scaled.
+/// Precision, threads, errors and what is said there about values that are not finite are as in
+/// scaled_dot_product_attention(). Each thread works on one head.
+template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, element DY,
+          class DQ, class DK, class DV>
+void scaled_dot_product_attention_backward(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
+                                           const Mask& mask, matrix_view<DY> dy, DQ&& dq, DK&& dk, DV&& dv,
+                                           const attention_options& options = {},
+                                           const attention_statistics& statistics = {}) {
+    autocast::call<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
+                           detail::input_view(k), detail::input_view(v), detail::input_view(mask),
+                           detail::input_view(dy), detail::output_view(dq), detail::output_view(dk),
+                           detail::output_view(dv), options, statistics);
+}
+
+}  // namespace mp::ops

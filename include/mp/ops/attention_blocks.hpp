@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The parts of attention: blocks of queries, their scores, masks and probabilities.
+#pragma once
+
+#include <mp/detail/bits.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/format/operations.hpp>
+#include <mp/gemm.hpp>
+#include <mp/ops/arguments.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace mp::ops {
+
+struct attention_options {
+    /// Independent attentions, one below the other in every matrix: batch size times number of heads.
+    std::ptrdiff_t heads = 1;
+    /// Query i sees keys 0 to i only, counted from the first key whatever the numbers of queries and keys.
+    bool causal = false;
+    /// Factor of the products of queries and keys, finite; 1 / sqrt(columns of q) if not given.
+    std::optional<float> scale = std::nullopt;
+};
+
+/// Memory of the caller for what the forward pass knows and the backward pass can use: for each row of q, the
+/// logarithm of the sum of the exponentials of its scores, -infinity if it sees no key. Empty where it is not
+/// wanted. Autocast leaves it alone, so that it stays in float.
+struct attention_statistics {
+    std::span<float> log_sums = {};
+};
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+/// Queries of a block: its scores are one matrix of this many rows, of which every element is used while it
+/// is in the cache.
+inline constexpr std::ptrdiff_t attention_block_rows = 64;
+
+/// The block of queries [first, first + count) of a head, and the first keys, which it can see.
+struct query_block {
+    std::ptrdiff_t head;
+    std::ptrdiff_t first;
+    std::ptrdiff_t count;
+    std::ptrdiff_t keys;
+};
+
+/// The sizes of one head.
+struct attention_sizes {
+    std::ptrdiff_t heads;
+    std::ptrdiff_t queries;
+    std::ptrdiff_t keys;
+    std::ptrdiff_t depth;
+    std::ptrdiff_t value_depth;
+    float scale;
+    bool causal;
+
+    template <class Q, class K, class V>
+    attention_sizes(matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
+                    const ops::attention_options& options)
+        : heads(options.heads),
+          queries(q.rows / options.heads),
+          keys(k.rows / options.heads),
+          depth(q.columns),
+          value_depth(v.columns),
+          scale(options.scale
+                    ? *options.scale
+                    : static_cast<float>(1.0 /
+                                         std::sqrt(static_cast<double>(std::max<std::ptrdiff_t>(depth, 1))))),
+          causal(options.causal) {}
+
+    /// Keys that the first `end` queries can see.
+    [[nodiscard]] std::ptrdiff_t keys_before(std::ptrdiff_t end) const {
+        return causal ? std::min(keys, end) : keys;
+    }
+    [[nodiscard]] query_block block(std::ptrdiff_t head, std::ptrdiff_t first) const {
+        const std::ptrdiff_t count = std::min(attention_block_rows, queries - first);
+        return {head, first, count, keys_before(first + count)};
+    }
+    [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const {
+        return rows * keys * (depth + value_depth);
+    }
+};
+
+/// Calls f(block) for each block of a head.
+template <class Function>
+void for_each_block(const attention_sizes& sizes, std::ptrdiff_t head, Function f) {
+    for (std::ptrdiff_t first = 0; first < sizes.queries; first += attention_block_rows) {
+        f(sizes.block(head, first));
+    }
+}
+
+/// Which keys of its block a query sees, and what the mask adds to their scores.
+template <class Mask>
+class seen_keys {
+public:
+    seen_keys(const Mask& mask, const attention_sizes& sizes, const query_block& block, std::ptrdiff_t row)
+        : mask_(mask),
+          row_(block.first + row),
+          end_(std::min(block.keys, sizes.keys_before(block.first + row + 1))) {
+        if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
+            if (mask.rows != sizes.queries) row_ += block.head * sizes.queries;
+        }
+    }
+
+    [[nodiscard]] float added(std::ptrdiff_t key) const {
+        if constexpr (std::is_same_v<Mask, ops::absent_t>) {
+            return 0.0F;
+        } else {
+            return static_cast<float>(mask_(row_, key));
+        }
+    }
+    [[nodiscard]] bool operator()(std::ptrdiff_t key) const {
+        constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
+        return key < end_ && bits_of(added(key)) != minus_infinity;
+    }
+
+private:
+    const Mask& mask_;
+    std::ptrdiff_t row_;
+    std::ptrdiff_t end_;
+};
+
+/// scores = scale * q k^T for a block, dense and row-major.
+template <class Q, class K>
+void multiply_scores(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, const attention_sizes& sizes,
+                     const query_block& block, float* scores) {
+    gemm(exec, sizes.scale, q.block(block.head * sizes.queries + block.first, 0, block.count, sizes.depth),
+         transposed(k.block(block.head * sizes.keys, 0, block.keys, sizes.depth)), 0.0F,
+         row_major(scores, block.count, block.keys));
+}
+
+/// Largest score of a query and the sum of the exponentials of the distances from it, both 0 if it sees no
+/// key. (A comparison of the sum with 0 would not tell: under -ffast-math NaN may equal it.)
+struct score_sums {
+    float largest = 0.0F;
+    double sum = 0.0;
+    bool empty = true;
+
+    [[nodiscard]] float log_sum() const {
+        return empty ? -std::numeric_limits<float>::infinity()
+                     : static_cast<float>(static_cast<double>(largest) + std::log(sum));
+    }
+};
+
+/// Replaces the scores of a query by the exponentials of their distances from the largest one, the mask added
+/// first; by 0 for keys that it does not see. NaN and +infinity among the scores that it sees make the sum
+/// NaN.
+template <class Mask>
+score_sums exponentiate(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys) {
+    score_sums result;
+    for (std::ptrdiff_t key = 0; key < keys; ++key) {
+        if (!seen(key)) continue;
+        scores[key] += seen.added(key);
+        if (result.empty || scores[key] > result.largest) result.largest = scores[key];
+        result.empty = false;
+    }
+    for (std::ptrdiff_t key = 0; key < keys; ++key) {
+        scores[key] = seen(key) ? std::exp(scores[key] - result.largest) : 0.0F;
+        result.sum += static_cast<double>(scores[key]);
+    }
+    return result;
+}
+
+/// Replaces the scores of a query by their probabilities, of which the logarithm of the sum is known or not.
+template <class Mask>
+void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys, const float* log_sum) {
+    if (log_sum != nullptr) {
+        for (std::ptrdiff_t key = 0; key < keys; ++key) {
+            scores[key] = seen(key) ? std::exp(scores[key] + seen.added(key) - *log_sum) : 0.0F;
+        }
+        return;
+    }
+    const score_sums found = exponentiate(seen, scores, keys);
+    if (found.empty) return;
+    for (std::ptrdiff_t key = 0; key < keys; ++key) {
+        scores[key] = static_cast<float>(static_cast<double>(scores[key]) / found.sum);
+    }
+}
+
+/// Divides each row of a product by a number.
+struct row_divisor_epilogue {
+    const float* divisors;
+
+    float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t /*column*/) const {
+        return value / divisors[row];
+    }
+};
+
+/// Adds scale * a b to sums, in float.
+template <class A, class B>
+void add_product(cpu exec, float scale, matrix_view<A> a, matrix_view<B> b, float* sums) {
+    gemm(exec, scale, a, b, 1.0F, row_major(sums, a.rows, b.columns));
+}
+
+/// Writes dense sums to rows of a gradient, each rounded once.
+template <class Value>
+void write_rounded(const std::vector<float>& sums, matrix_view<Value> to) {
+    const auto from = row_major(sums.data(), to.rows, to.columns);
+    for (std::ptrdiff_t r = 0; r < to.rows; ++r) {
+        for (std::ptrdiff_t c = 0; c < to.columns; ++c) to(r, c) = static_cast<Value>(from(r, c));
+    }
+}
+
+/// Checks the inputs, and that what is like y (of which `y` is the name) fits them.
+template <class Mask>
+void check_attention(std::string_view function, cpu exec, const named_operand& q, const named_operand& k,
+                     const named_operand& v, const Mask& mask, const named_operand& y,
+                     const named_operand& log_sums, const ops::attention_options& options) {
+    check_threads(function, exec);
+    if (options.heads < 1) throw_argument(function, "options.heads", options.heads, "must be at least 1");
+    if (options.scale && !isfinite(*options.scale)) {
+        throw_argument(function, "options.scale", *options.scale, "must be finite");
+    }
+    const auto check_heads = [&](std::string_view name, const named_operand& operand) {
+        check_operand(function, operand);
+        if (operand.extent.rows % options.heads != 0) {
+            throw_argument(function, name, operand.extent.rows,
+                           "must be a multiple of options.heads, which is " + error_text(options.heads));
+        }
+    };
+    check_heads("q.rows", q);
+    check_heads("k.rows", k);
+    check_shape(function, k, k.extent.rows, "k.rows", q.extent.columns, "q.columns");
+    check_shape(function, v, k.extent.rows, "k.rows", v.extent.columns, "v.columns");
+    if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
+        const named_operand added = named("mask", mask);
+        const std::ptrdiff_t queries = q.extent.rows / options.heads;
+        check_operand(function, added);
+        if (added.extent.rows != queries && added.extent.rows != q.extent.rows) {
+            throw_argument(function, "mask.rows", added.extent.rows,
+                           "must be q.rows / options.heads, which is " + error_text(queries) +
+                               ", or q.rows, which is " + error_text(q.extent.rows));
+        }
+        check_equal_sizes(function, "mask.columns", added.extent.columns, "k.rows / options.heads",
+                          k.extent.rows / options.heads);
+    }
+    check_shape(function, y, q.extent.rows, "q.rows", v.extent.columns, "v.columns");
+    if (!log_sums.extent.empty()) check_size(function, log_sums, q.extent.rows, "q.rows");
+}
+
+}  // namespace mp::detail

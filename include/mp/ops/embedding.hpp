@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Rows of a table chosen by integers, and the gradient of the table.
+#pragma once
+
+#include <mp/autocast/dispatch.hpp>
+#include <mp/detail/contiguous.hpp>
+#include <mp/detail/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/matrix_operand.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp::ops {
+
+struct embedding_options {
+    /// An index whose row of the table is not trained, as it only fills sequences up: its gradient is zero.
+    std::optional<std::ptrdiff_t> padding_index = std::nullopt;
+};
+
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+/// Checks that every index is a row of the table, of which `table` is the name.
+template <class Index>
+void check_indices(std::string_view function, const named_operand& table, std::span<const Index> indices) {
+    check_operand(function, {"indices", extent_of(indices)});
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (!std::cmp_less(indices[i], 0) && std::cmp_less(indices[i], table.extent.rows)) continue;
+        const std::string table_name(table.name);
+        if (table.extent.rows == 0) throw_argument(function, table_name + ".rows", 0, "must be at least 1");
+        throw_argument(function, "indices[" + error_text(i) + "]", indices[i],
+                       "must be a row of " + table_name + ", from 0 to " + error_text(table.extent.rows - 1));
+    }
+}
+
+/// The places of each value among the indices, in ascending order: those of row r are
+/// places[starts[r]] to places[starts[r + 1]], the end excluded.
+struct index_places {
+    std::vector<std::size_t> starts;
+    std::vector<std::ptrdiff_t> places;
+
+    template <class Index>
+    index_places(std::span<const Index> indices, std::size_t rows)
+        : starts(rows + 1), places(indices.size()) {
+        for (const Index index : indices) ++starts[static_cast<std::size_t>(index) + 1];
+        for (std::size_t row = 0; row < rows; ++row) starts[row + 1] += starts[row];
+        std::vector<std::size_t> next(starts.begin(), starts.end() - 1);
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            places[next[static_cast<std::size_t>(indices[i])]++] = static_cast<std::ptrdiff_t>(i);
+        }
+    }
+};
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// Tag of embedding(): a copy, right in any format, so nothing is cast.
+struct embedding_op {
+    static constexpr std::string_view name = "embedding";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names = {"exec", "table", "indices", "y"};
+    static constexpr std::array<std::string_view, 1> known_as = {"Embedding"};
+
+    template <class Index>
+    static void validate(cpu exec, const auto& table, std::span<const Index> indices, const auto& y) {
+        constexpr std::string_view function = "mp::ops::embedding";
+        detail::check_threads(function, exec);
+        const auto weights = detail::named("table", table);
+        const auto chosen = detail::named("indices", indices);
+        const auto output = detail::named("y", y);
+        detail::check_operand(function, weights);
+        detail::check_indices(function, weights, indices);
+        detail::check_shape(function, output, chosen.extent.columns, "indices.size()", weights.extent.columns,
+                            "table.columns");
+        detail::check_separate(function, output, weights);
+        detail::check_separate(function, output, chosen);
+    }
+
+    template <element Table, std::integral Index, element Y>
+    void operator()(cpu exec, matrix_view<const Table> table, std::span<const Index> indices,
+                    matrix_view<Y> y) const {
+        const std::size_t grain =
+            1 + 16384 / static_cast<std::size_t>(std::max<std::ptrdiff_t>(y.columns, 1));
+        detail::parallel_for(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                for (std::ptrdiff_t c = 0; c < y.columns; ++c) {
+                    y(static_cast<std::ptrdiff_t>(i), c) =
+                        static_cast<Y>(table(static_cast<std::ptrdiff_t>(indices[i]), c));
+                }
+            }
+        });
+    }
+};
+
+/// Row i of y = row indices[i] of the table.
+///
+/// Shapes: table is rows x features, indices is a contiguous range of integers from 0 to rows - 1, y is
+/// indices.size() x features, in any storage order. The values are those of the table, whatever autocast
+/// does; where y has another format, each is rounded to it once. Throws argument_error for an index that is
+/// no row of the table, shapes that do not fit, invalid views and a y that overlaps the table or the indices;
+/// y is then unchanged.
+template <class Policy = autocast::by_region, element Table, detail::contiguous Indices, element Y>
+void embedding(cpu exec, matrix_view<Table> table, const Indices& indices, matrix_view<Y> y) {
+    static_assert(std::integral<detail::contiguous_element<const Indices>>,
+                  "mp::ops::embedding: indices is a range of integers");
+    autocast::call<Policy>(embedding_op{}, exec, detail::input_view(table), detail::input_view(indices),
+                           detail::output_view(y));
+}
+
+/// Tag of embedding_backward(): sums in float whatever the format, so nothing is cast.
+struct embedding_backward_op {
+    static constexpr std::string_view name = "embedding_backward";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    using forward_op = embedding_op;
+    static constexpr std::array<std::string_view, 5> argument_names = {"exec", "indices", "dy", "dtable",
+                                                                       "options"};
+    static constexpr std::array<std::string_view, 1> known_as = {"embedding_dense_backward"};
+
+    template <class Index>
+    static void validate(cpu exec, std::span<const Index> indices, const auto& dy, const auto& dtable,
+                         const embedding_options& options) {
+        constexpr std::string_view function = "mp::ops::embedding_backward";
+        detail::check_threads(function, exec);
+        const auto chosen = detail::named("indices", indices);
+        const auto gradient = detail::named("dy", dy);
+        const auto result = detail::named("dtable", dtable);
+        detail::check_operand(function, result);
+        detail::check_indices(function, result, indices);
+        detail::check_shape(function, gradient, chosen.extent.columns, "indices.size()",
+                            result.extent.columns, "dtable.columns");
+        if (options.padding_index &&
+            (*options.padding_index < 0 || *options.padding_index >= result.extent.rows)) {
+            detail::throw_argument(
+                function, "options.padding_index", *options.padding_index,
+                "must be a row of dtable, which has " + detail::error_text(result.extent.rows));
+        }
+        detail::check_separate(function, result, gradient);
+        detail::check_separate(function, result, chosen);
+    }
+
+    template <std::integral Index, element DY, element DTable>
+    void operator()(cpu exec, std::span<const Index> indices, matrix_view<const DY> dy,
+                    matrix_view<DTable> dtable, const embedding_options& options) const {
+        const auto rows = static_cast<std::size_t>(dtable.rows);
+        const auto columns = static_cast<std::size_t>(dtable.columns);
+        const detail::index_places chosen(indices, rows);
+        // A row is written, and takes part in as many sums as there are indices, in the mean.
+        const std::size_t work = columns * (1 + indices.size() / std::max<std::size_t>(rows, 1));
+        detail::parallel_for(
+            exec, rows, 1 + 16384 / std::max<std::size_t>(work, 1), [&](std::size_t begin, std::size_t end) {
+                std::vector<float> sums(columns);
+                for (std::size_t i = begin; i < end; ++i) {
+                    const auto row = static_cast<std::ptrdiff_t>(i);
+                    std::fill(sums.begin(), sums.end(), 0.0F);
+                    if (row != options.padding_index) {
+                        for (std::size_t place = chosen.starts[i]; place < chosen.starts[i + 1]; ++place) {
+                            for (std::size_t c = 0; c < columns; ++c) {
+                                sums[c] += static_cast<float>(
+                                    dy(chosen.places[place], static_cast<std::ptrdiff_t>(c)));
+                            }
+                        }
+                    }
+                    for (std::size_t c = 0; c < columns; ++c) {
+                        dtable(row, static_cast<std::ptrdiff_t>(c)) = static_cast<DTable>(sums[c]);
+                    }
+                }
+            });
+    }
+};
+
+/// The gradient of the table of y = embedding(table, indices), given dy = dL/dy: row r of dtable is the sum
+/// of the rows i of dy with indices[i] == r, and zero where there are none or r is options.padding_index.
+///
+/// Shapes: indices is that of embedding(), dy is indices.size() x features, dtable is like the table; all of
+/// it is written. Sums are in float in the order of the indices, rounded once, and do not depend on the
+/// number of threads: words that occur in every sentence keep their small gradients, which a sum in half
+/// would lose. Takes memory for one integer for each index and two for each row of the table. Errors are
+/// those of embedding(), and a padding_index that is no row of dtable; dtable is then unchanged.
+template <class Policy = autocast::by_region, detail::contiguous Indices, element DY, element DTable>
+void embedding_backward(cpu exec, const Indices& indices, matrix_view<DY> dy, matrix_view<DTable> dtable,
+                        const embedding_options& options = {}) {
+    static_assert(std::integral<detail::contiguous_element<const Indices>>,
+                  "mp::ops::embedding_backward: indices is a range of integers");
+    autocast::call<Policy>(embedding_backward_op{}, exec, detail::input_view(indices), detail::input_view(dy),
+                           detail::output_view(dtable), options);
+}
+
+}  // namespace mp::ops

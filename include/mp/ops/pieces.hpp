@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Threads for ops that consist of independent pieces, each of which is a matrix product or more.
+#pragma once
+
+#include <mp/detail/parallel.hpp>
+#include <mp/executor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace mp::detail {
+
+/// Calls f(executor, begin, end) on ranges that cover `count` pieces: on several threads where there is a
+/// piece for each of them, and with one thread for f; else once, with all threads for f. A piece is `work`
+/// multiplications. The results do not depend on the number of threads if f writes to different places for
+/// different pieces, and the products that it calls have that property.
+template <class Function>
+void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Function f) {
+    if (count == 0) return;
+    if (count < exec.threads) {
+        f(exec, std::ptrdiff_t{0}, count);
+        return;
+    }
+    constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
+    parallel_for(exec, static_cast<std::size_t>(count),
+                 static_cast<std::size_t>(1 + work_of_a_thread / std::max<std::ptrdiff_t>(work, 1)),
+                 [&](std::size_t begin, std::size_t end) {
+                     f(cpu{}, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
+                 });
+}
+
+}  // namespace mp::detail
