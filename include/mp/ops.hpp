@@ -7,11 +7,16 @@
 #include <mp/ops/argmax.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/arithmetic.hpp>
+#include <mp/ops/attention.hpp>
+#include <mp/ops/convolution.hpp>
 #include <mp/ops/dropout.hpp>
+#include <mp/ops/embedding.hpp>
 #include <mp/ops/linear.hpp>
 #include <mp/ops/loss_factors.hpp>
 #include <mp/ops/losses.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/normalization.hpp>
+#include <mp/ops/pooling.hpp>
 #include <mp/ops/reductions.hpp>
 #include <mp/ops/relu.hpp>
 #include <mp/ops/softmax.hpp>

@@ -31,6 +31,7 @@ struct scaled_dot_product_attention_op {
     static constexpr std::array<std::string_view, 4> known_as = {
         "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math"};
+    static constexpr std::array<std::string_view, 3> factors = {"q", "k", "v"};
 
     static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& y, const attention_options& options,
@@ -47,6 +48,13 @@ struct scaled_dot_product_attention_op {
             detail::check_separate(function, log_sums, operand);
         }
         detail::check_separate(function, log_sums, output);
+    }
+
+    /// Of the queries and keys of one head, the larger product where d is no less than the width of v.
+    static autocast::product_size product(cpu, const auto& q, const auto& k, const auto&, const auto&,
+                                          const auto&, const attention_options& options,
+                                          const attention_statistics&) {
+        return {q.rows / options.heads, k.rows / options.heads, q.columns};
     }
 
     template <element Q, element K, element V, class Mask, element Y>
@@ -137,6 +145,7 @@ struct scaled_dot_product_attention_backward_op {
     static constexpr std::array<std::string_view, 3> known_as = {
         "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
         "_scaled_dot_product_cudnn_attention_backward"};
+    static constexpr std::array<std::string_view, 4> factors = {"q", "k", "v", "dy"};
 
     static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& dy, const auto& dq, const auto& dk, const auto& dv,

@@ -79,6 +79,7 @@ struct conv2d_op {
                                                                        "b",    "y", "geometry"};
     static constexpr std::array<std::string_view, 5> known_as = {
         "convolution", "_convolution", "cudnn_convolution", "Conv2D", "Convolution"};
+    static constexpr std::array<std::string_view, 2> factors = {"x", "w"};
 
     static void validate(cpu exec, const auto& x, const auto& w, const auto& b, const auto& y,
                          const conv2d_geometry& geometry) {
@@ -93,6 +94,12 @@ struct conv2d_op {
             detail::check_size(function, bias, weights.extent.rows, "w.rows");
         }
         for (const auto& operand : {input, weights, bias}) detail::check_separate(function, output, operand);
+    }
+
+    /// Of one image and group; with the output channels as rows.
+    static autocast::product_size product(cpu, const auto&, const auto& w, const auto&, const auto&,
+                                          const conv2d_geometry& geometry) {
+        return {w.rows / geometry.groups, geometry.output_positions(), geometry.patch_size()};
     }
 
     template <element X, element W, class Bias, element Y>
@@ -151,6 +158,8 @@ struct conv2d_op {
 /// geometry.output_size() gives the output height and width. out_channels is a multiple of groups, and output
 /// channels [k * out_channels / groups, (k + 1) * out_channels / groups) read the k-th part of the channels.
 ///
+/// w may be mp::autocast::cached(view, version), as in linear().
+///
 /// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
 /// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
 /// of the memory it is written to. Sums are those of mp::gemm in float, in the order of w, bias included;
@@ -160,8 +169,8 @@ struct conv2d_op {
 ///
 /// Throws argument_error for a geometry that has no output (conv2d_geometry::check), shapes that do not fit,
 /// invalid views and a y that overlaps an input; y is then unchanged.
-template <class Policy = autocast::by_region, element X, element W, class Bias, element Y>
-void conv2d(cpu exec, matrix_view<X> x, matrix_view<W> w, const Bias& b, matrix_view<Y> y,
+template <class Policy = autocast::by_region, element X, matrix_argument W, class Bias, element Y>
+void conv2d(cpu exec, matrix_view<X> x, const W& w, const Bias& b, matrix_view<Y> y,
             const conv2d_geometry& geometry) {
     autocast::call<Policy>(conv2d_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(b), detail::output_view(y), geometry);
@@ -302,9 +311,10 @@ private:
 /// sum in double. Values too small for the format become zero unless the loss is scaled. Precision, threads
 /// and errors are as in conv2d(). dw takes one image at a time, so that threads help it only where one image
 /// is much work.
-template <class Policy = autocast::by_region, element X, element W, element DY, class DX, class DW, class DB>
-void conv2d_backward(cpu exec, matrix_view<X> x, matrix_view<W> w, matrix_view<DY> dy, DX&& dx, DW&& dw,
-                     DB&& db, const conv2d_geometry& geometry) {
+template <class Policy = autocast::by_region, element X, matrix_argument W, element DY, class DX, class DW,
+          class DB>
+void conv2d_backward(cpu exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw, DB&& db,
+                     const conv2d_geometry& geometry) {
     autocast::call<Policy>(conv2d_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
                            detail::output_view(db), geometry);

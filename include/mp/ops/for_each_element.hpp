@@ -100,9 +100,9 @@ void for_each_element(cpu exec, Function f, matrix_view<Out> out, matrix_view<co
 }
 
 /// Most elements that are converted to float and back at once.
-inline constexpr std::size_t float_block = 64;
+inline constexpr std::size_t element_block = 64;
 
-/// Up to float_block elements that are `step` apart, as floats; exact.
+/// Up to element_block elements that are `step` apart, as floats; exact.
 template <class Value>
 void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, float* to) {
     if (step == 1) {
@@ -114,17 +114,17 @@ void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, floa
     } else if constexpr (std::same_as<Value, float>) {
         for (std::size_t i = 0; i < count; ++i) to[i] = from[static_cast<std::ptrdiff_t>(i) * step];
     } else {
-        Value gathered[float_block];
+        Value gathered[element_block];
         for (std::size_t i = 0; i < count; ++i) gathered[i] = from[static_cast<std::ptrdiff_t>(i) * step];
         widen_to_float(gathered, to, count);
     }
 }
 
-/// Writes up to float_block elements that are `step` apart, each rounded once to nearest even.
+/// Writes up to element_block elements that are `step` apart, each rounded once to nearest even.
 template <class Value>
 void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
     if (step != 1) {
-        Value rounded[float_block];
+        Value rounded[element_block];
         store_floats(from, count, rounded);
         for (std::size_t i = 0; i < count; ++i) to[static_cast<std::ptrdiff_t>(i) * step] = rounded[i];
     } else if constexpr (std::same_as<Value, float>) {
@@ -138,7 +138,7 @@ void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_
 template <class Value>
 void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
     const std::ptrdiff_t step = matrix.column_stride();
-    constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+    constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
     for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
         load_floats(matrix.data + row * matrix.row_stride() + first * step, step,
                     static_cast<std::size_t>(std::min(block, matrix.columns - first)), to + first);
@@ -149,10 +149,10 @@ void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
 template <class Value, class Function>
 void store_row(matrix_view<Value> matrix, std::ptrdiff_t row, Function value) {
     const std::ptrdiff_t step = matrix.column_stride();
-    constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+    constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
     for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
         const auto count = static_cast<std::size_t>(std::min(block, matrix.columns - first));
-        float rounded[float_block];
+        float rounded[element_block];
         for (std::size_t i = 0; i < count; ++i) {
             rounded[i] = static_cast<float>(value(static_cast<std::size_t>(first) + i));
         }
@@ -174,7 +174,7 @@ void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Functio
     });
 }
 
-/// Elements that follow each other along a line of the output; at most float_block.
+/// Elements that follow each other along a line of the output; at most element_block.
 struct element_run {
     std::ptrdiff_t row;     ///< of the first element
     std::ptrdiff_t column;  ///< of the first element
@@ -189,19 +189,19 @@ template <class Function, class Out, class... In>
 void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
     const line_walk walk(out);
     for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        constexpr auto block = static_cast<std::ptrdiff_t>(float_block);
+        constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
         for (std::ptrdiff_t first = begin; first < end; first += block) {
             const auto count = static_cast<std::size_t>(std::min(block, end - first));
             const element_run run{walk.by_rows ? line : first, walk.by_rows ? first : line, walk.by_rows,
                                   count};
-            float results[float_block];
+            float results[element_block];
             const auto loaded = [&](auto view, float* values) -> const float* {
                 load_floats(view.data + line * walk.line_stride(view) + first * walk.step(view),
                             walk.step(view), count, values);
                 return values;
             };
             struct values {
-                float value[float_block];
+                float value[element_block];
             };
             const auto call = [&](auto... room) { f(run, results, loaded(in, room.value)...); };
             call((static_cast<void>(in), values{})...);
@@ -219,8 +219,8 @@ void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<cons
     for_each_run(
         exec,
         [&f](const element_run& run, float* to, const auto*... from) {
-            if (run.count == float_block) {  // a loop of constant length is vectorised at -O2 already
-                for (std::size_t i = 0; i < float_block; ++i) to[i] = f(from[i]...);
+            if (run.count == element_block) {  // a loop of constant length is vectorised at -O2 already
+                for (std::size_t i = 0; i < element_block; ++i) to[i] = f(from[i]...);
             } else {
                 for (std::size_t i = 0; i < run.count; ++i) to[i] = f(from[i]...);
             }

@@ -20,13 +20,13 @@
 
 namespace mp::detail {
 
-/// sums[c] += term(elements of `in` in column c...) over the given rows in their order, for up to float_block
-/// columns.
+/// sums[c] += term(elements of `in` in column c...) over the given rows in their order, for up to
+/// element_block columns.
 template <class Term, class... In>
 void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t last_row,
                std::ptrdiff_t first_column, std::size_t columns, matrix_view<const In>... in) {
     struct values {
-        float value[float_block];
+        float value[element_block];
     };
     const auto add_row = [&](std::ptrdiff_t row, auto... room) {
         const auto loaded = [&](auto view, float* to) -> const float* {
@@ -35,8 +35,8 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
             return to;
         };
         const auto add = [&](const auto*... from) {
-            if (columns == float_block) {  // a loop of constant length is vectorised at -O2 already
-                for (std::size_t c = 0; c < float_block; ++c) sums[c] += term(from[c]...);
+            if (columns == element_block) {  // a loop of constant length is vectorised at -O2 already
+                for (std::size_t c = 0; c < element_block; ++c) sums[c] += term(from[c]...);
             } else {
                 for (std::size_t c = 0; c < columns; ++c) sums[c] += term(from[c]...);
             }
@@ -54,14 +54,15 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
 template <class Result, class Term, class... In>
 void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, double divisor,
                  Result* results, matrix_view<const In>... in) {
-    const std::size_t blocks = (columns + float_block - 1) / float_block;
-    const std::size_t block_size = float_block * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
+    const std::size_t blocks = (columns + element_block - 1) / element_block;
+    const std::size_t block_size =
+        element_block * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
     parallel_for(exec, blocks, 1 + 16384 / block_size, [&](std::size_t begin, std::size_t end) {
         for (std::size_t block = begin; block < end; ++block) {
-            const std::size_t first = block * float_block;
-            const std::size_t count = std::min(float_block, columns - first);
-            double sums[float_block] = {};
-            float rounded[float_block];
+            const std::size_t first = block * element_block;
+            const std::size_t count = std::min(element_block, columns - first);
+            double sums[element_block] = {};
+            float rounded[element_block];
             add_block(sums, term, 0, rows, static_cast<std::ptrdiff_t>(first), count, in...);
             for (std::size_t c = 0; c < count; ++c) rounded[c] = static_cast<float>(sums[c] / divisor);
             store_floats(rounded, count, results + first);
@@ -73,7 +74,7 @@ void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, 
 template <class Term, class... In>
 double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
                matrix_view<const In>... in) {
-    constexpr auto width = static_cast<std::ptrdiff_t>(float_block);
+    constexpr auto width = static_cast<std::ptrdiff_t>(element_block);
     if (columns < width && rows > columns) return sum_all(exec, term, columns, rows, transposed(in)...);
     constexpr std::ptrdiff_t height = 256;
     const std::ptrdiff_t across = (columns + width - 1) / width;
@@ -85,7 +86,7 @@ double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
                      for (std::size_t i = begin; i < end; ++i) {
                          const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * height;
                          const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * width;
-                         double sums[float_block] = {};
+                         double sums[element_block] = {};
                          add_block(sums, term, row, std::min(rows, row + height), column,
                                    static_cast<std::size_t>(std::min(width, columns - column)), in...);
                          for (const double sum : sums) parts[i] += sum;
