@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What autocast costs: a static call against the casts and the call by hand (nothing), a call in a region by how
-// its category is found, what the cache of casts saves, what a ledger takes.
+// What autocast costs: a static call against the casts and the call by hand (nothing), a call in a region by
+// how its category is found, what the cache of casts saves, what a ledger takes.
 #include <mp/autocast.hpp>
 #include <mp/autocast/lists.hpp>
 #include <mp/convert.hpp>
@@ -51,7 +51,8 @@ void register_static_calls() {
             bench::count_elements(state, count);
         });
     };
-    multiply("mp", [](float x, float y) { return static_cast<float>(ac::call<ac::fp16>(multiply_op{}, x, y)); });
+    multiply("mp",
+             [](float x, float y) { return static_cast<float>(ac::call<ac::fp16>(multiply_op{}, x, y)); });
     multiply("by hand", [](float x, float y) { return static_cast<float>(mp::half(x) * mp::half(y)); });
 
     constexpr std::ptrdiff_t n = 128;
@@ -94,7 +95,7 @@ void register_decisions() {
     const std::string table = "deciding about an op that does nothing; an element is a call";
     const auto add = [&](const std::string& row, auto make_region) {
         bench::add(table, row, "mp", [=](benchmark::State& state) {
-            const auto region = make_region();
+            [[maybe_unused]] const auto region = make_region();
             int calls = 0;
             for (auto _ : state) {
                 ac::dispatch(idle_op{}, mp::cpu{}, &calls);
@@ -106,7 +107,8 @@ void register_decisions() {
     using region = mp::autocast_region;
     add("outside of regions", [] { return 0; });
     add("in a region, the op's own category", [] { return region(mp::precision::fp16); });
-    add("by the list of PyTorch, 110 rules", [] { return region(mp::precision::fp16, ac::lists::pytorch_cuda); });
+    add("by the list of PyTorch, 110 rules",
+        [] { return region(mp::precision::fp16, ac::lists::pytorch_cuda); });
     add("by the list of MXNet, 689 rules", [] { return region(mp::precision::fp16, ac::lists::mxnet); });
     add("by the fourth rule of the region", [] {
         return region({.cpu = mp::precision::fp16,
@@ -125,15 +127,17 @@ void register_cache() {
         const auto x = std::make_shared<std::vector<float>>(numbers(static_cast<std::size_t>(batch * width)));
         const auto y = std::make_shared<std::vector<float>>(x->size());
         const auto add = [&](const std::string& contender, auto weight_operand, ac::cast_ledger* ledger) {
-            bench::add(table, "batch of " + std::to_string(batch), contender, [=](benchmark::State& state) {
-                const mp::autocast_region region({.cpu = mp::precision::bf16, .ledger = ledger});
-                for (auto _ : state) {
-                    mp::ops::linear(mp::cpu{}, mp::row_major(x->data(), batch, width), weight_operand,
-                                    mp::ops::absent, mp::row_major(y->data(), batch, width));
-                    benchmark::ClobberMemory();
-                }
-                bench::count_elements(state, x->size());
-            });
+            bench::add(table, "batch of " + std::to_string(batch), contender,
+                       [=, keep = weights](benchmark::State& state) {
+                           const mp::autocast_region region({.cpu = mp::precision::bf16, .ledger = ledger});
+                           for (auto _ : state) {
+                               mp::ops::linear(mp::cpu{}, mp::row_major(x->data(), batch, width),
+                                               weight_operand, mp::ops::absent,
+                                               mp::row_major(y->data(), batch, width));
+                               benchmark::ClobberMemory();
+                           }
+                           bench::count_elements(state, x->size());
+                       });
         };
         static ac::cast_ledger ledger;
         const auto view = mp::row_major(weights->data(), width, width);
