@@ -104,7 +104,9 @@ inline magnitude_axis axis_of(const std::vector<autocast::cast_record>& casts) {
         if (range && range->largest / range->smallest < 0x1p64) include(range->smallest, range->largest);
     }
     if (!(largest > 0.0)) return {-1.0, 1.0};
-    return {std::floor(std::log2(smallest)) - 1.0, std::ceil(std::log2(largest)) + 1.0};
+    // Bounds for contents that are none of floats.
+    return {std::max(std::floor(std::log2(smallest)) - 1.0, -1100.0),
+            std::min(std::ceil(std::log2(largest)) + 1.0, 1100.0)};
 }
 
 /// The sentence of a row's tooltip.

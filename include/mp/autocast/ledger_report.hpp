@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -141,11 +142,14 @@ inline autocast::cast_record read_ledger_record(const csv_reader& reader) {
             reader.refuse(column, "must be at most the number of elements that are not zero");
         }
     });
-    constexpr std::string_view magnitude = "must be a finite number that is not negative";
+    constexpr std::string_view magnitude = "must be a finite float that is not negative";
+    const auto is_magnitude = [](double value) {
+        return value >= 0.0 && value <= static_cast<double>(std::numeric_limits<float>::max());
+    };
     losses.largest = reader.number<double>(15, magnitude);
-    if (!isfinite(losses.largest) || losses.largest < 0.0) reader.refuse(15, magnitude);
+    if (!isfinite(losses.largest) || !is_magnitude(losses.largest)) reader.refuse(15, magnitude);
     losses.smallest = reader.number<double>(16, magnitude);
-    if (!isfinite(losses.smallest) || losses.smallest < 0.0) reader.refuse(16, magnitude);
+    if (!isfinite(losses.smallest) || !is_magnitude(losses.smallest)) reader.refuse(16, magnitude);
     if (losses.smallest > losses.largest) reader.refuse(16, "must be at most the largest magnitude");
     return record;
 }
