@@ -115,7 +115,7 @@ inline std::string argument_words(std::string_view op, std::string_view argument
 }
 
 inline std::string cast_words_of(const autocast::cast_record& it) {
-    return (it.direction == autocast::cast_direction::input ? "the cast of " : "the cast of the result ") +
+    return (it.direction == autocast::cast_direction::input ? "The cast of " : "The cast of the result ") +
            argument_words(it.op, it.argument) + " from " + it.from + " to " + it.to;
 }
 
@@ -142,6 +142,14 @@ inline void advise_on_first(std::vector<autocast::advice>& to, const autocast::l
     to.push_back(it);
 }
 
+/// Whether full precision would spare the numbers a cast: not where it is done already, or where the caller's
+/// own array has the format that they are cast to.
+inline bool full_precision_helps(const autocast::cast_record& cast, std::optional<op_category> present) {
+    const bool returned = cast.argument == "result";
+    return present != op_category::full_precision &&
+           (cast.direction == autocast::cast_direction::input || returned);
+}
+
 inline void advise_on_overflow(std::vector<autocast::advice>& to, const autocast::ledger_contents& contents,
                                const autocast::cast_record& cast, const autocast::advisor_options& options) {
     const double share = share_of(cast.losses.overflowed, cast.losses);
@@ -155,15 +163,15 @@ inline void advise_on_overflow(std::vector<autocast::advice>& to, const autocast
                   " of those other than zero): the largest magnitude is " +
                   magnitude_text(cast.losses.largest);
     const auto range = range_named(cast.to);
-    if (range) {
+    if (range && cast.losses.largest > range->largest) {
         const int down = static_cast<int>(std::ceil(std::log2(cast.losses.largest / range->largest)));
         it.numbers.push_back({"largest of format", range->largest});
         it.numbers.push_back({"exponent to scale by", static_cast<double>(-down)});
         it.sentence += ", the largest of the format " + magnitude_text(range->largest) + ". Scaled by " +
                        power_text(-down) + " or less it would fit";
     }
-    if (it.present != op_category::full_precision) it.proposed = op_category::full_precision;
-    it.sentence += it.proposed ? "; else run the op in full_precision" : "; else keep the result in float";
+    if (full_precision_helps(cast, it.present)) it.proposed = op_category::full_precision;
+    it.sentence += it.proposed ? "; else run the op in full_precision" : "; else give it an array of float";
     if (cast.to == "half" && cast.losses.largest < static_cast<double>(range_of<bfloat16>().largest)) {
         it.sentence +=
             ", or in bfloat16, whose largest number is " + magnitude_text(range_of<bfloat16>().largest);
@@ -193,7 +201,7 @@ inline void advise_on_flush(std::vector<autocast::advice>& to, const autocast::l
         it.sentence +=
             ". Each array is scaled by its largest number already, so loss scaling would not help: "
             "the numbers spread too far for the format";
-    } else if (range && is_gradient(cast.op, cast.argument)) {
+    } else if (range && cast.losses.smallest > 0.0 && is_gradient(cast.op, cast.argument)) {
         // The smallest number times 2^up is the smallest of the format or more.
         const int up = static_cast<int>(std::ceil(std::log2(range->smallest / cast.losses.smallest)));
         const int room = static_cast<int>(std::floor(std::log2(range->largest / cast.losses.largest)));
@@ -214,7 +222,7 @@ inline void advise_on_flush(std::vector<autocast::advice>& to, const autocast::l
         to.push_back(it);
         return;
     }
-    if (it.present != op_category::full_precision) {
+    if (full_precision_helps(cast, it.present)) {
         it.proposed = op_category::full_precision;
         it.sentence += "; if these numbers matter, run the op in full_precision";
         if (cast.to == "half") it.sentence += " or in bfloat16";
@@ -233,8 +241,7 @@ inline void advise_on_needless_float(std::vector<autocast::advice>& to,
                                      const autocast::ledger_contents& contents, const autocast::op_record& op,
                                      const autocast::advisor_options& options) {
     if (op.category != op_category::full_precision || op.active == precision::off) return;
-    const auto products = records_of(contents.products, op.op);
-    if (products.empty()) return;
+    if (op.compute_type != "float" || records_of(contents.products, op.op).empty()) return;
     const format_range low = low_range(op.active);
     double largest = 0.0;
     double smallest = 0.0;
@@ -265,7 +272,7 @@ inline void advise_on_needless_float(std::vector<autocast::advice>& to,
                   {"smallest", smallest},
                   {"largest of format", low.largest},
                   {"smallest of format", low.smallest}};
-    it.sentence = "op '" + op.op + "' multiplies matrices in " + op.compute_type +
+    it.sentence = "Op '" + op.op + "' multiplies matrices in " + op.compute_type +
                   ", because its category is full_precision (" + op.rule +
                   "), and all that it read, magnitudes " + magnitudes_text(smallest, largest) +
                   ", has a place in " + std::string(low.name) + ": lower_precision would be faster.";
@@ -285,7 +292,7 @@ inline void advise_on_repetition(std::vector<autocast::advice>& to, const autoca
     autocast::advice it = advice_on(autocast::finding::repeated_cast, contents, cast.op, cast.argument);
     it.numbers = {{"casts", static_cast<double>(cast.casts)}, {"bytes", static_cast<double>(cast.bytes)}};
     it.sentence =
-        argument_words(cast.op, cast.argument) + " was cast " + error_text(cast.casts) +
+        "Argument " + argument_words(cast.op, cast.argument) + " was cast " + error_text(cast.casts) +
         " times, and no cast was used again. Where it is the same weight, pass it as "
         "mp::autocast::cached(weight, version) in a region that lasts as long as the weight, or has "
         "a cache that is kept.";
@@ -365,7 +372,7 @@ namespace mp::autocast {
                                          detail::dimension_words("k", product.k, padded.k)}) {
             if (!words.empty()) changes += (changes.empty() ? "" : ", ") + words;
         }
-        it.sentence = "op '" + product.op + "' multiplies " + product.type +
+        it.sentence = "Op '" + product.op + "' multiplies " + product.type +
                       " matrices of m = " + detail::error_text(product.m) +
                       ", n = " + detail::error_text(product.n) + ", k = " + detail::error_text(product.k) +
                       "; tensor cores are fast for multiples of " + detail::error_text(padded.multiple) +
@@ -389,7 +396,7 @@ namespace mp::autocast {
     for (const advice& it : list) {
         text.append(name_of(it.what)).append(": ").append(it.sentence);
         if (it.proposed) {
-            text.append(" [").append(it.present ? name_of(*it.present) : "category unknown");
+            text.append(" [").append(it.present ? name_of(*it.present) : "category not known");
             text.append(" -> ").append(name_of(*it.proposed)).append("]");
         }
         text += "\n";

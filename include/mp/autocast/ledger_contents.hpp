@@ -101,9 +101,9 @@ inline std::string magnitude_text(double value) {
 }
 
 /// The extremes of what was cast.
-inline std::string magnitudes_text(double smallest, double largest) {
+inline std::string magnitudes_text(double smallest, double largest, std::string_view between = " to ") {
     if (!(largest > 0.0)) return "none";
-    return magnitude_text(smallest) + " to " + magnitude_text(largest);
+    return magnitude_text(smallest).append(between) + magnitude_text(largest);
 }
 
 /// Records of a kind by the names of their ops.

@@ -45,45 +45,69 @@ inline std::string wrapped(std::string_view text, std::size_t width) {
     return result.append(text).append("\n");
 }
 
+/// A table whose lines come in groups under the name of an op, which has a line of its own.
+class grouped_table {
+public:
+    /// \param headings  the first lines
+    explicit grouped_table(std::vector<std::vector<std::string>> headings)
+        : lines_(std::move(headings)), groups_(lines_.size()) {}
+
+    void begin_group(std::string_view name) { next_group_ = printable(name) + "\n"; }
+    void add(std::vector<std::string> line) {
+        lines_.push_back(std::move(line));
+        groups_.push_back(std::exchange(next_group_, {}));
+    }
+
+    /// As aligned_text().
+    template <class IsText>
+    [[nodiscard]] std::string text(IsText is_text) const {
+        const std::string table = aligned_text(lines_, is_text);
+        std::string result;
+        std::size_t line = 0;
+        for (std::size_t at = 0; at < table.size(); ++line) {
+            const std::size_t end = table.find('\n', at) + 1;
+            result.append(groups_[line]).append(table, at, end - at);
+            at = end;
+        }
+        return result;
+    }
+
+private:
+    std::vector<std::vector<std::string>> lines_;
+    std::vector<std::string> groups_;  ///< the op of a line, where it begins a group
+    std::string next_group_;
+};
+
 inline std::string casts_table(const autocast::ledger_contents& contents) {
-    std::vector<std::vector<std::string>> lines{{"", "", "casts", "", "over-", "", "sub-", "", ""},
-                                                {"  argument", "from -> to", "(reused)", "elements", "flowed",
-                                                 "flushed", "normal", "inexact", "magnitudes"}};
-    std::vector<std::string> groups;  // the op of a line, where it begins one
+    if (contents.casts.empty()) return "No casts.\n";
+    grouped_table table({{"", "", "casts", "", "over-", "", "sub-", "", ""},
+                         {" argument", "from -> to", "(reused)", "elements", "flowed", "flushed", "normal",
+                          "inexact", "magnitudes"}});
     for (const std::string& op : op_names_in(contents)) {
-        bool first = true;
+        table.begin_group(op);
         for (const autocast::cast_record& it : records_of(contents.casts, op)) {
-            groups.push_back(std::exchange(first, false) ? printable(op) + "\n" : std::string());
             std::string casts = error_text(it.casts);
             if (it.reused != 0) casts.append(" (").append(error_text(it.reused)).append(")");
-            lines.push_back(
-                {"  " + printable(it.argument), printable(it.from) + " -> " + printable(it.to), casts,
-                 count_text(it.losses.elements), share_text(it.losses.overflowed, it.losses),
-                 share_text(it.losses.flushed, it.losses), share_text(it.losses.subnormal, it.losses),
-                 share_text(it.losses.inexact, it.losses),
-                 magnitudes_text(it.losses.smallest, it.losses.largest)});
+            const auto share = [&](std::uint64_t count) { return share_text(count, it.losses); };
+            table.add({" " + printable(it.argument), printable(it.from) + " -> " + printable(it.to), casts,
+                       count_text(it.losses.elements), share(it.losses.overflowed), share(it.losses.flushed),
+                       share(it.losses.subnormal), share(it.losses.inexact),
+                       magnitudes_text(it.losses.smallest, it.losses.largest, "..")});
         }
     }
-    if (groups.empty()) return "No casts.\n";
-    const std::string table = aligned_text(lines, [](std::size_t column) { return column < 2; });
-    std::string text;
-    std::size_t line = 0;
-    for (std::size_t at = 0; at < table.size(); ++line) {
-        const std::size_t end = table.find('\n', at) + 1;
-        if (line >= 2) text += groups[line - 2];
-        text += table.substr(at, end - at);
-        at = end;
-    }
-    return text;
+    return table.text([](std::size_t column) { return column < 2; });
 }
 
-inline std::string ops_table(const std::vector<autocast::op_record>& ops) {
-    std::vector<std::vector<std::string>> lines{{"op", "calls", "category", "computes in", "region", "rule"}};
-    for (const autocast::op_record& it : ops) {
-        lines.push_back({printable(it.op), error_text(it.calls), std::string(name_of(it.category)),
-                         printable(it.compute_type), std::string(name_of(it.active)), printable(it.rule)});
+inline std::string ops_table(const autocast::ledger_contents& contents) {
+    grouped_table table({{" calls", "category", "computes in", "region", "rule"}});
+    for (const std::string& op : op_names_in(contents)) {
+        table.begin_group(op);
+        for (const autocast::op_record& it : records_of(contents.ops, op)) {
+            table.add({" " + error_text(it.calls), std::string(name_of(it.category)),
+                       printable(it.compute_type), std::string(name_of(it.active)), printable(it.rule)});
+        }
     }
-    return aligned_text(lines, [](std::size_t column) { return column != 1; });
+    return table.text([](std::size_t column) { return column != 0; });
 }
 
 inline std::string products_table(const std::vector<autocast::product_record>& products) {
@@ -168,7 +192,7 @@ namespace mp::autocast {
 ///     std::fputs(mp::autocast::ledger_table(ledger).c_str(), stdout);
 [[nodiscard]] inline std::string ledger_table(const ledger_contents& contents) {
     std::string text = detail::casts_table(contents);
-    if (!contents.ops.empty()) text += "\n" + detail::ops_table(contents.ops);
+    if (!contents.ops.empty()) text += "\n" + detail::ops_table(contents);
     if (!contents.products.empty()) text += "\n" + detail::products_table(contents.products);
     return text + "\n" + detail::wrapped(detail::non_finite_text(contents), 110);
 }
