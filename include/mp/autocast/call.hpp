@@ -52,7 +52,10 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&
         using result_type = decltype(result);
         if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
             const auto rounded = static_cast<typename Plan::output>(result);
-            if constexpr (Observer::looks) {
+            if constexpr (Observer::looks && std::same_as<result_type, typename Plan::output>) {
+                const auto value = static_cast<float>(result);
+                observer.look_at(Observer::returned, std::span(&value, 1), autocast::value_origin::kernel);
+            } else if constexpr (Observer::looks) {
                 if (observer.counts()) {
                     const auto before = static_cast<float>(result);
                     const auto after = static_cast<float>(rounded);

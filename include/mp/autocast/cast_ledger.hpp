@@ -33,8 +33,8 @@ enum class cast_direction : unsigned char {
 /// What casts did to the numbers. An element is counted once in each count that it belongs to.
 struct cast_losses {
     std::uint64_t elements = 0;    ///< numbers cast
-    std::uint64_t overflowed = 0;  ///< finite, and infinite, NaN or at least rounded down to the largest
-                                   ///< finite number of a saturating cast afterwards
+    std::uint64_t overflowed = 0;  ///< finite, and rounded to as many bits beyond the largest finite number:
+                                   ///< infinite, NaN or, in a saturating cast, that number afterwards
     std::uint64_t flushed = 0;     ///< not zero, and zero afterwards
     std::uint64_t subnormal = 0;   ///< subnormal afterwards, where bits of precision are missing
     std::uint64_t inexact = 0;     ///< finite before and after, but another number: flushed ones included
@@ -63,14 +63,24 @@ struct cast_target {
     std::size_t bytes;  ///< of an element
     double largest;     ///< finite number
     double smallest_normal;
+    double overflow;  ///< what is larger does not round to `largest` by its last bit alone
+
+    /// The format as a cast sees it that multiplies by `scale` before, and divides by it after the rounding.
+    constexpr cast_target scaled(double scale) const {
+        return {name, bytes, largest / scale, smallest_normal / scale, overflow / scale};
+    }
 };
 
 /// The facts of a format.
 template <eligible To>
 constexpr cast_target cast_target_of() {
     using limits = std::numeric_limits<To>;
-    return {type_name<To>(), sizeof(To), static_cast<double>(limits::max()),
-            static_cast<double>(limits::min())};
+    constexpr auto largest = static_cast<double>(limits::max());
+    double last_bit = 1.0;
+    while (last_bit * 2.0 <= largest) last_bit *= 2.0;
+    for (int i = 1; i < limits::digits; ++i) last_bit /= 2.0;
+    return {type_name<To>(), sizeof(To), largest, static_cast<double>(limits::min()),
+            largest + last_bit / 2.0};
 }
 
 /// Compares numbers with their casts, of as many elements. Both are given as floats, which hold the numbers
@@ -98,7 +108,7 @@ inline cast_losses count_losses(std::span<const float> before, std::span<const f
         if (y < x || y > x) ++counts.inexact;
         if (!(result > 0.0)) ++counts.flushed;
         if (result > 0.0 && result < target.smallest_normal) ++counts.subnormal;
-        if (magnitude > target.largest) ++counts.overflowed;
+        if (magnitude > target.overflow) ++counts.overflowed;
     }
     return counts;
 }
@@ -115,6 +125,22 @@ struct cast_record {
         0;                    ///< arrays whose cast came from the cache; their elements are not counted again
     std::uint64_t bytes = 0;  ///< read and written by the casts
     cast_losses losses;
+    /// Whether each array was multiplied by a power of two so that its largest number just fits, and divided
+    /// by it again, as factors of float8 products are. Losses are then relative to that largest number.
+    bool scaled = false;
+};
+
+/// Arrays and numbers of float or a reduced format that an op read without a cast: those of an op in full
+/// precision, for example, from which one can tell whether a low precision would have held them.
+struct input_record {
+    std::string op;
+    std::string argument;
+    std::string type;
+    std::uint64_t reads = 0;  ///< arrays or numbers
+    std::uint64_t elements = 0;
+    std::uint64_t zeros = 0;
+    double largest = 0.0;   ///< finite magnitude
+    double smallest = 0.0;  ///< non-zero magnitude; 0 where there was none
 };
 
 /// What happened to the calls of an op.
@@ -182,6 +208,7 @@ public:
 
     /// In the order in which they first occurred.
     std::vector<cast_record> casts() const { return copy_of(casts_); }
+    std::vector<input_record> inputs() const { return copy_of(inputs_); }
     std::vector<op_record> ops() const { return copy_of(ops_); }
     std::vector<product_record> products() const { return copy_of(products_); }
 
@@ -192,6 +219,7 @@ public:
     void clear() {
         const std::lock_guard lock(mutex_);
         casts_.clear();
+        inputs_.clear();
         ops_.clear();
         products_.clear();
         first_.reset();
@@ -214,14 +242,37 @@ public:
         const std::lock_guard lock(mutex_);
         const auto same = [&](const cast_record& it) {
             return it.op == cast.op && it.argument == cast.argument && it.from == cast.from &&
-                   it.to == cast.to && it.direction == cast.direction;
+                   it.to == cast.to && it.direction == cast.direction && it.scaled == cast.scaled;
         };
-        cast_record empty{cast.op, cast.argument, cast.from, cast.to, cast.direction, 0, 0, 0, {}};
+        const cast_record empty{.op = cast.op,
+                                .argument = cast.argument,
+                                .from = cast.from,
+                                .to = cast.to,
+                                .direction = cast.direction,
+                                .losses = {},
+                                .scaled = cast.scaled};
         cast_record& record = entry(casts_, same, empty);
         record.casts += cast.casts;
         record.reused += cast.reused;
         record.bytes += cast.bytes;
         record.losses += cast.losses;
+    }
+
+    /// Adds a read to the record of the same op, argument and type.
+    void count_input(const input_record& input) {
+        const std::lock_guard lock(mutex_);
+        const auto same = [&](const input_record& it) {
+            return it.op == input.op && it.argument == input.argument && it.type == input.type;
+        };
+        const input_record empty{input.op, input.argument, input.type, 0, 0, 0, 0.0, 0.0};
+        input_record& record = entry(inputs_, same, empty);
+        cast_losses range{.zeros = record.zeros, .largest = record.largest, .smallest = record.smallest};
+        range += {.zeros = input.zeros, .largest = input.largest, .smallest = input.smallest};
+        record.reads += input.reads;
+        record.elements += input.elements;
+        record.zeros = range.zeros;
+        record.largest = range.largest;
+        record.smallest = range.smallest;
     }
 
     void count_product(const product_record& product) {
@@ -259,6 +310,7 @@ private:
 
     mutable std::mutex mutex_;
     std::vector<cast_record> casts_;
+    std::vector<input_record> inputs_;
     std::vector<op_record> ops_;
     std::vector<product_record> products_;
     std::optional<non_finite_value> first_;

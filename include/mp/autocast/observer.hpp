@@ -66,33 +66,43 @@ public:
     /// A cast of the argument at `index`; numbers as floats.
     void cast(std::size_t index, autocast::cast_direction direction, std::string_view from,
               std::size_t from_bytes, const autocast::cast_target& to, std::span<const float> before,
-              std::span<const float> after) const {
+              std::span<const float> after, bool scaled) const {
         const bool into = direction == autocast::cast_direction::input;
         ledger_->count_cast({std::string(op_), argument_text(index), std::string(from), std::string(to.name),
                              direction, 1, 0, before.size() * (from_bytes + to.bytes),
-                             autocast::count_losses(before, after, to)});
+                             autocast::count_losses(before, after, to), scaled});
         look_at(index, before, into ? autocast::value_origin::argument : autocast::value_origin::kernel);
         look_at(index, after, into ? autocast::value_origin::cast : autocast::value_origin::result);
     }
 
     /// A cast that was found in the cache.
-    void reused(std::size_t index, std::string_view from, std::string_view to) const {
+    void reused(std::size_t index, std::string_view from, std::string_view to, bool scaled) const {
         if (ledger_ == nullptr) return;
-        ledger_->count_cast({std::string(op_),
-                             argument_text(index),
-                             std::string(from),
-                             std::string(to),
-                             autocast::cast_direction::input,
-                             0,
-                             1,
-                             0,
-                             {}});
+        ledger_->count_cast({.op = std::string(op_),
+                             .argument = argument_text(index),
+                             .from = std::string(from),
+                             .to = std::string(to),
+                             .reused = 1,
+                             .losses = {},
+                             .scaled = scaled});
+    }
+
+    /// Values that the op reads without a cast.
+    template <class Element, std::floating_point Value>
+    void read(std::size_t index, std::span<const Value> values) const {
+        if constexpr (autocast::eligible<Element>) {
+            constexpr auto target = autocast::cast_target_of<Element>();
+            const autocast::cast_losses range = autocast::count_losses(values, values, target);
+            ledger_->count_input({std::string(op_), argument_text(index), std::string(target.name), 1,
+                                  range.elements, range.zeros, range.largest, range.smallest});
+        }
+        look_at(index, values, autocast::value_origin::argument);
     }
 
     /// Whether the first value that is not finite has still to be found.
     bool searches() const { return ledger_ != nullptr && !ledger_->has_non_finite(); }
 
-    /// Values that the op reads or has written without a cast.
+    /// Looks for the first value that is not finite.
     template <std::floating_point Value>
     void look_at(std::size_t index, std::span<const Value> values, autocast::value_origin origin) const {
         if (!searches()) return;

@@ -27,16 +27,21 @@ float factor_scale(float amax) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(limited + 127) << 23U);
 }
 
+/// The largest finite magnitude; 0 where there is none.
+inline float amax_of(std::span<const float> values) {
+    float amax = 0.0F;
+    for (const float x : values) {
+        const float magnitude = x < 0.0F ? -x : x;
+        if (isfinite(x) && magnitude > amax) amax = magnitude;
+    }
+    return amax;
+}
+
 /// to[i] = from[i] rounded to Format after scaling, and scaled back, as a To. Exact after that one rounding:
 /// To has the precision of Format and the exponents of float. Infinities and NaNs stay what they are.
 template <reduced Format, autocast::eligible To>
 void quantise_factor(std::span<const float> from, std::span<To> to) {
-    float amax = 0.0F;
-    for (const float x : from) {
-        const float magnitude = x < 0.0F ? -x : x;
-        if (isfinite(x) && magnitude > amax) amax = magnitude;
-    }
-    const float scale = factor_scale<Format>(amax);
+    const float scale = factor_scale<Format>(amax_of(from));
     const float inverse = 1.0F / scale;  // a power of two, too
     for (std::size_t i = 0; i < from.size(); ++i) {
         to[i] = isfinite(from[i]) ? static_cast<To>(static_cast<float>(Format(from[i] * scale)) * inverse)

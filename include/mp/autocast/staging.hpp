@@ -105,7 +105,22 @@ template <class From, class To, class Observer>
 void report_cast(const Observer& observer, std::size_t index, autocast::cast_direction direction,
                  std::span<const float> before, std::span<const float> after) {
     observer.cast(index, direction, autocast::type_name<From>(), sizeof(From), autocast::cast_target_of<To>(),
-                  before, after);
+                  before, after, false);
+}
+
+/// The same for a cast of an input to Target that goes through Quantised, unless that is void. The limits of
+/// Quantised are those of numbers scaled by their largest.
+template <class From, class Target, class Quantised, class Observer>
+void report_input_cast(const Observer& observer, std::size_t index, std::span<const float> before,
+                       std::span<const float> after) {
+    if constexpr (std::is_void_v<Quantised>) {
+        report_cast<From, Target>(observer, index, autocast::cast_direction::input, before, after);
+    } else {
+        const float scale = factor_scale<Quantised>(amax_of(before));
+        observer.cast(index, autocast::cast_direction::input, autocast::type_name<From>(), sizeof(From),
+                      autocast::cast_target_of<Quantised>().scaled(static_cast<double>(scale)), before, after,
+                      true);
+    }
 }
 
 /// Tells the observer what has become of an input.
@@ -114,10 +129,18 @@ void report_input(const Observer& observer, std::size_t index, cpu exec, const A
                   std::span<const Target> to) {
     if constexpr (Observer::looks) {
         if (!observer.counts()) return;
-        using named = std::conditional_t<std::is_void_v<Quantised>, Target, Quantised>;
-        report_cast<element_of<Argument>, named>(observer, index, autocast::cast_direction::input,
-                                                 observed_copy(exec, view_in(argument)).elements(),
-                                                 as_floats(to).elements());
+        report_input_cast<element_of<Argument>, Target, Quantised>(
+            observer, index, observed_copy(exec, view_in(argument)).elements(), as_floats(to).elements());
+    }
+}
+
+/// Shows the observer an array that the op reads without a cast.
+template <class Observer, class View>
+void report_read(const Observer& observer, std::size_t index, cpu exec, const View& view) {
+    if constexpr (Observer::looks) {
+        if (observer.counts()) {
+            observer.template read<element_of<View>>(index, observed_copy(exec, view).elements());
+        }
     }
 }
 
@@ -151,8 +174,8 @@ public:
             if (!observer.counts()) return;
             const float before = static_cast<float>(argument);
             const float after = static_cast<float>(value_);
-            report_cast<Argument, Target>(observer, index, autocast::cast_direction::input,
-                                          std::span(&before, 1), std::span(&after, 1));
+            report_input_cast<Argument, Target, Quantised>(observer, index, std::span(&before, 1),
+                                                           std::span(&after, 1));
         }
     }
     constexpr Target get() const { return value_; }
@@ -178,7 +201,7 @@ class argument_slot<handling::make_const, Target, Quantised, Observer, Argument>
 public:
     constexpr argument_slot(cpu exec, const Observer& observer, std::size_t index, const Argument& argument)
         : argument_(argument) {
-        look_at(observer, index, exec, view_in(argument), autocast::value_origin::argument);
+        report_read(observer, index, exec, view_in(argument));
     }
     constexpr auto get() const { return operand_of<Argument>::as_input(view_in(argument_)); }
     constexpr void finish() const {}
@@ -194,7 +217,9 @@ class argument_slot<handling::unwrap, Target, Quantised, Observer,
 
 public:
     constexpr argument_slot(cpu exec, const Observer& observer, std::size_t index, const operand& output)
-        : exec_(exec), observer_(observer), index_(index), output_(output) {}
+        : exec_(exec), observer_(observer), index_(index), output_(output) {
+        if constexpr (ReadsOldValues) report_read(observer, index, exec, output.view);
+    }
     constexpr auto get() const { return output_.view; }
     constexpr void finish() const {
         look_at(observer_, index_, exec_, output_.view, autocast::value_origin::kernel);
@@ -255,7 +280,9 @@ private:
             key = {traits::address(argument.view), size, traits::shape(argument.view),
                    autocast::type_name<element>(), autocast::type_name<named>()};
             if (auto found = cache->find(key, argument.version, count)) {
-                if constexpr (Observer::looks) observer.reused(index, key.from, key.to);
+                if constexpr (Observer::looks) {
+                    observer.reused(index, key.from, key.to, !std::is_void_v<Quantised>);
+                }
                 return found;
             }
         }
@@ -285,7 +312,10 @@ public:
           index_(index),
           view_(output.view),
           buffer_(traits::size(output.view)) {
-        if constexpr (ReadsOldValues) traits::copy(exec, traits::as_input(view_), get());
+        if constexpr (ReadsOldValues) {
+            traits::copy(exec, traits::as_input(view_), get());
+            report_input<void>(observer, index, exec, view_, buffer_.elements());
+        }
     }
     auto get() const { return traits::template dense<Target>(buffer_.data(), view_); }
     void finish() const {
@@ -313,6 +343,12 @@ constexpr auto make_slot(cpu exec, const Observer& observer, Argument& argument)
     using quantised = typename quantised_format<typename Plan::quantising, Op, Index>::type;
     constexpr handling how = handling_of<Plan, ComputesInFloat, quantised, bare, Arguments...>();
     using target = std::conditional_t<is_output<bare>, typename Plan::output, typename Plan::target>;
+    if constexpr (Observer::looks && how == handling::forward && is_input<bare, Arguments...>) {
+        if (observer.counts()) {
+            const auto value = static_cast<observed<bare>>(argument);
+            observer.template read<bare>(Index, std::span(&value, 1));
+        }
+    }
     return argument_slot<how, target, quantised, Observer,
                          std::conditional_t<how == handling::forward, Argument, bare>>(exec, observer, Index,
                                                                                        argument);

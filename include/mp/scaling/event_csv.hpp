@@ -9,7 +9,7 @@
 /// `parameter` and `element` are empty where there is none.
 #pragma once
 
-#include <mp/scaling/csv.hpp>
+#include <mp/detail/csv.hpp>
 #include <mp/scaling/scale_change_names.hpp>
 #include <mp/scaling/scale_event.hpp>
 

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
+#include <mp/detail/csv.hpp>
+#include <mp/detail/html_text.hpp>
 #include <mp/error.hpp>
-#include <mp/scaling/csv.hpp>
 #include <mp/scaling/scale_change_names.hpp>
 #include <mp/scaling/scale_event.hpp>
 
@@ -15,11 +16,6 @@
 
 namespace mp {
 namespace detail {
-
-/// "1 infinity", "3 infinities".
-inline std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-    return error_text(count).append(1, ' ').append(count == 1 ? one : many);
-}
 
 /// By bits, so that NaN is the same scale as NaN.
 constexpr bool same_scale(float a, float b) noexcept {

@@ -11,6 +11,8 @@
 /// other gradients; the comparison is good for as long as the loss of a step matters little.
 #pragma once
 
+#include <mp/detail/html_text.hpp>
+#include <mp/detail/text_table.hpp>
 #include <mp/error.hpp>
 #include <mp/scaling/event_log.hpp>
 #include <mp/scaling/policy.hpp>
@@ -221,22 +223,8 @@ inline std::vector<std::string> replay_cells(const replay_result& it) {
     for (const std::string_view heading : detail::replay_headings) lines[0].emplace_back(heading);
     lines[0].emplace_back();
     for (const replay_result& it : results) lines.push_back(detail::replay_cells(it));
-    std::vector<std::size_t> widths(lines[0].size());
-    for (const auto& line : lines) {
-        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-    }
-    std::string text;
-    for (const auto& line : lines) {
-        std::string row;
-        for (std::size_t i = 0; i < line.size(); ++i) {
-            const std::string fill(widths[i] - line[i].size(), ' ');
-            const bool is_text = i == 0 || i + 1 == line.size();
-            row += (i == 0 ? "" : "  ") + (is_text ? line[i] + fill : fill + line[i]);
-        }
-        row.erase(row.find_last_not_of(' ') + 1);
-        text += row + "\n";
-    }
-    return text;
+    const std::size_t last = lines[0].size() - 1;
+    return detail::aligned_text(lines, [=](std::size_t column) { return column == 0 || column == last; });
 }
 
 }  // namespace mp

@@ -3,6 +3,7 @@
 /// The results of replays as a picture: one HTML page that needs nothing from anywhere else.
 #pragma once
 
+#include <mp/detail/html_text.hpp>
 #include <mp/scaling/replay.hpp>
 #include <mp/scaling/svg_chart.hpp>
 

@@ -3,6 +3,7 @@
 /// The history of a loss scale as a picture: one HTML page that needs nothing from anywhere else.
 #pragma once
 
+#include <mp/detail/html_text.hpp>
 #include <mp/scaling/event_log.hpp>
 #include <mp/scaling/event_text.hpp>
 #include <mp/scaling/scale_event.hpp>

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/csv.hpp>
 #include <mp/half.hpp>
-#include <mp/scaling/csv.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/scale_event.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Tables as text with commas, after RFC 4180: what the event log and the traces are written in. Numbers go
+/// Tables as text with commas, after RFC 4180: what logs, ledgers and traces are written in. Numbers go
 /// through std::to_chars and std::from_chars, so that no locale changes them and floats come back exactly.
 #pragma once
 
