@@ -232,7 +232,7 @@ TEST_CASE("threads share the cache of the region that they were sent from, and d
 TEST_CASE("a cast in use outlives its eviction") {
     const auto cache = std::make_shared<ac::cast_cache>();
     const ac::buffer_version version;
-    const ac::cast_cache::key key{&version, 1, {1}, "float", "half"};
+    const ac::cast_cache::key key{&version, 1, {1}, "float", "half", "half"};
     cache->keep(key, version, 0, std::make_shared<int>(7), sizeof(int));
     const auto held = cache->find(key, version, 0);
     cache->clear();

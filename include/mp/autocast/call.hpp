@@ -54,21 +54,23 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&
             const auto rounded = static_cast<typename Plan::output>(result);
             if constexpr (Observer::looks && std::same_as<result_type, typename Plan::output>) {
                 const auto value = static_cast<float>(result);
-                observer.look_at(Observer::returned, std::span(&value, 1), autocast::value_origin::kernel);
+                observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
+                                 autocast::value_origin::kernel);
             } else if constexpr (Observer::looks) {
-                if (observer.counts()) {
+                if (observer.tells()) {
                     const auto before = static_cast<float>(result);
                     const auto after = static_cast<float>(rounded);
                     report_cast<result_type, typename Plan::output>(
-                        observer, Observer::returned, autocast::cast_direction::output, std::span(&before, 1),
-                        std::span(&after, 1));
+                        observer, autocast::observed_call::returned, autocast::cast_direction::output,
+                        std::span(&before, 1), std::span(&after, 1));
                 }
             }
             return rounded;
         } else {
             if constexpr (Observer::looks && autocast::floating<result_type>) {
                 const auto value = static_cast<observed<result_type>>(result);
-                observer.look_at(Observer::returned, std::span(&value, 1), autocast::value_origin::kernel);
+                observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
+                                 autocast::value_origin::kernel);
             }
             return result;
         }

@@ -4,17 +4,17 @@
 /// appeared.
 #pragma once
 
+#include <mp/autocast/cast_observer.hpp>
 #include <mp/autocast/category.hpp>
+#include <mp/autocast/decision.hpp>
 #include <mp/autocast/precision.hpp>
-#include <mp/autocast/types.hpp>
-#include <mp/format/limits.hpp>
+#include <mp/error.hpp>
 #include <mp/format/operations.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -23,12 +23,6 @@
 #include <vector>
 
 namespace mp::autocast {
-
-/// Which way a cast went.
-enum class cast_direction : unsigned char {
-    input,  ///< from the caller's array to what the op's kernel reads
-    output  ///< from what the kernel wrote to the caller's array
-};
 
 /// What casts did to the numbers. An element is counted once in each count that it belongs to.
 struct cast_losses {
@@ -56,32 +50,6 @@ struct cast_losses {
     }
     friend constexpr bool operator==(const cast_losses&, const cast_losses&) = default;
 };
-
-/// What counting needs to know of the format that was cast to.
-struct cast_target {
-    std::string_view name;
-    std::size_t bytes;  ///< of an element
-    double largest;     ///< finite number
-    double smallest_normal;
-    double overflow;  ///< what is larger does not round to `largest` by its last bit alone
-
-    /// The format as a cast sees it that multiplies by `scale` before, and divides by it after the rounding.
-    constexpr cast_target scaled(double scale) const {
-        return {name, bytes, largest / scale, smallest_normal / scale, overflow / scale};
-    }
-};
-
-/// The facts of a format.
-template <eligible To>
-constexpr cast_target cast_target_of() {
-    using limits = std::numeric_limits<To>;
-    constexpr auto largest = static_cast<double>(limits::max());
-    double last_bit = 1.0;
-    while (last_bit * 2.0 <= largest) last_bit *= 2.0;
-    for (int i = 1; i < limits::digits; ++i) last_bit /= 2.0;
-    return {type_name<To>(), sizeof(To), largest, static_cast<double>(limits::min()),
-            largest + last_bit / 2.0};
-}
 
 /// Compares numbers with their casts, of as many elements. Both are given as floats, which hold the numbers
 /// of all formats that autocast casts.
@@ -153,20 +121,6 @@ struct op_record {
     std::uint64_t calls = 0;
 };
 
-/// Where a value comes from that is not finite.
-enum class value_origin : unsigned char {
-    argument,  ///< the caller's array had it before the op
-    cast,      ///< it was finite before the cast of the argument
-    kernel,    ///< the op's kernel computed it
-    result     ///< it was finite before the cast of the result
-};
-
-constexpr std::string_view name_of(value_origin origin) noexcept {
-    constexpr std::array<std::string_view, 4> names = {"argument", "cast", "kernel", "result"};
-    const auto index = static_cast<std::size_t>(origin);
-    return index < names.size() ? names[index] : "unknown";
-}
-
 /// The first infinity or NaN that the ops of a region met.
 struct non_finite_value {
     std::string op;
@@ -200,7 +154,7 @@ struct product_record {
 ///
 /// All members may be called by several threads at once. It must outlive the regions and tokens that refer to
 /// it.
-class cast_ledger {
+class cast_ledger final : public cast_observer {
 public:
     cast_ledger() = default;
     cast_ledger(const cast_ledger&) = delete;
@@ -226,19 +180,104 @@ public:
         calls_ = 0;
     }
 
-    /// Counts a call and returns how many there were before. For the dispatcher, like all that follow.
-    std::uint64_t count_call(const op_record& call) {
+    std::uint64_t called(const observed_call& call) override {
+        const op_record record{
+            std::string(call.op),           call.decision->category,           call.decision->active,
+            std::string(call.compute_type), detail::rule_text(*call.decision), 0};
         const std::lock_guard lock(mutex_);
         const auto same = [&](const op_record& it) {
-            return it.op == call.op && it.category == call.category && it.active == call.active &&
-                   it.compute_type == call.compute_type && it.rule == call.rule;
+            return it.op == record.op && it.category == record.category && it.active == record.active &&
+                   it.compute_type == record.compute_type && it.rule == record.rule;
         };
-        ++entry(ops_, same, call).calls;
+        ++entry(ops_, same, record).calls;
         return calls_++;
     }
 
-    /// Adds the counts of `cast` to the record of the same op, argument and types.
-    void count_cast(const cast_record& cast) {
+    void multiplied(const observed_call& call, product_size size, std::string_view type) override {
+        const product_record record{std::string(call.op), std::string(type), size.m, size.n, size.k, 0};
+        const std::lock_guard lock(mutex_);
+        const auto same = [&](const product_record& it) {
+            return it.op == record.op && it.type == record.type && it.m == record.m && it.n == record.n &&
+                   it.k == record.k;
+        };
+        ++entry(products_, same, record).calls;
+    }
+
+    void cast(const observed_call& call, std::size_t index, cast_direction direction, std::string_view from,
+              std::size_t from_bytes, const cast_target& to, std::span<const float> before,
+              std::span<const float> after, bool scaled) override {
+        add({std::string(call.op), argument_text(call, index), std::string(from), std::string(to.name),
+             direction, 1, 0, before.size() * (from_bytes + to.bytes), count_losses(before, after, to),
+             scaled});
+        const bool into = direction == cast_direction::input;
+        look_at(call, index, before, into ? value_origin::argument : value_origin::kernel);
+        look_at(call, index, after, into ? value_origin::cast : value_origin::result);
+    }
+
+    void reused(const observed_call& call, std::size_t index, std::string_view from, std::string_view to,
+                bool scaled) override {
+        add({.op = std::string(call.op),
+             .argument = argument_text(call, index),
+             .from = std::string(from),
+             .to = std::string(to),
+             .reused = 1,
+             .losses = {},
+             .scaled = scaled});
+    }
+
+    void read(const observed_call& call, std::size_t index, const cast_target& type,
+              std::span<const float> values) override {
+        const cast_losses seen = count_losses(values, values, type);
+        const input_record empty{
+            std::string(call.op), argument_text(call, index), std::string(type.name), 0, 0, 0, 0.0, 0.0};
+        {
+            const std::lock_guard lock(mutex_);
+            const auto same = [&](const input_record& it) {
+                return it.op == empty.op && it.argument == empty.argument && it.type == empty.type;
+            };
+            input_record& record = entry(inputs_, same, empty);
+            cast_losses range{.zeros = record.zeros, .largest = record.largest, .smallest = record.smallest};
+            range += seen;
+            ++record.reads;
+            record.elements += seen.elements;
+            record.zeros = range.zeros;
+            record.largest = range.largest;
+            record.smallest = range.smallest;
+        }
+        look_at(call, index, values, value_origin::argument);
+    }
+
+    bool searches() const override {
+        const std::lock_guard lock(mutex_);
+        return !first_.has_value();
+    }
+
+    void not_finite(const observed_call& call, std::size_t index, std::size_t at, bool is_nan,
+                    value_origin origin) override {
+        const non_finite_value value{
+            std::string(call.op), argument_text(call, index), std::string(call.layer), at, is_nan, origin,
+            call.number};
+        const std::lock_guard lock(mutex_);
+        if (!first_) first_ = value;
+    }
+
+private:
+    static std::string argument_text(const observed_call& call, std::size_t index) {
+        const std::string_view name = call.name_of_argument(index);
+        if (!name.empty()) return std::string(name);
+        return index == observed_call::returned ? std::string("result")
+                                                : "argument " + detail::error_text(index);
+    }
+
+    void look_at(const observed_call& call, std::size_t index, std::span<const float> values,
+                 value_origin origin) {
+        if (!searches()) return;
+        std::size_t at = 0;
+        while (at < values.size() && isfinite(values[at])) ++at;
+        if (at < values.size()) not_finite(call, index, at, isnan(values[at]), origin);
+    }
+
+    void add(const cast_record& cast) {
         const std::lock_guard lock(mutex_);
         const auto same = [&](const cast_record& it) {
             return it.op == cast.op && it.argument == cast.argument && it.from == cast.from &&
@@ -258,44 +297,6 @@ public:
         record.losses += cast.losses;
     }
 
-    /// Adds a read to the record of the same op, argument and type.
-    void count_input(const input_record& input) {
-        const std::lock_guard lock(mutex_);
-        const auto same = [&](const input_record& it) {
-            return it.op == input.op && it.argument == input.argument && it.type == input.type;
-        };
-        const input_record empty{input.op, input.argument, input.type, 0, 0, 0, 0.0, 0.0};
-        input_record& record = entry(inputs_, same, empty);
-        cast_losses range{.zeros = record.zeros, .largest = record.largest, .smallest = record.smallest};
-        range += {.zeros = input.zeros, .largest = input.largest, .smallest = input.smallest};
-        record.reads += input.reads;
-        record.elements += input.elements;
-        record.zeros = range.zeros;
-        record.largest = range.largest;
-        record.smallest = range.smallest;
-    }
-
-    void count_product(const product_record& product) {
-        const std::lock_guard lock(mutex_);
-        const auto same = [&](const product_record& it) {
-            return it.op == product.op && it.type == product.type && it.m == product.m && it.n == product.n &&
-                   it.k == product.k;
-        };
-        ++entry(products_, same, product).calls;
-    }
-
-    /// Remembers where a value that is not finite comes from, if it is the first one.
-    void see_non_finite(const non_finite_value& value) {
-        const std::lock_guard lock(mutex_);
-        if (!first_) first_ = value;
-    }
-
-    bool has_non_finite() const {
-        const std::lock_guard lock(mutex_);
-        return first_.has_value();
-    }
-
-private:
     template <class Value>
     Value copy_of(const Value& value) const {
         const std::lock_guard lock(mutex_);

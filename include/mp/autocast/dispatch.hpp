@@ -127,12 +127,10 @@ struct region_plans {
     }
 };
 
-/// Tells the ledger about a call.
+/// Tells the observer what product an op computes, if it says so.
 template <class Op, class... Arguments>
-void report_call(const region_decision& decision, region_observer& observer, std::string_view compute,
-                 const Arguments&... arguments) {
-    observer.called({std::string(Op::name), decision.category, decision.active, std::string(compute),
-                     rule_text(decision), 0});
+void report_product(const region_decision& decision, const region_observer& observer,
+                    std::string_view compute, const Arguments&... arguments) {
     if constexpr (requires { Op::product(arguments...); }) {
         const bool quantised =
             decision.active == precision::fp8 && decision.category == op_category::lower_precision;
@@ -178,10 +176,11 @@ Result call_in_region(const autocast_state& state, type_list<Overrides...>, cons
                          decision.active == precision::fp16 ? "half" : "bfloat16");
     }
     validate(tag, without_cache(arguments)...);
-    region_observer observer(state.cache.get(), state.ledger, Op::name, &argument_name<Op>,
-                             autocast_layer_path());
+    const region_observer observer(
+        state.cache.get(), state.ledger,
+        {Op::name, &argument_name<Op>, &decision, entry.compute, autocast_layer_path(), 0});
     const autocast_excluded kernel_is_not_cast_again;
-    if (observer.counts()) report_call<Op>(decision, observer, entry.compute, without_cache(arguments)...);
+    if (observer.tells()) report_product<Op>(decision, observer, entry.compute, without_cache(arguments)...);
     return call_plan<Result>(typename plans::plans{}, entry.plan, tag, observer, arguments...);
 }
 

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Who looks on while the dispatcher casts: nobody, or the cache and the ledger of a region.
+/// Who looks on while the dispatcher casts: nobody, or the cache and the observer of a region.
 #pragma once
 
 #include <mp/autocast/cast_cache.hpp>
-#include <mp/autocast/cast_ledger.hpp>
-#include <mp/autocast/op_names.hpp>
+#include <mp/autocast/cast_observer.hpp>
 #include <mp/autocast/operand.hpp>
 #include <mp/autocast/types.hpp>
+#include <mp/format/operations.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace mp::detail {
@@ -38,69 +36,46 @@ struct nobody {
     static constexpr bool looks = false;
 };
 
-/// The observer of a call in a region.
+/// The observer of a call in a region: its cache, and whoever is told.
 class region_observer {
 public:
     static constexpr bool looks = true;
 
-    /// \param arguments_of  names the arguments of the op by their places
-    region_observer(autocast::cast_cache* cache, autocast::cast_ledger* ledger, std::string_view op,
-                    std::string_view (*arguments_of)(std::size_t), std::string_view layer)
-        : cache_(cache), ledger_(ledger), op_(op), name_of_argument_(arguments_of), layer_(layer) {}
+    region_observer(autocast::cast_cache* cache, autocast::cast_observer* told,
+                    const autocast::observed_call& call)
+        : cache_(cache), told_(told), call_(call) {
+        if (told_ != nullptr) call_.number = told_->called(call_);
+    }
 
     autocast::cast_cache* cache() const { return cache_; }
 
-    /// Whether anybody wants to see the numbers.
-    bool counts() const { return ledger_ != nullptr; }
-
-    void called(const autocast::op_record& call) {
-        if (ledger_ != nullptr) call_ = ledger_->count_call(call);
-    }
+    /// Whether anybody wants to see the numbers. The functions below may be called only then.
+    bool tells() const { return told_ != nullptr; }
 
     void multiplied(autocast::product_size size, std::string_view type) const {
-        if (ledger_ != nullptr) {
-            ledger_->count_product({std::string(op_), std::string(type), size.m, size.n, size.k, 0});
-        }
+        told_->multiplied(call_, size, type);
     }
-
-    /// A cast of the argument at `index`; numbers as floats.
     void cast(std::size_t index, autocast::cast_direction direction, std::string_view from,
               std::size_t from_bytes, const autocast::cast_target& to, std::span<const float> before,
               std::span<const float> after, bool scaled) const {
-        const bool into = direction == autocast::cast_direction::input;
-        ledger_->count_cast({std::string(op_), argument_text(index), std::string(from), std::string(to.name),
-                             direction, 1, 0, before.size() * (from_bytes + to.bytes),
-                             autocast::count_losses(before, after, to), scaled});
-        look_at(index, before, into ? autocast::value_origin::argument : autocast::value_origin::kernel);
-        look_at(index, after, into ? autocast::value_origin::cast : autocast::value_origin::result);
+        told_->cast(call_, index, direction, from, from_bytes, to, before, after, scaled);
     }
-
-    /// A cast that was found in the cache.
     void reused(std::size_t index, std::string_view from, std::string_view to, bool scaled) const {
-        if (ledger_ == nullptr) return;
-        ledger_->count_cast({.op = std::string(op_),
-                             .argument = argument_text(index),
-                             .from = std::string(from),
-                             .to = std::string(to),
-                             .reused = 1,
-                             .losses = {},
-                             .scaled = scaled});
+        told_->reused(call_, index, from, to, scaled);
     }
 
     /// Values that the op reads without a cast.
     template <class Element, std::floating_point Value>
     void read(std::size_t index, std::span<const Value> values) const {
         if constexpr (autocast::eligible<Element>) {
-            constexpr auto target = autocast::cast_target_of<Element>();
-            const autocast::cast_losses range = autocast::count_losses(values, values, target);
-            ledger_->count_input({std::string(op_), argument_text(index), std::string(target.name), 1,
-                                  range.elements, range.zeros, range.largest, range.smallest});
+            told_->read(call_, index, autocast::cast_target_of<Element>(), values);
+        } else {
+            look_at(index, values, autocast::value_origin::argument);
         }
-        look_at(index, values, autocast::value_origin::argument);
     }
 
     /// Whether the first value that is not finite has still to be found.
-    bool searches() const { return ledger_ != nullptr && !ledger_->has_non_finite(); }
+    bool searches() const { return told_ != nullptr && told_->searches(); }
 
     /// Looks for the first value that is not finite.
     template <std::floating_point Value>
@@ -108,29 +83,13 @@ public:
         if (!searches()) return;
         std::size_t at = 0;
         while (at < values.size() && isfinite(values[at])) ++at;
-        if (at == values.size()) return;
-        ledger_->see_non_finite({std::string(op_), argument_text(index), std::string(layer_), at,
-                                 isnan(values[at]), origin, call_});
+        if (at < values.size()) told_->not_finite(call_, index, at, isnan(values[at]), origin);
     }
-
-private:
-    std::string argument_text(std::size_t index) const {
-        const std::string_view name = name_of_argument_(index);
-        if (!name.empty()) return std::string(name);
-        return index == returned ? std::string("result") : "argument " + error_text(index);
-    }
-
-public:
-    /// Stands for the number that a kernel returns, in place of an argument's index.
-    static constexpr std::size_t returned = ~std::size_t{0};
 
 private:
     autocast::cast_cache* cache_;
-    autocast::cast_ledger* ledger_;
-    std::string_view op_;
-    std::string_view (*name_of_argument_)(std::size_t);
-    std::string_view layer_;
-    std::uint64_t call_ = 0;
+    autocast::cast_observer* told_;
+    autocast::observed_call call_;
 };
 
 }  // namespace mp::detail

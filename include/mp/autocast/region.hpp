@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/autocast/cast_cache.hpp>
-#include <mp/autocast/cast_ledger.hpp>
+#include <mp/autocast/cast_observer.hpp>
 #include <mp/autocast/name_pattern.hpp>
 #include <mp/autocast/op_list.hpp>
 #include <mp/autocast/precision.hpp>
@@ -62,7 +62,7 @@ struct autocast_options {
     std::vector<std::string> only_layers{};  ///< cast only in layers whose names match one of these patterns
     std::shared_ptr<autocast::cast_cache> cache{};  ///< keeps casts of cached() arguments
     bool keep_cache = false;  ///< leave `cache` as it is when the region ends, for the next one
-    autocast::cast_ledger* ledger =
+    autocast::cast_observer* ledger =
         nullptr;  ///< counts what is cast; it must outlive the region and its tokens
 };
 
@@ -76,7 +76,7 @@ struct autocast_state {
     std::vector<std::string> only_ops{};
     std::vector<std::string> only_layers{};
     std::shared_ptr<autocast::cast_cache> cache{};
-    autocast::cast_ledger* ledger = nullptr;
+    autocast::cast_observer* ledger = nullptr;
     const autocast_state* outer = nullptr;  ///< where rules go on
 
     bool active() const {

@@ -128,7 +128,7 @@ template <class Quantised, class Observer, class Argument, class Target>
 void report_input(const Observer& observer, std::size_t index, cpu exec, const Argument& argument,
                   std::span<const Target> to) {
     if constexpr (Observer::looks) {
-        if (!observer.counts()) return;
+        if (!observer.tells()) return;
         report_input_cast<element_of<Argument>, Target, Quantised>(
             observer, index, observed_copy(exec, view_in(argument)).elements(), as_floats(to).elements());
     }
@@ -138,7 +138,7 @@ void report_input(const Observer& observer, std::size_t index, cpu exec, const A
 template <class Observer, class View>
 void report_read(const Observer& observer, std::size_t index, cpu exec, const View& view) {
     if constexpr (Observer::looks) {
-        if (observer.counts()) {
+        if (observer.tells()) {
             observer.template read<element_of<View>>(index, observed_copy(exec, view).elements());
         }
     }
@@ -171,7 +171,7 @@ public:
     constexpr argument_slot(cpu, const Observer& observer, std::size_t index, const Argument& argument)
         : value_(cast(argument)) {
         if constexpr (Observer::looks) {
-            if (!observer.counts()) return;
+            if (!observer.tells()) return;
             const float before = static_cast<float>(argument);
             const float after = static_cast<float>(value_);
             report_input_cast<Argument, Target, Quantised>(observer, index, std::span(&before, 1),
@@ -277,11 +277,13 @@ private:
         using named = std::conditional_t<std::is_void_v<Quantised>, Target, Quantised>;
         autocast::cast_cache::key key{};
         if (cache != nullptr) {
-            key = {traits::address(argument.view), size, traits::shape(argument.view),
-                   autocast::type_name<element>(), autocast::type_name<named>()};
+            key = {traits::address(argument.view), size,
+                   traits::shape(argument.view),   autocast::type_name<element>(),
+                   autocast::type_name<named>(),   autocast::type_name<Target>()};
             if (auto found = cache->find(key, argument.version, count)) {
                 if constexpr (Observer::looks) {
-                    observer.reused(index, key.from, key.to, !std::is_void_v<Quantised>);
+                    if (observer.tells())
+                        observer.reused(index, key.from, key.to, !std::is_void_v<Quantised>);
                 }
                 return found;
             }
@@ -321,7 +323,7 @@ public:
     void finish() const {
         traits::copy(exec_, traits::template dense<const Target>(buffer_.data(), view_), view_);
         if constexpr (Observer::looks) {
-            if (!observer_.counts()) return;
+            if (!observer_.tells()) return;
             report_cast<Target, element>(observer_, index_, autocast::cast_direction::output,
                                          as_floats(buffer_.elements()).elements(),
                                          observed_copy(exec_, view_).elements());
@@ -344,7 +346,7 @@ constexpr auto make_slot(cpu exec, const Observer& observer, Argument& argument)
     constexpr handling how = handling_of<Plan, ComputesInFloat, quantised, bare, Arguments...>();
     using target = std::conditional_t<is_output<bare>, typename Plan::output, typename Plan::target>;
     if constexpr (Observer::looks && how == handling::forward && is_input<bare, Arguments...>) {
-        if (observer.counts()) {
+        if (observer.tells()) {
             const auto value = static_cast<observed<bare>>(argument);
             observer.template read<bare>(Index, std::span(&value, 1));
         }
