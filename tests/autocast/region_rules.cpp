@@ -145,6 +145,19 @@ TEST_CASE("a list bans with its reason") {
     CHECK(ac::dispatch(forbidden_op{}, 1.0F) == 1.0F);
 }
 
+TEST_CASE("a region bans an op, on one device only if it says so, and lifts a ban") {
+    const autocast_region region({.cpu = precision::fp16,
+                                  .rules = {{"stranger", op_category::banned, mp::device_kind::cuda},
+                                            {"identity", op_category::banned}}});
+    CHECK(ac::dispatch(stranger_op{}, fine) == fine);
+    CHECK(message_of([] { (void)is_low(); }) ==
+          "mp::autocast::dispatch: op 'identity' is banned in an autocast region of precision fp16: the "
+          "policy bans "
+          "it; call it outside autocast or choose another op (a rule of the region for 'identity')");
+    const autocast_region lifted({.list = &small, .rules = {{"forbidden", op_category::full_precision}}});
+    CHECK(ac::dispatch(forbidden_op{}, fine) == fine);
+}
+
 TEST_CASE("call wins over scope, scope over registration, registration over the list, the list over the op") {
     using keep = ac::override_op<registered_op, op_category::full_precision>;
     const auto low = [](auto result) { return result == 1.0F; };
