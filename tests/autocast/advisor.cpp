@@ -80,7 +80,9 @@ TEST_CASE("casts to half that overflow are to be in full precision or bfloat16")
     CHECK(number(it, "largest of format") == 65504.0);
     CHECK(number(it, "exponent to scale by") == -3);  // 300000 / 4 is 75000, / 8 is 37500
     CHECK(holds(it.sentence, "The cast of 'x' of op 'copy' from float to half overflows for 2 numbers (50%"));
-    CHECK(holds(it.sentence, "2^-3"));
+    CHECK(holds(it.sentence,
+                "the largest magnitude is 300000, the largest of the format 65504. Scaled by 2^-3 or less it "
+                "would fit"));
     CHECK(holds(it.sentence, "bfloat16"));
     // The infinity is named as well, and first.
     REQUIRE(list.size() == 2);
@@ -139,6 +141,27 @@ TEST_CASE("numbers that become zero: full precision for arguments, a larger loss
     ac::cast_ledger full;
     run<low_product_backward>(full, {0x1p-30F, 0x1p15F});
     CHECK(holds(of(finding::flush, ac::advise(full)).at(0).sentence, "no further"));
+}
+
+TEST_CASE("of a backward op dy and the results are gradients, and its other named arguments are not") {
+    const auto sentence = [](const char* op, const char* argument, ac::cast_direction direction) {
+        ac::ledger_contents contents;
+        contents.casts.push_back({.op = op,
+                                  .argument = argument,
+                                  .from = "float",
+                                  .to = "half",
+                                  .direction = direction,
+                                  .casts = 1,
+                                  .losses = {.elements = 2, .flushed = 1, .largest = 1.0, .smallest = 1e-9}});
+        return ac::advise(contents).at(0).sentence;
+    };
+    const auto input = ac::cast_direction::input;
+    CHECK(holds(sentence("my_backward", "dy", input), "It is a gradient: scale the loss"));
+    CHECK(holds(sentence("anything", "dy", input), "It is a gradient: scale the loss"));
+    CHECK(holds(sentence("my_backward", "dw", ac::cast_direction::output), "It is a gradient"));
+    CHECK(holds(sentence("my_backward", "argument 3", input), "If it is a gradient: scale the loss"));
+    CHECK_FALSE(holds(sentence("my_backward", "x", input), "gradient"));
+    CHECK_FALSE(holds(sentence("linear", "argument 1", input), "gradient"));
 }
 
 TEST_CASE("loss scaling is not proposed for factors that are scaled by their largest anyway") {

@@ -98,10 +98,14 @@ inline std::optional<op_category> category_in(const autocast::ledger_contents& c
     return category;
 }
 
-/// Whether numbers are gradients, by the conventions of the library: the argument dy, or an op whose name
-/// says that it belongs to a backward pass.
-inline bool is_gradient(std::string_view op, std::string_view argument) {
-    return argument == "dy" || op.find("backward") != std::string_view::npos;
+/// How numbers are called if they are gradients by the conventions of the library: the argument dy, and the
+/// results of an op whose name says that it belongs to a backward pass. Of the arguments of such an op that
+/// have no names nobody knows. Empty for all others.
+inline std::string_view gradient_words(const autocast::cast_record& cast) {
+    if (cast.argument == "dy") return "It is a gradient";
+    if (cast.op.find("backward") == std::string::npos) return {};
+    if (cast.direction == autocast::cast_direction::output) return "It is a gradient";
+    return cast.argument.starts_with("argument ") ? "If it is a gradient" : "";
 }
 
 /// "2^12": the exponent of a power of two.
@@ -145,7 +149,8 @@ inline void advise_on_first(std::vector<autocast::advice>& to, const autocast::l
 /// Whether full precision would spare the numbers a cast: not where it is done already, or where the caller's
 /// own array has the format that they are cast to.
 inline bool full_precision_helps(const autocast::cast_record& cast, std::optional<op_category> present) {
-    const bool returned = cast.argument == "result";
+    const bool returned =
+        cast.argument == "result";  // what a kernel returns is rounded to what it computes in
     return present != op_category::full_precision &&
            (cast.direction == autocast::cast_direction::input || returned);
 }
@@ -176,9 +181,9 @@ inline void advise_on_overflow(std::vector<autocast::advice>& to, const autocast
         it.sentence +=
             ", or in bfloat16, whose largest number is " + magnitude_text(range_of<bfloat16>().largest);
     }
-    if (is_gradient(cast.op, cast.argument)) {
-        it.sentence +=
-            ". It is a gradient: with dynamic loss scaling this ends when the scale has backed off";
+    if (const auto gradient = gradient_words(cast); !gradient.empty()) {
+        it.sentence.append(". ").append(gradient);
+        it.sentence += ": dynamic loss scaling ends this by backing off";
     }
     it.sentence += ".";
     to.push_back(it);
@@ -201,13 +206,13 @@ inline void advise_on_flush(std::vector<autocast::advice>& to, const autocast::l
         it.sentence +=
             ". Each array is scaled by its largest number already, so loss scaling would not help: "
             "the numbers spread too far for the format";
-    } else if (range && cast.losses.smallest > 0.0 && is_gradient(cast.op, cast.argument)) {
+    } else if (range && cast.losses.smallest > 0.0 && !gradient_words(cast).empty()) {
         // The smallest number times 2^up is the smallest of the format or more.
         const int up = static_cast<int>(std::ceil(std::log2(range->smallest / cast.losses.smallest)));
         const int room = static_cast<int>(std::floor(std::log2(range->largest / cast.losses.largest)));
         it.numbers.push_back({"exponent that keeps all", static_cast<double>(up)});
         it.numbers.push_back({"exponent that fits", static_cast<double>(room)});
-        it.sentence += ". It is a gradient: scale the loss";
+        it.sentence.append(". ").append(gradient_words(cast)).append(": scale the loss");
         if (room < 1) {
             it.sentence += " no further, since the largest would overflow; use a format of a wider range";
         } else if (up <= room) {

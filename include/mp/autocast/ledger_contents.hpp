@@ -92,8 +92,9 @@ inline std::string share_text(std::uint64_t count, const autocast::cast_losses& 
     return count == 0 ? std::string("0") : percent_text(share_of(count, losses));
 }
 
-/// A magnitude with up to three digits.
+/// A magnitude with up to three digits, or as a whole number of up to six.
 inline std::string magnitude_text(double value) {
+    if (value >= 1000.0 && value < 999999.5) return fixed_text(value, 0);
     char buffer[32];
     const std::to_chars_result end =
         std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, 3);

@@ -418,7 +418,7 @@ namespace mp::autocast {
         html +=
             "<h2>What was cast</h2>\n<p class=\"note\">A row for every argument of every op. The arrow "
             "points to the format that the op reads (→), or comes from the one that its result had (←). "
-            "Shares are of the numbers other than zero.</p>\n" +
+            "Shares are of the numbers other than zero. Ranges that go beyond the axis are cut off.</p>\n" +
             detail::ledger_legend() + detail::casts_picture(contents) + "<h2>What it cost</h2>\n" +
             detail::traffic_picture(contents) + "<h2>In numbers</h2>\n" + detail::casts_html(contents);
     }
