@@ -193,8 +193,8 @@ namespace mp::autocast {
 /// off nothing is cast. The category is decided by, from the strongest: override_op types among Overrides;
 /// rules of the innermost region, then of those around it; registered_category; the region's list; the op.
 ///
-/// What has the same effect is compiled once. The choice costs one thread-local load outside of regions, and
-/// inside some ten nanoseconds, or as many as it takes to find the op's names in the region's list.
+/// What has the same effect is compiled once. The choice costs one thread-local load outside of regions,
+/// inside some ten nanoseconds, and some fifty where the op is looked up in a region's list.
 ///
 /// The kernel runs with autocast off. A floating-point result has the widest of the types that any region can
 /// give it, which holds all of them exactly: float, for an op on float or on reduced formats. Throws

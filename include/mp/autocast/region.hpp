@@ -53,17 +53,18 @@ namespace mp {
 struct autocast_options {
     std::optional<precision> cpu{};   ///< of ops on CPUs
     std::optional<precision> cuda{};  ///< of ops on CUDA devices
-    int compute_capability =
-        0;  ///< of the CUDA device, such as 80, if precisions that it lacks are to be refused
-    const autocast::op_list* list = nullptr;  ///< gives the categories by name; it must outlive the region
-    std::vector<autocast::region_rule>
-        rules{};                             ///< before those of the regions around; the first that fits wins
+    /// Of the CUDA device, such as 80, if precisions that it lacks are to be refused.
+    int compute_capability = 0;
+    /// Gives the categories by the names of ops; it must outlive the region.
+    const autocast::op_list* list = nullptr;
+    /// Come before those of the regions around; the first that fits wins.
+    std::vector<autocast::region_rule> rules{};
     std::vector<std::string> only_ops{};     ///< cast only in ops with these names
     std::vector<std::string> only_layers{};  ///< cast only in layers whose names match one of these patterns
     std::shared_ptr<autocast::cast_cache> cache{};  ///< keeps casts of cached() arguments
     bool keep_cache = false;  ///< leave `cache` as it is when the region ends, for the next one
-    autocast::cast_observer* ledger =
-        nullptr;  ///< counts what is cast; it must outlive the region and its tokens
+    /// A cast_ledger, or whoever else wants to look on; it must outlive the region and its tokens.
+    autocast::cast_observer* ledger = nullptr;
 };
 
 namespace detail {
