@@ -2,7 +2,7 @@
 
 # mp_header_wrappers(<variable> <extension> [INCLUDE <regex>] [EXCLUDE <regex>])
 #
-# Writes one source file a header and puts their paths into <variable>. Each file includes its header first,
+# Writes one source file a header, and one that includes all of them, and puts their paths into <variable>. Each file includes its header first,
 # so it compiles only if the header stands alone, and then a second time, so the header must be guarded. The
 # regular expressions are matched against the spelling in the include line, such as mp/format/limits.hpp.
 function(mp_header_wrappers variable extension)
@@ -23,5 +23,11 @@ function(mp_header_wrappers variable extension)
     file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#include <${header}>\n#include <${header}>\n" @ONLY)
     list(APPEND wrappers "${wrapper}")
   endforeach()
+  # And all of them together, where one may declare what another one has.
+  set(together "${PROJECT_BINARY_DIR}/headers_alone/all_together_${variable}.${extension}")
+  list(TRANSFORM headers REPLACE "^(.+)$" "#include <\\1>")
+  list(JOIN headers "\n" includes)
+  file(CONFIGURE OUTPUT "${together}" CONTENT "${includes}\n" @ONLY)
+  list(APPEND wrappers "${together}")
   set(${variable} "${wrappers}" PARENT_SCOPE)
 endfunction()

@@ -35,7 +35,7 @@ bool contains(const std::string& text, std::string_view part) {
 TEST_CASE("Apex's levels have the properties of its table") {
     const auto zero = ac::apex_properties_of(o0);
     CHECK(zero.level == o0);
-    CHECK(zero.cast_model_type == float32);
+    CHECK(zero.cast_model_type == f32);
     CHECK_FALSE(zero.patch_functions);
     CHECK(zero.keep_batchnorm_fp32 == std::nullopt);
     CHECK(zero.master_weights == false);
@@ -51,7 +51,7 @@ TEST_CASE("Apex's levels have the properties of its table") {
 
     const auto two = ac::apex_properties_of(o2);
     CHECK(two.level == o2);
-    CHECK(two.cast_model_type == float16);
+    CHECK(two.cast_model_type == f16);
     CHECK_FALSE(two.patch_functions);
     CHECK(two.keep_batchnorm_fp32 == true);
     CHECK(two.master_weights == true);
@@ -59,7 +59,7 @@ TEST_CASE("Apex's levels have the properties of its table") {
 
     const auto three = ac::apex_properties_of(o3);
     CHECK(three.level == o3);
-    CHECK(three.cast_model_type == float16);
+    CHECK(three.cast_model_type == f16);
     CHECK_FALSE(three.patch_functions);
     CHECK(three.keep_batchnorm_fp32 == false);
     CHECK(three.master_weights == false);
@@ -89,22 +89,21 @@ TEST_CASE("an override changes its property and no other") {
 
     auto o3_properties = ac::apex_properties_of(o3);
     o3_properties.master_weights = true;
-    o3_properties.cast_model_type = mp::element_format::bfloat16;
+    o3_properties.cast_model_type = mp::element_format::bf16;
     o3_properties.loss_scale = scale{};
-    CHECK(ac::apex_properties_of(o3, {.cast_model_type = mp::element_format::bfloat16,
+    CHECK(ac::apex_properties_of(o3, {.cast_model_type = mp::element_format::bf16,
                                       .patch_functions = false,
                                       .master_weights = true,
                                       .loss_scale = scale{}}) == o3_properties);
 
     auto o1_properties = ac::apex_properties_of(o1);
-    o1_properties.cast_model_type = float32;
+    o1_properties.cast_model_type = f32;
     o1_properties.patch_functions = false;
-    CHECK(ac::apex_properties_of(o1, {.cast_model_type = float32, .patch_functions = false}) ==
-          o1_properties);
+    CHECK(ac::apex_properties_of(o1, {.cast_model_type = f32, .patch_functions = false}) == o1_properties);
 }
 
 TEST_CASE("with O1 the model, its batch norms and master weights are not Apex's to cast") {
-    const std::string type = message_of(o1, {.cast_model_type = float16});
+    const std::string type = message_of(o1, {.cast_model_type = f16});
     CHECK(contains(type, "cast_model_type is 'float16'"));
     CHECK(contains(type, "O2 and O3"));
     CHECK(contains(message_of(o1, {.keep_batchnorm_fp32 = true}), "keep_batchnorm_fp32 is true"));
@@ -139,34 +138,34 @@ TEST_CASE("parameters, updates, inputs and results have the formats that Apex gi
     const auto two = ac::apex_properties_of(o2);
     const auto three = ac::apex_properties_of(o3);
 
-    CHECK(ac::parameter_format(zero, false) == float32);
-    CHECK(ac::parameter_format(one, false) == float32);
-    CHECK(ac::parameter_format(two, false) == float16);
-    CHECK(ac::parameter_format(three, false) == float16);
-    CHECK(ac::parameter_format(zero, true) == float32);
-    CHECK(ac::parameter_format(one, true) == float32);
-    CHECK(ac::parameter_format(two, true) == float32);
-    CHECK(ac::parameter_format(three, true) == float16);
-    CHECK(ac::parameter_format(ac::apex_properties_of(o2, {.keep_batchnorm_fp32 = false}), true) == float16);
-    CHECK(ac::parameter_format(ac::apex_properties_of(o3, {.keep_batchnorm_fp32 = true}), true) == float32);
-    CHECK(ac::parameter_format(ac::apex_properties_of(o0, {.cast_model_type = float16}), true) == float16);
+    CHECK(ac::parameter_format(zero, false) == f32);
+    CHECK(ac::parameter_format(one, false) == f32);
+    CHECK(ac::parameter_format(two, false) == f16);
+    CHECK(ac::parameter_format(three, false) == f16);
+    CHECK(ac::parameter_format(zero, true) == f32);
+    CHECK(ac::parameter_format(one, true) == f32);
+    CHECK(ac::parameter_format(two, true) == f32);
+    CHECK(ac::parameter_format(three, true) == f16);
+    CHECK(ac::parameter_format(ac::apex_properties_of(o2, {.keep_batchnorm_fp32 = false}), true) == f16);
+    CHECK(ac::parameter_format(ac::apex_properties_of(o3, {.keep_batchnorm_fp32 = true}), true) == f32);
+    CHECK(ac::parameter_format(ac::apex_properties_of(o0, {.cast_model_type = f16}), true) == f16);
 
-    CHECK(ac::update_format(zero, false) == float32);
-    CHECK(ac::update_format(one, false) == float32);
-    CHECK(ac::update_format(two, false) == float32);
-    CHECK(ac::update_format(three, false) == float16);
+    CHECK(ac::update_format(zero, false) == f32);
+    CHECK(ac::update_format(one, false) == f32);
+    CHECK(ac::update_format(two, false) == f32);
+    CHECK(ac::update_format(three, false) == f16);
 
     CHECK_FALSE(ac::casts_ops(zero));
     CHECK(ac::casts_ops(one));
     CHECK_FALSE(ac::casts_ops(two));
     CHECK_FALSE(ac::casts_ops(three));
 
-    CHECK(ac::input_format(zero) == float32);
+    CHECK(ac::input_format(zero) == f32);
     CHECK(ac::input_format(one) == std::nullopt);
-    CHECK(ac::input_format(two) == float16);
-    CHECK(ac::output_format(zero) == float32);
+    CHECK(ac::input_format(two) == f16);
+    CHECK(ac::output_format(zero) == f32);
     CHECK(ac::output_format(one) == std::nullopt);
-    CHECK(ac::output_format(two) == float32);
-    CHECK(ac::output_format(three, float16) == float16);
-    CHECK(ac::output_format(one, float16) == float16);
+    CHECK(ac::output_format(two) == f32);
+    CHECK(ac::output_format(three, f16) == f16);
+    CHECK(ac::output_format(one, f16) == f16);
 }

@@ -17,11 +17,11 @@ namespace ac = mp::autocast;
 using mp::element_format;
 using enum mp::element_format;
 
-static_assert(mp::element_format_of<mp::half> == float16);
-static_assert(mp::element_format_of<mp::bfloat16> == mp::element_format::bfloat16);
-static_assert(mp::element_format_of<mp::float8_e5m2fnuz> == mp::element_format::float8_e5m2fnuz);
-static_assert(mp::element_format_of<float> == float32);
-static_assert(mp::element_format_of<double> == float64);
+static_assert(mp::element_format_of<mp::half> == f16);
+static_assert(mp::element_format_of<mp::bfloat16> == mp::element_format::bf16);
+static_assert(mp::element_format_of<mp::float8_e5m2fnuz> == mp::element_format::e5m2fnuz);
+static_assert(mp::element_format_of<float> == f32);
+static_assert(mp::element_format_of<double> == f64);
 static_assert(mp::element_format_of<bool> == boolean);
 static_assert(mp::element_format_of<std::int8_t> == int8);
 static_assert(mp::element_format_of<std::uint16_t> == uint16);
@@ -58,30 +58,30 @@ TEST_CASE("every element format is found by its own name, and by no other") {
         CHECK(names.insert(mp::name_of(format)).second);
         CHECK(mp::find_element_format(mp::name_of(format)) == format);
     }
-    CHECK(mp::name_of(float16) == "float16");
-    CHECK(mp::name_of(float4_e2m1fn) == "float4_e2m1fn");
+    CHECK(mp::name_of(f16) == "float16");
+    CHECK(mp::name_of(e2m1fn) == "float4_e2m1fn");
     CHECK(mp::name_of(int8) == "int8");
     CHECK(mp::name_of(uint64) == "uint64");
     CHECK(mp::name_of(boolean) == "bool");
     CHECK(mp::name_of(static_cast<element_format>(200)) == "unknown");
     CHECK_FALSE(mp::find_element_format("half").has_value());
     CHECK_FALSE(mp::find_element_format("").has_value());
-    CHECK(mp::is_floating(float4_e2m1fn));
+    CHECK(mp::is_floating(e2m1fn));
     CHECK_FALSE(mp::is_floating(int8));
     CHECK_FALSE(mp::is_floating(boolean));
 }
 
 TEST_CASE("Keras's mixed policies compute in 16 bits and keep variables in float32") {
-    CHECK(has(ac::dtype_policy_from_name("mixed_float16"), float32, float16, float16));
-    CHECK(has(ac::dtype_policy_from_name("mixed_bfloat16"), float32, mp::element_format::bfloat16,
-              mp::element_format::bfloat16));
+    CHECK(has(ac::dtype_policy_from_name("mixed_float16"), f32, f16, f16));
+    CHECK(has(ac::dtype_policy_from_name("mixed_bfloat16"), f32, mp::element_format::bf16,
+              mp::element_format::bf16));
     CHECK(ac::dtype_policy_from_name("mixed_float16").name == "mixed_float16");
 }
 
 TEST_CASE("the name of a format is Keras's policy with that format throughout") {
-    CHECK(has(ac::dtype_policy_from_name("float32"), float32, float32, float32));
-    CHECK(has(ac::dtype_policy_from_name("float64"), float64, float64, float64));
-    CHECK(has(ac::dtype_policy_from_name("float16"), float16, float16, float16));
+    CHECK(has(ac::dtype_policy_from_name("float32"), f32, f32, f32));
+    CHECK(has(ac::dtype_policy_from_name("float64"), f64, f64, f64));
+    CHECK(has(ac::dtype_policy_from_name("float16"), f16, f16, f16));
     CHECK(has(ac::dtype_policy_from_name("int32"), int32, int32, int32));
     CHECK(ac::dtype_policy_from_name("float64").name == "float64");
 }
@@ -109,34 +109,33 @@ TEST_CASE("Keras's names are written as they are read") {
 }
 
 TEST_CASE("JMP's texts are read by their keys, and what is missing follows") {
-    constexpr auto bf16 = mp::element_format::bfloat16;
-    CHECK(has(ac::dtype_policy_from_jmp("p=f32,c=f16,o=f32"), float32, float16, float32));
-    CHECK(has(ac::dtype_policy_from_jmp("params=float32,compute=float16,output=float16"), float32, float16,
-              float16));
-    CHECK(has(ac::dtype_policy_from_jmp("o=f64,c=bf16,p=f16"), float16, bf16, float64));
-    CHECK(has(ac::dtype_policy_from_jmp("c=f16"), float32, float16, float16));
-    CHECK(has(ac::dtype_policy_from_jmp("p=f16"), float16, float16, float16));
-    CHECK(has(ac::dtype_policy_from_jmp("p=f16,c=bf16"), float16, bf16, bf16));
-    CHECK(has(ac::dtype_policy_from_jmp("p=bf16,o=full"), bf16, bf16, float32));
-    CHECK(has(ac::dtype_policy_from_jmp("o=f16"), float32, float32, float16));
+    constexpr auto bf16 = mp::element_format::bf16;
+    CHECK(has(ac::dtype_policy_from_jmp("p=f32,c=f16,o=f32"), f32, f16, f32));
+    CHECK(has(ac::dtype_policy_from_jmp("params=float32,compute=float16,output=float16"), f32, f16, f16));
+    CHECK(has(ac::dtype_policy_from_jmp("o=f64,c=bf16,p=f16"), f16, bf16, f64));
+    CHECK(has(ac::dtype_policy_from_jmp("c=f16"), f32, f16, f16));
+    CHECK(has(ac::dtype_policy_from_jmp("p=f16"), f16, f16, f16));
+    CHECK(has(ac::dtype_policy_from_jmp("p=f16,c=bf16"), f16, bf16, bf16));
+    CHECK(has(ac::dtype_policy_from_jmp("p=bf16,o=full"), bf16, bf16, f32));
+    CHECK(has(ac::dtype_policy_from_jmp("o=f16"), f32, f32, f16));
 }
 
 TEST_CASE("one format of JMP holds for everything, and half is what the caller says") {
-    constexpr auto bf16 = mp::element_format::bfloat16;
-    CHECK(has(ac::dtype_policy_from_jmp("half"), float16, float16, float16));
+    constexpr auto bf16 = mp::element_format::bf16;
+    CHECK(has(ac::dtype_policy_from_jmp("half"), f16, f16, f16));
     CHECK(has(ac::dtype_policy_from_jmp("half", bf16), bf16, bf16, bf16));
-    CHECK(has(ac::dtype_policy_from_jmp("c=half", bf16), float32, bf16, bf16));
-    CHECK(has(ac::dtype_policy_from_jmp("f16", bf16), float16, float16, float16));
+    CHECK(has(ac::dtype_policy_from_jmp("c=half", bf16), f32, bf16, bf16));
+    CHECK(has(ac::dtype_policy_from_jmp("f16", bf16), f16, f16, f16));
     for (const std::string_view name : {"full", "f32", "float32"}) {
-        CHECK(has(ac::dtype_policy_from_jmp(name), float32, float32, float32));
+        CHECK(has(ac::dtype_policy_from_jmp(name), f32, f32, f32));
     }
     for (const std::string_view name : {"f64", "float64"}) {
-        CHECK(has(ac::dtype_policy_from_jmp(name), float64, float64, float64));
+        CHECK(has(ac::dtype_policy_from_jmp(name), f64, f64, f64));
     }
     for (const std::string_view name : {"bf16", "bfloat16"}) {
         CHECK(has(ac::dtype_policy_from_jmp(name), bf16, bf16, bf16));
     }
-    CHECK_THROWS_AS((void)ac::dtype_policy_from_jmp("half", float32), mp::argument_error);
+    CHECK_THROWS_AS((void)ac::dtype_policy_from_jmp("half", f32), mp::argument_error);
 }
 
 TEST_CASE("a text that JMP cannot read is an error that names the part at fault") {

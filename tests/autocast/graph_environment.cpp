@@ -48,7 +48,7 @@ bool names_all(const std::string& text, std::initializer_list<std::string_view> 
 TEST_CASE("without variables the rewrite works as published") {
     const auto options = read({});
     CHECK(options.level == level::standard);
-    CHECK(options.low_precision == mp::element_format::float16);
+    CHECK(options.low_precision == mp::element_format::f16);
     CHECK_FALSE(options.infer_follows_allow.has_value());
     for (const auto* changes : {&options.allow, &options.infer, &options.deny, &options.clear}) {
         CHECK(changes->add.empty());

@@ -129,7 +129,7 @@ TEST_CASE("step 0: nodes off the device, preserved ones and other types stay as 
                 {"d", "MatMul"}};
     graph[2].eligible = false;
     graph[3].preserve = true;
-    graph[4].element = element_format::float64;
+    graph[4].element = element_format::f64;
     const auto plan = plan_of(graph);
     CHECK(low_nodes(plan) == "a");
     CHECK(node_of(plan, "b").decision == decision::not_eligible);
@@ -203,7 +203,7 @@ TEST_CASE("step 4: for bfloat16, infer ops behind allow are painted unless somet
                       {"clear", "Relu", {"infer3"}},
                       {"infer4", "Log", {"clear"}},
                       {"mixed", "Add", {"allow", "deny"}}};
-    const ac::graph_rewrite_options bfloat16{.low_precision = element_format::bfloat16};
+    const ac::graph_rewrite_options bfloat16{.low_precision = element_format::bf16};
     const auto plan = plan_of(graph, bfloat16);
     CHECK(low_nodes(plan) == "allow infer1 infer2 infer3 clear");
     CHECK(node_of(plan, "infer3").decision == decision::follows_allow);
@@ -215,8 +215,8 @@ TEST_CASE("step 4: for bfloat16, infer ops behind allow are painted unless somet
 
     CHECK(low_nodes(plan_of(graph)) == "allow");
     CHECK(low_nodes(plan_of(graph, {.infer_follows_allow = true})) == "allow infer1 infer2 infer3 clear");
-    CHECK(low_nodes(plan_of(
-              graph, {.low_precision = element_format::bfloat16, .infer_follows_allow = false})) == "allow");
+    CHECK(low_nodes(plan_of(graph, {.low_precision = element_format::bf16, .infer_follows_allow = false})) ==
+          "allow");
 }
 
 TEST_CASE(
@@ -270,15 +270,15 @@ TEST_CASE("one cast serves all readers of an output, and outputs have casts of t
     CHECK(casts_of(plan) == std::vector<std::string>{"x:0>float16 for a a c", "x:1>float16 for b",
                                                      "a:0>float32 for u v", "a:1>float32 for u",
                                                      "b:0>float32 for u"});
-    CHECK(plan.casts[0].from == element_format::float32);
+    CHECK(plan.casts[0].from == element_format::f32);
     CHECK(plan.casts[0].readers == std::vector<ac::graph_place>{{1, 0}, {1, 1}, {3, 0}});
-    CHECK(plan.casts[2].from == element_format::float16);
+    CHECK(plan.casts[2].from == element_format::f16);
     CHECK(plan.casts[0].name == "x-0-CastToFp16-0-AutoMixedPrecision");
     CHECK(plan.casts[2].name == "a-0-CastToFp32-0-AutoMixedPrecision");
     auto taken = graph;
     taken[5].name = "x-0-CastToFp16-0-AutoMixedPrecision";
     CHECK(plan_of(taken).casts[0].name == "x-0-CastToFp16-1-AutoMixedPrecision");
-    CHECK(plan_of(graph, {.low_precision = element_format::bfloat16}).casts[0].name ==
+    CHECK(plan_of(graph, {.low_precision = element_format::bf16}).casts[0].name ==
           "x-0-CastToBf16-0-AutoMixedPrecision");
 }
 
@@ -476,7 +476,7 @@ TEST_CASE("names that are empty, used twice or unknown, and cycles, are errors t
                     {"cycle 'c' -> 'a' -> 'b' -> 'c';"}));
     CHECK(message({{"a", "Relu", {ac::loop_input("b")}}, {"b", "Relu", {"a"}}}) == "nothing was thrown");
     CHECK(message({}) == "nothing was thrown");
-    for (const auto format : {element_format::float32, element_format::float64, element_format::int8}) {
+    for (const auto format : {element_format::f32, element_format::f64, element_format::int8}) {
         const std::string low = message_of([&] { (void)plan_of({}, {.low_precision = format}); });
         CHECK(names_all(low, {"low_precision", std::string(mp::name_of(format))}));
     }

@@ -85,10 +85,10 @@ random_graph draw(std::mt19937_64& random) {
         node.eligible = !one_in(10);
         node.preserve = one_in(16);
         node.stateful = one_in(8);
-        if (one_in(10)) node.element = one_in(2) ? element_format::int32 : element_format::float16;
+        if (one_in(10)) node.element = one_in(2) ? element_format::int32 : element_format::f16;
         if (one_in(5)) node.cluster = static_cast<int>(random() % 2);
         if (one_in(10))
-            node.fixed_outputs.push_back({0, one_in(2) ? element_format::float32 : element_format::int32});
+            node.fixed_outputs.push_back({0, one_in(2) ? element_format::f32 : element_format::int32});
         graph.kernels[order[at]] = !one_in(10);
         const std::size_t inputs = random() % 4;
         for (std::size_t i = 0; i < inputs; ++i) {
@@ -103,7 +103,7 @@ random_graph draw(std::mt19937_64& random) {
             node.inputs.push_back(input);
         }
     }
-    if (one_in(2)) graph.options.low_precision = element_format::bfloat16;
+    if (one_in(2)) graph.options.low_precision = element_format::bf16;
     constexpr std::array<level, 6> levels{level::standard,         level::standard,
                                           level::standard,         level::tensor_cores_only,
                                           level::unsafe_force_all, level::treat_infer_as_deny};
@@ -197,7 +197,7 @@ public:
             deny_ops |= infer_ops;
             infer_ops = {};
         }
-        const node_set floats = where([](const auto& n) { return n.element == element_format::float32; });
+        const node_set floats = where([](const auto& n) { return n.element == element_format::f32; });
         const node_set preserved = where([](const auto& n) { return n.preserve; });
         const node_set part = floats & where([](const auto& n) { return n.eligible; }) & ~preserved;
 
@@ -231,7 +231,7 @@ public:
         const node_set before = image(paths(backward_, fit), roots) & fit;
         allow |= behind & before;
 
-        if (graph_.options.low_precision == element_format::bfloat16) {
+        if (graph_.options.low_precision == element_format::bf16) {
             for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
                 if (!(infer_ops & part & graph_.kernels & ~deny)[i]) continue;
                 if ((backward_[i] & allow).any() && (backward_[i] & deny).none()) allow[i] = true;
@@ -321,8 +321,7 @@ private:
         node_set sources;
         node_set targets;
         for (const data_edge& e : edges_) {
-            if (!e.loop || !e.tied_to_source || !e.tied_to_target || e.type != element_format::float32)
-                continue;
+            if (!e.loop || !e.tied_to_source || !e.tied_to_target || e.type != element_format::f32) continue;
             linked[e.source][e.target] = linked[e.target][e.source] = true;
             sources[e.source] = targets[e.target] = true;
         }
@@ -343,14 +342,14 @@ private:
                 for (const bool to_low : {false, true}) {
                     std::set<std::pair<std::size_t, std::size_t>> readers;
                     for (const data_edge& e : edges_) {
-                        if (e.source != source || e.output != output || e.type != element_format::float32)
+                        if (e.source != source || e.output != output || e.type != element_format::f32)
                             continue;
                         const bool is_low = e.tied_to_source && low[source];
                         const bool wants_low = e.tied_to_target && low[e.target];
                         if (is_low != wants_low && wants_low == to_low) readers.insert({e.target, e.input});
                     }
                     if (readers.empty()) continue;
-                    const element_format to = to_low ? graph_.options.low_precision : element_format::float32;
+                    const element_format to = to_low ? graph_.options.low_precision : element_format::f32;
                     result.insert({source, output, to, readers});
                 }
             }
@@ -417,7 +416,7 @@ TEST_CASE(
         const naive description(graph);
         for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
             if (graph.nodes[i].preserve) CHECK_FALSE(plan.nodes[i].low_precision);
-            if (graph.nodes[i].element != element_format::float32) CHECK_FALSE(plan.nodes[i].low_precision);
+            if (graph.nodes[i].element != element_format::f32) CHECK_FALSE(plan.nodes[i].low_precision);
         }
         std::set<std::pair<std::size_t, int>> outputs;
         for (const auto& cast : plan.casts) CHECK(outputs.insert({cast.source, cast.output}).second);

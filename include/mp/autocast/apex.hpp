@@ -86,11 +86,11 @@ constexpr autocast::apex_properties apex_defaults(autocast::apex_level level) {
     using scale = autocast::apex_loss_scale;
     switch (level) {
         case o0:
-            return {o0, element_format::float32, false, std::nullopt, false, scale::fixed(1.0)};
+            return {o0, element_format::f32, false, std::nullopt, false, scale::fixed(1.0)};
         case o2:
-            return {o2, element_format::float16, false, true, true, scale{}};
+            return {o2, element_format::f16, false, true, true, scale{}};
         case o3:
-            return {o3, element_format::float16, false, false, false, scale::fixed(1.0)};
+            return {o3, element_format::f16, false, false, false, scale::fixed(1.0)};
         case o1:
             break;
     }
@@ -110,7 +110,7 @@ inline void check_apex_overrides(autocast::apex_level level, const autocast::ape
         if (!is_floating(*overrides.cast_model_type)) {
             throw_argument(apex_function, "cast_model_type", type, "must be a floating-point format");
         }
-        if (by_op && *overrides.cast_model_type != element_format::float32) {
+        if (by_op && *overrides.cast_model_type != element_format::f32) {
             throw_argument(apex_function, "cast_model_type", type,
                            "must be float32 with O1, which casts around ops and leaves the parameters in "
                            "float32; O2 and O3 cast the model");
@@ -163,13 +163,13 @@ inline apex_properties apex_properties_of(apex_level level, const apex_overrides
 ///
 /// \param is_batch_norm  whether it belongs to a batch norm with learned scale and shift; Apex casts others
 constexpr element_format parameter_format(const apex_properties& properties, bool is_batch_norm) noexcept {
-    if (is_batch_norm && properties.keep_batchnorm_fp32.value_or(false)) return element_format::float32;
-    return properties.cast_model_type.value_or(element_format::float32);
+    if (is_batch_norm && properties.keep_batchnorm_fp32.value_or(false)) return element_format::f32;
+    return properties.cast_model_type.value_or(element_format::f32);
 }
 
 /// The format that the optimizer updates parameters in: float32 with master weights, else their own.
 constexpr element_format update_format(const apex_properties& properties, bool is_batch_norm) noexcept {
-    return properties.master_weights.value_or(false) ? element_format::float32
+    return properties.master_weights.value_or(false) ? element_format::f32
                                                      : parameter_format(properties, is_batch_norm);
 }
 
@@ -190,7 +190,7 @@ constexpr std::optional<element_format> output_format(
     const apex_properties& properties,
     std::optional<element_format> cast_model_outputs = std::nullopt) noexcept {
     if (cast_model_outputs) return cast_model_outputs;
-    return properties.cast_model_type ? std::optional(element_format::float32) : std::nullopt;
+    return properties.cast_model_type ? std::optional(element_format::f32) : std::nullopt;
 }
 
 }  // namespace mp::autocast

@@ -36,13 +36,13 @@ inline bool same_formats(const dtype_policy& a, const dtype_policy& b) noexcept 
 /// has the format it computes in. Throws argument_error for any other name; Keras's quantised policies
 /// ("int8_from_float32") are not known here.
 ///
-///     dtype_policy_from_name("mixed_bfloat16").variable  // element_format::float32
+///     dtype_policy_from_name("mixed_bfloat16").variable  // element_format::f32
 ///
 /// Rules: keras/src/dtype_policies/dtype_policy.py.
 inline dtype_policy dtype_policy_from_name(std::string_view name) {
     using enum element_format;
-    if (name == "mixed_float16") return {std::string(name), float16, float32, float16};
-    if (name == "mixed_bfloat16") return {std::string(name), bfloat16, float32, bfloat16};
+    if (name == "mixed_float16") return {std::string(name), f16, f32, f16};
+    if (name == "mixed_bfloat16") return {std::string(name), bf16, f32, bf16};
     if (const auto format = find_element_format(name)) return {std::string(name), *format, *format, *format};
     detail::throw_argument(
         "mp::autocast::dtype_policy_from_name", "name", name,
@@ -55,8 +55,8 @@ inline std::string keras_name_of(const dtype_policy& policy) {
     using enum element_format;
     if (policy.output == policy.compute) {
         if (policy.variable == policy.compute) return std::string(name_of(policy.compute));
-        if (policy.variable == float32 && policy.compute == float16) return "mixed_float16";
-        if (policy.variable == float32 && policy.compute == bfloat16) return "mixed_bfloat16";
+        if (policy.variable == f32 && policy.compute == f16) return "mixed_float16";
+        if (policy.variable == f32 && policy.compute == bf16) return "mixed_bfloat16";
     }
     detail::throw_argument("mp::autocast::keras_name_of", "policy", policy.name,
                            "must have one format throughout, or be mixed_float16 or mixed_bfloat16");
@@ -74,15 +74,15 @@ struct jmp_alias {
 /// The names of jmp/_src/policy.py; the first one of a format is the one that is written. "half" is missing:
 /// what it means depends on the machine.
 inline constexpr std::array<jmp_alias, 9> jmp_aliases{{
-    {"bf16", element_format::bfloat16},
-    {"bfloat16", element_format::bfloat16},
-    {"f16", element_format::float16},
-    {"float16", element_format::float16},
-    {"full", element_format::float32},
-    {"f32", element_format::float32},
-    {"float32", element_format::float32},
-    {"f64", element_format::float64},
-    {"float64", element_format::float64},
+    {"bf16", element_format::bf16},
+    {"bfloat16", element_format::bf16},
+    {"f16", element_format::f16},
+    {"float16", element_format::f16},
+    {"full", element_format::f32},
+    {"f32", element_format::f32},
+    {"float32", element_format::f32},
+    {"f64", element_format::f64},
+    {"float64", element_format::f64},
 }};
 
 inline std::string_view jmp_name_of(element_format format, std::string_view policy) {
@@ -130,9 +130,8 @@ inline std::string jmp_text_of(const dtype_policy& policy) {
 ///
 /// Throws argument_error that names the part at fault; also for a key given twice, of which JMP takes the
 /// last. Blanks are not skipped. Rules: jmp/_src/policy.py.
-inline dtype_policy dtype_policy_from_jmp(std::string_view text,
-                                          element_format half = element_format::float16) {
-    if (half != element_format::float16 && half != element_format::bfloat16) {
+inline dtype_policy dtype_policy_from_jmp(std::string_view text, element_format half = element_format::f16) {
+    if (half != element_format::f16 && half != element_format::bf16) {
         detail::throw_argument("mp::autocast::dtype_policy_from_jmp", "half", name_of(half),
                                "must be float16 or bfloat16");
     }
@@ -161,7 +160,7 @@ inline dtype_policy dtype_policy_from_jmp(std::string_view text,
             if (comma == std::string_view::npos) break;
             rest.remove_prefix(comma + 1);
         }
-        policy.variable = variable.value_or(element_format::float32);
+        policy.variable = variable.value_or(element_format::f32);
         policy.compute = compute.value_or(policy.variable);
         policy.output = output.value_or(policy.compute);
     }

@@ -15,24 +15,24 @@
 
 namespace mp {
 
-/// The type of the numbers in an array. The words are those of NumPy, ml_dtypes and Keras.
+/// The type of the numbers in an array. name_of() gives the words of NumPy, ml_dtypes and Keras.
 enum class element_format : unsigned char {
-    float16,  ///< mp::half
-    bfloat16,
-    float32,
-    float64,
-    tfloat32,
-    float8_e4m3fn,
-    float8_e5m2,
-    float8_e4m3,
-    float8_e3m4,
-    float8_e4m3b11fnuz,
-    float8_e4m3fnuz,
-    float8_e5m2fnuz,
-    float8_e8m0fnu,
-    float6_e2m3fn,
-    float6_e3m2fn,
-    float4_e2m1fn,
+    f16,          ///< "float16": mp::half
+    bf16,         ///< "bfloat16"
+    f32,          ///< "float32"
+    f64,          ///< "float64"
+    tf32,         ///< "tfloat32"
+    e4m3fn,       ///< "float8_e4m3fn"
+    e5m2,         ///< "float8_e5m2"
+    e4m3,         ///< "float8_e4m3"
+    e3m4,         ///< "float8_e3m4"
+    e4m3b11fnuz,  ///< "float8_e4m3b11fnuz"
+    e4m3fnuz,     ///< "float8_e4m3fnuz"
+    e5m2fnuz,     ///< "float8_e5m2fnuz"
+    e8m0fnu,      ///< "float8_e8m0fnu"
+    e2m3fn,       ///< "float6_e2m3fn"
+    e3m2fn,       ///< "float6_e3m2fn"
+    e2m1fn,       ///< "float4_e2m1fn"
     int8,
     int16,
     int32,
@@ -41,7 +41,7 @@ enum class element_format : unsigned char {
     uint16,
     uint32,
     uint64,
-    boolean  ///< written "bool"
+    boolean  ///< "bool"
 };
 
 namespace detail {
@@ -76,7 +76,7 @@ static_assert(element_format_names.size() == static_cast<std::size_t>(element_fo
 
 }  // namespace detail
 
-/// "float16" for element_format::float16, "bool" for element_format::boolean; "unknown" for a value that is
+/// "float16" for element_format::f16, "bool" for element_format::boolean; "unknown" for a value that is
 /// no enumerator.
 constexpr std::string_view name_of(element_format format) noexcept {
     const auto index = static_cast<std::size_t>(format);
@@ -93,7 +93,7 @@ constexpr std::optional<element_format> find_element_format(std::string_view nam
 
 /// Whether the numbers are floating-point numbers, and not integers or truth values.
 constexpr bool is_floating(element_format format) noexcept {
-    return format <= element_format::float4_e2m1fn;
+    return format <= element_format::e2m1fn;
 }
 
 namespace detail {
@@ -132,7 +132,7 @@ inline std::string listed_element_formats() {
 
 }  // namespace detail
 
-/// The value that stands for a C++ type: element_format_of<mp::half> is element_format::float16.
+/// The value that stands for a C++ type: element_format_of<mp::half> is element_format::f16.
 template <class Element>
     requires(detail::format_of_element<Element>().has_value())
 inline constexpr element_format element_format_of = *detail::format_of_element<Element>();

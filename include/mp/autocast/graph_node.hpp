@@ -75,7 +75,7 @@ struct graph_node {
     std::string name{};                 ///< another one for each node
     std::string op{};                   ///< as the list of ops has it: "MatMul"
     std::vector<graph_input> inputs{};  ///< in the order of the op's arguments
-    element_format element = element_format::float32;
+    element_format element = element_format::f32;
     std::vector<graph_output> fixed_outputs{};  ///< outputs with types of their own
     bool eligible = true;                       ///< false: not on the device that the low precision is for
     bool preserve = false;                      ///< true: somebody outside looks at it, it must not change
@@ -98,7 +98,7 @@ struct graph_edge {
     int output = 0;
     std::size_t target = 0;
     std::size_t input = 0;
-    element_format type = element_format::float32;
+    element_format type = element_format::f32;
     bool follows_source = true;  ///< its type is the one that the source works in
     bool follows_target = true;
     bool loop = false;
@@ -181,7 +181,7 @@ private:
         if (!edge.loop) waits_for.push_back(edge.source);
         if (input.control) return;
         if (input.output > 0 && find_batch_norm(op_to_run(source)) != nullptr) {
-            edge.type = element_format::float32;
+            edge.type = element_format::f32;
             edge.follows_source = false;
         }
         for (const autocast::graph_output& fixed : source.fixed_outputs) {

@@ -48,7 +48,7 @@ public:
             if (options_.level != autocast::graph_rewrite_level::unsafe_force_all) spread_deny();
             match_clusters();
             fill_between_allow();
-            if (options_.infer_follows_allow.value_or(options_.low_precision == element_format::bfloat16)) {
+            if (options_.infer_follows_allow.value_or(options_.low_precision == element_format::bf16)) {
                 paint_infer_behind_allow();
             }
             spread_allow_through_clear();
@@ -78,7 +78,7 @@ private:
     /// Whether step 0 lets the node take part. TensorFlow looks at the type later, with the same result.
     bool takes_part(std::size_t i) const {
         return graph_.node(i).eligible && !graph_.node(i).preserve &&
-               graph_.node(i).element == element_format::float32;
+               graph_.node(i).element == element_format::f32;
     }
 
     bool can_become_allow(std::size_t i) const {
@@ -148,7 +148,7 @@ private:
         std::map<int, std::vector<std::size_t>> clusters;
         for (std::size_t i = 0; i < graph_.size(); ++i) {
             const auto& node = graph_.node(i);
-            if (node.cluster && node.element == element_format::float32) clusters[*node.cluster].push_back(i);
+            if (node.cluster && node.element == element_format::f32) clusters[*node.cluster].push_back(i);
         }
         for (auto& [id, members] : clusters) {
             std::size_t first = none;
@@ -287,7 +287,7 @@ private:
         for (std::size_t i = 0; i < group.size(); ++i) group[i] = i;
         std::vector<const graph_edge*> loops;
         for (const graph_edge& edge : graph_.edges()) {
-            if (!edge.loop || !edge.spreads() || edge.type != element_format::float32) continue;
+            if (!edge.loop || !edge.spreads() || edge.type != element_format::f32) continue;
             loops.push_back(&edge);
             const std::size_t old = group[edge.source];
             for (std::size_t& id : group) id = id == old ? group[edge.target] : id;
@@ -314,7 +314,7 @@ private:
         for (std::size_t i = 0; i < graph_.size(); ++i) {
             const auto& node = graph_.node(i);
             const auto& outgoing = graph_.outgoing(i);
-            if (graph_.op(i) != "Cast" || node.preserve || node.element != element_format::float32) continue;
+            if (graph_.op(i) != "Cast" || node.preserve || node.element != element_format::f32) continue;
             bool all = !outgoing.empty();
             for (const std::size_t e : outgoing) {
                 const graph_edge& edge = graph_.edges()[e];
@@ -335,7 +335,7 @@ private:
             decision& why = node.decision;
             if (graph_.node(i).preserve) {
                 why = decision::preserved;
-            } else if (graph_.node(i).element != element_format::float32) {
+            } else if (graph_.node(i).element != element_format::f32) {
                 why = decision::other_type;
             } else if (!graph_.node(i).eligible) {
                 why = decision::not_eligible;

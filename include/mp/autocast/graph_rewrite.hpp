@@ -26,10 +26,10 @@ namespace mp::detail {
 inline std::string graph_cast_name(const graph_topology& graph, std::size_t source, int output,
                                    element_format to) {
     std::string stem = graph.node(source).name + "-" + error_text(output) + "-CastTo";
-    stem.append(to == element_format::float16    ? "Fp16"
-                : to == element_format::bfloat16 ? "Bf16"
-                : to == element_format::float32  ? "Fp32"
-                                                 : name_of(to));
+    stem.append(to == element_format::f16    ? "Fp16"
+                : to == element_format::bf16 ? "Bf16"
+                : to == element_format::f32  ? "Fp32"
+                                             : name_of(to));
     for (int id = 0;; ++id) {
         std::string name = stem + "-" + error_text(id) + "-AutoMixedPrecision";
         if (!graph.has_node(name)) return name;
@@ -50,8 +50,8 @@ inline std::vector<autocast::planned_cast> casts_for(const graph_topology& graph
             if (low == wants_low) continue;
             const auto [place, is_new] = made.emplace(edge.output, casts.size());
             if (is_new) {
-                const element_format from = low ? plan.low_precision : element_format::float32;
-                const element_format to = low ? element_format::float32 : plan.low_precision;
+                const element_format from = low ? plan.low_precision : element_format::f32;
+                const element_format to = low ? element_format::f32 : plan.low_precision;
                 casts.push_back(
                     {graph_cast_name(graph, source, edge.output, to), source, edge.output, from, to, {}});
             }
@@ -98,7 +98,7 @@ template <class HasKernel>
 graph_rewrite_plan plan_graph_rewrite(std::span<const graph_node> nodes, const op_list& list,
                                       const graph_rewrite_options& options, HasKernel&& has_kernel) {
     const auto low = options.low_precision;
-    if (!is_floating(low) || low == element_format::float32 || low == element_format::float64) {
+    if (!is_floating(low) || low == element_format::f32 || low == element_format::f64) {
         detail::throw_argument(detail::graph_function, "low_precision", name_of(low),
                                "must be a floating-point format below float32");
     }

@@ -50,7 +50,7 @@ struct graph_list_changes {
 /// How plan_graph_rewrite() works.
 struct graph_rewrite_options {
     graph_rewrite_level level = graph_rewrite_level::standard;
-    element_format low_precision = element_format::float16;  ///< what float32 is replaced by
+    element_format low_precision = element_format::f16;  ///< what float32 is replaced by
 
     /// Whether step 4 is taken: an infer op right behind a node in low precision gets it too. TensorFlow
     /// takes it for bfloat16 only, and so does the rewrite where this is empty.

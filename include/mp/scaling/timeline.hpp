@@ -97,7 +97,7 @@ inline std::optional<double> flushed_share(const gradient_observation& seen) {
 }
 
 template <class Events>
-timeline_extent extent_of(const Events& events) {
+timeline_extent timeline_extent_of(const Events& events) {
     timeline_extent extent;
     for (const scale_event& event : events) {
         extent.first = std::min(extent.first, event.iteration);
@@ -343,7 +343,7 @@ template <class Events>
 std::string timeline_page_of(const Events& events, std::size_t count, const scale_event_totals& totals,
                              std::string_view title) {
     std::string html = html_page_begin(title, timeline_style);
-    const timeline_extent extent = extent_of(events);
+    const timeline_extent extent = timeline_extent_of(events);
     if (count == 0) {
         html += "<p>There are no events.</p>\n";
     } else {
