@@ -2,9 +2,10 @@
 
 # mp_header_wrappers(<variable> <extension> [INCLUDE <regex>] [EXCLUDE <regex>])
 #
-# Writes one source file a header, and one that includes all of them, and puts their paths into <variable>. Each file includes its header first,
-# so it compiles only if the header stands alone, and then a second time, so the header must be guarded. The
-# regular expressions are matched against the spelling in the include line, such as mp/format/limits.hpp.
+# Writes one source file a header, and one that includes all of them, and puts their paths into <variable>. Each
+# file includes its header first, so it compiles only if the header stands alone, and then a second time, so the
+# header must be guarded. The regular expressions are matched against the spelling in the include line, such as
+# mp/format/limits.hpp.
 function(mp_header_wrappers variable extension)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "INCLUDE;EXCLUDE" "")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
