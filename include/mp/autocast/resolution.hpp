@@ -172,6 +172,19 @@ constexpr std::string_view sentence_of(op_category category) {
     return "the op must not run under autocast";
 }
 
+/// The third type of a promotion, void where there is none.
+template <class Types>
+struct third_type_of {
+    using type = void;
+};
+template <class Types>
+    requires requires {
+        typename Types::third;
+    }
+struct third_type_of<Types> {
+    using type = typename Types::third;
+};
+
 /// The types that an op on Arguments works with under Policy when it is in Category.
 template <class Policy, class Op, op_category Category, class... Arguments>
 struct resolution {
@@ -181,14 +194,7 @@ struct resolution {
                                                 typename requested_result<Op>::type,
                                                 data_of<Arguments, Arguments...>...>;
 
-    /// The third type of a promotion, void where there is none.
-    using third_type = decltype([] {
-        if constexpr (requires { typename types::third; }) {
-            return std::type_identity<typename types::third>{};
-        } else {
-            return std::type_identity<void>{};
-        }
-    }())::type;
+    using third_type = typename third_type_of<types>::type;
 
     static constexpr bool quantises =
         Policy::enabled && Category == op_category::lower_precision && requires {
