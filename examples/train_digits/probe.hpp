@@ -15,10 +15,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "data.hpp"
+#include "../common/data.hpp"
 #include "network.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 /// What was measured on the gradients of a training, summed over the steps that were looked at.
 struct gradient_record {
@@ -94,4 +94,4 @@ private:
     network<float> exact_;
 };
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -5,7 +5,7 @@
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
 
-namespace train_digits {
+namespace examples::train_digits {
 namespace {
 
 using mp::bfloat16;
@@ -51,4 +51,4 @@ std::span<const recipe> all_recipes() {
     return recipes;
 }
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

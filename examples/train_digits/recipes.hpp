@@ -8,7 +8,7 @@
 
 #include "training.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 /// One way to train.
 struct recipe {
@@ -30,4 +30,4 @@ inline constexpr int growth_interval = 20;
 /// All of them, in the order in which they are shown.
 std::span<const recipe> all_recipes();
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

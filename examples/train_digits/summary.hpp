@@ -10,27 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "../common/spread.hpp"
 #include "recipes.hpp"
 #include "training.hpp"
 
-namespace train_digits {
-
-/// A number for each training, in short.
-struct spread {
-    double mean = 0.0;
-    double lowest = 0.0;
-    double highest = 0.0;
-};
-
-/// NaNs count as larger than any number, so that a training that broke shows.
-inline spread spread_of(const std::vector<double>& values) {
-    if (values.empty()) return {};
-    const auto less = [](double a, double b) { return !mp::isnan(a) && (mp::isnan(b) || a < b); };
-    const auto [lowest, highest] = std::minmax_element(values.begin(), values.end(), less);
-    spread result{0.0, *lowest, *highest};
-    for (const double value : values) result.mean += value / static_cast<double>(values.size());
-    return result;
-}
+namespace examples::train_digits {
 
 /// The trainings of one recipe in one setting.
 class recipe_summary {
@@ -109,4 +93,4 @@ struct setting_summary {
     }
 };
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -10,18 +10,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "data.hpp"
+#include "../common/data.hpp"
+#include "../common/stopwatch.hpp"
 #include "network.hpp"
 #include "probe.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 inline constexpr std::array<std::size_t, 5> network_widths{image_pixels, 128, 128, 128, digit_classes};
 inline constexpr std::size_t batch_size = 128;
@@ -56,18 +56,6 @@ struct training_record {
     gradient_record gradients;         ///< looked at once an epoch
     double bytes_per_parameter = 0.0;  ///< weight, gradient, master copy and momentum
     double seconds = 0.0;              ///< of the training itself, without evaluation and probe
-};
-
-/// Measures the time between start() and stop(), summed up.
-class stopwatch {
-public:
-    void start() { begin_ = std::chrono::steady_clock::now(); }
-    void stop() { total_ += std::chrono::steady_clock::now() - begin_; }
-    [[nodiscard]] double seconds() const { return std::chrono::duration<double>(total_).count(); }
-
-private:
-    std::chrono::steady_clock::time_point begin_;
-    std::chrono::steady_clock::duration total_{};
 };
 
 /// What a training step returns.
@@ -150,4 +138,4 @@ training_record train(const training_task& task, mp::precision precision, Scaler
     return record;
 }
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

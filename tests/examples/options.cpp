@@ -10,11 +10,11 @@
 
 namespace {
 
-using train_digits::options;
+using examples::train_digits::options;
 
 options parse(std::vector<std::string_view> arguments) {
     static constexpr std::string_view known[] = {"fp32", "fp16", "bf16"};
-    return train_digits::parse_options(arguments, known);
+    return examples::train_digits::parse_options(arguments, known);
 }
 
 std::string message_for(std::vector<std::string_view> arguments) {

@@ -10,13 +10,13 @@
 
 namespace {
 
+using examples::train_digits::training_record;
+using examples::train_digits::training_task;
 using mp::half;
-using train_digits::training_record;
-using train_digits::training_task;
 
-const train_digits::split_digits& data() {
-    static const train_digits::split_digits parts =
-        train_digits::split(train_digits::read_digits(MP_EXAMPLE_DATA_DIR "/digits.csv"), 128);
+const examples::split_digits& data() {
+    static const examples::split_digits parts =
+        examples::split(examples::read_digits(MP_EXAMPLE_DATA_DIR "/digits.csv"), 128);
     return parts;
 }
 
@@ -25,7 +25,7 @@ mp::dynamic_loss_scaler no_scaling() {
 }
 
 training_record train_half(const training_task& task) {
-    return train_digits::train<half, float>(task, mp::precision::fp16, no_scaling());
+    return examples::train_digits::train<half, float>(task, mp::precision::fp16, no_scaling());
 }
 
 TEST_CASE("the same seed gives the same numbers, and another seed others") {
@@ -42,8 +42,8 @@ TEST_CASE("the same seed gives the same numbers, and another seed others") {
 
 TEST_CASE("a power of two as loss weight changes nothing in float, whose range is wide enough") {
     const auto train = [](double weight) {
-        return train_digits::train<float, float>({.data = &data(), .epochs = 2, .loss_weight = weight},
-                                                 mp::precision::off, no_scaling());
+        return examples::train_digits::train<float, float>(
+            {.data = &data(), .epochs = 2, .loss_weight = weight}, mp::precision::off, no_scaling());
     };
     const training_record ordinary = train(1.0);
     const training_record weighted = train(0x1p-14);
@@ -62,7 +62,7 @@ TEST_CASE(
     weighted.loss_weight = 0x1p-14;
     const training_record lost = train_half(weighted);
     CHECK(lost.gradients.parameters.flushed_share() > 0.3);
-    const training_record kept = train_digits::train<half, float>(
+    const training_record kept = examples::train_digits::train<half, float>(
         weighted, mp::precision::fp16, mp::static_loss_scaler({.initial_scale = 0x1p14F}));
     CHECK(kept.losses == train_half(ordinary).losses);
     CHECK(kept.gradients.mean_relative_error() < 0.05);
@@ -71,8 +71,8 @@ TEST_CASE(
 
 TEST_CASE("a scale that is too large is found by skipping, and what is skipped is on record") {
     const training_record record =
-        train_digits::train<half, float>({.data = &data(), .epochs = 1}, mp::precision::fp16,
-                                         mp::dynamic_loss_scaler({.initial_scale = 0x1p24F}));
+        examples::train_digits::train<half, float>({.data = &data(), .epochs = 1}, mp::precision::fp16,
+                                                   mp::dynamic_loss_scaler({.initial_scale = 0x1p24F}));
     CHECK(record.skipped.size() >= 3);
     CHECK(record.skipped.size() < 11);
     for (std::size_t i = 0; i < record.skipped.size(); ++i) CHECK(record.skipped[i] == i);
@@ -85,7 +85,7 @@ TEST_CASE("memory a parameter is weight, gradient, master and momentum") {
     const training_task task{.data = &data(), .epochs = 1};
     CHECK(train_half(task).bytes_per_parameter == 2 + 2 + 4 + 4);
     const auto alone =
-        train_digits::train<mp::bfloat16, mp::bfloat16>(task, mp::precision::bf16, no_scaling());
+        examples::train_digits::train<mp::bfloat16, mp::bfloat16>(task, mp::precision::bf16, no_scaling());
     CHECK(alone.bytes_per_parameter == 2 + 2 + 2);
     CHECK(alone.gradients.parameters.flushed == 0);
 }
