@@ -13,6 +13,7 @@
 
 #include "../common/data.hpp"
 #include "../common/jobs.hpp"
+#include "../common/preset_names.hpp"
 #include "../common/progress.hpp"
 #include "findings.hpp"
 #include "options.hpp"
@@ -31,6 +32,10 @@ std::vector<const recipe*> chosen_recipes(const options& chosen) {
         if (names.empty() || std::find(names.begin(), names.end(), it.name) != names.end()) {
             result.push_back(&it);
         }
+    }
+    for (const recipe& it : preset_recipes()) {
+        const auto is_it = [&](const std::string& preset) { return "preset-" + preset == it.name; };
+        if (std::any_of(chosen.presets.begin(), chosen.presets.end(), is_it)) result.push_back(&it);
     }
     return result;
 }
@@ -98,7 +103,8 @@ int run(std::span<const std::string_view> arguments) {
     if (chosen.help) {
         std::string text(usage);
         for (const std::string_view name : names) text.append(name).append(name == names.back() ? "" : ", ");
-        std::puts(text.c_str());
+        text += "\n" + wrapped(joined(preset_names()), "Presets: ", line_width);
+        std::fputs(text.c_str(), stdout);
         return 0;
     }
     const split_digits data = split(read_digits(chosen.data), batch_size);

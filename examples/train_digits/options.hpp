@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../common/arguments.hpp"
+#include "../common/preset_names.hpp"
 
 namespace examples::train_digits {
 
@@ -19,6 +20,7 @@ namespace examples::train_digits {
 struct options {
     bool help = false;
     std::vector<std::string> recipes;  ///< names; none means all
+    std::vector<std::string> presets;  ///< names of presets that are trained as well; none means none
     int epochs = 30;
     int repeats = 6;  ///< trainings of each recipe, with seeds seed, seed + 1, ...
     std::uint64_t seed = 1;
@@ -34,6 +36,8 @@ Trains a small network on scanned digits in several recipes of mixed precision, 
 became of them, and draws it on a page for the browser. The same seed gives the same numbers.
 
   --recipe NAME      train only this recipe; may be repeated, or be a list: fp32,fp16 (all of them)
+  --preset NAME      train under this preset of autocast as well, with weights and activations in float; may
+                     be repeated or a list, and "all" means all of them (none)
   --epochs N         passes over the training set (30)
   --seed N           seed of the first training (1)
   --repeats N        trainings of each recipe, with seeds that count up; the tables show their mean (6)
@@ -80,8 +84,8 @@ inline options parse_options(std::span<const std::string_view> arguments,
             result.help = true;
             continue;
         }
-        if (!(is("--recipe") || is("--epochs") || is("--repeats") || is("--seed") || is("--loss-weight") ||
-              is("--report") || is("--data") || is("--threads"))) {
+        if (!(is("--recipe") || is("--preset") || is("--epochs") || is("--repeats") || is("--seed") ||
+              is("--loss-weight") || is("--report") || is("--data") || is("--threads"))) {
             throw user_error("unknown option '" + std::string(name) + "'; --help lists them");
         }
         if (equals == std::string_view::npos && i + 1 == arguments.size()) {
@@ -91,6 +95,8 @@ inline options parse_options(std::span<const std::string_view> arguments,
             equals == std::string_view::npos ? arguments[++i] : argument.substr(equals + 1);
         if (is("--recipe")) {
             add_names(name, value, known_recipes, result.recipes);
+        } else if (is("--preset")) {
+            add_presets(name, value, result.presets);
         } else if (is("--epochs")) {
             result.epochs = parse_integer(name, value, 1, 10000);
         } else if (is("--repeats")) {

@@ -27,7 +27,7 @@ namespace examples::train_digits {
 inline std::string loss_plot(const setting_summary& setting) {
     std::vector<loss_curve> curves;
     for (const recipe_summary& it : setting.recipes) {
-        loss_curve curve{std::string(it.name()), std::string(it.title()), {}};
+        loss_curve curve{it.style(), std::string(it.title()), {}};
         const std::size_t epochs = it.runs().front().losses.size();
         for (std::size_t epoch = 0; epoch < epochs; ++epoch) curve.losses.push_back(it.loss_in(epoch));
         curves.push_back(std::move(curve));
@@ -42,7 +42,7 @@ inline std::string scale_plot(const setting_summary& setting) {
     for (const recipe_summary& it : setting.recipes) {
         if (!it.scales_loss()) continue;
         const training_record& run = it.runs().front();
-        curves.push_back({std::string(it.name()), std::string(it.title()), run.scales, run.skipped});
+        curves.push_back({it.style(), std::string(it.title()), run.scales, run.skipped});
     }
     return scale_chart("Loss scale by step, with skipped steps marked", curves);
 }

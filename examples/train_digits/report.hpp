@@ -8,6 +8,7 @@
 
 #include "../common/chart.hpp"
 #include "../common/page.hpp"
+#include "../common/preset_style.hpp"
 #include "findings.hpp"
 #include "plots.hpp"
 #include "style.hpp"
@@ -25,7 +26,7 @@ inline std::string legend(const setting_summary& setting, bool only_scaling) {
     for (const recipe_summary& it : setting.recipes) {
         if (only_scaling && !it.scales_loss()) continue;
         skips = skips || !it.runs().front().skipped.empty();
-        html += legend_line(std::string(it.name()), it.title());
+        html += legend_line(it.style(), it.title());
     }
     if (only_scaling && skips) html += legend_cross;
     return html + "</div>\n";
@@ -84,7 +85,8 @@ inline std::string setting_section(const setting_summary& setting) {
 inline std::string report_page(const std::vector<setting_summary>& settings) {
     const recipe_summary& any = settings.front().recipes.front();
     const std::size_t epochs = any.runs().front().losses.size();
-    std::string html = page_begin("Scanned digits in mixed precision", recipe_style_sheet);
+    std::string html = page_begin("Scanned digits in mixed precision",
+                                  std::string(recipe_style_sheet) + std::string(preset_style_sheet));
     html += "<p>A network of linear layers " + network_text() +
             " with relu learns to read scanned digits: SGD with momentum " + formatted("%g", momentum) +
             ", learning rate " + formatted("%g", base_learning_rate) + ", batches of " +

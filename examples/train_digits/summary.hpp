@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,6 +27,10 @@ public:
 
     [[nodiscard]] std::string_view name() const { return recipe_->name; }
     [[nodiscard]] std::string_view title() const { return recipe_->title; }
+    /// Classes of its lines in the style sheet.
+    [[nodiscard]] std::string style() const {
+        return std::string(recipe_->style.empty() ? recipe_->name : recipe_->style);
+    }
     [[nodiscard]] bool scales_loss() const { return recipe_->scales_loss; }
     [[nodiscard]] const std::vector<training_record>& runs() const { return runs_; }
 
@@ -63,7 +68,7 @@ public:
 
 private:
     /// Its record says what half would do, as there is no report for float.
-    [[nodiscard]] bool in_float() const { return name() == "fp32"; }
+    [[nodiscard]] bool in_float() const { return recipe_->in_float; }
 
     template <class Number>
     [[nodiscard]] spread over_runs(Number number) const {

@@ -3,6 +3,7 @@
 /// The table of a setting, for the terminal and for the page.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -78,6 +79,12 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
     notes.emplace_back(
         "gradient error: distance of the gradient that the optimizer gets from the one that float gives for "
         "the same weights, as a share of its length.");
+    const auto is_preset = [](const recipe_summary& it) { return it.name().starts_with("preset-"); };
+    if (std::any_of(setting.recipes.begin(), setting.recipes.end(), is_preset)) {
+        notes.emplace_back(
+            "Under a preset of autocast weights are float and rounded at each use, which the gradient error "
+            "then contains; the other recipes in 16 bits have weights that are rounded already.");
+    }
     notes.emplace_back(
         "bytes/param: weight, gradient, master weight and momentum. seconds: one thread of this CPU.");
     if (setting.find("fp16-dynamic") != nullptr) {

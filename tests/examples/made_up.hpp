@@ -12,7 +12,7 @@
 namespace examples_test {
 
 inline constexpr examples::train_digits::recipe made_up_recipes[] = {
-    {"fp32", "fp32", nullptr, false},
+    {"fp32", "fp32", nullptr, false, true},
     {"fp16", "fp16 alone", nullptr, false},
     {"fp16-master", "fp16, master weights", nullptr, false},
     {"fp16-static", "fp16, static scale", nullptr, true},

@@ -2,6 +2,7 @@
 #include "train_digits/training.hpp"
 
 #include <doctest/doctest.h>
+#include <mp/autocast/presets.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
 
@@ -88,6 +89,24 @@ TEST_CASE("memory a parameter is weight, gradient, master and momentum") {
         examples::train_digits::train<mp::bfloat16, mp::bfloat16>(task, mp::precision::bf16, no_scaling());
     CHECK(alone.bytes_per_parameter == 2 + 2 + 2);
     CHECK(alone.gradients.parameters.flushed == 0);
+}
+
+TEST_CASE("a preset in place of the precision changes what is cast and nothing else") {
+    namespace presets = mp::autocast::presets;
+    const training_task task{.data = &data(), .epochs = 1};
+    const auto under = [&](const auto& way) {
+        return examples::train_digits::train<float, float>(task, way, no_scaling());
+    };
+    const training_record plain = under(mp::precision::off);
+    CHECK(under(presets::keras_float32).losses == plain.losses);
+    const training_record half = under(presets::pytorch_cuda);
+    CHECK(half.losses != plain.losses);
+    CHECK(half.losses == under(mp::precision::fp16).losses);
+    CHECK(half.gradients.relative_error > 0.0);
+    // Gradients are judged in the format that the preset computes in: without a scale half flushes some,
+    // bfloat16 none.
+    CHECK(half.gradients.parameters.flushed > 0);
+    CHECK(under(presets::pytorch_cpu).gradients.parameters.flushed == 0);
 }
 
 TEST_CASE("progress is told once an epoch") {
