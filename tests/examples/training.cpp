@@ -99,13 +99,13 @@ TEST_CASE("a preset in place of the precision changes what is cast and nothing e
     };
     const training_record plain = under(mp::precision::off);
     CHECK(under(presets::keras_float32).losses == plain.losses);
-    const training_record half = under(presets::pytorch_cuda);
-    CHECK(half.losses != plain.losses);
-    CHECK(half.losses == under(mp::precision::fp16).losses);
-    CHECK(half.gradients.relative_error > 0.0);
+    const training_record cast = under(presets::pytorch_cuda);
+    CHECK(cast.losses != plain.losses);
+    CHECK(cast.losses == under(mp::precision::fp16).losses);
+    CHECK(cast.gradients.relative_error > 0.0);
     // Gradients are judged in the format that the preset computes in: without a scale half flushes some,
     // bfloat16 none.
-    CHECK(half.gradients.parameters.flushed > 0);
+    CHECK(cast.gradients.parameters.flushed > 0);
     CHECK(under(presets::pytorch_cpu).gradients.parameters.flushed == 0);
 }
 
