@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "../common/text.hpp"
 #include "summary.hpp"
-#include "text.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 namespace detail {
 
 /// Differences in test accuracy up to this are called none: 0.3 points, one image of the test set.
@@ -130,4 +130,4 @@ inline std::vector<std::string> general_findings(const setting_summary& setting)
     return result;
 }
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

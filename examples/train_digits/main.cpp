@@ -4,50 +4,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "data.hpp"
+#include "../common/data.hpp"
+#include "../common/jobs.hpp"
+#include "../common/preset_names.hpp"
+#include "../common/progress.hpp"
 #include "findings.hpp"
 #include "options.hpp"
-#include "progress.hpp"
 #include "recipes.hpp"
 #include "report.hpp"
 #include "summary.hpp"
 #include "table.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 namespace {
-
-/// Calls work(0) to work(count - 1) on so many threads. The first exception stops the rest and is thrown.
-template <class Work>
-void run_jobs(int threads, std::size_t count, Work work) {
-    std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    std::exception_ptr failure;
-    const auto run = [&] {
-        for (std::size_t job = next++; job < count; job = next++) {
-            try {
-                work(job);
-            } catch (...) {
-                const std::lock_guard lock(mutex);
-                if (!failure) failure = std::current_exception();
-                next = count;
-            }
-        }
-    };
-    std::vector<std::thread> others;
-    for (int i = 1; i < threads && static_cast<std::size_t>(i) < count; ++i) others.emplace_back(run);
-    run();
-    for (std::thread& thread : others) thread.join();
-    if (failure) std::rethrow_exception(failure);
-}
 
 std::vector<const recipe*> chosen_recipes(const options& chosen) {
     std::vector<const recipe*> result;
@@ -56,6 +32,10 @@ std::vector<const recipe*> chosen_recipes(const options& chosen) {
         if (names.empty() || std::find(names.begin(), names.end(), it.name) != names.end()) {
             result.push_back(&it);
         }
+    }
+    for (const recipe& it : preset_recipes()) {
+        const auto is_it = [&](const std::string& preset) { return "preset-" + preset == it.name; };
+        if (std::any_of(chosen.presets.begin(), chosen.presets.end(), is_it)) result.push_back(&it);
     }
     return result;
 }
@@ -123,7 +103,8 @@ int run(std::span<const std::string_view> arguments) {
     if (chosen.help) {
         std::string text(usage);
         for (const std::string_view name : names) text.append(name).append(name == names.back() ? "" : ", ");
-        std::puts(text.c_str());
+        text += "\n" + wrapped(joined(preset_names()), "Presets: ", line_width);
+        std::fputs(text.c_str(), stdout);
         return 0;
     }
     const split_digits data = split(read_digits(chosen.data), batch_size);
@@ -144,12 +125,12 @@ int run(std::span<const std::string_view> arguments) {
 }
 
 }  // namespace
-}  // namespace train_digits
+}  // namespace examples::train_digits
 
 int main(int argc, char** argv) {
     try {
-        return train_digits::run(std::vector<std::string_view>(argv + 1, argv + argc));
-    } catch (const train_digits::user_error& problem) {
+        return examples::train_digits::run(std::vector<std::string_view>(argv + 1, argv + argc));
+    } catch (const examples::user_error& problem) {
         std::fprintf(stderr, "train_digits: %s\n", problem.what());
         return 2;
     } catch (const std::exception& problem) {

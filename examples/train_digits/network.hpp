@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "random.hpp"
+#include "../common/random.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 /// Weights, gradients and activations are stored as Value; in which precision the ops compute is up to the
 /// autocast region that the caller is in.
@@ -149,4 +149,4 @@ private:
     std::ptrdiff_t rows_ = 0;
 };
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

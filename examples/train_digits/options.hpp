@@ -3,8 +3,6 @@
 /// The command line.
 #pragma once
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -13,14 +11,16 @@
 #include <string_view>
 #include <vector>
 
-#include "data.hpp"
+#include "../common/arguments.hpp"
+#include "../common/preset_names.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 /// What the user asks for.
 struct options {
     bool help = false;
     std::vector<std::string> recipes;  ///< names; none means all
+    std::vector<std::string> presets;  ///< names of presets that are trained as well; none means none
     int epochs = 30;
     int repeats = 6;  ///< trainings of each recipe, with seeds seed, seed + 1, ...
     std::uint64_t seed = 1;
@@ -36,6 +36,8 @@ Trains a small network on scanned digits in several recipes of mixed precision, 
 became of them, and draws it on a page for the browser. The same seed gives the same numbers.
 
   --recipe NAME      train only this recipe; may be repeated, or be a list: fp32,fp16 (all of them)
+  --preset NAME      train under this preset of autocast as well, with weights and activations in float; may
+                     be repeated or a list, and "all" means all of them (none)
   --epochs N         passes over the training set (30)
   --seed N           seed of the first training (1)
   --repeats N        trainings of each recipe, with seeds that count up; the tables show their mean (6)
@@ -49,26 +51,6 @@ became of them, and draws it on a page for the browser. The same seed gives the 
 Recipes: )";
 
 namespace detail {
-
-/// The number that all of the text means.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
-template <class Integer>
-Integer parse_integer(std::string_view option, std::string_view text, Integer least, Integer most) {
-    const auto value = parse_number<Integer>(text);
-    if (!value || *value < least || *value > most) {
-        throw user_error(std::string(option) + " is '" + std::string(text) +
-                         "'; it must be a whole number from " + std::to_string(least) + " to " +
-                         std::to_string(most));
-    }
-    return *value;
-}
 
 /// A positive number, or a power of two such as 2^-14.
 inline double parse_weight(std::string_view option, std::string_view text) {
@@ -84,22 +66,6 @@ inline double parse_weight(std::string_view option, std::string_view text) {
                          "'; it must be a number from 2^-24 to 2^24");
     }
     return *value;
-}
-
-inline void add_recipes(std::string_view list, std::span<const std::string_view> known,
-                        std::vector<std::string>& into) {
-    for (bool more = true; more;) {
-        const std::size_t comma = list.find(',');
-        const std::string_view name = list.substr(0, comma);
-        more = comma != std::string_view::npos;
-        if (more) list.remove_prefix(comma + 1);
-        if (std::find(known.begin(), known.end(), name) == known.end()) {
-            std::string message = "--recipe is '" + std::string(name) + "'; it must be one of";
-            for (const std::string_view it : known) message.append(" ").append(it);
-            throw user_error(message);
-        }
-        if (std::find(into.begin(), into.end(), name) == into.end()) into.emplace_back(name);
-    }
 }
 
 }  // namespace detail
@@ -118,8 +84,8 @@ inline options parse_options(std::span<const std::string_view> arguments,
             result.help = true;
             continue;
         }
-        if (!(is("--recipe") || is("--epochs") || is("--repeats") || is("--seed") || is("--loss-weight") ||
-              is("--report") || is("--data") || is("--threads"))) {
+        if (!(is("--recipe") || is("--preset") || is("--epochs") || is("--repeats") || is("--seed") ||
+              is("--loss-weight") || is("--report") || is("--data") || is("--threads"))) {
             throw user_error("unknown option '" + std::string(name) + "'; --help lists them");
         }
         if (equals == std::string_view::npos && i + 1 == arguments.size()) {
@@ -128,18 +94,19 @@ inline options parse_options(std::span<const std::string_view> arguments,
         const std::string_view value =
             equals == std::string_view::npos ? arguments[++i] : argument.substr(equals + 1);
         if (is("--recipe")) {
-            detail::add_recipes(value, known_recipes, result.recipes);
+            add_names(name, value, known_recipes, result.recipes);
+        } else if (is("--preset")) {
+            add_presets(name, value, result.presets);
         } else if (is("--epochs")) {
-            result.epochs = detail::parse_integer(name, value, 1, 10000);
+            result.epochs = parse_integer(name, value, 1, 10000);
         } else if (is("--repeats")) {
-            result.repeats = detail::parse_integer(name, value, 1, 1000);
+            result.repeats = parse_integer(name, value, 1, 1000);
         } else if (is("--seed")) {
-            result.seed =
-                detail::parse_integer(name, value, std::uint64_t{0}, std::uint64_t{1'000'000'000'000});
+            result.seed = parse_integer(name, value, std::uint64_t{0}, std::uint64_t{1'000'000'000'000});
         } else if (is("--loss-weight")) {
             result.loss_weight = detail::parse_weight(name, value);
         } else if (is("--threads")) {
-            result.threads = detail::parse_integer(name, value, 1, 1024);
+            result.threads = parse_integer(name, value, 1, 1024);
         } else {
             if (value.empty()) throw user_error(std::string(name) + " needs the name of a file");
             (is("--report") ? result.report : result.data) = value;
@@ -148,4 +115,4 @@ inline options parse_options(std::span<const std::string_view> arguments,
     return result;
 }
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -11,150 +11,40 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "chart.hpp"
+#include "../common/chart.hpp"
+#include "../common/text.hpp"
+#include "../common/training_charts.hpp"
 #include "summary.hpp"
 #include "table.hpp"
-#include "text.hpp"
 
-namespace train_digits {
-namespace detail {
+namespace examples::train_digits {
 
-/// log10 of a loss; NaN, which leaves a gap, where there is none.
-inline double log10_or_gap(double value) {
-    return value > 0.0 && std::isfinite(value) ? std::log10(value) : std::numeric_limits<double>::quiet_NaN();
-}
-
-/// A step between ticks that makes at most `ticks` of them.
-inline int tick_step(double range, int ticks) {
-    for (const int step : {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000}) {
-        if (range / step <= ticks) return step;
-    }
-    return 100000;
-}
-
-inline std::string line_style(const recipe_summary& it) {
-    return "line " + std::string(it.name());
-}
-
-}  // namespace detail
-
-/// Training loss by epoch, logarithmic: the mean of the trainings, and in a faint tone the range from the
-/// lowest to the highest.
+/// Training loss by epoch: the mean of the trainings, and in a faint tone the range from the lowest to the
+/// highest.
 inline std::string loss_plot(const setting_summary& setting) {
-    const std::size_t epochs = setting.recipes.front().runs().front().losses.size();
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
+    std::vector<loss_curve> curves;
     for (const recipe_summary& it : setting.recipes) {
-        for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-            for (const double loss : {it.loss_in(epoch).lowest, it.loss_in(epoch).highest}) {
-                const double value = detail::log10_or_gap(loss);
-                if (!std::isfinite(value)) continue;
-                low = std::min(low, value);
-                high = std::max(high, value);
-            }
-        }
+        loss_curve curve{it.style(), std::string(it.title()), {}};
+        const std::size_t epochs = it.runs().front().losses.size();
+        for (std::size_t epoch = 0; epoch < epochs; ++epoch) curve.losses.push_back(it.loss_in(epoch));
+        curves.push_back(std::move(curve));
     }
-    if (!(low <= high)) low = high = 0.0;
-    const int first = static_cast<int>(std::floor(low));
-    const int last = std::max(static_cast<int>(std::ceil(high)), first + 1);
-    const auto end = static_cast<double>(epochs);
-    chart plot("Training loss of each recipe by epoch, on a logarithmic scale",
-               {1.0, static_cast<double>(first)}, {std::max(end, 2.0), static_cast<double>(last)});
-    for (int decade = first; decade <= last; ++decade) {
-        plot.y_tick(decade, formatted("%g", std::pow(10.0, decade)));
-        if (decade == last) break;
-        for (int digit = 2; digit < 10; ++digit) plot.y_minor(decade + std::log10(digit));
-    }
-    const int step = detail::tick_step(end, 15);
-    for (int epoch = step == 1 ? 1 : step; epoch <= static_cast<int>(epochs); epoch += step) {
-        plot.x_tick(epoch, std::to_string(epoch), false);
-    }
-    plot.x_title("epoch");
-    plot.y_title("training loss");
-
-    std::vector<std::vector<point>> means;
-    for (const recipe_summary& it : setting.recipes) {
-        std::vector<point> lowest;
-        std::vector<point> highest;
-        means.emplace_back();
-        for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-            const double x = static_cast<double>(epoch + 1);
-            const spread loss = it.loss_in(epoch);
-            lowest.push_back({x, detail::log10_or_gap(loss.lowest)});
-            highest.push_back({x, detail::log10_or_gap(loss.highest)});
-            means.back().push_back({x, detail::log10_or_gap(loss.mean)});
-        }
-        if (it.runs().size() > 1) plot.area("area " + std::string(it.name()), lowest, highest);
-    }
-    for (std::size_t i = 0; i < means.size(); ++i) {
-        plot.polyline(detail::line_style(setting.recipes[i]), means[i]);
-    }
-    for (std::size_t i = 0; i < means.size(); ++i) {
-        const recipe_summary& it = setting.recipes[i];
-        for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
-            plot.hover(means[i][epoch], std::string(it.title()) + ", epoch " + std::to_string(epoch + 1) +
-                                            ": " + detail::loss_spread(it.loss_in(epoch), true));
-        }
-    }
-    return plot.svg();
+    return loss_chart("Training loss of each recipe by epoch, on a logarithmic scale", curves);
 }
 
 /// The loss scale by step in the first training of each recipe that scales, with crosses where steps were
 /// skipped. Empty if no recipe scales.
 inline std::string scale_plot(const setting_summary& setting) {
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
-    for (const recipe_summary& it : setting.recipes) {
-        if (!it.scales_loss()) continue;
-        for (const float scale : it.runs().front().scales) {
-            low = std::min(low, std::log2(static_cast<double>(scale)));
-            high = std::max(high, std::log2(static_cast<double>(scale)));
-        }
-    }
-    if (!(low <= high)) return {};
-    const double bottom = std::floor(low) - 1;
-    const double top = std::ceil(high) + 1;
-    const std::size_t steps = setting.recipes.front().steps();
-    chart plot("Loss scale by step, with skipped steps marked", {0.0, bottom},
-               {static_cast<double>(steps), top});
-    const int y_step = detail::tick_step(top - bottom, 10);
-    for (int exponent = static_cast<int>(bottom); exponent <= static_cast<int>(top); ++exponent) {
-        if (exponent % y_step == 0) plot.y_tick(exponent, "2^" + std::to_string(exponent));
-    }
-    const int x_step = detail::tick_step(static_cast<double>(steps), 12);
-    for (int step = 0; step <= static_cast<int>(steps); step += x_step) {
-        plot.x_tick(step, std::to_string(step), false);
-    }
-    plot.x_title("step");
-    plot.y_title("loss scale");
-
+    std::vector<scale_curve> curves;
     for (const recipe_summary& it : setting.recipes) {
         if (!it.scales_loss()) continue;
         const training_record& run = it.runs().front();
-        std::vector<point> stairs;
-        for (std::size_t step = 0; step < run.scales.size(); ++step) {
-            const double y = std::log2(static_cast<double>(run.scales[step]));
-            if (stairs.empty() || stairs.back().y != y) stairs.push_back({static_cast<double>(step), y});
-            stairs.push_back({static_cast<double>(step + 1), y});
-        }
-        plot.polyline(detail::line_style(it), stairs);
-        for (const std::size_t step : run.skipped) {
-            const double scale = static_cast<double>(run.scales[step]);
-            plot.cross("cross", {static_cast<double>(step) + 0.5, std::log2(scale)},
-                       std::string(it.title()) + ": step " + std::to_string(step + 1) + " skipped at scale " +
-                           power_text(scale));
-        }
-        for (std::size_t i = 0; i + 1 < stairs.size(); ++i) {
-            if (stairs[i].y == stairs[i + 1].y && (i == 0 || stairs[i - 1].y != stairs[i].y)) {
-                plot.hover(stairs[i], std::string(it.title()) + ": scale " +
-                                          power_text(std::exp2(stairs[i].y)) + " from step " +
-                                          std::to_string(static_cast<int>(stairs[i].x) + 1));
-            }
-        }
+        curves.push_back({it.style(), std::string(it.title()), run.scales, run.skipped});
     }
-    return plot.svg();
+    return scale_chart("Loss scale by step, with skipped steps marked", curves);
 }
 
 /// Exponents of gradients: those of one recipe as bars and, if there is a second one, those of it as a line.
@@ -194,7 +84,7 @@ inline std::string exponent_plot(const mp::range_report& bars, const std::string
     plot.band("band normal", normal_from, overflow_from, "normal in half", "2^-14 to 2^16: normal in half");
     plot.band("band overflow", overflow_from, last, "infinite", "From 65520 on: infinite in half");
 
-    const int y_step = detail::tick_step(highest, 7);
+    const int y_step = tick_step(highest, 7);
     for (int y = 0; y <= static_cast<int>(highest); y += y_step) plot.y_tick(y, std::to_string(y) + "%");
     for (int e = first; e <= last; ++e) {
         if (e % 5 == 0) plot.x_tick(e, "2^" + std::to_string(e), false);
@@ -223,4 +113,4 @@ inline std::string exponent_plot(const mp::range_report& bars, const std::string
     return plot.svg();
 }
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/autocast.hpp>
+#include <mp/bfloat16.hpp>
 #include <mp/convert.hpp>
 #include <mp/half.hpp>
 #include <mp/ops.hpp>
@@ -12,13 +13,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 #include <vector>
 
-#include "data.hpp"
+#include "../common/data.hpp"
 #include "network.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 /// What was measured on the gradients of a training, summed over the steps that were looked at.
 struct gradient_record {
@@ -44,20 +44,28 @@ struct gradient_record {
     }
 };
 
+/// The precision in which a region computes that is made from this.
+constexpr mp::precision precision_of(mp::precision way) {
+    return way;
+}
+constexpr mp::precision precision_of(const mp::autocast::preset& way) {
+    return way.value;
+}
+
 /// Repeats a backward pass in float, from the same weights, images and loss scale, and compares. Up to the
 /// rounding of float, whose range is wide enough, that gives the exact gradients.
 class gradient_probe {
 public:
     gradient_probe(std::span<const std::size_t> widths, std::size_t batch) : exact_(widths, batch, 0) {}
 
-    /// Looks at the gradients that a batch gives. Leaves the weights alone.
-    template <class Value>
-    void measure(mp::cpu exec, mp::precision precision, network<Value>& model, const digits& batch,
+    /// Looks at the gradients that a batch gives. Leaves the weights alone. `way` is what autocast regions
+    /// are made from: a precision or a preset.
+    template <class Way, class Value>
+    void measure(mp::cpu exec, const Way& way, network<Value>& model, const digits& batch,
                  const mp::ops::loss_factors& factors, gradient_record& record) {
-        using format = std::conditional_t<std::is_same_v<Value, float>, mp::half, Value>;
         const auto images = batch.images(0, batch.size());
         {
-            const mp::autocast_region region(precision);
+            const mp::autocast_region region(way);
             model.forward(exec, images);
             model.backward(exec, images, batch.labels, factors);
         }
@@ -71,7 +79,7 @@ public:
         const auto exact = exact_.gradients();
         const auto actual = model.gradients();
         for (std::size_t i = 0; i < exact.size(); ++i) {
-            const mp::range_report report = mp::report_range<format>(exec, exact[i].values);
+            const mp::range_report report = report_values(exec, precision_of(way), exact[i].values);
             if (!exact[i].of_parameter) {
                 record.outputs += report;
                 continue;
@@ -91,7 +99,14 @@ public:
     }
 
 private:
+    /// What the low precision would do to the values; for training in float, what half would do.
+    static mp::range_report report_values(mp::cpu exec, mp::precision low, std::span<const float> values) {
+        const bool narrow = low == mp::precision::fp16 || low == mp::precision::off;
+        return narrow ? mp::report_range<mp::half>(exec, values)
+                      : mp::report_range<mp::bfloat16>(exec, values);
+    }
+
     network<float> exact_;
 };
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -8,7 +8,7 @@
 
 #include "training.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 /// One way to train.
 struct recipe {
@@ -16,6 +16,8 @@ struct recipe {
     std::string_view title;  ///< for tables and plots
     training_record (*train)(const training_task& task);
     bool scales_loss = false;
+    bool in_float = false;        ///< nothing is cast
+    std::string_view style = {};  ///< classes of its lines in the style sheet; empty for its name
 };
 
 /// The scale of the static recipe in the ordinary setting. A user picks such a constant from the histogram of
@@ -27,7 +29,12 @@ inline constexpr float static_scale = 1024.0F;
 /// trainings: this one has 330 steps, and the scale would never move.
 inline constexpr int growth_interval = 20;
 
-/// All of them, in the order in which they are shown.
+/// Those of this program, in the order in which they are shown.
 std::span<const recipe> all_recipes();
 
-}  // namespace train_digits
+/// One for each preset of autocast, in their order, which are shown after the others: "preset-" and the
+/// preset's name. Weights, gradients and activations are float, and half where the preset has no master
+/// weights; the loss is scaled dynamically where the preset computes in half.
+std::span<const recipe> preset_recipes();
+
+}  // namespace examples::train_digits

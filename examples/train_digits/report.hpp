@@ -3,57 +3,21 @@
 /// The report: one HTML page that needs nothing from anywhere else.
 #pragma once
 
-#include <mp/config.hpp>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <system_error>
-#include <utility>
 #include <vector>
 
-#include "chart.hpp"
-#include "data.hpp"
+#include "../common/chart.hpp"
+#include "../common/page.hpp"
+#include "../common/preset_style.hpp"
 #include "findings.hpp"
 #include "plots.hpp"
 #include "style.hpp"
 #include "summary.hpp"
 #include "table.hpp"
 
-namespace train_digits {
-
-/// The file that the report goes to. Whether it can be written is known before the work begins.
-class report_file {
-public:
-    /// Throws user_error if the file cannot be opened for writing. What is in it stays until write().
-    explicit report_file(std::string path) : path_(std::move(path)) {
-        std::error_code ignored;
-        const bool existed = std::filesystem::exists(path_, ignored);
-        if (!std::ofstream(path_, std::ios::app)) {
-            throw user_error("cannot write the report to '" + path_ + "'");
-        }
-        if (!existed) std::filesystem::remove(path_, ignored);
-    }
-
-    /// Replaces the file. Throws user_error if that fails.
-    void write(const std::string& text) const {
-        std::ofstream file(path_);
-        file << text;
-        if (!file.flush()) throw user_error("cannot write the report to '" + path_ + "'");
-    }
-
-private:
-    std::string path_;
-};
+namespace examples::train_digits {
 
 namespace detail {
-
-inline std::string figure(const std::string& title, const std::string& content, const std::string& caption) {
-    if (content.empty()) return {};
-    return "<figure>\n<h3>" + escaped(title) + "</h3>\n" + content + "<figcaption>" + escaped(caption) +
-           "</figcaption>\n</figure>\n";
-}
 
 /// The lines of the recipes with their names; only those that scale, if so asked.
 inline std::string legend(const setting_summary& setting, bool only_scaling) {
@@ -62,34 +26,10 @@ inline std::string legend(const setting_summary& setting, bool only_scaling) {
     for (const recipe_summary& it : setting.recipes) {
         if (only_scaling && !it.scales_loss()) continue;
         skips = skips || !it.runs().front().skipped.empty();
-        html += "<span><svg viewBox=\"0 0 34 10\"><path class=\"line " + std::string(it.name()) +
-                "\" d=\"M1 5H33\"/></svg>" + escaped(it.title()) + "</span>";
+        html += legend_line(it.style(), it.title());
     }
-    if (only_scaling && skips) {
-        html +=
-            "<span><svg viewBox=\"0 0 34 10\"><path class=\"cross\" d=\"M12 0l10 10m0 -10l-10 10\"/>"
-            "</svg>skipped step</span>";
-    }
+    if (only_scaling && skips) html += legend_cross;
     return html + "</div>\n";
-}
-
-inline std::string html_table(const table& it) {
-    std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
-    for (const auto& [first, second] : it.head)
-        html.append("<th>").append(first).append(first.empty() ? "" : " ").append(second).append("</th>");
-    html += "</tr></thead>\n<tbody>\n";
-    for (const auto& row : it.rows) {
-        html += "<tr>";
-        for (const std::string& cell : row) html += "<td>" + typeset(cell) + "</td>";
-        html += "</tr>\n";
-    }
-    return html + "</tbody>\n</table></div>\n";
-}
-
-inline std::string html_list(const std::vector<std::string>& items, const std::string& style) {
-    std::string html = "<ul class=\"" + style + "\">\n";
-    for (const std::string& item : items) html += "<li>" + typeset(item) + "</li>\n";
-    return html + "</ul>\n";
 }
 
 /// The histogram of one kind of gradients: as they are, and times the loss scale where a recipe has one.
@@ -144,15 +84,10 @@ inline std::string setting_section(const setting_summary& setting) {
 /// The page on all settings.
 inline std::string report_page(const std::vector<setting_summary>& settings) {
     const recipe_summary& any = settings.front().recipes.front();
-    const std::string version = std::to_string(MP_VERSION_MAJOR) + "." + std::to_string(MP_VERSION_MINOR) +
-                                "." + std::to_string(MP_VERSION_PATCH);
-    std::string html =
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<title>Scanned digits in mixed precision</title>\n<style>" +
-        std::string(style_sheet) + "</style>\n</head>\n<body>\n<main>\n";
     const std::size_t epochs = any.runs().front().losses.size();
-    html += "<h1>Scanned digits in mixed precision</h1>\n<p>A network of linear layers " + network_text() +
+    std::string html = page_begin("Scanned digits in mixed precision",
+                                  std::string(recipe_style_sheet) + std::string(preset_style_sheet));
+    html += "<p>A network of linear layers " + network_text() +
             " with relu learns to read scanned digits: SGD with momentum " + formatted("%g", momentum) +
             ", learning rate " + formatted("%g", base_learning_rate) + ", batches of " +
             std::to_string(batch_size) + ", " + std::to_string(epochs) + " epochs of " +
@@ -160,13 +95,11 @@ inline std::string report_page(const std::vector<setting_summary>& settings) {
             " steps. Every recipe starts from the same weights and sees the same batches.</p>\n";
     for (const setting_summary& setting : settings) html += detail::setting_section(setting);
     html += "<section>\n<h2>In all settings</h2>\n" +
-            detail::html_list(general_findings(settings.front()), "findings") + "<h2>The columns</h2>\n" +
-            detail::html_list(table_notes(settings.front()), "notes") + "</section>\n";
-    html += "<footer>Made by train_digits of mp " + version +
-            ". The digits are the test set of &ldquo;Optical Recognition of Handwritten Digits&rdquo; by "
-            "E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0. The histograms follow "
-            "Micikevicius et al., &ldquo;Mixed Precision Training&rdquo;, 2018, figure 3.</footer>\n";
-    return html + "</main>\n</body>\n</html>\n";
+            html_list(general_findings(settings.front()), "findings") + "<h2>The columns</h2>\n" +
+            html_list(table_notes(settings.front()), "notes") + "</section>\n";
+    return html + page_end("train_digits", std::string(digits_source) +
+                                               " The histograms follow Micikevicius et al., &ldquo;Mixed "
+                                               "Precision Training&rdquo;, 2018, figure 3.");
 }
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -6,31 +6,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "../common/spread.hpp"
 #include "recipes.hpp"
 #include "training.hpp"
 
-namespace train_digits {
-
-/// A number for each training, in short.
-struct spread {
-    double mean = 0.0;
-    double lowest = 0.0;
-    double highest = 0.0;
-};
-
-/// NaNs count as larger than any number, so that a training that broke shows.
-inline spread spread_of(const std::vector<double>& values) {
-    if (values.empty()) return {};
-    const auto less = [](double a, double b) { return !mp::isnan(a) && (mp::isnan(b) || a < b); };
-    const auto [lowest, highest] = std::minmax_element(values.begin(), values.end(), less);
-    spread result{0.0, *lowest, *highest};
-    for (const double value : values) result.mean += value / static_cast<double>(values.size());
-    return result;
-}
+namespace examples::train_digits {
 
 /// The trainings of one recipe in one setting.
 class recipe_summary {
@@ -42,6 +27,10 @@ public:
 
     [[nodiscard]] std::string_view name() const { return recipe_->name; }
     [[nodiscard]] std::string_view title() const { return recipe_->title; }
+    /// Classes of its lines in the style sheet.
+    [[nodiscard]] std::string style() const {
+        return std::string(recipe_->style.empty() ? recipe_->name : recipe_->style);
+    }
     [[nodiscard]] bool scales_loss() const { return recipe_->scales_loss; }
     [[nodiscard]] const std::vector<training_record>& runs() const { return runs_; }
 
@@ -79,7 +68,7 @@ public:
 
 private:
     /// Its record says what half would do, as there is no report for float.
-    [[nodiscard]] bool in_float() const { return name() == "fp32"; }
+    [[nodiscard]] bool in_float() const { return recipe_->in_float; }
 
     template <class Number>
     [[nodiscard]] spread over_runs(Number number) const {
@@ -109,4 +98,4 @@ struct setting_summary {
     }
 };
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -4,22 +4,16 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "../common/table.hpp"
+#include "../common/text.hpp"
 #include "summary.hpp"
-#include "text.hpp"
 
-namespace train_digits {
-
-/// Lines of cells under headings of two lines each. The first column is text, the others are numbers.
-struct table {
-    std::vector<std::array<std::string, 2>> head;
-    std::vector<std::vector<std::string>> rows;
-};
+namespace examples::train_digits {
 
 /// One line that says what the setting is.
 inline std::string setting_title(const setting_summary& setting) {
@@ -35,19 +29,9 @@ inline std::string setting_title(const setting_summary& setting) {
 
 namespace detail {
 
-/// Where a number lies, and if so asked from where to where it ranges.
-inline std::string spread_text(const std::string& value, const std::string& low, const std::string& high,
-                               bool ranges) {
-    return !ranges || low == high ? value : value + " (" + low + ".." + high + ")";
-}
-
 inline std::string accuracy_spread(const spread& it, bool ranges) {
     const auto text = [](double share) { return fixed(100 * share, 1); };
     return spread_text(text(it.mean) + "%", text(it.lowest), text(it.highest), ranges);
-}
-
-inline std::string loss_spread(const spread& it, bool ranges) {
-    return spread_text(loss_text(it.mean), loss_text(it.lowest), loss_text(it.highest), ranges);
 }
 
 inline std::string scale_text(const recipe_summary& it) {
@@ -69,7 +53,7 @@ inline table results_table(const setting_summary& setting, bool ranges) {
         const double skipped = it.skipped().mean;
         const bool whole = skipped == std::floor(skipped);
         result.rows.push_back({std::string(it.title()), detail::accuracy_spread(it.accuracy(), ranges),
-                               detail::loss_spread(it.loss(), ranges),
+                               loss_spread(it.loss(), ranges),
                                fixed(skipped, whole ? 0 : 1) + " of " + std::to_string(it.steps()),
                                detail::scale_text(it), percent(it.flushed_share()),
                                percent(it.gradient_error()), formatted("%g", it.bytes_per_parameter()),
@@ -95,6 +79,12 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
     notes.emplace_back(
         "gradient error: distance of the gradient that the optimizer gets from the one that float gives for "
         "the same weights, as a share of its length.");
+    const auto is_preset = [](const recipe_summary& it) { return it.name().starts_with("preset-"); };
+    if (std::any_of(setting.recipes.begin(), setting.recipes.end(), is_preset)) {
+        notes.emplace_back(
+            "Under a preset of autocast weights are float and rounded at each use, which the gradient error "
+            "then contains; the other recipes in 16 bits have weights that are rounded already.");
+    }
     notes.emplace_back(
         "bytes/param: weight, gradient, master weight and momentum. seconds: one thread of this CPU.");
     if (setting.find("fp16-dynamic") != nullptr) {
@@ -105,52 +95,4 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
     return notes;
 }
 
-/// The table in fixed-width characters.
-inline std::string to_text(const table& it) {
-    std::vector<std::vector<std::string>> lines(2);
-    for (const auto& [first, second] : it.head) {
-        lines[0].push_back(first);
-        lines[1].push_back(second);
-    }
-    lines.insert(lines.end(), it.rows.begin(), it.rows.end());
-    std::vector<std::size_t> widths(it.head.size());
-    for (const auto& line : lines) {
-        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width_of(line[i]));
-    }
-    std::size_t total = 2 * (widths.size() - 1);
-    for (const std::size_t width : widths) total += width;
-    std::string text;
-    for (std::size_t line = 0; line < lines.size(); ++line) {
-        if (line == 2) text += std::string(total, '-') + "\n";
-        for (std::size_t i = 0; i < lines[line].size(); ++i) {
-            text += (i == 0 ? "" : "  ") + padded(lines[line][i], widths[i], i != 0);
-        }
-        text.erase(text.find_last_not_of(' ') + 1);
-        text += "\n";
-    }
-    return text;
-}
-
-/// A paragraph in lines of at most `width` characters, the first of them begun by `first` and the others by
-/// as many spaces.
-inline std::string wrapped(const std::string& paragraph, const std::string& first, std::size_t width) {
-    std::string text = first;
-    std::size_t column = width_of(first);
-    bool begun = false;
-    for (std::size_t at = 0; at < paragraph.size();) {
-        const std::size_t end = std::min(paragraph.find(' ', at), paragraph.size());
-        const std::string word = paragraph.substr(at, end - at);
-        if (begun && column + 1 + width_of(word) > width) {
-            text += "\n" + std::string(width_of(first), ' ');
-            column = width_of(first);
-            begun = false;
-        }
-        text += (begun ? " " : "") + word;
-        column += (begun ? 1 : 0) + width_of(word);
-        begun = true;
-        at = end + 1;
-    }
-    return text + "\n";
-}
-
-}  // namespace train_digits
+}  // namespace examples::train_digits

@@ -10,18 +10,18 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "data.hpp"
+#include "../common/data.hpp"
+#include "../common/stopwatch.hpp"
 #include "network.hpp"
 #include "probe.hpp"
 
-namespace train_digits {
+namespace examples::train_digits {
 
 inline constexpr std::array<std::size_t, 5> network_widths{image_pixels, 128, 128, 128, digit_classes};
 inline constexpr std::size_t batch_size = 128;
@@ -58,18 +58,6 @@ struct training_record {
     double seconds = 0.0;              ///< of the training itself, without evaluation and probe
 };
 
-/// Measures the time between start() and stop(), summed up.
-class stopwatch {
-public:
-    void start() { begin_ = std::chrono::steady_clock::now(); }
-    void stop() { total_ += std::chrono::steady_clock::now() - begin_; }
-    [[nodiscard]] double seconds() const { return std::chrono::duration<double>(total_).count(); }
-
-private:
-    std::chrono::steady_clock::time_point begin_;
-    std::chrono::steady_clock::duration total_{};
-};
-
 /// What a training step returns.
 struct step_outcome {
     float loss;              ///< of the batch before the step, without loss weight and scale
@@ -77,12 +65,13 @@ struct step_outcome {
 };
 
 /// One step of training in mixed precision, the part to copy: autocast takes what the layers read to
-/// `precision`, the loss is scaled on its way into the backward pass, and the scaler steps the optimizer
-/// unless the gradients overflowed. `weight` is what the mean loss of the batch is multiplied by.
-template <class Value, class Optimizer, class Scaler>
-step_outcome training_step(mp::cpu exec, mp::precision precision, network<Value>& model, Optimizer& optimizer,
+/// the precision that `way` says, itself one or a preset, the loss is scaled on its way into the backward
+/// pass, and the scaler steps the optimizer unless the gradients overflowed. `weight` is what the mean loss
+/// of the batch is multiplied by.
+template <class Way, class Value, class Optimizer, class Scaler>
+step_outcome training_step(mp::cpu exec, const Way& way, network<Value>& model, Optimizer& optimizer,
                            Scaler& scaler, const digits& batch, float weight) {
-    const mp::autocast_region region(precision);
+    const mp::autocast_region region(way);
     const auto images = batch.images(0, batch.size());
     const auto logits = model.forward(exec, images);
     const float loss = mp::ops::softmax_cross_entropy(exec, logits, batch.labels);
@@ -93,9 +82,9 @@ step_outcome training_step(mp::cpu exec, mp::precision precision, network<Value>
 }
 
 /// The share of a set that the network gets right.
-template <class Value>
-double accuracy(mp::cpu exec, mp::precision precision, network<Value>& model, const digits& set) {
-    const mp::autocast_region region(precision);
+template <class Way, class Value>
+double accuracy(mp::cpu exec, const Way& way, network<Value>& model, const digits& set) {
+    const mp::autocast_region region(way);
     double right = 0.0;
     for (std::size_t first = 0; first < set.size(); first += batch_size) {
         const std::size_t count = std::min(batch_size, set.size() - first);
@@ -109,10 +98,12 @@ double accuracy(mp::cpu exec, mp::precision precision, network<Value>& model, co
 ///
 /// Value is the format of weights, gradients and activations, and Master the one in which the optimizer keeps
 /// its weights and momentum: <float, float> is plain training, <half, float> is mixed precision with master
-/// weights, <half, half> is half alone. The images are float, and the loss is computed in float. A scaler
+/// weights, <half, half> is half alone. <float, float> under a region that is on keeps everything in float
+/// and casts what the ops read. `way` is what the regions are made from: a mp::precision, or a preset of
+/// autocast. The images are float, and the loss is computed in float unless a preset says otherwise. A scaler
 /// that is disabled has scale 1.
-template <class Value, class Master, class Scaler>
-training_record train(const training_task& task, mp::precision precision, Scaler scaler) {
+template <class Value, class Master, class Way, class Scaler>
+training_record train(const training_task& task, const Way& way, Scaler scaler) {
     const mp::cpu exec{};
     const auto weight = static_cast<float>(task.loss_weight);
     network<Value> model(network_widths, batch_size, task.seed);
@@ -129,12 +120,10 @@ training_record train(const training_task& task, mp::precision precision, Scaler
             const digits& batch = deal.next();
             const float scale = scaler.current_scale();
             if (step == deal.per_epoch() / 2) {
-                probe.measure(exec, precision, model, batch, {.weight = weight, .scale = scale},
-                              record.gradients);
+                probe.measure(exec, way, model, batch, {.weight = weight, .scale = scale}, record.gradients);
             }
             clock.start();
-            const step_outcome outcome =
-                training_step(exec, precision, model, optimizer, scaler, batch, weight);
+            const step_outcome outcome = training_step(exec, way, model, optimizer, scaler, batch, weight);
             clock.stop();
             loss += static_cast<double>(outcome.loss);
             if (!outcome.result) record.skipped.push_back(record.scales.size());
@@ -143,11 +132,11 @@ training_record train(const training_task& task, mp::precision precision, Scaler
         record.losses.push_back(loss / static_cast<double>(deal.per_epoch()));
         task.after_epoch();
     }
-    record.accuracy = accuracy(exec, precision, model, task.data->test);
+    record.accuracy = accuracy(exec, way, model, task.data->test);
     record.final_scale = static_cast<double>(scaler.current_scale());
     record.bytes_per_parameter = optimizer.bytes_per_parameter();
     record.seconds = clock.seconds();
     return record;
 }
 
-}  // namespace train_digits
+}  // namespace examples::train_digits

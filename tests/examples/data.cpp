@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "common/data.hpp"
 #include "thrown.hpp"
-#include "train_digits/data.hpp"
 
 namespace {
 
+using examples::digits;
+using examples::read_digits;
 using examples_test::user_error_of;
-using train_digits::digits;
-using train_digits::read_digits;
 
 /// A file that goes away with the object.
 class temporary_file {
@@ -106,7 +106,7 @@ TEST_CASE("the split leaves out no image, doubles none, and is always the same")
         all.pixels.resize(all.pixels.size() + 64, static_cast<float>(i));
         all.labels.push_back(i);
     }
-    const train_digits::split_digits parts = train_digits::split(all, 128);
+    const examples::split_digits parts = examples::split(all, 128);
     CHECK(parts.training.size() == 240);
     CHECK(parts.test.size() == 60);
     std::vector<int> labels = parts.training.labels;
@@ -117,18 +117,18 @@ TEST_CASE("the split leaves out no image, doubles none, and is always the same")
     CHECK_FALSE(std::is_sorted(labels.begin(), labels.end()));
     std::sort(labels.begin(), labels.end());
     CHECK(labels == all.labels);
-    CHECK(train_digits::split(all, 128).test.labels == parts.test.labels);
+    CHECK(examples::split(all, 128).test.labels == parts.test.labels);
 }
 
 TEST_CASE("too few images for a batch are refused, and the number that is asked for is enough") {
     digits all;
     all.labels.resize(159);
     all.pixels.resize(all.labels.size() * 64);
-    CHECK(user_error_of([&] { train_digits::split(all, 128); }) ==
+    CHECK(user_error_of([&] { examples::split(all, 128); }) ==
           "the data file has 159 images; there must be 160 to train on batches of 128");
     all.labels.resize(160);
     all.pixels.resize(all.labels.size() * 64);
-    CHECK(train_digits::split(all, 128).training.size() == 128);
+    CHECK(examples::split(all, 128).training.size() == 128);
 }
 
 TEST_CASE("an epoch deals every image at most once, in an order that the seed decides") {
@@ -138,7 +138,7 @@ TEST_CASE("an epoch deals every image at most once, in an order that the seed de
         all.labels.push_back(i);
     }
     const auto deal = [&](std::uint64_t seed) {
-        train_digits::batches source(all, 16, seed);
+        examples::batches source(all, 16, seed);
         CHECK(source.per_epoch() == 3);
         std::vector<int> labels;
         for (std::size_t i = 0; i < 2 * source.per_epoch(); ++i) {
@@ -159,11 +159,11 @@ TEST_CASE("an epoch deals every image at most once, in an order that the seed de
 
 TEST_CASE("random numbers are those of SplitMix64 on every machine") {
     // The first numbers of the seed 1234567, as published with the reference implementation.
-    train_digits::random_numbers random(1234567);
+    examples::random_numbers random(1234567);
     CHECK(random.next() == 6457827717110365317U);
     CHECK(random.next() == 3203168211198807973U);
     CHECK(random.next() == 9817491932198370423U);
-    train_digits::random_numbers uniform(1);
+    examples::random_numbers uniform(1);
     double sum = 0;
     for (int i = 0; i < 10000; ++i) {
         const float x = uniform.symmetric();

@@ -11,8 +11,8 @@
 
 namespace examples_test {
 
-inline constexpr train_digits::recipe made_up_recipes[] = {
-    {"fp32", "fp32", nullptr, false},
+inline constexpr examples::train_digits::recipe made_up_recipes[] = {
+    {"fp32", "fp32", nullptr, false, true},
     {"fp16", "fp16 alone", nullptr, false},
     {"fp16-master", "fp16, master weights", nullptr, false},
     {"fp16-static", "fp16, static scale", nullptr, true},
@@ -30,13 +30,13 @@ struct made_up {
     std::vector<std::size_t> skipped = {};
 };
 
-inline train_digits::recipe_summary summary_of(std::string_view name, const made_up& it,
-                                               std::size_t runs = 2) {
-    const train_digits::recipe* found = nullptr;
-    for (const train_digits::recipe& one : made_up_recipes) {
+inline examples::train_digits::recipe_summary summary_of(std::string_view name, const made_up& it,
+                                                         std::size_t runs = 2) {
+    const examples::train_digits::recipe* found = nullptr;
+    for (const examples::train_digits::recipe& one : made_up_recipes) {
         if (one.name == name) found = &one;
     }
-    train_digits::training_record run;
+    examples::train_digits::training_record run;
     run.losses = {1.0, 0.1, it.loss};
     run.accuracy = it.accuracy;
     run.scales = {1024.0F, 1024.0F, 512.0F, 512.0F, 512.0F, 512.0F};
@@ -50,13 +50,13 @@ inline train_digits::recipe_summary summary_of(std::string_view name, const made
     run.gradients.parameters.flushed = static_cast<std::uint64_t>(it.flushed);
     run.gradients.parameters.exponents[100] = 100;
     run.gradients.outputs = run.gradients.parameters;
-    return {*found, std::vector<train_digits::training_record>(runs, run)};
+    return {*found, std::vector<examples::train_digits::training_record>(runs, run)};
 }
 
-inline train_digits::setting_summary setting_of(
+inline examples::train_digits::setting_summary setting_of(
     const std::vector<std::pair<std::string_view, made_up>>& recipes, double loss_weight = 1.0,
     std::size_t runs = 2) {
-    train_digits::setting_summary setting{loss_weight, 7, {}};
+    examples::train_digits::setting_summary setting{loss_weight, 7, {}};
     for (const auto& [name, it] : recipes) setting.recipes.push_back(summary_of(name, it, runs));
     return setting;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <mp/autocast/presets.hpp>
 
 #include <string>
 #include <string_view>
@@ -10,11 +11,11 @@
 
 namespace {
 
-using train_digits::options;
+using examples::train_digits::options;
 
 options parse(std::vector<std::string_view> arguments) {
     static constexpr std::string_view known[] = {"fp32", "fp16", "bf16"};
-    return train_digits::parse_options(arguments, known);
+    return examples::train_digits::parse_options(arguments, known);
 }
 
 std::string message_for(std::vector<std::string_view> arguments) {
@@ -51,6 +52,17 @@ TEST_CASE("recipes are repeated or listed, and named once") {
           std::vector<std::string>{"fp16", "fp32", "bf16"});
     CHECK(message_for({"--recipe", "fp64"}) == "--recipe is 'fp64'; it must be one of fp32 fp16 bf16");
     CHECK(message_for({"--recipe", "fp32,"}) == "--recipe is ''; it must be one of fp32 fp16 bf16");
+}
+
+TEST_CASE("presets of autocast are repeated or listed, and all means all of them") {
+    CHECK(parse({}).presets.empty());
+    CHECK(parse({"--preset", "mxnet,jmp", "--preset=off"}).presets ==
+          std::vector<std::string>{"mxnet", "jmp", "off"});
+    CHECK(parse({"--preset", "jmp", "--preset", "all"}).presets.size() == mp::autocast::presets::all.size());
+    CHECK(parse({"--preset", "jmp"}).recipes.empty());
+    const std::string message = message_for({"--preset", "torch"});
+    CHECK(message.starts_with("--preset is 'torch'; it must be one of off fp16 bf16 "));
+    CHECK(message.ends_with(" jmp all"));
 }
 
 TEST_CASE("a wrong option is named together with its value") {

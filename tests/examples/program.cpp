@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The main job as its users run it.
 #include <doctest/doctest.h>
+#include <mp/autocast/presets.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -60,6 +61,46 @@ TEST_CASE("the same seed gives the same tables, whatever the number of threads")
     CHECK(numbers_in(one.out) != numbers_in(here.run(arguments + "6").out));
 }
 
+/// The line of the recipe with this title, without its title and the time; empty if it is not there.
+std::string line_of(const std::string& out, const std::string& title) {
+    for (const std::string& line : numbers_in(out)) {
+        if (!line.starts_with(title + " ")) continue;
+        const std::string cells = line.substr(line.find_first_not_of(' ', title.size()));
+        return cells.substr(0, cells.find_last_not_of(' ') + 1);
+    }
+    return {};
+}
+
+TEST_CASE("presets are trained in addition to the recipes, each as its system has it") {
+    const workplace here;
+    const outcome run = here.run("--epochs 3 --repeats 1 --recipe fp32 --loss-weight 1 --preset all");
+    CHECK(run.code == 0);
+    CHECK(numbers_in(run.out).size() == 1 + mp::autocast::presets::all.size());
+    const auto line = [&](const std::string& preset) { return line_of(run.out, "preset " + preset); };
+    for (const mp::autocast::preset* it : mp::autocast::presets::all) {
+        CAPTURE(it->name);
+        const std::string cells = line(std::string(it->name));
+        REQUIRE_FALSE(cells.empty());
+        CHECK(std::stod(cells) > 80.0);
+        // Only half is scaled, and only what has no master weights is stored in 16 bits.
+        CHECK((cells.find(" 2^") != std::string::npos) == (it->value == mp::precision::fp16));
+        CHECK(cells.ends_with(it->master_weights ? " 12" : " 6"));
+    }
+    for (const char* in_float : {"off", "keras_float32", "apex_o0"}) {
+        CHECK(line(in_float) == line_of(run.out, "fp32"));
+    }
+    CHECK(line("pytorch_cuda") != line("off"));
+    CHECK(line("pytorch_cuda") == line("fp16"));
+    CHECK(line("pytorch_cuda") != line("apex_o3"));
+    CHECK(line("bf16") != line("fp16"));
+    CHECK(line("fp8_hybrid") != line("bf16"));
+    CHECK(content_of(here.path("train_digits.html")).find("line preset in-fp8 own") != std::string::npos);
+
+    const outcome without = here.run("--epochs 3 --repeats 1 --recipe fp32 --loss-weight 1");
+    CHECK(line_of(without.out, "fp32") == line_of(run.out, "fp32"));
+    CHECK(without.out.find("preset") == std::string::npos);
+}
+
 TEST_CASE("help goes to the output, names every option and recipe, and does nothing else") {
     const workplace here;
     const outcome run = here.run("--help");
@@ -67,7 +108,7 @@ TEST_CASE("help goes to the output, names every option and recipe, and does noth
     CHECK(run.error.empty());
     for (const char* word :
          {"--recipe", "--epochs", "--seed", "--repeats", "--loss-weight", "--report", "--data", "--threads",
-          "--help", "fp16-master", "fp16-static", "fp16-dynamic", "bf16-master"}) {
+          "--preset", "--help", "fp16-master", "fp16-static", "fp16-dynamic", "bf16-master"}) {
         CAPTURE(word);
         CHECK(run.out.find(word) != std::string::npos);
     }
@@ -79,8 +120,9 @@ TEST_CASE("wrong use gets one line on the error stream and exit code 2") {
     std::ofstream(here.path("broken.csv")) << "1,2,3\n";
     std::ofstream(here.path("empty.csv")) << "";
     for (const char* arguments :
-         {"--epoch 3", "--epochs", "--epochs none", "--recipe fp8", "--loss-weight 0", "--data missing.csv",
-          "--data broken.csv", "--data empty.csv", "--data .", "--report no/such/folder.html", "surprise"}) {
+         {"--epoch 3", "--epochs", "--epochs none", "--recipe fp8", "--preset torch", "--loss-weight 0",
+          "--data missing.csv", "--data broken.csv", "--data empty.csv", "--data .",
+          "--report no/such/folder.html", "surprise"}) {
         CAPTURE(arguments);
         const outcome run = here.run(arguments);
         CHECK(run.code == 2);

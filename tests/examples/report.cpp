@@ -9,38 +9,17 @@
 #include <iterator>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "made_up.hpp"
 #include "thrown.hpp"
+#include "well_formed.hpp"
 
 namespace {
 
+using examples::train_digits::setting_summary;
+using examples_test::first_unbalanced_tag;
 using examples_test::setting_of;
-using train_digits::setting_summary;
-
-/// The first tag that is not closed in its turn; empty if the page is well formed.
-std::string first_unbalanced_tag(std::string_view html) {
-    std::vector<std::string> open;
-    for (std::size_t at = html.find('<'); at != std::string_view::npos; at = html.find('<', at + 1)) {
-        const std::size_t end = html.find('>', at);
-        if (end == std::string_view::npos) return "unfinished";
-        std::string_view tag = html.substr(at + 1, end - at - 1);
-        if (tag.starts_with('!') || tag.ends_with('/') || tag.starts_with("meta")) continue;
-        const bool closes = tag.starts_with('/');
-        if (closes) tag.remove_prefix(1);
-        std::string name(tag.substr(0, tag.find_first_of(" \n")));
-        if (!closes) {
-            open.push_back(name);
-        } else if (open.empty() || open.back() != name) {
-            return name;
-        } else {
-            open.pop_back();
-        }
-    }
-    return open.empty() ? std::string() : open.back();
-}
 
 std::vector<setting_summary> everything() {
     std::vector<setting_summary> settings;
@@ -64,7 +43,7 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("the page is well formed and takes nothing from anywhere else") {
-    const std::string page = train_digits::report_page(everything());
+    const std::string page = examples::train_digits::report_page(everything());
     CHECK(first_unbalanced_tag(page) == "");
     for (const char* outside : {"http", "url(", "@import", "src=", "href=", "<script"}) {
         CAPTURE(outside);
@@ -74,7 +53,7 @@ TEST_CASE("the page is well formed and takes nothing from anywhere else") {
 }
 
 TEST_CASE("a setting is drawn with its loss curves, its scale and two histograms") {
-    const std::string page = train_digits::report_page(everything());
+    const std::string page = examples::train_digits::report_page(everything());
     CHECK(occurrences(page, "<figure>") == 8);
     CHECK(occurrences(page, "aria-label=\"Training loss") == 2);
     CHECK(occurrences(page, "aria-label=\"Loss scale") == 2);
@@ -86,7 +65,7 @@ TEST_CASE("a setting is drawn with its loss curves, its scale and two histograms
 }
 
 TEST_CASE("recipes that do not scale leave the plot of the scale out") {
-    const std::string page = train_digits::report_page({setting_of({{"fp32", {}}, {"bf16", {}}})});
+    const std::string page = examples::train_digits::report_page({setting_of({{"fp32", {}}, {"bf16", {}}})});
     CHECK(first_unbalanced_tag(page) == "");
     CHECK(occurrences(page, "<figure>") == 3);
     CHECK(page.find("skipped step") == page.find("skipped steps"));
@@ -95,7 +74,8 @@ TEST_CASE("recipes that do not scale leave the plot of the scale out") {
 TEST_CASE("a training that broke leaves gaps in the curves, not words in the coordinates") {
     const double infinity = std::numeric_limits<double>::infinity();
     for (const double loss : {infinity, std::numeric_limits<double>::quiet_NaN(), 0.0}) {
-        std::string plot = train_digits::loss_plot(setting_of({{"fp32", {}}, {"fp16", {.loss = loss}}}));
+        std::string plot =
+            examples::train_digits::loss_plot(setting_of({{"fp32", {}}, {"fp16", {.loss = loss}}}));
         CHECK(first_unbalanced_tag(plot) == "");
         for (std::size_t at = plot.find("d=\""); at != std::string::npos; at = plot.find("d=\"", at + 1)) {
             const std::string path = plot.substr(at + 3, plot.find('"', at + 3) - at - 3);
@@ -103,27 +83,28 @@ TEST_CASE("a training that broke leaves gaps in the curves, not words in the coo
         }
     }
     const mp::range_report nothing;
-    CHECK(first_unbalanced_tag(train_digits::exponent_plot(nothing, "none", &nothing, "none")) == "");
+    CHECK(first_unbalanced_tag(examples::train_digits::exponent_plot(nothing, "none", &nothing, "none")) ==
+          "");
 }
 
 TEST_CASE("text is escaped and powers of two are set") {
-    CHECK(train_digits::escaped("a<b & \"c\"") == "a&lt;b &amp; &quot;c&quot;");
-    CHECK(train_digits::typeset("from 2^-14 to 2^16, <x>") ==
+    CHECK(examples::escaped("a<b & \"c\"") == "a&lt;b &amp; &quot;c&quot;");
+    CHECK(examples::typeset("from 2^-14 to 2^16, <x>") ==
           "from 2<sup>-14</sup> to 2<sup>16</sup>, &lt;x&gt;");
-    CHECK(train_digits::typeset("2^9..2^10") == "2<sup>9</sup>..2<sup>10</sup>");
+    CHECK(examples::typeset("2^9..2^10") == "2<sup>9</sup>..2<sup>10</sup>");
 }
 
 TEST_CASE("a report that cannot be written is refused before the work, and trying leaves no file") {
-    CHECK(examples_test::user_error_of([] { train_digits::report_file("/no/such/folder/page.html"); }) ==
+    CHECK(examples_test::user_error_of([] { examples::report_file("/no/such/folder/page.html"); }) ==
           "cannot write the report to '/no/such/folder/page.html'");
     const std::string path = (std::filesystem::temp_directory_path() / "mp_report_test.html").string();
     std::filesystem::remove(path);
-    const train_digits::report_file file(path);
+    const examples::report_file file(path);
     CHECK_FALSE(std::filesystem::exists(path));
     file.write("first, and longer");
     file.write("second");
     {
-        const train_digits::report_file opened_again(path);
+        const examples::report_file opened_again(path);
         std::ifstream stream(path);
         CHECK(std::string(std::istreambuf_iterator<char>(stream), {}) == "second");
     }

@@ -6,41 +6,41 @@
 #include <string>
 #include <vector>
 
+#include "common/text.hpp"
 #include "made_up.hpp"
 #include "train_digits/findings.hpp"
 #include "train_digits/table.hpp"
-#include "train_digits/text.hpp"
 
 namespace {
 
+using examples::spread;
+using examples::spread_of;
+using examples::train_digits::findings;
+using examples::train_digits::setting_summary;
 using examples_test::setting_of;
-using train_digits::findings;
-using train_digits::setting_summary;
-using train_digits::spread;
-using train_digits::spread_of;
 
 TEST_CASE("numbers are written as people read them") {
-    CHECK(train_digits::percent(0.0804) == "8.0%");
-    CHECK(train_digits::percent(0.0) == "0.0%");
-    CHECK(train_digits::percent(0.0004) == "0.04%");
-    CHECK(train_digits::percent(0.00996) == "1.0%");
-    CHECK(train_digits::percent(1e-9) == "<0.01%");
-    CHECK(train_digits::percent(1.0) == "100.0%");
-    CHECK(train_digits::power_text(65536) == "2^16");
-    CHECK(train_digits::power_text(0x1p-14) == "2^-14");
-    CHECK(train_digits::power_text(1) == "1");
-    CHECK(train_digits::power_text(1000) == "1000");
-    CHECK(train_digits::power_text(0) == "0");
-    CHECK(train_digits::loss_text(0.000512) == "0.00051");
-    CHECK(train_digits::loss_text(0.0134) == "0.013");
-    CHECK(train_digits::loss_text(2.31) == "2.3");
-    CHECK(train_digits::loss_text(123456.0) == "1.2e+05");
-    CHECK(train_digits::loss_text(std::numeric_limits<double>::infinity()) == "inf");
-    CHECK(train_digits::loss_text(std::numeric_limits<double>::quiet_NaN()).find("nan") != std::string::npos);
-    CHECK(train_digits::times_text(1.04) == "1.04 times");
-    CHECK(train_digits::times_text(4.06) == "4.1 times");
-    CHECK(train_digits::times_text(25.2) == "25 times");
-    CHECK(train_digits::times_text(4853) == "4900 times");
+    CHECK(examples::percent(0.0804) == "8.0%");
+    CHECK(examples::percent(0.0) == "0.0%");
+    CHECK(examples::percent(0.0004) == "0.04%");
+    CHECK(examples::percent(0.00996) == "1.0%");
+    CHECK(examples::percent(1e-9) == "<0.01%");
+    CHECK(examples::percent(1.0) == "100.0%");
+    CHECK(examples::power_text(65536) == "2^16");
+    CHECK(examples::power_text(0x1p-14) == "2^-14");
+    CHECK(examples::power_text(1) == "1");
+    CHECK(examples::power_text(1000) == "1000");
+    CHECK(examples::power_text(0) == "0");
+    CHECK(examples::loss_text(0.000512) == "0.00051");
+    CHECK(examples::loss_text(0.0134) == "0.013");
+    CHECK(examples::loss_text(2.31) == "2.3");
+    CHECK(examples::loss_text(123456.0) == "1.2e+05");
+    CHECK(examples::loss_text(std::numeric_limits<double>::infinity()) == "inf");
+    CHECK(examples::loss_text(std::numeric_limits<double>::quiet_NaN()).find("nan") != std::string::npos);
+    CHECK(examples::times_text(1.04) == "1.04 times");
+    CHECK(examples::times_text(4.06) == "4.1 times");
+    CHECK(examples::times_text(25.2) == "25 times");
+    CHECK(examples::times_text(4853) == "4900 times");
 }
 
 TEST_CASE("a spread has mean, median and range, and a broken training shows in it") {
@@ -57,7 +57,7 @@ TEST_CASE("a spread has mean, median and range, and a broken training shows in i
 TEST_CASE("the table is aligned and has a line for each recipe") {
     const setting_summary setting =
         setting_of({{"fp32", {}}, {"fp16", {.flushed = 8}}, {"fp16-dynamic", {.skipped = {1, 2}}}});
-    const std::string text = to_text(train_digits::results_table(setting, false));
+    const std::string text = to_text(examples::train_digits::results_table(setting, false));
     CHECK(text ==
           "                         test  training  skipped  final  flushed  gradient    bytes a\n"
           "recipe               accuracy      loss    steps  scale  to zero     error  parameter  seconds\n"
@@ -68,8 +68,8 @@ TEST_CASE("the table is aligned and has a line for each recipe") {
 }
 
 TEST_CASE("paragraphs are wrapped between words") {
-    CHECK(train_digits::wrapped("one two three four", "* ", 10) == "* one two\n  three\n  four\n");
-    CHECK(train_digits::wrapped("incomprehensibilities", "", 10) == "incomprehensibilities\n");
+    CHECK(examples::wrapped("one two three four", "* ", 10) == "* one two\n  three\n  four\n");
+    CHECK(examples::wrapped("incomprehensibilities", "", 10) == "incomprehensibilities\n");
 }
 
 bool any_has(const std::vector<std::string>& sentences, const std::string& part) {
@@ -109,14 +109,14 @@ TEST_CASE("the sentences say what was measured, whichever way it went") {
 TEST_CASE("nothing is said about recipes that were not trained") {
     CHECK(findings(setting_of({{"fp32", {}}})).empty());
     CHECK(findings(setting_of({{"bf16-master", {}}})).empty());
-    CHECK(train_digits::general_findings(setting_of({{"bf16", {}}, {"fp16", {}}})).empty());
+    CHECK(examples::train_digits::general_findings(setting_of({{"bf16", {}}, {"fp16", {}}})).empty());
     const auto alone = findings(setting_of({{"fp16", {.flushed = 8}}}));
     CHECK(alone.size() == 2);
     CHECK_FALSE(any_has(alone, "fp32"));
 }
 
 TEST_CASE("what holds in all settings is said once, with the numbers of one of them") {
-    const auto sentences = train_digits::general_findings(
+    const auto sentences = examples::train_digits::general_findings(
         setting_of({{"fp32", {}}, {"fp16", {}}, {"bf16", {.loss = 0.004, .gradient_error = 0.03}}}));
     CHECK(sentences.size() == 2);
     CHECK(any_has(sentences, "the gradient is off by 3.0%. Alone it ends with 4.0 times"));
@@ -124,11 +124,11 @@ TEST_CASE("what holds in all settings is said once, with the numbers of one of t
 }
 
 TEST_CASE("a setting says what its loss weight means") {
-    CHECK(train_digits::setting_title(setting_of({{"fp32", {}}})) ==
+    CHECK(examples::train_digits::setting_title(setting_of({{"fp32", {}}})) ==
           "Ordinary setting: the loss is averaged over a batch of 128");
-    CHECK(train_digits::setting_title(setting_of({{"fp32", {}}}, 0x1p-14))
+    CHECK(examples::train_digits::setting_title(setting_of({{"fp32", {}}}, 0x1p-14))
               .starts_with("Loss weight 2^-14, as when it is averaged over a global batch"));
-    CHECK(train_digits::setting_title(setting_of({{"fp32", {}}}, 2.0)) ==
+    CHECK(examples::train_digits::setting_title(setting_of({{"fp32", {}}}, 2.0)) ==
           "Loss weight 2^1; the learning rate is 0.05 to match");
 }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "train_digits/data.hpp"
+#include "common/data.hpp"
 
 namespace examples_test {
 
@@ -12,7 +12,7 @@ template <class Call>
 std::string user_error_of(Call call) {
     try {
         call();
-    } catch (const train_digits::user_error& error) {
+    } catch (const examples::user_error& error) {
         const std::string message = error.what();
         return message.find('\n') == std::string::npos ? message : "more than one line: " + message;
     }

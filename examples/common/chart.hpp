@@ -13,7 +13,7 @@
 
 #include "text.hpp"
 
-namespace train_digits {
+namespace examples {
 
 /// Text in which <, >, & and quotes stand for themselves in HTML.
 inline std::string escaped(std::string_view text) {
@@ -209,4 +209,4 @@ private:
     std::string svg_;
 };
 
-}  // namespace train_digits
+}  // namespace examples

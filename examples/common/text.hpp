@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace train_digits {
+namespace examples {
 
 /// What printf makes of one number.
 inline std::string formatted(const char* format, double value) {
@@ -70,4 +70,4 @@ inline std::string padded(const std::string& text, std::size_t width, bool to_th
     return to_the_right ? fill + text : text + fill;
 }
 
-}  // namespace train_digits
+}  // namespace examples

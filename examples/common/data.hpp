@@ -13,21 +13,14 @@
 #include <fstream>
 #include <numeric>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "random.hpp"
+#include "user_error.hpp"
 
-namespace train_digits {
-
-/// Something that the user can mend, such as a wrong option or a broken file. The program prints the message
-/// in one line and ends with exit code 2.
-class user_error : public std::runtime_error {
-public:
-    using std::runtime_error::runtime_error;
-};
+namespace examples {
 
 inline constexpr std::size_t image_pixels = 64;  // 8 x 8
 inline constexpr std::size_t digit_classes = 10;
@@ -164,4 +157,4 @@ private:
     digits current_;
 };
 
-}  // namespace train_digits
+}  // namespace examples

@@ -12,7 +12,7 @@
 
 #include "text.hpp"
 
-namespace train_digits {
+namespace examples {
 
 /// Shows how far the work is: on a terminal one line that is written over and over, elsewhere a line for
 /// every tenth of the work, so that a log stays readable. Safe to use from several threads.
@@ -75,4 +75,4 @@ private:
     clock::time_point shown_{};
 };
 
-}  // namespace train_digits
+}  // namespace examples

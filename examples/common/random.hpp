@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace train_digits {
+namespace examples {
 
 /// SplitMix64: the n-th number is a bijective hash of seed + n * an odd constant, so it has all 2^64 states
 /// in its period and every seed is a good one. Constants: Steele, Lea and Flood, "Fast splittable
@@ -43,4 +43,4 @@ private:
     std::uint64_t state_;
 };
 
-}  // namespace train_digits
+}  // namespace examples
