@@ -12,13 +12,12 @@
 #include <vector>
 
 #include "made_up.hpp"
+#include "page_checks.hpp"
 #include "thrown.hpp"
-#include "well_formed.hpp"
 
 namespace {
 
 using examples::train_digits::setting_summary;
-using examples_test::first_unbalanced_tag;
 using examples_test::setting_of;
 
 std::vector<setting_summary> everything() {
@@ -44,7 +43,7 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
 
 TEST_CASE("the page is well formed and takes nothing from anywhere else") {
     const std::string page = examples::train_digits::report_page(everything());
-    CHECK(first_unbalanced_tag(page) == "");
+    CHECK(first_fault(page) == "");
     for (const char* outside : {"http", "url(", "@import", "src=", "href=", "<script"}) {
         CAPTURE(outside);
         CHECK(page.find(outside) == std::string::npos);
@@ -66,7 +65,7 @@ TEST_CASE("a setting is drawn with its loss curves, its scale and two histograms
 
 TEST_CASE("recipes that do not scale leave the plot of the scale out") {
     const std::string page = examples::train_digits::report_page({setting_of({{"fp32", {}}, {"bf16", {}}})});
-    CHECK(first_unbalanced_tag(page) == "");
+    CHECK(first_fault(page) == "");
     CHECK(occurrences(page, "<figure>") == 3);
     CHECK(page.find("skipped step") == page.find("skipped steps"));
 }
@@ -76,15 +75,14 @@ TEST_CASE("a training that broke leaves gaps in the curves, not words in the coo
     for (const double loss : {infinity, std::numeric_limits<double>::quiet_NaN(), 0.0}) {
         std::string plot =
             examples::train_digits::loss_plot(setting_of({{"fp32", {}}, {"fp16", {.loss = loss}}}));
-        CHECK(first_unbalanced_tag(plot) == "");
+        CHECK(first_fault(plot) == "");
         for (std::size_t at = plot.find("d=\""); at != std::string::npos; at = plot.find("d=\"", at + 1)) {
             const std::string path = plot.substr(at + 3, plot.find('"', at + 3) - at - 3);
             CHECK(path.find_first_not_of("MLHVZ0123456789.- ") == std::string::npos);
         }
     }
     const mp::range_report nothing;
-    CHECK(first_unbalanced_tag(examples::train_digits::exponent_plot(nothing, "none", &nothing, "none")) ==
-          "");
+    CHECK(first_fault(examples::train_digits::exponent_plot(nothing, "none", &nothing, "none")) == "");
 }
 
 TEST_CASE("text is escaped and powers of two are set") {

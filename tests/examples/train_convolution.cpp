@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "examples/workplace.hpp"
+#include "page_checks.hpp"
 #include "thrown.hpp"
 #include "train_convolution/options.hpp"
 #include "train_convolution/report.hpp"
 #include "train_convolution/results.hpp"
-#include "well_formed.hpp"
 
 namespace {
 
@@ -159,7 +159,7 @@ TEST_CASE("train_convolution: the page is well formed, also when a training brok
                                        made_up(presets::bf16, {loss, loss})};
         results[1].record.skipped = {1};
         const std::string page = convolution::report_page(results, {.epochs = 2});
-        CHECK(examples_test::first_unbalanced_tag(page) == "");
+        CHECK(first_fault(page) == "");
         CHECK(page.find("skipped at scale 2^10") != std::string::npos);
         for (std::size_t at = page.find(" d=\""); at != std::string::npos; at = page.find(" d=\"", at + 1)) {
             const std::string path = page.substr(at + 4, page.find('"', at + 4) - at - 4);
@@ -169,7 +169,7 @@ TEST_CASE("train_convolution: the page is well formed, also when a training brok
             CHECK(page.find(outside) == std::string::npos);
         }
         std::vector<result> alone = {results[2]};
-        CHECK(examples_test::first_unbalanced_tag(convolution::report_page(alone, {})) == "");
+        CHECK(first_fault(convolution::report_page(alone, {})) == "");
     }
 }
 
