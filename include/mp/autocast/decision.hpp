@@ -75,9 +75,8 @@ region_decision decide(const autocast_state& state, const Arguments&... argument
         return result;
     }
     result.selected = is_selected<Op>(state);
-    if constexpr (constexpr const op_category* overridden = find_override<Op, Overrides...>();
-                  overridden != nullptr) {
-        result.category = *overridden;
+    if constexpr (constexpr found_category overridden = find_override<Op, Overrides...>(); overridden.found) {
+        result.category = overridden.category;
         result.by = autocast::decided_by::call;
         return result;
     }
@@ -87,9 +86,8 @@ region_decision decide(const autocast_state& state, const Arguments&... argument
         result.scope = scope;
         return result;
     }
-    if constexpr (constexpr const op_category* registered = find_registration<Op, Device>();
-                  registered != nullptr) {
-        result.category = *registered;
+    if constexpr (constexpr found_category registered = find_registration<Op, Device>(); registered.found) {
+        result.category = registered.category;
         result.by = autocast::decided_by::registration;
     } else if (state.list != &autocast::own_categories) {
         result.list = state.list;

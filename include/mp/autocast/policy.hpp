@@ -81,10 +81,26 @@ struct category_decision {
     autocast::decided_by by;
 };
 
+// Whether something is there is told by a bool and not by comparing a pointer with null, which g++ does not
+// take for a constant expression under -fsanitize=address.
+
+/// The list of a use_list.
 template <class Override>
-inline constexpr const autocast::op_list* list_of = nullptr;
+struct list_of {
+    static constexpr bool found = false;
+    static constexpr const autocast::op_list* list = nullptr;
+};
 template <const autocast::op_list& List>
-inline constexpr const autocast::op_list* list_of<autocast::use_list<List>> = &List;
+struct list_of<autocast::use_list<List>> {
+    static constexpr bool found = true;
+    static constexpr const autocast::op_list* list = &List;
+};
+
+/// A category that something gives to an op, if it does.
+struct found_category {
+    bool found = false;
+    op_category category{};
+};
 
 /// How many of the overrides are for Op, and the category of the last of them.
 template <class Op, class... Overrides>
@@ -110,29 +126,29 @@ struct override_of {
     }();
 };
 
-/// The override for Op, or for the op whose backward it is: a pointer to its category, null for none.
+/// The override for Op, or for the op whose backward it is.
 template <class Op, class... Overrides>
-constexpr const op_category* find_override() {
+constexpr found_category find_override() {
     using forward = typename forward_of<Op>::type;
     if constexpr (override_of<Op, Overrides...>::matches != 0) {
-        return &override_of<Op, Overrides...>::category;
+        return {true, override_of<Op, Overrides...>::category};
     } else if constexpr (!std::is_void_v<forward>) {
         return find_override<forward, Overrides...>();
     } else {
-        return nullptr;
+        return {};
     }
 }
 
-/// registered_category of Op or of the op whose backward it is: a pointer to it, null for none.
+/// registered_category of Op or of the op whose backward it is.
 template <class Op, device_kind Device>
-constexpr const op_category* find_registration() {
+constexpr found_category find_registration() {
     using forward = typename forward_of<Op>::type;
     if constexpr (std::same_as<decltype(autocast::registered_category<Op, Device>), const op_category>) {
-        return &autocast::registered_category<Op, Device>;
+        return {true, autocast::registered_category<Op, Device>};
     } else if constexpr (!std::is_void_v<forward>) {
         return find_registration<forward, Device>();
     } else {
-        return nullptr;
+        return {};
     }
 }
 
@@ -160,13 +176,13 @@ struct policy {
     template <op Op>
     using low_precision = LowPrecision;
 
-    /// The list of use_list, null where there is none.
+    /// Whether there is a use_list among the overrides, and its list.
+    static constexpr bool has_list = (detail::list_of<Overrides>::found || ...);
     static constexpr const op_list* list = [] {
-        constexpr std::size_t lists =
-            (std::size_t{0} + ... + std::size_t{detail::list_of<Overrides> != nullptr});
+        constexpr std::size_t lists = (std::size_t{0} + ... + std::size_t{detail::list_of<Overrides>::found});
         static_assert(lists <= 1, "mp::autocast::policy: there is more than one use_list");
         const op_list* result = nullptr;
-        ((detail::list_of<Overrides> != nullptr ? void(result = detail::list_of<Overrides>) : void()), ...);
+        ((detail::list_of<Overrides>::found ? void(result = detail::list_of<Overrides>::list) : void()), ...);
         return result;
     }();
 
@@ -174,8 +190,8 @@ struct policy {
     template <op Op>
     static constexpr std::span<const op_rule> rules = [] {
         std::span<const op_rule> result;
-        if constexpr (detail::find_override<Op, Overrides...>() == nullptr &&
-                      detail::find_registration<Op, device_kind::cpu>() == nullptr && list != nullptr) {
+        if constexpr (!detail::find_override<Op, Overrides...>().found &&
+                      !detail::find_registration<Op, device_kind::cpu>().found && has_list) {
             result = detail::rules_for<Op>(*list);
         }
         return result;
@@ -184,13 +200,13 @@ struct policy {
     /// What decides about Op, without regard to rules with conditions.
     template <op Op>
     static constexpr detail::category_decision decision = [] {
-        constexpr const op_category* overridden = detail::find_override<Op, Overrides...>();
-        constexpr const op_category* registered = detail::find_registration<Op, device_kind::cpu>();
-        if constexpr (overridden != nullptr) {
-            return detail::category_decision{*overridden, decided_by::call};
-        } else if constexpr (registered != nullptr) {
-            return detail::category_decision{*registered, decided_by::registration};
-        } else if constexpr (list != nullptr) {
+        constexpr detail::found_category overridden = detail::find_override<Op, Overrides...>();
+        constexpr detail::found_category registered = detail::find_registration<Op, device_kind::cpu>();
+        if constexpr (overridden.found) {
+            return detail::category_decision{overridden.category, decided_by::call};
+        } else if constexpr (registered.found) {
+            return detail::category_decision{registered.category, decided_by::registration};
+        } else if constexpr (has_list) {
             return detail::category_decision{detail::unconditional(rules<Op>, list->unlisted),
                                              rules<Op>.empty() ? decided_by::unlisted : decided_by::list};
         } else {
