@@ -59,7 +59,9 @@ void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
                    const ops::dropout_options& options) {
     const auto probability = static_cast<double>(options.probability);
     // Dropped are the words below this: probability times 2^32, to the nearest integer.
-    const auto threshold = static_cast<std::uint64_t>(probability * 0x1p32 + 0.5);
+    // A float times a power of two plus 1/2 is exact in double, so that cutting off rounds it.
+    const auto threshold =
+        static_cast<std::uint64_t>(probability * 0x1p32 + 0.5);  // NOLINT(bugprone-incorrect-roundings)
     const double scale = probability < 1 ? 1 / (1 - probability) : 0.0;
     const auto columns = static_cast<std::uint64_t>(to.columns);
     for_each_run(

@@ -9,8 +9,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule apex[] = {
     {"__add__"sv, widest}, {"__div__"sv, widest}, {"__eq__"sv, widest}, {"__ge__"sv, widest},

@@ -12,8 +12,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule mxnet[] = {
     {"Activation"sv, full, "act_type"sv, "softrelu"sv}, {"BatchNorm"sv, keep}, {"BilinearSampler"sv, keep},

@@ -12,8 +12,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule mxnet_bfloat16[] = {
     {"Activation"sv, keep}, {"BatchNorm"sv, keep}, {"BilinearSampler"sv, full}, {"BlockGrad"sv, full},

@@ -7,19 +7,19 @@
 
 #include <string_view>
 
-/// One word for each category, so that several rules fit on a line. For use inside a namespace that holds
-/// nothing but rules:
+/// One word for each category, so that several rules fit on a line. The lists' rules stand in the same
+/// namespace; in one of your own, say which words you use:
 ///
 ///     namespace my_rules {
-///     using namespace mp::autocast::lists::notation;
-///     inline constexpr mp::autocast::op_rule mine[] = {{"exp"sv, full}, {"matmul"sv, low}};
+///     using mp::autocast::lists::rules::full, mp::autocast::lists::rules::low;
+///     inline constexpr mp::autocast::op_rule mine[] = {{"exp", full}, {"matmul", low}};
 ///     }
 ///     inline constexpr mp::autocast::op_list mine{"mine", my_rules::mine, mp::op_category::pass_through};
 ///
-/// The suffix sv halves the time that the compiler takes for a long list.
-namespace mp::autocast::lists::notation {
+/// The suffix sv, which the lists have, halves the time that the compiler takes for a long one.
+namespace mp::autocast::lists::rules {
 
-using namespace std::string_view_literals;
+using std::string_view_literals::operator""sv;
 
 inline constexpr auto low = op_category::lower_precision;
 inline constexpr auto full = op_category::full_precision;
@@ -35,4 +35,4 @@ inline constexpr std::string_view use_logits =
     "a sigmoid rounded to half is often exactly 0 or 1, where the loss or its gradient is infinite: call "
     "binary_cross_entropy_with_logits with the values before the sigmoid";
 
-}  // namespace mp::autocast::lists::notation
+}  // namespace mp::autocast::lists::rules

@@ -9,8 +9,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule nvidia[] = {
     {"batch_norm"sv, full}, {"conv2d"sv, low}, {"convolution"sv, low}, {"exp"sv, full}, {"gemm"sv, low},

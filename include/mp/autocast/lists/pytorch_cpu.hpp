@@ -9,8 +9,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule pytorch_cpu[] = {
     {"_addmm_activation"sv, low}, {"_convolution"sv, low}, {"_grid_sampler_2d_cpu_fallback"sv, full},

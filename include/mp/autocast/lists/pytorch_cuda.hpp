@@ -9,8 +9,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule pytorch_cuda[] = {
     {"_convolution"sv, low}, {"_scaled_dot_product_flash_attention"sv, low}, {"_thnn_fused_gru_cell"sv, low},

@@ -9,8 +9,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule pytorch_mps[] = {
     {"_convolution"sv, low}, {"_mps_convolution"sv, low}, {"acos"sv, full}, {"addbmm"sv, low},

@@ -9,8 +9,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule tensorflow[] = {
     {"Abs"sv, keep}, {"Add"sv, widest}, {"AddN"sv, widest}, {"AddV2"sv, widest}, {"ArgMax"sv, keep},

@@ -9,8 +9,6 @@
 namespace mp::autocast::lists {
 namespace rules {
 
-using namespace notation;
-
 // clang-format off
 inline constexpr op_rule losses_in_full[] = {
     {"binary_cross_entropy"sv, full}, {"binary_cross_entropy_with_logits"sv, full},
