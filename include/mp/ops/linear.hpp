@@ -74,6 +74,31 @@ void matmul(cpu exec, const A& a, const B& b, matrix_view<C> c) {
                            detail::output_view(c));
 }
 
+}  // namespace mp::ops
+
+namespace mp::detail {
+
+/// Any of the smooth activations. They take so long that choosing among them at each element costs nothing,
+/// and the product is compiled once for all of them.
+struct smooth_epilogue {
+    ops::activation act;
+
+    float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        switch (act) {
+            case ops::activation::gelu:
+                return gelu_epilogue{}(value, row, column);
+            case ops::activation::gelu_tanh:
+                return gelu_tanh_epilogue{}(value, row, column);
+            default:
+                return silu_epilogue{}(value, row, column);
+        }
+    }
+};
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
 /// Tag of linear(): a matrix product, so in the low precision of the policy.
 struct linear_op {
     static constexpr std::string_view name = "linear";
@@ -127,11 +152,9 @@ struct linear_op {
             case activation::relu:
                 return product(relu_epilogue{});
             case activation::gelu:
-                return product(gelu_epilogue{});
             case activation::gelu_tanh:
-                return product(gelu_tanh_epilogue{});
             case activation::silu:
-                return product(silu_epilogue{});
+                return product(detail::smooth_epilogue{act});
         }
     }
 };
