@@ -24,11 +24,12 @@ int main() {
     std::printf("as halves %d of %d vanish, %d is subnormal and %d overflows\n", int(report.flushed),
                 int(report.count), int(report.subnormals), int(report.overflows));
 
-    // Inside the region the layer takes float arrays to bfloat16; sums stay in float.
+    // Inside the region the layer takes float arrays to bfloat16, or to what MP_AUTOCAST=fp16|bf16|fp8|off
+    // says in the environment; sums stay in float.
     const std::vector<float> x{1, 2, 3, 4, 5, 6}, w{0.5F, -1, 0.25F, 1, 1, 1}, bias{0, 0.1F};
     std::vector<float> y(4);
     {
-        const mp::autocast_region region(mp::precision::bf16);
+        const mp::autocast_region region(mp::precision_from_environment("MP_AUTOCAST", mp::precision::bf16));
         mp::ops::linear(exec, mp::row_major(x.data(), 2, 3), mp::row_major(w.data(), 2, 3), bias,
                         mp::row_major(y.data(), 2, 2), mp::ops::activation::relu);
     }

@@ -137,6 +137,7 @@ TEST_CASE("words for precisions read back") {
 TEST_CASE("the environment is read on request") {
     ::unsetenv("MP_AUTOCAST");
     CHECK(mp::precision_from_environment() == precision::off);
+    CHECK(mp::precision_from_environment("MP_AUTOCAST", precision::bf16) == precision::bf16);
     {
         const environment_variable variable("MP_AUTOCAST", "");
         CHECK(mp::precision_from_environment() == precision::off);
@@ -152,6 +153,7 @@ TEST_CASE("the environment is read on request") {
     }
     {
         const environment_variable variable("MP_AUTOCAST", "off");
+        CHECK(mp::precision_from_environment("MP_AUTOCAST", precision::bf16) == precision::off);
         CHECK(mp::precision_from_environment() == precision::off);
     }
     {

@@ -46,14 +46,16 @@ inline precision precision_from_string(std::string_view text, std::string_view s
                            "must be one of fp16, bf16, fp8, off");
 }
 
-/// The precision that the environment variable `variable` asks for: fp16, bf16, fp8 or off; off where it is
-/// not set or empty. Nothing reads the environment unless this function is called. Throws argument_error for
-/// any other value. As with std::getenv, no other thread may change the environment meanwhile.
+/// The precision that the environment variable `variable` asks for: fp16, bf16, fp8 or off; `otherwise` where
+/// it is not set or empty. Nothing reads the environment unless this function is called. Throws
+/// argument_error for any other value. As with std::getenv, no other thread may change the environment
+/// meanwhile.
 ///
 ///     mp::autocast_region region(mp::precision_from_environment());
-inline precision precision_from_environment(const char* variable = "MP_AUTOCAST") {
+inline precision precision_from_environment(const char* variable = "MP_AUTOCAST",
+                                            precision otherwise = precision::off) {
     const char* text = std::getenv(variable);
-    if (text == nullptr || *text == '\0') return precision::off;
+    if (text == nullptr || *text == '\0') return otherwise;
     return precision_from_string(text, variable);
 }
 

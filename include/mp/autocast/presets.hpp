@@ -4,10 +4,8 @@
 #pragma once
 
 #include <mp/autocast/lists.hpp>
-#include <mp/autocast/policy.hpp>
+#include <mp/autocast/precision.hpp>
 #include <mp/autocast/region.hpp>
-#include <mp/bfloat16.hpp>
-#include <mp/half.hpp>
 
 #include <array>
 #include <string_view>
@@ -94,12 +92,5 @@ constexpr const preset* find(std::string_view name) noexcept {
     }
     return nullptr;
 }
-
-/// A policy for calls whose types are known at compile time, with a preset's list:
-///
-///     mp::ops::linear<mp::autocast::presets::policy_of<mp::half, mp::autocast::lists::mxnet>>(exec, x, w, b,
-///     y);
-template <eligible LowPrecision, const op_list& List, class... Overrides>
-using policy_of = policy<LowPrecision, use_list<List>, Overrides...>;
 
 }  // namespace mp::autocast::presets

@@ -25,8 +25,8 @@ inline constexpr op_rule nvidia[] = {
 ///
 /// Rests on: NVIDIA/apex, docs/source/amp.rst at commit e13873debc46 (gemm, convolution, softmax) and
 /// apex/amp/README.md at commit 6066ddd575d5 (conv2d, exp, loss, and the rule for any other op); section 3.3
-/// of Micikevicius et al., Mixed Precision Training, 2018, for sum and the statistics of batch_norm. The text
-/// of the Mixed Precision Training Guide itself was not at hand.
+/// of Micikevicius et al., Mixed Precision Training, 2018, for sum and the statistics of batch_norm, from a
+/// summary of it. The text of that section and of the Mixed Precision Training Guide was not at hand.
 inline constexpr op_list nvidia{"nvidia", rules::nvidia, op_category::promote_widest};
 static_assert(is_sorted_list(nvidia.rules));
 
