@@ -12,7 +12,7 @@ target_include_directories(mp INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INC
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mp"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+  FILES_MATCHING PATTERN "*.hpp" PATTERN "*.inl" PATTERN "*.cuh")
 
 install(TARGETS mp EXPORT mp-targets)
 install(EXPORT mp-targets NAMESPACE mp:: DESTINATION "${mp_package_dir}")

@@ -2,7 +2,7 @@
 # Targets for the two tools that read the sources: tidy, format.
 
 file(GLOB_RECURSE mp_own_sources CONFIGURE_DEPENDS
-  "${PROJECT_SOURCE_DIR}/include/mp/*.hpp"
+  "${PROJECT_SOURCE_DIR}/include/mp/*.hpp" "${PROJECT_SOURCE_DIR}/include/mp/*.inl"
   "${PROJECT_SOURCE_DIR}/tests/*.[ch]pp" "${PROJECT_SOURCE_DIR}/tests/*.cu"
   "${PROJECT_SOURCE_DIR}/bench/*.[ch]pp" "${PROJECT_SOURCE_DIR}/bench/*.cu"
   "${PROJECT_SOURCE_DIR}/examples/*.[ch]pp" "${PROJECT_SOURCE_DIR}/examples/*.cu")

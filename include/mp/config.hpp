@@ -74,6 +74,15 @@
 #define MP_HAS_COMPILER_BINARY128 0
 #endif
 
+/// 1 where kernels for several instruction sets are compiled into one program, to be chosen when it runs:
+/// x86-64 with the vector types and the function targets of g++ and clang. nvcc's front end has neither.
+#if !defined(MP_NO_HARDWARE_PATHS) && defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && \
+    (!defined(__FLT_EVAL_METHOD__) || __FLT_EVAL_METHOD__ == 0 || __FLT_EVAL_METHOD__ == 16)
+#define MP_SIMD_TARGETS 1
+#else
+#define MP_SIMD_TARGETS 0
+#endif
+
 /// The branch-free parts of a hot function are worth inlining into loops whatever its size.
 #if defined(__CUDACC__)
 #define MP_ALWAYS_INLINE __forceinline__

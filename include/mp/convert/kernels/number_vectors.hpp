@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Numbers of any format in the vectors of the kernels: read as floats, and floats rounded to them. See
+/// number_vectors.inl.
+#pragma once
+
+#include <mp/convert/bulk.hpp>
+#include <mp/simd/vectors.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// Types of which the kernels read and write arrays through vectors of floats: float, and every reduced
+/// format that fits_in float.
+template <class Value>
+inline constexpr bool has_number_vectors = [] {
+    if constexpr (std::is_same_v<Value, float>) {
+        return true;
+    } else if constexpr (reduced<Value>) {
+        return fits_in<typename Value::format, float>;
+    } else {
+        return false;
+    }
+}();
+
+}  // namespace mp::detail
+
+#define MP_KERNEL_LEVELS MP_LEVEL_AMX
+#define MP_KERNEL_FILE <mp/convert/kernels/number_vectors.inl>
+#include <mp/simd/for_each_target.hpp>

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Kernels compute with IEEE's default modes, whatever the caller has set.
+#pragma once
+
+#include <mp/config.hpp>
+
+#include <cstdint>
+
+namespace mp::detail {
+
+/// While it lives, float and double arithmetic of the calling thread rounds to nearest even, honours
+/// subnormal numbers and raises no signals; then everything is as before, flags included. For threads that
+/// were started by a thread with other modes, too, since they inherit them.
+///
+/// Costs a read of the control register, some cycles, unless there is something to change. Does nothing where
+/// the register is not known.
+class default_floating_point_modes {
+public:
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
+    default_floating_point_modes() noexcept {
+        __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
+        set((before_ & flags) | all_masked);
+    }
+    ~default_floating_point_modes() {
+        set(before_);
+    }
+
+private:
+    // MXCSR: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3.
+    static constexpr std::uint32_t flags = 0x003f;
+    static constexpr std::uint32_t all_masked = 0x1f80;
+
+    void set(std::uint32_t wanted) noexcept {
+        std::uint32_t now = 0;
+        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+        if (now != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
+    }
+    std::uint32_t before_ = 0;
+#elif defined(__aarch64__) && defined(__GNUC__) && !defined(__CUDACC__)
+    default_floating_point_modes() noexcept {
+        __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
+        if (before_ != 0) __asm__ volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
+    }
+    ~default_floating_point_modes() {
+        if (before_ != 0) __asm__ volatile("msr fpcr, %0" : : "r"(before_) : "memory");
+    }
+
+private:
+    std::uint64_t before_ = 0;  // FPCR: rounding, flush-to-zero, default NaN, traps
+#else
+    default_floating_point_modes() noexcept {}
+    ~default_floating_point_modes() {}
+#endif
+public:
+    default_floating_point_modes(const default_floating_point_modes&) = delete;
+    default_floating_point_modes& operator=(const default_floating_point_modes&) = delete;
+};
+
+}  // namespace mp::detail

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The instruction sets for which kernels are compiled.
+#pragma once
+
+#include <string_view>
+
+namespace mp {
+
+/// What a kernel may use of the processor; each level includes the ones before it.
+///
+/// The library compiles its kernels for several levels into one program, whatever processor the compiler was
+/// told to aim at, and picks one when the program runs. A kernel that has no version of its own for a level
+/// runs in the next lower one. Results do not depend on the level, but where a function's documentation says
+/// so (products with mp::accumulation::fastest).
+enum class instruction_set : unsigned char {
+    portable,     ///< what the compiler was told to use, on any processor
+    avx2,         ///< x86-64 with AVX2, FMA, F16C and BMI: Haswell, Zen and later
+    avx512,       ///< with AVX-512 F, CD, BW, DQ and VL: Skylake-X, Zen 4 and later
+    avx512_bf16,  ///< with AVX512_BF16: Cooper Lake, Zen 4 and later
+    avx512_fp16,  ///< with AVX512_FP16: Sapphire Rapids and later
+    amx,          ///< with the tiles AMX-TILE, AMX-INT8 and AMX-BF16, where the system lets programs use them
+    best,         ///< the highest of these that the processor has, or what the environment variable MP_ISA
+                  ///< names
+};
+
+/// The name of a level, as MP_ISA takes it: "avx2".
+[[nodiscard]] constexpr std::string_view name_of(instruction_set level) noexcept {
+    switch (level) {
+        case instruction_set::portable:
+            return "portable";
+        case instruction_set::avx2:
+            return "avx2";
+        case instruction_set::avx512:
+            return "avx512";
+        case instruction_set::avx512_bf16:
+            return "avx512_bf16";
+        case instruction_set::avx512_fp16:
+            return "avx512_fp16";
+        case instruction_set::amx:
+            return "amx";
+        case instruction_set::best:
+            break;
+    }
+    return "best";
+}
+
+}  // namespace mp

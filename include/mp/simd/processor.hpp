@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the processor at hand can do, and which instruction set an executor means.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/simd/instruction_set.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace mp {
+namespace detail {
+
+#if MP_SIMD_TARGETS
+
+struct cpuid_registers {
+    std::uint32_t eax, ebx, ecx, edx;
+};
+
+inline cpuid_registers cpuid(std::uint32_t leaf, std::uint32_t subleaf) noexcept {
+    cpuid_registers r{leaf, 0, subleaf, 0};
+    __asm__ volatile("cpuid" : "+a"(r.eax), "=b"(r.ebx), "+c"(r.ecx), "=d"(r.edx));
+    return r;
+}
+
+/// The parts of the register file that the system saves when it switches threads (XCR0).
+inline std::uint32_t saved_register_state() noexcept {
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+/// Whether this process may use the tiles. Linux wants to be asked, once a process, since the tiles make the
+/// state of a thread 8 KiB larger; asking again is harmless.
+inline bool tiles_permitted() noexcept {
+#if defined(__linux__)
+    constexpr long arch_prctl = 158;
+    constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+    constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
+    long result = arch_prctl;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(request_permission), "S"(tile_data)
+                     : "rcx", "r11", "memory");
+    return result == 0;
+#else
+    return false;
+#endif
+}
+
+/// Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, 13.3 and 14.
+inline instruction_set detect_instruction_set() noexcept {
+    const auto has = [](std::uint32_t word, std::initializer_list<int> bits) {
+        for (const int bit : bits) {
+            if ((word >> bit & 1U) == 0) return false;
+        }
+        return true;
+    };
+    if (cpuid(0, 0).eax < 7) return instruction_set::portable;
+    const cpuid_registers basic = cpuid(1, 0);
+    const cpuid_registers extended = cpuid(7, 0);
+    const cpuid_registers more = extended.eax >= 1 ? cpuid(7, 1) : cpuid_registers{};
+    const cpuid_registers amd = cpuid(0x8000'0001, 0);
+
+    // FMA, POPCNT, XSAVE in use, AVX, F16C; BMI1, AVX2, BMI2; LZCNT; and the registers are saved.
+    if (!has(basic.ecx, {12, 23, 27, 28, 29}) || !has(extended.ebx, {3, 5, 8}) || !has(amd.ecx, {5})) {
+        return instruction_set::portable;
+    }
+    const std::uint32_t saved = saved_register_state();
+    if (!has(saved, {1, 2})) return instruction_set::portable;
+    // AVX-512 F, DQ, CD, BW, VL; mask registers and both halves of the vector registers.
+    if (!has(extended.ebx, {16, 17, 28, 30, 31}) || !has(saved, {5, 6, 7})) return instruction_set::avx2;
+    if (!has(more.eax, {5})) return instruction_set::avx512;
+    if (!has(extended.edx, {23})) return instruction_set::avx512_bf16;
+    // AMX-BF16, AMX-TILE, AMX-INT8; tile configuration and data.
+    if (!has(extended.edx, {22, 24, 25}) || !has(saved, {17, 18}) || !tiles_permitted()) {
+        return instruction_set::avx512_fp16;
+    }
+    return instruction_set::amx;
+}
+
+#else
+
+inline instruction_set detect_instruction_set() noexcept {
+    return instruction_set::portable;
+}
+
+#endif
+
+/// The level of a name, or throws in the name of `argument`.
+inline instruction_set parse_instruction_set(std::string_view argument, std::string_view text) {
+    for (int i = 0; i <= static_cast<int>(instruction_set::best); ++i) {
+        const auto level = static_cast<instruction_set>(i);
+        if (text == name_of(level)) return level;
+    }
+    throw_argument("mp::cpu", argument, text,
+                   "must be one of portable, avx2, avx512, avx512_bf16, avx512_fp16, amx, best");
+}
+
+}  // namespace detail
+
+/// The highest level of which this processor and its system have everything. Found out once.
+[[nodiscard]] inline instruction_set processor_instruction_set() noexcept {
+    static const instruction_set found = detail::detect_instruction_set();
+    return found;
+}
+
+/// The level that instruction_set::best stands for: the one that the environment variable MP_ISA names when
+/// it is first looked at, or else processor_instruction_set().
+///
+/// \throws argument_error  MP_ISA names no level, or one that the processor lacks
+[[nodiscard]] inline instruction_set best_instruction_set() {
+    static const instruction_set chosen = [] {
+        const instruction_set most = processor_instruction_set();
+        const char* const wanted = std::getenv("MP_ISA");
+        if (wanted == nullptr || *wanted == '\0') return most;
+        const instruction_set level =
+            detail::parse_instruction_set("the environment variable MP_ISA", wanted);
+        if (level == instruction_set::best) return most;
+        if (level > most) {
+            detail::throw_argument(
+                "mp::cpu", "the environment variable MP_ISA", wanted,
+                "must not be higher than what the processor has, which is " + std::string(name_of(most)));
+        }
+        return level;
+    }();
+    return chosen;
+}
+
+namespace detail {
+
+/// The level at which an algorithm given `exec` runs; never best.
+///
+/// \throws argument_error  the processor lacks it
+inline instruction_set level_of(std::string_view function, cpu exec) {
+    if (exec.instructions == instruction_set::best) return best_instruction_set();
+    const instruction_set most = processor_instruction_set();
+    if (exec.instructions > most) {
+        throw_argument(
+            function, "exec.instructions", name_of(exec.instructions),
+            "must not be higher than what the processor has, which is " + std::string(name_of(most)));
+    }
+    return exec.instructions;
+}
+
+}  // namespace detail
+}  // namespace mp

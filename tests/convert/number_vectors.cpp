@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// The vectors of the kernels against the scalar conversions, which the tests of format/ prove.
+#include <mp/convert/kernels/number_vectors.hpp>
+#include <mp/mp.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/processor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#define MP_KERNEL_FILE <convert/number_vectors.inl>
+#include <mp/simd/for_each_target.hpp>
+
+#if MP_SIMD_TARGETS
+
+namespace {
+
+// tests/convert/every_format.cpp has other rounding modes and formats without vectors.
+TEST_CASE_TEMPLATE("vectors of numbers are read and rounded as the scalar conversions do", Value, mp::half,
+                   mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
+                   mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e4m3fnuz, mp::float8_e5m2fnuz,
+                   mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn) {
+    using layout = mp::layout_of<typename Value::format>;
+    static_assert(mp::detail::has_number_vectors<Value>);
+    std::mt19937 random(7);
+
+    std::vector<Value> all(std::size_t{1} << std::min(layout::width, 16));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto code = layout::width <= 16 ? i : random() >> (32 - layout::width);
+        all[i] = Value::from_bits(static_cast<typename layout::storage>(code));
+    }
+    // Around every number of the format and every tie between two: all of their float neighbours; and random
+    // bits.
+    std::vector<float> inputs;
+    for (const Value value : all) {
+        const auto bits = mp::detail::bit_cast<std::uint32_t>(static_cast<float>(value));
+        constexpr std::uint32_t half_unit = std::uint32_t{1} << (22 - layout::fraction_bits);
+        for (const std::uint32_t place : {bits, bits + half_unit, bits - half_unit}) {
+            for (const std::uint32_t near : {place - 1, place, place + 1}) {
+                inputs.push_back(mp::detail::bit_cast<float>(near));
+            }
+        }
+        for (int i = 0; i < 4; ++i) inputs.push_back(mp::detail::bit_cast<float>(std::uint32_t(random())));
+    }
+    inputs.resize(inputs.size() - 3);  // a last vector that is not full
+
+    const auto check = [&](auto read, auto write) {
+        std::vector<float> values(all.size() - 5);
+        read(all.data(), values.data(), values.size());
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto expected = static_cast<float>(all[i]);
+            wrong += std::memcmp(&values[i], &expected, sizeof expected) != 0 ? 1U : 0U;
+        }
+        CHECK(wrong == 0);
+        std::vector<Value> rounded(inputs.size());
+        write(inputs.data(), rounded.data(), inputs.size());
+        wrong = 0;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            wrong += rounded[i].bits() != mp::round_to<Value>(inputs[i]).bits() ? 1U : 0U;
+        }
+        CHECK(wrong == 0);
+    };
+    const mp::instruction_set most = mp::processor_instruction_set();
+    if (most >= mp::instruction_set::avx2) {
+        CAPTURE("avx2");
+        check(&mp::detail::avx2::read_numbers<Value>, &mp::detail::avx2::write_numbers<Value>);
+    }
+    if (most >= mp::instruction_set::avx512) {
+        CAPTURE("avx512");
+        check(&mp::detail::avx512::read_numbers<Value>, &mp::detail::avx512::write_numbers<Value>);
+    }
+}
+
+}  // namespace
+
+#endif
