@@ -43,7 +43,11 @@ MP_ALWAYS_INLINE words as_words(ints x) {
 
 /// One value in all lanes.
 MP_ALWAYS_INLINE floats all_lanes(float x) {
-    return floats{} + x;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    return floats{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#else
+    return floats{x, x, x, x, x, x, x, x};
+#endif
 }
 MP_ALWAYS_INLINE words all_lanes(std::uint32_t x) {
     return words{} + x;
