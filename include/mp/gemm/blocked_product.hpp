@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The loops around the micro-kernel: blocks that fit the caches, and pieces of C for the threads.
+/// The loops around the kernel: blocks that fit the caches, and pieces of C for the threads.
 #pragma once
 
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm/micro_kernel.hpp>
 #include <mp/gemm/packing.hpp>
+#include <mp/gemm/product_kernel.hpp>
 #include <mp/gemm/tile_output.hpp>
+#include <mp/gemm/workspace.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <memory>
 
 namespace mp::detail {
 
-/// C = A B of rows x columns elements summed over `depth`, with C in row-major order.
+/// Panels of B that are packed already, each of the whole depth.
+struct packed_panels {
+    const std::byte* data = nullptr;
+    std::ptrdiff_t panel_bytes = 0;
+};
+
+/// C = A B of rows x columns elements summed over `depth`.
 struct product_task {
-    panel_source a;
-    panel_source b;
+    const product_kernel* kernel;
+    product_factor_source a;
+    pack_rows_function pack_a;
+    product_factor_source b;
+    pack_panels_function pack_b;
+    packed_panels packed_b;  ///< used instead of b if there
     tile_output c;
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
@@ -52,90 +62,147 @@ constexpr std::ptrdiff_t even_block(std::ptrdiff_t total, std::ptrdiff_t largest
 
 /// Sizes of the blocks in which one thread computes a piece, and of the memory that it needs.
 ///
-/// A panel of B (depth x width floats) stays in the first-level cache while the panels of one block of A
-/// (depth x rows) pass by from the second-level cache; the block of B (depth x columns) is in the second or
-/// third level. When the depth takes several blocks, the sums wait for the next one in a buffer of block_rows
-/// x columns.
-template <class Kernel>
-struct blocking {
-    static constexpr std::ptrdiff_t most_depth = 512;
-    static constexpr std::ptrdiff_t most_panel_rows = 96 / Kernel::rows * Kernel::rows;
-    static constexpr std::ptrdiff_t most_columns = 512 / Kernel::width * Kernel::width;
-    static constexpr std::ptrdiff_t most_rows_waiting = 4096 / Kernel::rows * Kernel::rows;
+/// A panel of B (panel_width columns of a block of the depth) stays in the first-level cache while the block of A
+/// passes by from the second-level cache; the block of B (its columns) is in the second or third level. When the
+/// depth takes several blocks and C cannot hold the sums, they wait in a buffer.
+struct product_blocks {
+    static constexpr std::ptrdiff_t most_columns = 1024;
+    static constexpr std::ptrdiff_t most_rows_waiting = 2048;
 
     std::ptrdiff_t depth;
-    std::ptrdiff_t panel_rows;  ///< rows of a block of A, a multiple of Kernel::rows
-    std::ptrdiff_t columns;     ///< a multiple of Kernel::width
-    std::ptrdiff_t block_rows;  ///< rows whose sums wait at the same time, a multiple of Kernel::rows
-    std::ptrdiff_t a_floats;
-    std::ptrdiff_t b_floats;
-    std::ptrdiff_t sum_floats;
+    std::ptrdiff_t rows;          ///< of a block of A
+    std::ptrdiff_t columns;       ///< of a block of B, a multiple of panel_width
+    std::ptrdiff_t waiting_rows;  ///< rows whose sums wait at the same time
+    std::ptrdiff_t panel_bytes;
+    std::ptrdiff_t a_bytes;
+    std::ptrdiff_t b_bytes;
+    std::ptrdiff_t sum_bytes;
+    std::ptrdiff_t tile_bytes;
 
-    blocking(std::ptrdiff_t piece_rows, std::ptrdiff_t piece_columns, std::ptrdiff_t whole_depth)
-        : depth(even_block(whole_depth, most_depth, 1)),
-          panel_rows(even_block(piece_rows, most_panel_rows, Kernel::rows)),
-          columns(even_block(piece_columns, most_columns, Kernel::width)),
-          block_rows(whole_depth > depth ? even_block(piece_rows, most_rows_waiting, Kernel::rows)
-                                         : round_up(piece_rows, Kernel::rows)),
-          a_floats(round_up(panel_rows * depth, 16)),
-          b_floats(round_up(columns * depth, 16)),
-          sum_floats(whole_depth > depth ? block_rows * columns
-                                         : std::ptrdiff_t{Kernel::rows} * Kernel::width) {}
+    product_blocks(const product_task& task, std::ptrdiff_t piece_rows, std::ptrdiff_t piece_columns) {
+        const product_kernel& kernel = *task.kernel;
+        const std::ptrdiff_t unit = std::max(kernel.depth_unit, std::ptrdiff_t{2});
+        depth = even_block(task.depth, kernel.depth_block, unit);
+        rows = even_block(piece_rows, kernel.block_rows, kernel.rows);
+        columns = even_block(piece_columns, most_columns, panel_width);
+        const bool sums_wait = task.depth > depth && task.c.sums_in_place() == nullptr;
+        waiting_rows = sums_wait ? even_block(piece_rows, most_rows_waiting, rows) : round_up(piece_rows, rows);
+        panel_bytes = depth / steps_together(kernel.b_element) * panel_width * bytes_together(kernel.b_element);
+        a_bytes = round_up(std::min(rows, round_up(piece_rows, kernel.rows)) * a_row_bytes, 64);
+        b_bytes = task.packed_b.data != nullptr ? 0 : columns / panel_width * panel_bytes;
+        sum_bytes = sums_wait ? waiting_rows * columns * static_cast<std::ptrdiff_t>(sizeof(float)) : 0;
+        tile_bytes = kernel.rows * panel_width * static_cast<std::ptrdiff_t>(sizeof(float));
+    }
 
-    [[nodiscard]] std::ptrdiff_t workspace_floats() const { return a_floats + b_floats + sum_floats; }
+    [[nodiscard]] std::ptrdiff_t workspace_bytes() const { return a_bytes + b_bytes + sum_bytes + tile_bytes; }
 };
 
-/// Computes one piece of C on the calling thread. `workspace` holds blocking.workspace_floats() floats and is
-/// aligned to 64 bytes.
-template <class Kernel>
-void multiply_piece(const product_task& task, const output_piece& piece, const blocking<Kernel>& blocks,
-                    float* workspace) {
-    float* const a_panels = workspace;
-    float* const b_panels = a_panels + blocks.a_floats;
-    float* const sums = b_panels + blocks.b_floats;
-    constexpr std::ptrdiff_t tile_floats = std::ptrdiff_t{Kernel::rows} * Kernel::width;
-    const bool sums_wait = task.depth > blocks.depth;
+/// Computes pieces of C on one thread.
+class piece_product {
+public:
+    /// `workspace` has blocks.workspace_bytes() and is aligned to 64 bytes.
+    piece_product(const product_task& task, const product_blocks& blocks, std::byte* workspace)
+        : task_(task),
+          kernel_(*task.kernel),
+          blocks_(blocks),
+          a_(workspace),
+          b_(a_ + blocks.a_bytes),
+          sums_(reinterpret_cast<float*>(b_ + blocks.b_bytes)),
+          tile_(reinterpret_cast<float*>(b_ + blocks.b_bytes + blocks.sum_bytes)),
+          in_place_(task.c.sums_in_place()) {}
 
-    const auto multiply_block = [&](const output_piece& block, std::ptrdiff_t waiting_row, std::ptrdiff_t k,
-                                    std::ptrdiff_t depth) {
-        task.a.pack(task.a, block.row, block.rows, k, depth, a_panels);
-        const bool last = k + depth == task.depth;
-        for (std::ptrdiff_t column = 0; column < block.columns; column += Kernel::width) {
-            const std::ptrdiff_t columns = std::min<std::ptrdiff_t>(Kernel::width, block.columns - column);
-            for (std::ptrdiff_t row = 0; row < block.rows; row += Kernel::rows) {
-                const std::ptrdiff_t rows = std::min<std::ptrdiff_t>(Kernel::rows, block.rows - row);
-                float* tile = sums;
-                if (sums_wait) {
-                    const std::ptrdiff_t tiles_in_column = blocks.block_rows / Kernel::rows;
-                    tile += (column / Kernel::width * tiles_in_column + (waiting_row + row) / Kernel::rows) *
-                            tile_floats;
-                }
-                product_for<Kernel>(rows, columns)(depth, a_panels + row * depth, b_panels + column * depth,
-                                                   tile, k > 0);
-                if (last) {
-                    task.c.finish(task.c, tile, Kernel::width, true, block.row + row, block.column + column,
-                                  rows, columns);
-                }
+    void compute(const output_piece& piece) {
+        const default_floating_point_modes modes;
+        if (kernel_.begin != nullptr) kernel_.begin();
+        for (std::ptrdiff_t column = 0; column < piece.columns; column += blocks_.columns) {
+            const std::ptrdiff_t columns = std::min(blocks_.columns, piece.columns - column);
+            for (std::ptrdiff_t waiting = 0; waiting < piece.rows; waiting += blocks_.waiting_rows) {
+                const std::ptrdiff_t rows = std::min(blocks_.waiting_rows, piece.rows - waiting);
+                compute_waiting({piece.row + waiting, piece.column + column, rows, columns});
             }
         }
-    };
+        if (kernel_.end != nullptr) kernel_.end();
+    }
 
-    for (std::ptrdiff_t column = 0; column < piece.columns; column += blocks.columns) {
-        const std::ptrdiff_t columns = std::min(blocks.columns, piece.columns - column);
-        for (std::ptrdiff_t waiting = 0; waiting < piece.rows; waiting += blocks.block_rows) {
-            const std::ptrdiff_t waiting_rows = std::min(blocks.block_rows, piece.rows - waiting);
-            for (std::ptrdiff_t k = 0; k < task.depth; k += blocks.depth) {
-                const std::ptrdiff_t depth = std::min(blocks.depth, task.depth - k);
-                task.b.pack(task.b, piece.column + column, columns, k, depth, b_panels);
-                for (std::ptrdiff_t row = 0; row < waiting_rows; row += blocks.panel_rows) {
-                    const std::ptrdiff_t rows = std::min(blocks.panel_rows, waiting_rows - row);
-                    multiply_block({piece.row + waiting + row, piece.column + column, rows, columns}, row, k,
-                                   depth);
+private:
+    /// A block of C whose sums wait, if they have to, for the next block of the depth.
+    void compute_waiting(const output_piece& block) {
+        for (std::ptrdiff_t k = 0; k < task_.depth; k += blocks_.depth) {
+            const std::ptrdiff_t depth = std::min(blocks_.depth, task_.depth - k);
+            const std::ptrdiff_t padded = round_up(depth, kernel_.depth_unit);
+            const std::byte* panels = b_;
+            std::ptrdiff_t panel_bytes = blocks_.panel_bytes;
+            if (task_.packed_b.data != nullptr) {
+                const std::ptrdiff_t steps = k / steps_together(kernel_.b_element);
+                panel_bytes = task_.packed_b.panel_bytes;
+                panels = task_.packed_b.data + block.column / panel_width * panel_bytes +
+                         steps * panel_width * bytes_together(kernel_.b_element);
+            } else {
+                task_.pack_b(task_.b, {block.column, block.columns, round_up(block.columns, panel_width), k, depth, padded},
+                             b_, panel_bytes);
+            }
+            for (std::ptrdiff_t row = 0; row < block.rows; row += blocks_.rows) {
+                const std::ptrdiff_t rows = std::min(blocks_.rows, block.rows - row);
+                task_.pack_a(task_.a, {block.row + row, rows, round_up(rows, kernel_.rows), k, depth, padded}, a_);
+                for (std::ptrdiff_t column = 0; column < block.columns; column += kernel_.width) {
+                    const std::byte* const b =
+                        panels + column / panel_width * panel_bytes +
+                        column % panel_width * bytes_together(kernel_.b_element);
+                    const std::ptrdiff_t columns = std::min(kernel_.width, block.columns - column);
+                    for (std::ptrdiff_t r = 0; r < rows; r += kernel_.rows) {
+                        const output_piece tile{block.row + row + r, block.column + column,
+                                                std::min(kernel_.rows, rows - r), columns};
+                        float* const waiting = sums_ + (row + r) * blocks_.columns + column;
+                        compute_tile(tile, a_ + r * a_row_bytes, b, waiting, padded, k > 0, k + depth == task_.depth);
+                    }
                 }
             }
         }
     }
-}
+
+    void compute_tile(const output_piece& tile, const std::byte* a, const std::byte* b, float* waiting,
+                      std::ptrdiff_t depth, bool resume, bool last) {
+        const multiply_tile multiply = kernel_.multiply_for(tile.rows);
+        tile_product product{depth, a, b, panel_width * bytes_together(kernel_.b_element), tile_, panel_width, resume};
+        if (in_place_ != nullptr) {
+            float* const c = in_place_ + tile.row * task_.c.line_stride + tile.column;
+            if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {
+                product.tile = c;
+                product.tile_stride = task_.c.line_stride;
+                multiply(product);
+                return;
+            }
+            if (resume) copy_rows(c, task_.c.line_stride, tile_, panel_width, tile);
+            multiply(product);
+            copy_rows(tile_, panel_width, c, task_.c.line_stride, tile);
+            return;
+        }
+        if (task_.depth > blocks_.depth) {
+            product.tile = waiting;
+            product.tile_stride = blocks_.columns;
+        }
+        multiply(product);
+        if (last) {
+            finish_tile(task_.c, product.tile, product.tile_stride, tile.row, tile.column, tile.rows, tile.columns);
+        }
+    }
+
+    static void copy_rows(const float* from, std::ptrdiff_t from_stride, float* to, std::ptrdiff_t to_stride,
+                          const output_piece& tile) {
+        for (std::ptrdiff_t r = 0; r < tile.rows; ++r) {
+            std::copy_n(from + r * from_stride, tile.columns, to + r * to_stride);
+        }
+    }
+
+    const product_task& task_;
+    const product_kernel& kernel_;
+    const product_blocks& blocks_;
+    std::byte* a_;
+    std::byte* b_;
+    float* sums_;
+    float* tile_;
+    float* in_place_;
+};
 
 /// How the rows and columns of C are dealt to threads: a grid of pieces whose sides are whole tiles.
 struct thread_grid {
@@ -145,12 +212,12 @@ struct thread_grid {
 
 /// The grid of at most `threads` pieces whose largest piece is done first. A thread is worth starting for
 /// about a million multiplications.
-template <class Kernel>
-thread_grid choose_grid(int threads, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth) {
+inline thread_grid choose_grid(int threads, const product_task& task) {
     constexpr double worth_a_thread = 1 << 20;
     // What a packed element costs in multiplications; every piece packs its own rows of A and columns of B.
     constexpr double packing = 24;
-    const double work = static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(depth);
+    const double work =
+        static_cast<double>(task.rows) * static_cast<double>(task.columns) * static_cast<double>(task.depth);
     if (threads == 1 || work < 2 * worth_a_thread) return {};
     const auto useful =
         static_cast<std::ptrdiff_t>(std::min(work / worth_a_thread, static_cast<double>(threads)));
@@ -158,8 +225,8 @@ thread_grid choose_grid(int threads, std::ptrdiff_t rows, std::ptrdiff_t columns
     double best_cost = std::numeric_limits<double>::max();
     for (std::ptrdiff_t down = 1; down <= useful; ++down) {
         const std::ptrdiff_t across = useful / down;
-        const auto piece_rows = static_cast<double>(round_up(divide_up(rows, down), Kernel::rows));
-        const auto piece_columns = static_cast<double>(round_up(divide_up(columns, across), Kernel::width));
+        const auto piece_rows = static_cast<double>(round_up(divide_up(task.rows, down), task.kernel->rows));
+        const auto piece_columns = static_cast<double>(round_up(divide_up(task.columns, across), panel_width));
         const double cost = piece_rows * piece_columns + packing * (piece_rows + piece_columns);
         if (cost < best_cost) {
             best = {down, across};
@@ -169,40 +236,29 @@ thread_grid choose_grid(int threads, std::ptrdiff_t rows, std::ptrdiff_t columns
     return best;
 }
 
-/// Computes the whole product with the given micro-kernel. rows, columns and depth are positive. Memory is
-/// taken before anything is written; small products on one thread take none.
-template <class Kernel>
-void multiply_blocked(cpu exec, const product_task& task) {
-    const thread_grid grid = choose_grid<Kernel>(exec.threads, task.rows, task.columns, task.depth);
-    const std::ptrdiff_t piece_rows = round_up(divide_up(task.rows, grid.rows), Kernel::rows);
-    const std::ptrdiff_t piece_columns = round_up(divide_up(task.columns, grid.columns), Kernel::width);
+/// Computes the whole product. rows, columns and depth are positive. Memory is taken before anything is written.
+inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace* workspace) {
+    const thread_grid grid = choose_grid(exec.threads, task);
+    const std::ptrdiff_t piece_rows = round_up(divide_up(task.rows, grid.rows), task.kernel->rows);
+    const std::ptrdiff_t piece_columns = round_up(divide_up(task.columns, grid.columns), panel_width);
     const std::ptrdiff_t pieces_down = divide_up(task.rows, piece_rows);
     const std::ptrdiff_t pieces_across = divide_up(task.columns, piece_columns);
     const std::ptrdiff_t pieces = pieces_down * pieces_across;
-    const blocking<Kernel> blocks(std::min(piece_rows, task.rows), std::min(piece_columns, task.columns),
-                                  task.depth);
+    const product_blocks blocks(task, std::min(piece_rows, task.rows), std::min(piece_columns, task.columns));
 
-    constexpr std::ptrdiff_t small = 8192;
-    const std::ptrdiff_t share = round_up(blocks.workspace_floats(), 16);
-    if (pieces == 1 && share <= small) {
-        alignas(64) float workspace[small];
-        multiply_piece(task, {0, 0, task.rows, task.columns}, blocks, workspace);
-        return;
-    }
-    const auto memory =
-        std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(pieces * share + 16));
-    const std::uintptr_t misaligned = reinterpret_cast<std::uintptr_t>(memory.get()) % 64;
-    float* const workspace = memory.get() + (misaligned == 0 ? 0 : (64 - misaligned) / sizeof(float));
+    const std::ptrdiff_t share = round_up(blocks.workspace_bytes(), 4096);
+    gemm_workspace own;
+    std::byte* const memory =
+        (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
     parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
                  [&](std::size_t begin, std::size_t end) {
                      for (auto index = static_cast<std::ptrdiff_t>(begin);
                           index < static_cast<std::ptrdiff_t>(end); ++index) {
                          const std::ptrdiff_t row = index / pieces_across * piece_rows;
                          const std::ptrdiff_t column = index % pieces_across * piece_columns;
-                         multiply_piece(task,
-                                        {row, column, std::min(piece_rows, task.rows - row),
-                                         std::min(piece_columns, task.columns - column)},
-                                        blocks, workspace + index * share);
+                         piece_product(task, blocks, memory + index * share)
+                             .compute({row, column, std::min(piece_rows, task.rows - row),
+                                       std::min(piece_columns, task.columns - column)});
                      }
                  });
 }

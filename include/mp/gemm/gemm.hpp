@@ -7,12 +7,14 @@
 #include <mp/executor.hpp>
 #include <mp/format/basic_float.hpp>
 #include <mp/gemm/blocked_product.hpp>
+#include <mp/gemm/choose_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
-#include <mp/gemm/micro_kernel.hpp>
 #include <mp/gemm/packing.hpp>
 #include <mp/gemm/tile_output.hpp>
 #include <mp/gemm/validation.hpp>
+#include <mp/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,23 +22,22 @@
 #include <type_traits>
 
 namespace mp {
+
+/// An element type of the factors of a matrix product: float, a reduced format of which float holds every value,
+/// or std::int8_t, whose scale goes into alpha or an epilogue.
+template <class Value>
+concept gemm_input = detail::product_factor<Value>;
+
+/// An element type of the result of a matrix product.
+template <class Value>
+concept gemm_output = number<Value> && !std::is_const_v<Value>;
+
 namespace detail {
 
-/// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its factors.
-inline void scale_output(const tile_output& c, std::ptrdiff_t rows, std::ptrdiff_t columns) {
-    constexpr std::ptrdiff_t run = most_tile_columns;
-    float tile[run];
-    for (std::ptrdiff_t row = 0; row < rows; ++row) {
-        for (std::ptrdiff_t column = 0; column < columns; column += run) {
-            c.finish(c, tile, run, false, row, column, 1, std::min(run, columns - column));
-        }
-    }
-}
-
-/// mp::gemm with a chosen micro-kernel.
-template <class Kernel, class A, class B, class C, class Epilogue>
-void gemm_with(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
-               const Epilogue& epilogue) {
+/// What mp::gemm checks and what it needs to know before its types are forgotten.
+template <class A, class B, class C, class Epilogue>
+void gemm_with(cpu exec, instruction_set level, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
+               matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
     constexpr std::string_view function = "mp::gemm";
     check_threads(function, exec);
     check_product(function, extent_of(a), extent_of(b), extent_of(c));
@@ -45,35 +46,39 @@ void gemm_with(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float 
 
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
-    const bool swapped = c.order == storage_order::column_major;
-    const tile_output output = make_tile_output(c.data, c.leading_dimension, swapped, alpha, beta, epilogue);
-    const std::ptrdiff_t rows = swapped ? c.columns : c.rows;
-    const std::ptrdiff_t columns = swapped ? c.rows : c.columns;
+    const bool column_major = c.order == storage_order::column_major;
+    const bool transposed = column_major;  // then c^T = b^T a^T is computed
+    const tile_output output =
+        make_tile_output(level, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
     if (alpha == 0.0F || a.columns == 0) {
-        scale_output(output, rows, columns);
+        const default_floating_point_modes modes;
+        finish_without_product(output, c.rows, c.columns);
         return;
     }
-    product_task task{{}, {}, output, rows, columns, a.columns};
-    if (swapped) {  // the transposed product: c^T = b^T a^T
-        task.a = make_panel_source<Kernel::rows, b_value>(b.data, b.column_stride(), b.row_stride());
-        task.b = make_panel_source<Kernel::width, a_value>(a.data, a.row_stride(), a.column_stride());
+    const product_factor_source a_rows{a.data, a.row_stride(), a.column_stride()};
+    const product_factor_source b_columns{b.data, b.column_stride(), b.row_stride()};
+    product_task task{nullptr, {}, nullptr, {}, nullptr, {}, output, 0, 0, a.columns};
+    if (transposed) {
+        task.kernel = &choose_kernel(level, exec.products, product_types_of<b_value, a_value>);
+        task.a = b_columns;
+        task.b = a_rows;
+        task.pack_a = pack_rows_for<b_value>(level, task.kernel->a_element);
+        task.pack_b = pack_panels_for<a_value>(level, task.kernel->b_element);
+        task.rows = c.columns;
+        task.columns = c.rows;
     } else {
-        task.a = make_panel_source<Kernel::rows, a_value>(a.data, a.row_stride(), a.column_stride());
-        task.b = make_panel_source<Kernel::width, b_value>(b.data, b.column_stride(), b.row_stride());
+        task.kernel = &choose_kernel(level, exec.products, product_types_of<a_value, b_value>);
+        task.a = a_rows;
+        task.b = b_columns;
+        task.pack_a = pack_rows_for<a_value>(level, task.kernel->a_element);
+        task.pack_b = pack_panels_for<b_value>(level, task.kernel->b_element);
+        task.rows = c.rows;
+        task.columns = c.columns;
     }
-    multiply_blocked<Kernel>(exec, task);
+    multiply_blocked(exec, task, workspace);
 }
 
 }  // namespace detail
-
-/// An element type of the factors of a matrix product: float, or a reduced format, of which float holds every
-/// value.
-template <class Value>
-concept gemm_input = number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>;
-
-/// An element type of the result of a matrix product.
-template <class Value>
-concept gemm_output = number<Value> && !std::is_const_v<Value>;
 
 /// The general matrix product c = epilogue(alpha * a b + beta * c), for any mix of element types.
 ///
@@ -106,21 +111,26 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 /// order, are told apart exactly; otherwise the ranges from first to last byte must be disjoint); an epilogue
 /// that rejects the shape of c. std::bad_alloc, too, leaves c as it was.
 ///
-/// Kernel is not for users to choose: it makes code that is compiled for different instruction sets different
-/// functions to the linker.
-template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue,
-          class Kernel = detail::native_kernel>
+template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
-    detail::gemm_with<Kernel>(exec, alpha, a, b, beta, c, epilogue);
+    detail::gemm_with(exec, detail::level_of("mp::gemm", exec), alpha, a, b, beta, c, epilogue, nullptr);
 }
 
-/// Name of the micro-kernel with which mp::gemm runs in this translation unit: where it runs, the type of its
-/// accumulators, the instruction set that the compiler was told to use, and rows x columns of its register
-/// tile.
-template <class Kernel = detail::native_kernel>
-[[nodiscard]] constexpr std::string_view gemm_kernel_name() {
-    return Kernel::name;
+/// The same with memory of the caller's for packed blocks, which grows where it is too small: see gemm_workspace.
+template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue>
+void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c, Epilogue epilogue,
+          gemm_workspace& workspace) {
+    detail::gemm_with(exec, detail::level_of("mp::gemm", exec), alpha, a, b, beta, c, epilogue, &workspace);
+}
+
+/// Name of the kernel with which mp::gemm multiplies matrices of these types: where it runs, what it reads of B, the
+/// instruction set, and rows x columns of its tile. `cpu.bf16.amx.32x32`.
+template <gemm_input A, gemm_input B>
+[[nodiscard]] std::string_view gemm_kernel_name(cpu exec) {
+    return detail::choose_kernel(detail::level_of("mp::gemm_kernel_name", exec), exec.products,
+                                 detail::product_types_of<std::remove_const_t<A>, std::remove_const_t<B>>)
+        .name;
 }
 
 }  // namespace mp

@@ -1,143 +1,149 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Packing: blocks of a matrix of any number format, layout and alignment become panels of floats in the
-/// order in which the micro-kernel reads them.
+/// Packing: parts of a matrix of any number format, layout and alignment, in the order in which the kernels read
+/// them. A block of A has rows of floats, or of bfloat16, a_row_bytes apart. A panel of B has, for every step of the
+/// depth, panel_width elements of the type's panel_element side by side.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
+#include <mp/gemm/product_kernel.hpp>
+#include <mp/simd/levels.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace mp::detail {
 
-/// to[k * to_stride + i] = from[i * from_stride + k] for i in [0, 4), k in [0, depth).
-inline void transpose_four_lines(const float* from, std::ptrdiff_t from_stride, std::ptrdiff_t depth,
-                                 float* to, std::ptrdiff_t to_stride) {
-    std::ptrdiff_t k = 0;
-#if defined(__GNUC__) && !defined(__CUDACC__)
-#if __has_builtin(__builtin_shufflevector)
-    typedef float quad __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
-    for (; k + 4 <= depth; k += 4) {
-        quad line[4];
-        for (int i = 0; i < 4; ++i) std::memcpy(&line[i], from + i * from_stride + k, sizeof(quad));
-        const quad low01 = __builtin_shufflevector(line[0], line[1], 0, 4, 1, 5);
-        const quad low23 = __builtin_shufflevector(line[2], line[3], 0, 4, 1, 5);
-        const quad high01 = __builtin_shufflevector(line[0], line[1], 2, 6, 3, 7);
-        const quad high23 = __builtin_shufflevector(line[2], line[3], 2, 6, 3, 7);
-        const quad step[4] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
-                              __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
-                              __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
-                              __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
-        for (int j = 0; j < 4; ++j) std::memcpy(to + (k + j) * to_stride, &step[j], sizeof(quad));
-    }
-#endif
-#endif
-    for (; k < depth; ++k) {
-        for (std::ptrdiff_t i = 0; i < 4; ++i) to[k * to_stride + i] = from[i * from_stride + k];
-    }
-}
+/// Part of a factor: lines are rows of A or columns of B, each along the depth, the dimension that is summed over.
+/// What is between the sizes and the padded ones is filled with zeros.
+struct factor_block {
+    std::ptrdiff_t first_line;
+    std::ptrdiff_t lines;
+    std::ptrdiff_t padded_lines;
+    std::ptrdiff_t first_depth;
+    std::ptrdiff_t depth;
+    std::ptrdiff_t padded_depth;
+};
 
-/// Packs where neighbouring lines are neighbours in memory: every step along the depth is a run of floats.
-template <int Width, class Value>
-void pack_runs(const Value* from, std::ptrdiff_t depth_stride, std::ptrdiff_t lines, std::ptrdiff_t depth,
-               float* panels) {
-    // As many panels at a time as make a run of about 256 elements: long enough to read memory at full speed
-    // and to convert in bulk, short enough for the panels written side by side to stay in the cache.
-    constexpr std::ptrdiff_t run = std::ptrdiff_t{Width} * std::max(1, 256 / Width);
-    float converted[run];
-    for (std::ptrdiff_t first = 0; first < lines; first += run) {
-        const std::ptrdiff_t count = std::min(run, lines - first);
-        for (std::ptrdiff_t k = 0; k < depth; ++k) {
-            const Value* source = from + k * depth_stride + first;
-            const float* values = converted;
-            if constexpr (std::is_same_v<Value, float>) {
-                values = source;
-            } else {
-                widen_to_float(source, converted, static_cast<std::size_t>(count));
-            }
-            float* to = panels + first * depth + k * Width;
-            std::ptrdiff_t done = 0;
-            for (; done + Width <= count; done += Width) {
-                std::memcpy(to + done * depth, values + done, Width * sizeof(float));
-            }
-            if (done < count) {
-                for (std::ptrdiff_t i = 0; i < Width; ++i) {
-                    to[done * depth + i] = done + i < count ? values[done + i] : 0.0F;
-                }
-            }
-        }
-    }
-}
-
-/// Packs where neighbours along the depth are neighbours in memory: lines are transposed into the panels.
-template <int Width, class Value>
-void pack_transposed(const Value* from, std::ptrdiff_t line_stride, std::ptrdiff_t lines,
-                     std::ptrdiff_t depth, float* panels) {
-    constexpr std::ptrdiff_t step = 64;  // the part of the depth that is converted at a time
-    float converted[std::is_same_v<Value, float> ? 1 : Width * step];
-    for (std::ptrdiff_t first = 0; first < lines; first += Width) {
-        const std::ptrdiff_t count = std::min<std::ptrdiff_t>(Width, lines - first);
-        for (std::ptrdiff_t k = 0; k < depth; k += step) {
-            const std::ptrdiff_t part = std::min(step, depth - k);
-            const Value* source = from + first * line_stride + k;
-            const float* values = converted;
-            std::ptrdiff_t stride = step;
-            if constexpr (std::is_same_v<Value, float>) {
-                values = source;
-                stride = line_stride;
-            } else {
-                for (std::ptrdiff_t i = 0; i < count; ++i) {
-                    widen_to_float(source + i * line_stride, converted + i * step,
-                                   static_cast<std::size_t>(part));
-                }
-            }
-            float* to = panels + first * depth + k * Width;
-            std::ptrdiff_t i = 0;
-            for (; i + 4 <= count; i += 4)
-                transpose_four_lines(values + i * stride, stride, part, to + i, Width);
-            if (i < count && count >= 4) {  // the last four lines, some of them for the second time
-                transpose_four_lines(values + (count - 4) * stride, stride, part, to + count - 4, Width);
-                i = count;
-            }
-            for (; i < Width; ++i) {
-                for (std::ptrdiff_t j = 0; j < part; ++j)
-                    to[j * Width + i] = i < count ? values[i * stride + j] : 0.0F;
-            }
-        }
-    }
-}
-
-/// One factor of a product as the packing sees it: lines (the rows of A, the columns of B) along the depth
-/// (the dimension that is summed over). One of the two strides is 1.
-struct panel_source {
+/// One factor of a product. One of the two strides is 1.
+struct product_factor_source {
     const void* data;
     std::ptrdiff_t line_stride;
     std::ptrdiff_t depth_stride;
-    /// Packs the block of `lines` x `depth` elements at (first_line, first_depth) into panels of one width:
-    /// panel p holds lines p * width ... as [depth][width] floats, and the panels follow each other. Lines
-    /// missing in the last panel are filled with zeros.
-    void (*pack)(const panel_source& source, std::ptrdiff_t first_line, std::ptrdiff_t lines,
-                 std::ptrdiff_t first_depth, std::ptrdiff_t depth, float* panels);
+
+    template <class Value>
+    [[nodiscard]] const Value* at(const factor_block& block) const {
+        return static_cast<const Value*>(data) + block.first_line * line_stride + block.first_depth * depth_stride;
+    }
 };
 
-template <int Width, class Value>
-void pack_panels(const panel_source& source, std::ptrdiff_t first_line, std::ptrdiff_t lines,
-                 std::ptrdiff_t first_depth, std::ptrdiff_t depth, float* panels) {
-    const Value* from = static_cast<const Value*>(source.data) + first_line * source.line_stride +
-                        first_depth * source.depth_stride;
-    if (source.line_stride == 1) {
-        pack_runs<Width>(from, source.depth_stride, lines, depth, panels);
+/// Packs a block of rows of A; `to` has padded_lines rows.
+using pack_rows_function = void (*)(const product_factor_source&, const factor_block&, std::byte* to);
+/// Packs columns of B into panels that are panel_bytes apart; padded_lines is a multiple of panel_width.
+using pack_panels_function = void (*)(const product_factor_source&, const factor_block&, std::byte* to,
+                                      std::ptrdiff_t panel_bytes);
+
+/// `count` factors, at most widen_run of them, as floats.
+inline constexpr std::ptrdiff_t widen_run = 256;
+template <class Value>
+void widen_factors(const Value* from, float* to, std::ptrdiff_t count) {
+    if constexpr (reduced<Value>) {
+        widen_to_float(from, to, static_cast<std::size_t>(count));
     } else {
-        pack_transposed<Width>(from, source.line_stride, lines, depth, panels);
+        for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
     }
 }
 
-template <int Width, class Value>
-panel_source make_panel_source(const Value* data, std::ptrdiff_t line_stride, std::ptrdiff_t depth_stride) {
-    return {data, line_stride, depth_stride, &pack_panels<Width, Value>};
+/// Places of a line's neighbours in memory, run by run: f(line, depth, value) for all elements of the block.
+template <class Value, class Function>
+void for_each_factor(const product_factor_source& source, const factor_block& block, Function f) {
+    const Value* const from = source.at<Value>(block);
+    const bool along_depth = source.depth_stride == 1;
+    const std::ptrdiff_t outer = along_depth ? block.lines : block.depth;
+    const std::ptrdiff_t inner = along_depth ? block.depth : block.lines;
+    const std::ptrdiff_t stride = along_depth ? source.line_stride : source.depth_stride;
+    float values[widen_run];
+    for (std::ptrdiff_t i = 0; i < outer; ++i) {
+        for (std::ptrdiff_t j = 0; j < inner; j += widen_run) {
+            const std::ptrdiff_t count = std::min(widen_run, inner - j);
+            widen_factors(from + i * stride + j, values, count);
+            for (std::ptrdiff_t n = 0; n < count; ++n) {
+                if (along_depth) {
+                    f(i, j + n, values[n]);
+                } else {
+                    f(j + n, i, values[n]);
+                }
+            }
+        }
+    }
+}
+
+/// The portable way to pack rows of floats.
+template <class Value>
+void pack_float_rows(const product_factor_source& source, const factor_block& block, std::byte* to) {
+    for (std::ptrdiff_t i = 0; i < block.padded_lines; ++i) {
+        std::memset(to + i * a_row_bytes, 0, static_cast<std::size_t>(block.padded_depth) * sizeof(float));
+    }
+    for_each_factor<Value>(source, block, [to](std::ptrdiff_t line, std::ptrdiff_t k, float value) {
+        reinterpret_cast<float*>(to + line * a_row_bytes)[k] = value;
+    });
+}
+
+/// The portable way to pack panels, of the type's panel_element or of floats.
+template <class Value, panel_element Element>
+void pack_panels_portably(const product_factor_source& source, const factor_block& block, std::byte* to,
+                          std::ptrdiff_t panel_bytes) {
+    constexpr std::ptrdiff_t together = steps_together(Element);
+    for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
+        const std::ptrdiff_t steps = (block.padded_depth + together - 1) / together;
+        std::memset(to + panel * panel_bytes, 0,
+                    static_cast<std::size_t>(steps * panel_width * bytes_together(Element)));
+    }
+    for_each_factor<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t k, float value) {
+        std::byte* const panel = to + column / panel_width * panel_bytes;
+        const std::ptrdiff_t place = (k / together * panel_width + column % panel_width) * together + k % together;
+        if constexpr (Element == panel_element::float32) {
+            reinterpret_cast<float*>(panel)[place] = value;
+        } else if constexpr (Element == panel_element::binary16) {
+            reinterpret_cast<std::uint16_t*>(panel)[place] = from_float<formats::binary16>(value);
+        } else {
+            reinterpret_cast<std::uint16_t*>(panel)[place] =
+                static_cast<std::uint16_t>(bit_cast<std::uint32_t>(value) >> 16);
+        }
+    });
+}
+
+}  // namespace mp::detail
+
+#define MP_KERNEL_FILE <mp/gemm/kernels/packing.inl>
+#include <mp/simd/for_each_target.hpp>
+
+namespace mp::detail {
+
+/// How the rows of A are packed for a kernel at this level.
+template <class Value>
+pack_rows_function pack_rows_for(instruction_set level, panel_element element) {
+    if constexpr (is_exact_in_bfloat16<Value>) {
+        if (element == panel_element::bfloat16_pair) {
+            return MP_SELECT_TARGET(level, pack_rows_function{},
+                                    pack_rows<Value, panel_element::bfloat16_pair>);
+        }
+    }
+    return MP_SELECT_TARGET(level, &pack_float_rows<Value>, pack_rows<Value, panel_element::float32>);
+}
+
+/// How the columns of B are packed for a kernel at this level: into its own panel_element, but for portable
+/// kernels, which read floats.
+template <class Value>
+pack_panels_function pack_panels_for(instruction_set level, panel_element element) {
+    if (element == panel_element::float32 && panel_element_of<Value>() != panel_element::float32) {
+        return &pack_panels_portably<Value, panel_element::float32>;
+    }
+    return MP_SELECT_TARGET(level, (&pack_panels_portably<Value, panel_element_of<Value>()>), pack_panels<Value>);
 }
 
 }  // namespace mp::detail

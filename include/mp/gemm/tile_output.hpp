@@ -1,114 +1,175 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// From a tile of float accumulators to the memory of C: alpha and beta, the epilogue, one rounding.
+/// From a tile of float accumulators to the memory of C: alpha and beta, the epilogue, one rounding. The types of
+/// C and of the epilogue are behind functions that work on a line of a tile, so that the loops around them are
+/// compiled once.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
+#include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/simd/levels.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <type_traits>
 
 namespace mp::detail {
 
-/// C and what is done to it, without its types. The product is computed with C in row-major order: a
-/// column-major C is the row-major output of the transposed product, and `finish` then swaps row and column
-/// for the epilogue.
+/// Elements of a line that are finished at a time.
+inline constexpr std::ptrdiff_t output_run = 256;
+
+/// C and what is done to it. `lines` are the rows of a row-major C and the columns of a column-major one.
 struct tile_output {
     void* data;
-    std::ptrdiff_t row_stride;
+    std::ptrdiff_t line_stride;  ///< elements from one line to the next
+    std::ptrdiff_t element_size;
+    bool column_major;
+    /// The kernels compute C with its columns along their tiles' rows: the product of the transposed factors.
+    bool transposed;
     float alpha;
     float beta;
+    /// Elements of C as floats (a double is rounded), and floats rounded to elements of C.
+    void (*read)(const void* c, float* to, std::ptrdiff_t count);
+    void (*write)(const float* from, void* c, std::ptrdiff_t count);
+    /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a column.
+    void (*apply)(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+                  bool down);
     const void* epilogue;
-    /// Writes the rows x columns elements of C at (row, column) from the tile of accumulators, whose rows are
-    /// tile_stride floats apart and at most most_tile_columns long. The tile is scratch afterwards. Without
-    /// accumulators (alpha == 0, or no depth) the tile is not read.
-    void (*finish)(const tile_output& output, float* tile, std::ptrdiff_t tile_stride, bool has_accumulators,
-                   std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows, std::ptrdiff_t columns);
+    bool is_float;
+
+    /// The memory of C where the sums themselves are what it shall hold, else null.
+    [[nodiscard]] float* sums_in_place() const {
+        const bool plain = alpha == 1.0F && beta == 0.0F && apply == nullptr && is_float && !needs_columns();
+        return plain ? static_cast<float*>(data) : nullptr;
+    }
+
+    /// Whether the lines of C lie across those of the tiles.
+    [[nodiscard]] bool needs_columns() const { return column_major != transposed; }
 };
 
-// The two steps are functions of their own, so that no compiler can fuse the last operation of one with the
-// first of the other: then the bits of C would depend on what was inlined where.
-
-/// The most columns that a tile has.
-inline constexpr std::ptrdiff_t most_tile_columns = 256;
-
-/// tile = alpha * tile + beta * c. With both terms, the products are exact in double and the sum is rounded
-/// to double and then to float, so that here, too, fused operations change nothing. A double C is first
-/// rounded to float. With beta == 0, c is not read.
-template <class Value>
-#if defined(__GNUC__)
-__attribute__((noinline))
-#endif
-void scale_and_add(float* tile, std::ptrdiff_t tile_stride, bool has_accumulators, float alpha, float beta,
-                   const Value* c, std::ptrdiff_t c_stride, std::ptrdiff_t rows, std::ptrdiff_t columns) {
-    float kept[most_tile_columns];
-    for (std::ptrdiff_t r = 0; r < rows; ++r, tile += tile_stride, c += c_stride) {
-        if (beta == 0.0F) {
-            for (std::ptrdiff_t j = 0; j < columns; ++j) tile[j] = has_accumulators ? alpha * tile[j] : 0.0F;
-            continue;
-        }
-        if constexpr (reduced<Value>) {
-            widen_to_float(c, kept, static_cast<std::size_t>(columns));
-        } else {
-            for (std::ptrdiff_t j = 0; j < columns; ++j) kept[j] = static_cast<float>(c[j]);
-        }
-        if (!has_accumulators) {
-            for (std::ptrdiff_t j = 0; j < columns; ++j) tile[j] = beta * kept[j];
-        } else {
-            for (std::ptrdiff_t j = 0; j < columns; ++j) {
-                const double product = static_cast<double>(alpha) * static_cast<double>(tile[j]);
-                tile[j] =
-                    static_cast<float>(product + static_cast<double>(beta) * static_cast<double>(kept[j]));
-            }
-        }
+/// values = alpha * values + beta * c. With both terms, the products are exact in double and the sum is rounded to
+/// double and then to float, so that fused operations change nothing. Without accumulators (alpha == 0, or no
+/// depth) the values are not read, and with beta == 0 c is not.
+inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumulators, const tile_output& output,
+                          const void* c) {
+    const float alpha = output.alpha;
+    const float beta = output.beta;
+    if (beta == 0.0F) {
+        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = has_accumulators ? alpha * values[j] : 0.0F;
+        return;
+    }
+    float kept[output_run];
+    output.read(c, kept, count);
+    if (!has_accumulators) {
+        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = beta * kept[j];
+        return;
+    }
+    for (std::ptrdiff_t j = 0; j < count; ++j) {
+        const double product = static_cast<double>(alpha) * static_cast<double>(values[j]);
+        values[j] = static_cast<float>(product + static_cast<double>(beta) * static_cast<double>(kept[j]));
     }
 }
 
-/// c = epilogue(tile), each element rounded once to the type of C, nearest-even.
-template <class Value, class Epilogue, bool Swapped>
-#if defined(__GNUC__)
-__attribute__((noinline))
-#endif
-void store_tile(float* tile, std::ptrdiff_t tile_stride, const Epilogue& epilogue, Value* c,
-                std::ptrdiff_t c_stride, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows,
-                std::ptrdiff_t columns) {
-    for (std::ptrdiff_t r = 0; r < rows; ++r, tile += tile_stride, c += c_stride) {
-        for (std::ptrdiff_t j = 0; j < columns; ++j) {
-            float value = 0;
-            if constexpr (Swapped) {
-                value = epilogue(tile[j], column + j, row + r);
-            } else {
-                value = epilogue(tile[j], row + r, column + j);
-            }
-            if constexpr (reduced<Value>) {
-                tile[j] = value;
-            } else {
-                c[j] = static_cast<Value>(value);
-            }
-        }
-        if constexpr (reduced<Value>) convert_nearest(tile, c, static_cast<std::size_t>(columns));
-    }
-}
-
-template <class Value, class Epilogue, bool Swapped>
-void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t tile_stride, bool has_accumulators,
-                 std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows, std::ptrdiff_t columns) {
-    Value* c = static_cast<Value*>(output.data) + row * output.row_stride + column;
+/// Finishes up to output_run values that are neighbours in C from (row, column) on; the place is that in C.
+inline void finish_line(const tile_output& output, float* values, std::ptrdiff_t count, bool has_accumulators,
+                        std::ptrdiff_t row, std::ptrdiff_t column) {
+    const std::ptrdiff_t place =
+        output.column_major ? column * output.line_stride + row : row * output.line_stride + column;
+    std::byte* const c = static_cast<std::byte*>(output.data) + place * output.element_size;
     if (!has_accumulators || output.alpha != 1.0F || output.beta != 0.0F) {
-        scale_and_add<Value>(tile, tile_stride, has_accumulators, output.alpha, output.beta, c,
-                             output.row_stride, rows, columns);
+        scale_and_add(values, count, has_accumulators, output, c);
     }
-    store_tile<Value, Epilogue, Swapped>(tile, tile_stride, *static_cast<const Epilogue*>(output.epilogue), c,
-                                         output.row_stride, row, column, rows, columns);
+    if (output.apply != nullptr) {
+        output.apply(output.epilogue, values, count, row, column, output.column_major);
+    }
+    output.write(values, c, count);
 }
+
+/// Writes the rows x columns elements at (row, column) of the product from a tile, which is scratch afterwards.
+/// Row and column are those of the product that the kernels compute.
+inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t tile_stride, std::ptrdiff_t row,
+                        std::ptrdiff_t column, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    if (!output.needs_columns()) {
+        for (std::ptrdiff_t r = 0; r < rows; ++r) {
+            const std::ptrdiff_t c_row = output.transposed ? column : row + r;
+            const std::ptrdiff_t c_column = output.transposed ? row + r : column;
+            finish_line(output, tile + r * tile_stride, columns, true, c_row, c_column);
+        }
+        return;
+    }
+    float line[output_run];
+    for (std::ptrdiff_t j = 0; j < columns; ++j) {
+        for (std::ptrdiff_t r = 0; r < rows; ++r) line[r] = tile[r * tile_stride + j];
+        const std::ptrdiff_t c_row = output.transposed ? column + j : row;
+        const std::ptrdiff_t c_column = output.transposed ? row : column + j;
+        finish_line(output, line, rows, true, c_row, c_column);
+    }
+}
+
+/// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its factors.
+inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_rows, std::ptrdiff_t c_columns) {
+    float line[output_run];
+    const std::ptrdiff_t lines = output.column_major ? c_columns : c_rows;
+    const std::ptrdiff_t length = output.column_major ? c_rows : c_columns;
+    for (std::ptrdiff_t i = 0; i < lines; ++i) {
+        for (std::ptrdiff_t j = 0; j < length; j += output_run) {
+            finish_line(output, line, std::min(output_run, length - j), false, output.column_major ? j : i,
+                        output.column_major ? i : j);
+        }
+    }
+}
+
+template <class Value>
+void read_output_portably(const void* c, float* to, std::ptrdiff_t count) {
+    const auto* values = static_cast<const Value*>(c);
+    if constexpr (reduced<Value>) {
+        widen_to_float(values, to, static_cast<std::size_t>(count));
+    } else {
+        for (std::ptrdiff_t j = 0; j < count; ++j) to[j] = static_cast<float>(values[j]);
+    }
+}
+
+template <class Value>
+void write_output_portably(const float* from, void* c, std::ptrdiff_t count) {
+    auto* values = static_cast<Value*>(c);
+    if constexpr (reduced<Value>) {
+        convert_nearest(from, values, static_cast<std::size_t>(count));
+    } else {
+        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = static_cast<Value>(from[j]);
+    }
+}
+
+template <class Epilogue>
+void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+                    bool down) {
+    const Epilogue& function = *static_cast<const Epilogue*>(epilogue);
+    if (down) {
+        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = function(values[j], row + j, column);
+    } else {
+        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = function(values[j], row, column + j);
+    }
+}
+
+}  // namespace mp::detail
+
+#define MP_KERNEL_FILE <mp/gemm/kernels/output.inl>
+#include <mp/simd/for_each_target.hpp>
+
+namespace mp::detail {
 
 template <class Value, class Epilogue>
-tile_output make_tile_output(Value* data, std::ptrdiff_t row_stride, bool swapped, float alpha, float beta,
-                             const Epilogue& epilogue) {
-    return {data,      row_stride,
-            alpha,     beta,
-            &epilogue, swapped ? &finish_tile<Value, Epilogue, true> : &finish_tile<Value, Epilogue, false>};
+tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t line_stride, bool column_major,
+                             bool transposed, float alpha, float beta, const Epilogue& epilogue) {
+    tile_output output{data, line_stride, sizeof(Value), column_major, transposed, alpha, beta,
+                       &read_output_portably<Value>, &write_output_portably<Value>,
+                       nullptr, &epilogue, std::is_same_v<Value, float>};
+    if constexpr (has_number_vectors<Value>) {
+        output.read = MP_SELECT_TARGET(level, &read_output_portably<Value>, read_output<Value>);
+        output.write = MP_SELECT_TARGET(level, &write_output_portably<Value>, write_output<Value>);
+    }
+    if constexpr (!std::is_same_v<Epilogue, identity_epilogue>) output.apply = &apply_epilogue<Epilogue>;
+    return output;
 }
 
 }  // namespace mp::detail

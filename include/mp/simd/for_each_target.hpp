@@ -24,6 +24,12 @@
 
 #if MP_SIMD_TARGETS
 
+// A file may have nothing for one of them.
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpragma-clang-attribute"
+#endif
+
 // AVX2
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
@@ -145,6 +151,9 @@
 #endif
 #endif
 
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 #endif
 #undef MP_KERNEL_FILE
 #undef MP_KERNEL_LEVELS

@@ -86,7 +86,18 @@ inline instruction_set detect_instruction_set() noexcept {
     return instruction_set::amx;
 }
 
+/// Whether AMD made the processor: its name is "AuthenticAMD".
+inline bool is_amd_processor() noexcept {
+    static const bool amd = [] {
+        const cpuid_registers name = cpuid(0, 0);
+        return name.ebx == 0x6874'7541 && name.edx == 0x6974'6e65 && name.ecx == 0x444d'4163;
+    }();
+    return amd;
+}
+
 #else
+
+inline bool is_amd_processor() noexcept { return false; }
 
 inline instruction_set detect_instruction_set() noexcept {
     return instruction_set::portable;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Which kernel computes a matrix product.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm/kernels/amx_tiles.hpp>
+#include <mp/gemm/kernels/bfloat16_dot_tiles.hpp>
+#include <mp/gemm/kernels/register_tiles.hpp>
+#include <mp/gemm/portable_tiles.hpp>
+#include <mp/gemm/product_kernel.hpp>
+#include <mp/simd/processor.hpp>
+
+namespace mp::detail {
+
+/// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it does
+/// twice as much; on Sapphire Rapids it was measured to do 0.6 of it.
+inline bool bfloat16_dot_is_fast(instruction_set level) {
+    return level == instruction_set::avx512_bf16 || (level > instruction_set::avx512_bf16 && is_amd_processor());
+}
+
+/// The kernel for factors of these types. `level` is one that the processor has.
+inline const product_kernel& choose_kernel(instruction_set level, accumulation order, const product_types& types) {
+#if MP_SIMD_TARGETS
+    if (level >= instruction_set::avx2) {
+        const bool pairs = types.b_element == panel_element::bfloat16_pair;
+        if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest) {
+            if (level >= instruction_set::amx) return amx::bfloat16_tile_kernel;
+            if (bfloat16_dot_is_fast(level)) return avx512_bf16::bfloat16_dot_kernel;
+        }
+        const bool wide = level >= instruction_set::avx512;
+        if (pairs) return wide ? avx512::bfloat16_kernel : avx2::bfloat16_kernel;
+        if (types.b_element == panel_element::binary16) return wide ? avx512::binary16_kernel : avx2::binary16_kernel;
+        return wide ? avx512::float_kernel : avx2::float_kernel;
+    }
+#endif
+    static_cast<void>(level);
+    const bool fuse = order == accumulation::ordered && !types.exact_products;
+    return fuse ? portable::fused_kernel : portable::float_kernel;
+}
+
+}  // namespace mp::detail

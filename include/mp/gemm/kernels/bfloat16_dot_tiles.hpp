@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The kernel of the matrix product for AVX512_BF16. See bfloat16_dot_tiles.inl.
+#pragma once
+
+#include <mp/gemm/kernels/register_tiles.hpp>
+
+#include <cstdint>
+#include <cstring>
+
+#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_BF16
+#define MP_KERNEL_FILE <mp/gemm/kernels/bfloat16_dot_tiles.inl>
+#include <mp/simd/for_each_target.hpp>

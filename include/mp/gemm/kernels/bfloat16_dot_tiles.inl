@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Tiles of bfloat16 by vdpbf16ps, which adds two products to a sum: first that of the odd k and then that of the
+// even one, each time rounding to nearest even, with subnormal operands and results taken for zero (Intel 64 and
+// IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS).
+
+#if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
+namespace mp::detail::MP_TARGET {
+
+/// The sums of a tile, as in register_tiles.inl, with another instruction.
+template <int Rows>
+struct dot_tile : avx512::register_tile<Rows> {
+    MP_ALWAYS_INLINE void add_dot(int index, words a, words b) {
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(this->sums[index]) : "v"(a), "v"(b));
+    }
+    template <int... Row>
+    MP_ALWAYS_INLINE void add_dots(const std::byte* a, words b0, words b1,
+                                   std::integer_sequence<int, Row...> /*rows*/) {
+        (add_row_of_dots(Row, a + Row * a_row_bytes, b0, b1), ...);
+    }
+
+private:
+    MP_ALWAYS_INLINE void add_row_of_dots(int row, const std::byte* a, words b0, words b1) {
+        std::uint32_t pair = 0;
+        std::memcpy(&pair, a, sizeof pair);
+        const words factor = all_lanes(pair);
+        add_dot(2 * row, factor, b0);
+        add_dot(2 * row + 1, factor, b1);
+    }
+};
+
+template <int Rows>
+void multiply_dots(const tile_product& p) {
+    using all = std::make_integer_sequence<int, 2 * Rows>;
+    dot_tile<Rows> registers;
+    if (p.resume) {
+        registers.read(p.tile, p.tile_stride, all{});
+    } else {
+        registers.clear(all{});
+    }
+    const auto* a = static_cast<const std::byte*>(p.a);
+    const auto* b = static_cast<const std::byte*>(p.b);
+    for (std::ptrdiff_t k = 0; k < p.depth; k += 2) {
+        const auto* pairs = reinterpret_cast<const std::uint32_t*>(b);
+        registers.add_dots(a, load(pairs), load(pairs + lanes), std::make_integer_sequence<int, Rows>{});
+        a += 2 * sizeof(std::uint16_t);
+        b += p.b_step;
+    }
+    registers.write(p.tile, p.tile_stride, all{});
+}
+
+inline constexpr product_kernel bfloat16_dot_kernel = {
+    "cpu.bf16.avx512_bf16.12x32",
+    12,
+    2 * static_cast<std::ptrdiff_t>(lanes),
+    2,
+    512,
+    144,
+    panel_element::bfloat16_pair,
+    panel_element::bfloat16_pair,
+    {{1, &multiply_dots<1>}, {4, &multiply_dots<4>}, {8, &multiply_dots<8>}, {12, &multiply_dots<12>}}};
+
+}  // namespace mp::detail::MP_TARGET
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// Tiles whose sums are held in vector registers: one fused multiply-add after the other, in ascending k, so that
+// the bits are those of mp::accumulation::ordered whatever the shape of the tile.
+
+namespace mp::detail::MP_TARGET {
+
+/// Vectors of a tile's row.
+inline constexpr int tile_vectors = 2;
+
+/// How a kernel reads one step of B as floats; Together steps stand beside each other.
+struct float_steps {
+    static constexpr int together = 1;
+    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int /*step*/) {
+        return load(reinterpret_cast<const float*>(b) + static_cast<std::size_t>(vector) * lanes);
+    }
+};
+struct binary16_steps {
+    static constexpr int together = 1;
+    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int /*step*/) {
+        return widen_binary16(
+            load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes));
+    }
+};
+struct bfloat16_row_steps {
+    static constexpr int together = 1;
+    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int /*step*/) {
+        return as_floats(widen(load(reinterpret_cast<const std::uint16_t*>(b) +
+                                    static_cast<std::size_t>(vector) * lanes))
+                         << 16);
+    }
+};
+struct bfloat16_pair_steps {
+    static constexpr int together = 2;
+    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int step) {
+        const words pair =
+            load(reinterpret_cast<const std::uint32_t*>(b) + static_cast<std::size_t>(vector) * lanes);
+        return as_floats(step == 0 ? pair << 16 : pair & 0xffff'0000U);
+    }
+};
+
+/// The sums of Rows x tile_vectors vectors, and what is done to all of them, written out by the folds: this is
+/// what keeps them in registers at every level of optimisation.
+template <int Rows>
+struct register_tile {
+    floats sums[Rows * tile_vectors];
+
+    template <int... Index>
+    MP_ALWAYS_INLINE void clear(std::integer_sequence<int, Index...> /*all*/) {
+        ((sums[Index] = floats{}), ...);
+    }
+    template <int... Index>
+    MP_ALWAYS_INLINE void read(const float* tile, std::ptrdiff_t stride,
+                               std::integer_sequence<int, Index...> /*all*/) {
+        ((sums[Index] = load(tile + Index / tile_vectors * stride +
+                             static_cast<std::size_t>(Index % tile_vectors) * lanes)),
+         ...);
+    }
+    template <int... Index>
+    MP_ALWAYS_INLINE void write(float* tile, std::ptrdiff_t stride,
+                                std::integer_sequence<int, Index...> /*all*/) const {
+        (store(tile + Index / tile_vectors * stride + static_cast<std::size_t>(Index % tile_vectors) * lanes,
+               sums[Index]),
+         ...);
+    }
+    MP_ALWAYS_INLINE void add_row(int row, float a, const floats (&b)[tile_vectors]) {
+        const floats factor = all_lanes(a);
+        sums[row * tile_vectors] = fused_multiply_add(factor, b[0], sums[row * tile_vectors]);
+        sums[row * tile_vectors + 1] = fused_multiply_add(factor, b[1], sums[row * tile_vectors + 1]);
+    }
+    template <int... Row>
+    MP_ALWAYS_INLINE void add(const float* a, const floats (&b)[tile_vectors],
+                              std::integer_sequence<int, Row...> /*rows*/) {
+        (add_row(Row, a[Row * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float)))], b), ...);
+    }
+};
+
+template <class Steps, int Rows>
+void multiply_rows(const tile_product& p) {
+    using all = std::make_integer_sequence<int, Rows * tile_vectors>;
+    using rows = std::make_integer_sequence<int, Rows>;
+    register_tile<Rows> registers;
+    if (p.resume) {
+        registers.read(p.tile, p.tile_stride, all{});
+    } else {
+        registers.clear(all{});
+    }
+    const auto* a = static_cast<const float*>(p.a);
+    const auto* b = static_cast<const std::byte*>(p.b);
+    for (std::ptrdiff_t k = 0; k < p.depth; k += Steps::together) {
+        const floats first[tile_vectors] = {Steps::load_step(b, 0, 0), Steps::load_step(b, 1, 0)};
+        registers.add(a, first, rows{});
+        if constexpr (Steps::together == 2) {
+            const floats second[tile_vectors] = {Steps::load_step(b, 0, 1), Steps::load_step(b, 1, 1)};
+            registers.add(a + 1, second, rows{});
+        }
+        a += Steps::together;
+        b += p.b_step;
+    }
+    registers.write(p.tile, p.tile_stride, all{});
+}
+
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#define MP_TILE_NAMES(element) "cpu." element ".avx512.12x32"
+template <class Steps>
+inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Steps, 1>},
+                                                          {4, &multiply_rows<Steps, 4>},
+                                                          {8, &multiply_rows<Steps, 8>},
+                                                          {12, &multiply_rows<Steps, 12>}};
+inline constexpr std::ptrdiff_t tile_rows = 12;
+inline constexpr std::ptrdiff_t rows_of_block = 144;
+#else
+#define MP_TILE_NAMES(element) "cpu." element ".avx2.6x16"
+template <class Steps>
+inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Steps, 1>},
+                                                          {2, &multiply_rows<Steps, 2>},
+                                                          {4, &multiply_rows<Steps, 4>},
+                                                          {6, &multiply_rows<Steps, 6>}};
+inline constexpr std::ptrdiff_t tile_rows = 6;
+inline constexpr std::ptrdiff_t rows_of_block = 72;
+#endif
+
+template <class Steps>
+constexpr product_kernel make_register_kernel(std::string_view name, panel_element element,
+                                              std::ptrdiff_t depth_block) {
+    return {name,
+            tile_rows,
+            static_cast<std::ptrdiff_t>(tile_vectors * lanes),
+            Steps::together,
+            depth_block,
+            rows_of_block,
+            panel_element::float32,
+            element,
+            {row_choices<Steps>[0], row_choices<Steps>[1], row_choices<Steps>[2], row_choices<Steps>[3]}};
+}
+
+inline constexpr product_kernel float_kernel =
+    make_register_kernel<float_steps>(MP_TILE_NAMES("f32"), panel_element::float32, 256);
+inline constexpr product_kernel binary16_kernel =
+    make_register_kernel<binary16_steps>(MP_TILE_NAMES("f16"), panel_element::binary16, 512);
+inline constexpr product_kernel bfloat16_kernel =
+    make_register_kernel<bfloat16_pair_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_pair, 512);
+inline constexpr product_kernel bfloat16_row_kernel =
+    make_register_kernel<bfloat16_row_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_row, 512);
+#undef MP_TILE_NAMES
+
+}  // namespace mp::detail::MP_TARGET

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the loops around a matrix product know of its innermost part: the shape of a tile, the panels that it
+/// reads, and the functions that compute it.
+#pragma once
+
+#include <mp/convert/kernels/number_vectors.hpp>
+#include <mp/format/basic_float.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of every
+/// tile divides it.
+inline constexpr std::ptrdiff_t panel_width = 32;
+
+/// Bytes from one row of a block of A to the next: what 512 floats take and a cache line more, because rows
+/// that are a power of two apart would fall into the same few sets of the cache.
+inline constexpr std::ptrdiff_t a_row_bytes = 2048 + 64;
+
+/// What the elements of blocks and panels are.
+enum class panel_element : unsigned char {
+    float32,        ///< float
+    binary16,       ///< half, widened where it is used
+    bfloat16_pair,  ///< in A: bfloat16; in B: pairs of two steps of the depth, beside each other for every column
+    bfloat16_row,   ///< bfloat16 in memory as it is, never packed
+};
+
+/// Steps of the depth that stand together.
+constexpr std::ptrdiff_t steps_together(panel_element element) {
+    return element == panel_element::bfloat16_pair ? 2 : 1;
+}
+
+/// Bytes of one column in one step (or pair of steps) of a panel of B.
+constexpr std::ptrdiff_t bytes_together(panel_element element) {
+    return element == panel_element::float32 || element == panel_element::bfloat16_pair ? 4 : 2;
+}
+
+/// One tile: tile[r][c] (+)= sum over k of a[r][k] * b[k][c].
+struct tile_product {
+    std::ptrdiff_t depth;        ///< a multiple of the kernel's depth_unit; what is beyond the matrix is zero
+    const void* a;               ///< rows of the kernel's a_element, a_row_bytes apart
+    const void* b;               ///< steps of the kernel's b_element
+    std::ptrdiff_t b_step;       ///< bytes from one step (or pair) to the next
+    float* tile;                 ///< rows of floats
+    std::ptrdiff_t tile_stride;  ///< floats from one row to the next
+    bool resume;                 ///< whether the sums go on from what is in the tile, or start at zero
+};
+
+using multiply_tile = void (*)(const tile_product&);
+
+/// The innermost part of the product.
+struct product_kernel {
+    std::string_view name;
+    std::ptrdiff_t rows;         ///< of a tile
+    std::ptrdiff_t width;        ///< of a tile, in columns
+    std::ptrdiff_t depth_unit;   ///< blocks of the depth are filled up with zeros to a multiple of it
+    std::ptrdiff_t depth_block;  ///< longest block of the depth: a panel of B that stays in the nearest cache
+    std::ptrdiff_t block_rows;   ///< rows of a block of A, which stays in the second-level cache
+    panel_element a_element;
+    panel_element b_element;
+    /// The functions, each for at most so many rows, ascending; the last one for `rows`.
+    struct of_rows {
+        std::ptrdiff_t rows;
+        multiply_tile multiply;
+    };
+    static constexpr std::size_t most_choices = 4;
+    of_rows choices[most_choices];
+    /// Called by every thread before its first and after its last tile, if not null.
+    void (*begin)() = nullptr;
+    void (*end)() = nullptr;
+
+    /// The function that computes the fewest rows too many.
+    [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted) const {
+        std::size_t i = 0;
+        while (choices[i].rows < wanted) ++i;
+        return choices[i].multiply;
+    }
+};
+
+/// An element type of the factors of a matrix product.
+template <class Value>
+concept product_factor = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>) ||
+                         std::is_same_v<std::remove_cv_t<Value>, std::int8_t>;
+
+/// Whether every value is one of bfloat16's normal numbers, zeros, infinities or NaNs, or a bfloat16.
+template <class Value>
+inline constexpr bool is_exact_in_bfloat16 = [] {
+    if constexpr (std::is_same_v<Value, std::int8_t>) {
+        return true;
+    } else if constexpr (reduced<Value>) {
+        using layout = layout_of<typename Value::format>;
+        using target = layout_of<formats::bfloat16>;
+        return std::is_same_v<typename Value::format, formats::bfloat16> ||
+               (layout::precision <= target::precision && layout::quantum_exponent >= target::min_exponent &&
+                layout::max_exponent <= target::max_exponent);
+    } else {
+        return false;
+    }
+}();
+
+/// In which element a panel of B is packed.
+template <class Value>
+constexpr panel_element panel_element_of() {
+    if constexpr (is_exact_in_bfloat16<Value>) return panel_element::bfloat16_pair;
+    if constexpr (reduced<Value>) {
+        if (is_binary16<typename Value::format>) return panel_element::binary16;
+    }
+    return panel_element::float32;
+}
+
+/// The range of a factor's non-zero magnitudes.
+struct factor_range {
+    int precision;
+    int quantum_exponent;
+    int max_exponent;
+};
+template <class Value>
+constexpr factor_range factor_range_of() {
+    if constexpr (std::is_same_v<Value, std::int8_t>) {
+        return {8, 0, 7};
+    } else if constexpr (std::is_same_v<Value, float>) {
+        return {24, -149, 127};
+    } else {
+        using layout = layout_of<typename Value::format>;
+        return {layout::precision, layout::quantum_exponent, layout::max_exponent};
+    }
+}
+
+/// Whether every product of two finite factors is a float, so that it makes no difference whether it is fused
+/// with the addition.
+template <class A, class B>
+inline constexpr bool has_exact_products = [] {
+    constexpr factor_range a = factor_range_of<A>();
+    constexpr factor_range b = factor_range_of<B>();
+    return a.precision + b.precision <= 24 && a.quantum_exponent + b.quantum_exponent >= -149 &&
+           a.max_exponent + b.max_exponent + 2 <= 128;
+}();
+
+/// What the choice of a kernel depends on.
+struct product_types {
+    bool a_is_exact_in_bfloat16;
+    panel_element b_element;
+    bool exact_products;
+};
+template <class A, class B>
+inline constexpr product_types product_types_of = {is_exact_in_bfloat16<A>, panel_element_of<B>(),
+                                                   has_exact_products<A, B>};
+
+}  // namespace mp::detail
