@@ -66,7 +66,7 @@ constexpr std::ptrdiff_t even_block(std::ptrdiff_t total, std::ptrdiff_t largest
 /// passes by from the second-level cache; the block of B (its columns) is in the second or third level. When the
 /// depth takes several blocks and C cannot hold the sums, they wait in a buffer.
 struct product_blocks {
-    static constexpr std::ptrdiff_t most_columns = 1024;
+    static constexpr std::ptrdiff_t most_b_bytes = 1 << 20;
     static constexpr std::ptrdiff_t most_rows_waiting = 2048;
 
     std::ptrdiff_t depth;
@@ -84,10 +84,12 @@ struct product_blocks {
         const std::ptrdiff_t unit = std::max(kernel.depth_unit, std::ptrdiff_t{2});
         depth = even_block(task.depth, kernel.depth_block, unit);
         rows = even_block(piece_rows, kernel.block_rows, kernel.rows);
-        columns = even_block(piece_columns, most_columns, panel_width);
+        const std::ptrdiff_t column_bytes = (panel_bytes_of(kernel.b_element, kernel.depth_block) - panel_padding) / panel_width;
+        columns = even_block(piece_columns, most_b_bytes / column_bytes, panel_width);
         const bool sums_wait = task.depth > depth && task.c.sums_in_place() == nullptr;
         waiting_rows = sums_wait ? even_block(piece_rows, most_rows_waiting, rows) : round_up(piece_rows, rows);
-        panel_bytes = depth / steps_together(kernel.b_element) * panel_width * bytes_together(kernel.b_element);
+        depth = round_up(depth, kernel.depth_unit);
+        panel_bytes = panel_bytes_of(kernel.b_element, depth);
         a_bytes = round_up(std::min(rows, round_up(piece_rows, kernel.rows)) * a_row_bytes, 64);
         b_bytes = task.packed_b.data != nullptr ? 0 : columns / panel_width * panel_bytes;
         sum_bytes = sums_wait ? waiting_rows * columns * static_cast<std::ptrdiff_t>(sizeof(float)) : 0;
@@ -153,11 +155,27 @@ private:
                         const output_piece tile{block.row + row + r, block.column + column,
                                                 std::min(kernel_.rows, rows - r), columns};
                         float* const waiting = sums_ + (row + r) * blocks_.columns + column;
-                        compute_tile(tile, a_ + r * a_row_bytes, b, waiting, padded, k > 0, k + depth == task_.depth);
+                        const std::byte* const a =
+                            a_ + r * (kernel_.layout == a_layout::rows ? a_row_bytes : padded * 2);
+                        prefetch(tile);
+                        compute_tile(tile, a, b, waiting, padded, k > 0, k + depth == task_.depth);
                     }
                 }
             }
         }
+    }
+
+    /// C is written a tile at a time, from line to line far apart: asks for the tile below while this one is
+    /// computed.
+    void prefetch(const output_piece& tile) const {
+#if defined(__GNUC__)
+        if (in_place_ == nullptr) return;
+        const float* line = in_place_ + (tile.row + tile.rows) * task_.c.line_stride + tile.column;
+        const std::ptrdiff_t rows = std::min(kernel_.rows, task_.rows - tile.row - tile.rows);
+        for (std::ptrdiff_t r = 0; r < rows; ++r, line += task_.c.line_stride) {
+            for (std::ptrdiff_t j = 0; j < tile.columns; j += 16) __builtin_prefetch(line + j, 1);
+        }
+#endif
     }
 
     void compute_tile(const output_piece& tile, const std::byte* a, const std::byte* b, float* waiting,

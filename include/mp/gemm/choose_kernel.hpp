@@ -12,6 +12,8 @@
 #include <mp/gemm/product_kernel.hpp>
 #include <mp/simd/processor.hpp>
 
+#include <cstddef>
+
 namespace mp::detail {
 
 /// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it does
@@ -20,8 +22,11 @@ inline bool bfloat16_dot_is_fast(instruction_set level) {
     return level == instruction_set::avx512_bf16 || (level > instruction_set::avx512_bf16 && is_amd_processor());
 }
 
-/// The kernel for factors of these types. `level` is one that the processor has.
-inline const product_kernel& choose_kernel(instruction_set level, accumulation order, const product_types& types) {
+/// The kernel for factors of these types, the left one of so many rows. `level` is one that the processor has. Which
+/// of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes into reading B,
+/// which is then left narrow, and with many it pays to widen it once.
+inline const product_kernel& choose_kernel(instruction_set level, accumulation order, const product_types& types,
+                                           std::ptrdiff_t rows) {
 #if MP_SIMD_TARGETS
     if (level >= instruction_set::avx2) {
         const bool pairs = types.b_element == panel_element::bfloat16_pair;
@@ -31,11 +36,14 @@ inline const product_kernel& choose_kernel(instruction_set level, accumulation o
         }
         const bool wide = level >= instruction_set::avx512;
         if (pairs) return wide ? avx512::bfloat16_kernel : avx2::bfloat16_kernel;
-        if (types.b_element == panel_element::binary16) return wide ? avx512::binary16_kernel : avx2::binary16_kernel;
+        constexpr std::ptrdiff_t few_rows = 48;
+        if (types.b_element == panel_element::binary16 && rows <= few_rows)
+            return wide ? avx512::binary16_kernel : avx2::binary16_kernel;
         return wide ? avx512::float_kernel : avx2::float_kernel;
     }
 #endif
     static_cast<void>(level);
+    static_cast<void>(rows);
     const bool fuse = order == accumulation::ordered && !types.exact_products;
     return fuse ? portable::fused_kernel : portable::float_kernel;
 }

@@ -9,6 +9,7 @@
 #include <mp/gemm/blocked_product.hpp>
 #include <mp/gemm/choose_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/packed_b.hpp>
 #include <mp/gemm/packing.hpp>
 #include <mp/gemm/tile_output.hpp>
 #include <mp/gemm/validation.hpp>
@@ -23,31 +24,45 @@
 
 namespace mp {
 
-/// An element type of the factors of a matrix product: float, a reduced format of which float holds every value,
-/// or std::int8_t, whose scale goes into alpha or an epilogue.
-template <class Value>
-concept gemm_input = detail::product_factor<Value>;
-
 /// An element type of the result of a matrix product.
 template <class Value>
 concept gemm_output = number<Value> && !std::is_const_v<Value>;
 
 namespace detail {
 
-/// What mp::gemm checks and what it needs to know before its types are forgotten.
+/// The task of a row-major product, or of the transposed one, without its factors' types. The product that is
+/// computed has A's rows and B's columns as given here.
+template <class A, class B>
+product_task make_product_task(cpu exec, instruction_set level, const product_factor_source& a,
+                               const product_factor_source& b, const tile_output& output, std::ptrdiff_t rows,
+                               std::ptrdiff_t columns, std::ptrdiff_t depth) {
+    const product_kernel& kernel = choose_kernel(level, exec.products, product_types_of<A, B>, rows);
+    return {&kernel,
+            a,
+            pack_rows_for<A>(level, kernel),
+            b,
+            pack_panels_for<B>(level, kernel.b_element),
+            {},
+            output,
+            rows,
+            columns,
+            depth};
+}
+
+/// mp::gemm behind its checks. `packed` is B if it is packed already, else null; then b has its shape.
 template <class A, class B, class C, class Epilogue>
-void gemm_with(cpu exec, instruction_set level, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
-               matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
-    constexpr std::string_view function = "mp::gemm";
-    check_threads(function, exec);
-    check_product(function, extent_of(a), extent_of(b), extent_of(c));
+void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, const packed_panels& packed, float beta,
+                  matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
     if (c.rows == 0 || c.columns == 0) return;
 
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
+    const instruction_set level = level_of("mp::gemm", exec);
+    const bool is_packed = packed.data != nullptr;
     const bool column_major = c.order == storage_order::column_major;
-    const bool transposed = column_major;  // then c^T = b^T a^T is computed
+    // Then c^T = b^T a^T is computed, which has its rows where c has its columns.
+    const bool transposed = column_major && !is_packed;
     const tile_output output =
         make_tile_output(level, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
     if (alpha == 0.0F || a.columns == 0) {
@@ -57,25 +72,46 @@ void gemm_with(cpu exec, instruction_set level, float alpha, matrix_view<A> a, m
     }
     const product_factor_source a_rows{a.data, a.row_stride(), a.column_stride()};
     const product_factor_source b_columns{b.data, b.column_stride(), b.row_stride()};
-    product_task task{nullptr, {}, nullptr, {}, nullptr, {}, output, 0, 0, a.columns};
     if (transposed) {
-        task.kernel = &choose_kernel(level, exec.products, product_types_of<b_value, a_value>);
-        task.a = b_columns;
-        task.b = a_rows;
-        task.pack_a = pack_rows_for<b_value>(level, task.kernel->a_element);
-        task.pack_b = pack_panels_for<a_value>(level, task.kernel->b_element);
-        task.rows = c.columns;
-        task.columns = c.rows;
-    } else {
-        task.kernel = &choose_kernel(level, exec.products, product_types_of<a_value, b_value>);
-        task.a = a_rows;
-        task.b = b_columns;
-        task.pack_a = pack_rows_for<a_value>(level, task.kernel->a_element);
-        task.pack_b = pack_panels_for<b_value>(level, task.kernel->b_element);
-        task.rows = c.rows;
-        task.columns = c.columns;
+        multiply_blocked(exec,
+                         make_product_task<b_value, a_value>(exec, level, b_columns, a_rows, output, c.columns, c.rows,
+                                                             a.columns),
+                         workspace);
+        return;
+    }
+    product_task task = make_product_task<a_value, b_value>(exec, level, a_rows, b_columns, output, c.rows, c.columns,
+                                                            a.columns);
+    if (is_packed && task.kernel->b_element != panel_element_of<b_value>()) {
+        task.b = {packed.data, packed.panel_bytes, 0};
+        task.pack_b = widen_panels_for<b_value>(level);
+    } else if (is_packed) {
+        task.packed_b = packed;
     }
     multiply_blocked(exec, task, workspace);
+}
+
+template <class A, class B, class C, class Epilogue>
+void gemm_of_views(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+                   const Epilogue& epilogue, gemm_workspace* workspace) {
+    constexpr std::string_view function = "mp::gemm";
+    check_threads(function, exec);
+    check_product(function, extent_of(a), extent_of(b), extent_of(c));
+    gemm_checked(exec, alpha, a, b, {}, beta, c, epilogue, workspace);
+}
+
+template <class A, class B, class C, class Epilogue>
+void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
+                    const Epilogue& epilogue, gemm_workspace* workspace) {
+    constexpr std::string_view function = "mp::gemm";
+    check_threads(function, exec);
+    check_view(function, "a", extent_of(a));
+    check_view(function, "c", extent_of(c));
+    check_equal_sizes(function, "b.rows()", b.rows(), "a.columns", a.columns);
+    check_equal_sizes(function, "c.rows", c.rows, "a.rows", a.rows);
+    check_equal_sizes(function, "c.columns", c.columns, "b.columns()", b.columns());
+    check_no_overlap(function, extent_of(c), "a", extent_of(a));
+    gemm_checked(exec, alpha, a, matrix_view<const B>{nullptr, b.rows(), b.columns(), b.columns()}, b.panels(), beta, c,
+                 epilogue, workspace);
 }
 
 }  // namespace detail
@@ -114,22 +150,34 @@ void gemm_with(cpu exec, instruction_set level, float alpha, matrix_view<A> a, m
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
-    detail::gemm_with(exec, detail::level_of("mp::gemm", exec), alpha, a, b, beta, c, epilogue, nullptr);
+    detail::gemm_of_views(exec, alpha, a, b, beta, c, epilogue, nullptr);
 }
 
 /// The same with memory of the caller's for packed blocks, which grows where it is too small: see gemm_workspace.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c, Epilogue epilogue,
           gemm_workspace& workspace) {
-    detail::gemm_with(exec, detail::level_of("mp::gemm", exec), alpha, a, b, beta, c, epilogue, &workspace);
+    detail::gemm_of_views(exec, alpha, a, b, beta, c, epilogue, &workspace);
 }
 
-/// Name of the kernel with which mp::gemm multiplies matrices of these types: where it runs, what it reads of B, the
+/// The same with a B that was packed before: see packed_b. The bits are those of the product with b as it was.
+template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
+          Epilogue epilogue = {}) {
+    detail::gemm_of_packed(exec, alpha, a, b, beta, c, epilogue, nullptr);
+}
+template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue>
+void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
+          Epilogue epilogue, gemm_workspace& workspace) {
+    detail::gemm_of_packed(exec, alpha, a, b, beta, c, epilogue, &workspace);
+}
+
+/// Name of the kernel with which mp::gemm multiplies matrices of these types, the left one of so many rows: where it runs, what it reads of B, the
 /// instruction set, and rows x columns of its tile. `cpu.bf16.amx.32x32`.
 template <gemm_input A, gemm_input B>
-[[nodiscard]] std::string_view gemm_kernel_name(cpu exec) {
+[[nodiscard]] std::string_view gemm_kernel_name(cpu exec, std::ptrdiff_t rows = 1024) {
     return detail::choose_kernel(detail::level_of("mp::gemm_kernel_name", exec), exec.products,
-                                 detail::product_types_of<std::remove_const_t<A>, std::remove_const_t<B>>)
+                                 detail::product_types_of<std::remove_const_t<A>, std::remove_const_t<B>>, rows)
         .name;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Packing: parts of a matrix of any number format, layout and alignment, in the order in which the kernels read
-/// them. A block of A has rows of floats, or of bfloat16, a_row_bytes apart. A panel of B has, for every step of the
+/// them. A block of A has rows of floats, or of bfloat16, in an a_layout. A panel of B has, for every step of the
 /// depth, panel_width elements of the type's panel_element side by side.
 #pragma once
 
@@ -117,6 +117,29 @@ void pack_panels_portably(const product_factor_source& source, const factor_bloc
     });
 }
 
+/// Panels of floats from packed panels of another element: as pack_panels_function, with the
+/// packed panels as the source's data, line_stride bytes apart.
+template <panel_element Element>
+void widen_panels_portably(const product_factor_source& source, const factor_block& block, std::byte* to,
+                  std::ptrdiff_t panel_bytes) {
+    constexpr std::ptrdiff_t together = steps_together(Element);
+    const auto* const panels = static_cast<const std::byte*>(source.data);
+    for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
+        const std::byte* const from = panels + (block.first_line / panel_width + panel) * source.line_stride;
+        auto* const target = reinterpret_cast<float*>(to + panel * panel_bytes);
+        for (std::ptrdiff_t k = 0; k < block.padded_depth; ++k) {
+            const std::ptrdiff_t step = block.first_depth + k;
+            for (std::ptrdiff_t j = 0; j < panel_width; ++j) {
+                const std::ptrdiff_t place = (step / together * panel_width + j) * together + step % together;
+                std::uint16_t code = 0;
+                std::memcpy(&code, from + place * 2, sizeof code);
+                target[k * panel_width + j] = Element == panel_element::binary16
+                                                  ? to_float<formats::binary16>(code)
+                                                  : bit_cast<float>(std::uint32_t{code} << 16);
+            }
+        }
+    }
+}
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/gemm/kernels/packing.inl>
@@ -126,24 +149,40 @@ namespace mp::detail {
 
 /// How the rows of A are packed for a kernel at this level.
 template <class Value>
-pack_rows_function pack_rows_for(instruction_set level, panel_element element) {
+pack_rows_function pack_rows_for(instruction_set level, const product_kernel& kernel) {
+#if MP_SIMD_TARGETS
     if constexpr (is_exact_in_bfloat16<Value>) {
-        if (element == panel_element::bfloat16_pair) {
-            return MP_SELECT_TARGET(level, pack_rows_function{},
-                                    pack_rows<Value, panel_element::bfloat16_pair>);
-        }
+        constexpr panel_element pair = panel_element::bfloat16_pair;
+        if (kernel.layout == a_layout::tiles) return &avx512::pack_rows<Value, pair, a_layout::tiles>;
+        if (kernel.a_element == pair) return &avx512::pack_rows<Value, pair, a_layout::rows>;
     }
-    return MP_SELECT_TARGET(level, &pack_float_rows<Value>, pack_rows<Value, panel_element::float32>);
+#endif
+    static_cast<void>(kernel);
+    return MP_SELECT_TARGET(level, &pack_float_rows<Value>, pack_rows<Value, panel_element::float32, a_layout::rows>);
 }
 
-/// How the columns of B are packed for a kernel at this level: into its own panel_element, but for portable
-/// kernels, which read floats.
+/// How the columns of B are packed: into the type's own panel_element, or as floats.
 template <class Value>
 pack_panels_function pack_panels_for(instruction_set level, panel_element element) {
-    if (element == panel_element::float32 && panel_element_of<Value>() != panel_element::float32) {
-        return &pack_panels_portably<Value, panel_element::float32>;
+    constexpr panel_element own = panel_element_of<Value>();
+    if constexpr (own != panel_element::float32) {
+        if (element == panel_element::float32) {
+            return MP_SELECT_TARGET(level, (&pack_panels_portably<Value, panel_element::float32>),
+                                    pack_panels<Value, panel_element::float32>);
+        }
     }
-    return MP_SELECT_TARGET(level, (&pack_panels_portably<Value, panel_element_of<Value>()>), pack_panels<Value>);
+    return MP_SELECT_TARGET(level, (&pack_panels_portably<Value, own>), pack_panels<Value, own>);
+}
+
+/// How panels that are packed in a type's own panel_element become panels of floats.
+template <class Value>
+pack_panels_function widen_panels_for(instruction_set level) {
+    constexpr panel_element own = panel_element_of<Value>();
+    if constexpr (own == panel_element::float32) {
+        return nullptr;
+    } else {
+        return MP_SELECT_TARGET(level, &widen_panels_portably<own>, widen_panels<own>);
+    }
 }
 
 }  // namespace mp::detail

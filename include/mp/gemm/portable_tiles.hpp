@@ -122,6 +122,7 @@ inline constexpr product_kernel float_kernel = {"cpu.f32.portable",
                                                 96,
                                                 panel_element::float32,
                                                 panel_element::float32,
+                                                a_layout::rows,
                                                 {{1, &multiply_rows<1>},
                                                  {2, &multiply_rows<2>},
                                                  {4, &multiply_rows<4>},
@@ -134,6 +135,7 @@ inline constexpr product_kernel fused_kernel = {"cpu.f32.portable_fused",
                                                 96,
                                                 panel_element::float32,
                                                 panel_element::float32,
+                                                a_layout::rows,
                                                 {{1, &multiply_rows_fused<1>}, {4, &multiply_rows_fused<4>}}};
 
 }  // namespace mp::detail::portable

@@ -14,6 +14,16 @@
 #include <string_view>
 #include <type_traits>
 
+namespace mp {
+
+/// An element type of the factors of a matrix product: float, a reduced format of which float holds every value,
+/// or std::int8_t, whose scale goes into alpha or an epilogue.
+template <class Value>
+concept gemm_input = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>) ||
+                     std::is_same_v<std::remove_cv_t<Value>, std::int8_t>;
+
+}  // namespace mp
+
 namespace mp::detail {
 
 /// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of every
@@ -23,6 +33,16 @@ inline constexpr std::ptrdiff_t panel_width = 32;
 /// Bytes from one row of a block of A to the next: what 512 floats take and a cache line more, because rows
 /// that are a power of two apart would fall into the same few sets of the cache.
 inline constexpr std::ptrdiff_t a_row_bytes = 2048 + 64;
+
+/// Bytes from one panel of a block of B to the next beyond what the panel takes, for the same reason.
+inline constexpr std::ptrdiff_t panel_padding = 128;
+
+/// How a block of A lies in memory.
+enum class a_layout : unsigned char {
+    rows,   ///< rows a_row_bytes apart
+    tiles,  ///< for every 32 rows, one after the other: pieces of 32 rows by 64 bytes, which follow each other along
+            ///< the depth
+};
 
 /// What the elements of blocks and panels are.
 enum class panel_element : unsigned char {
@@ -42,10 +62,15 @@ constexpr std::ptrdiff_t bytes_together(panel_element element) {
     return element == panel_element::float32 || element == panel_element::bfloat16_pair ? 4 : 2;
 }
 
+/// Bytes from one panel to the next where each is `depth` long.
+constexpr std::ptrdiff_t panel_bytes_of(panel_element element, std::ptrdiff_t depth) {
+    return depth / steps_together(element) * panel_width * bytes_together(element) + panel_padding;
+}
+
 /// One tile: tile[r][c] (+)= sum over k of a[r][k] * b[k][c].
 struct tile_product {
     std::ptrdiff_t depth;        ///< a multiple of the kernel's depth_unit; what is beyond the matrix is zero
-    const void* a;               ///< rows of the kernel's a_element, a_row_bytes apart
+    const void* a;               ///< rows of the kernel's a_element in its a_layout
     const void* b;               ///< steps of the kernel's b_element
     std::ptrdiff_t b_step;       ///< bytes from one step (or pair) to the next
     float* tile;                 ///< rows of floats
@@ -65,6 +90,7 @@ struct product_kernel {
     std::ptrdiff_t block_rows;   ///< rows of a block of A, which stays in the second-level cache
     panel_element a_element;
     panel_element b_element;
+    a_layout layout;
     /// The functions, each for at most so many rows, ascending; the last one for `rows`.
     struct of_rows {
         std::ptrdiff_t rows;
@@ -84,11 +110,6 @@ struct product_kernel {
     }
 };
 
-/// An element type of the factors of a matrix product.
-template <class Value>
-concept product_factor = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>) ||
-                         std::is_same_v<std::remove_cv_t<Value>, std::int8_t>;
-
 /// Whether every value is one of bfloat16's normal numbers, zeros, infinities or NaNs, or a bfloat16.
 template <class Value>
 inline constexpr bool is_exact_in_bfloat16 = [] {
@@ -104,6 +125,10 @@ inline constexpr bool is_exact_in_bfloat16 = [] {
         return false;
     }
 }();
+
+/// Whether it is bfloat16 itself.
+template <class Value>
+inline constexpr bool holds_bfloat16 = std::is_same_v<Value, basic_float<formats::bfloat16>>;
 
 /// In which element a panel of B is packed.
 template <class Value>

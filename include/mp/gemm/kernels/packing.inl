@@ -14,6 +14,8 @@ MP_ALWAYS_INLINE floats load_factors(const Value* from) {
         signed_bytes x;
         std::memcpy(&x, from, sizeof x);
         return __builtin_convertvector(x, floats);
+    } else if constexpr (holds_bfloat16<Value>) {
+        return as_floats(widen(load(codes_of(from))) << 16);  // a NaN may stay as it is: products make it quiet
     } else if constexpr (has_number_vectors<Value>) {
         return load_numbers(from);
     } else {
@@ -28,9 +30,9 @@ template <class Value>
 MP_ALWAYS_INLINE floats load_factors(const Value* from, std::ptrdiff_t count) {
     if (count >= lane_count) return load_factors(from);
     if (count <= 0) return floats{};
-    float values[lanes] = {};
-    for (std::ptrdiff_t i = 0; i < count; ++i) values[i] = static_cast<float>(from[i]);
-    return load(values);
+    Value values[lanes] = {};
+    std::memcpy(static_cast<void*>(values), from, static_cast<std::size_t>(count) * sizeof(Value));
+    return load_factors(values);
 }
 
 /// Floats that bfloat16 holds, as its codes.
@@ -86,6 +88,12 @@ struct float_square {
                                    std::integer_sequence<int, Index...> /*all*/) {
         ((row[Index] = load_factors(from + Index * stride)), ...);
     }
+    /// The same for pairs of bfloat16, as floats' worth of bits.
+    MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
+        for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
+            std::memcpy(&row[i], from + i * stride, sizeof(floats));
+        }
+    }
     template <class Value>
     MP_ALWAYS_INLINE void read(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
                                std::ptrdiff_t wide) {
@@ -99,30 +107,53 @@ struct float_square {
     }
 };
 
-/// `lanes` elements of a row of A from floats.
-template <panel_element Element>
-MP_ALWAYS_INLINE void store_in_row(std::byte* row, std::ptrdiff_t k, floats x) {
-    if constexpr (Element == panel_element::float32) {
-        store(reinterpret_cast<float*>(row) + k, x);
+/// Where element k of a row of A is.
+template <a_layout Layout>
+MP_ALWAYS_INLINE std::byte* place_in_block(std::byte* block, std::ptrdiff_t row, std::ptrdiff_t k,
+                                           std::ptrdiff_t padded_depth, std::ptrdiff_t element_size) {
+    if constexpr (Layout == a_layout::rows) {
+        return block + row * a_row_bytes + k * element_size;
     } else {
-        store(reinterpret_cast<std::uint16_t*>(row) + k, bfloat16_codes(x));
+        const std::ptrdiff_t bytes_along = k * element_size;
+        return block + row / 32 * (32 * padded_depth * element_size) + bytes_along / 64 * 2048 + row % 32 * 64 +
+               bytes_along % 64;
     }
 }
 
-template <class Value, panel_element Element>
+/// `lanes` elements of a row of A from floats.
+template <panel_element Element>
+MP_ALWAYS_INLINE void store_in_row(std::byte* to, floats x) {
+    if constexpr (Element == panel_element::float32) {
+        store(reinterpret_cast<float*>(to), x);
+    } else {
+        store(reinterpret_cast<std::uint16_t*>(to), bfloat16_codes(x));
+    }
+}
+
+template <class Value, panel_element Element, a_layout Layout>
 void pack_rows(const product_factor_source& source, const factor_block& block, std::byte* to) {
+    constexpr std::ptrdiff_t element_size = Element == panel_element::float32 ? 4 : 2;
     const Value* const from = source.at<Value>(block);
+    const auto place = [=](std::ptrdiff_t row, std::ptrdiff_t k) {
+        return place_in_block<Layout>(to, row, k, block.padded_depth, element_size);
+    };
     for (std::ptrdiff_t i = block.lines; i < block.padded_lines; ++i) {
-        std::memset(to + i * a_row_bytes, 0, a_row_bytes);
+        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += lane_count) {
+            store_in_row<Element>(place(i, k), floats{});
+        }
     }
     if (source.depth_stride == 1) {
         for (std::ptrdiff_t i = 0; i < block.lines; ++i) {
             const Value* const line = from + i * source.line_stride;
-            std::byte* const row = to + i * a_row_bytes;
             std::ptrdiff_t k = 0;
-            for (; k + lane_count <= block.depth; k += lane_count) store_in_row<Element>(row, k, load_factors(line + k));
+            if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_pair) {
+                for (; k + 32 <= block.depth; k += 32) std::memcpy(place(i, k), line + k, 64);
+            }
+            for (; k + lane_count <= block.depth; k += lane_count) {
+                store_in_row<Element>(place(i, k), load_factors(line + k));
+            }
             for (; k < block.padded_depth; k += lane_count) {
-                store_in_row<Element>(row, k, load_factors(line + k, block.depth - k));
+                store_in_row<Element>(place(i, k), load_factors(line + k, block.depth - k));
             }
         }
         return;
@@ -133,9 +164,7 @@ void pack_rows(const product_factor_source& source, const factor_block& block, s
             float_square square;
             square.read(from + i + k * source.depth_stride, source.depth_stride, block.depth - k, lines);
             square.transpose();
-            for (std::ptrdiff_t j = 0; j < lines; ++j) {
-                store_in_row<Element>(to + (i + j) * a_row_bytes, k, square.row[j]);
-            }
+            for (std::ptrdiff_t j = 0; j < lines; ++j) store_in_row<Element>(place(i + j, k), square.row[j]);
         }
     }
 }
@@ -152,47 +181,129 @@ MP_ALWAYS_INLINE void store_in_panel(std::byte* to, floats first, floats second)
     }
 }
 
-template <class Value>
-void pack_panels(const product_factor_source& source, const factor_block& block, std::byte* to,
-                 std::ptrdiff_t panel_bytes) {
-    constexpr panel_element element = panel_element_of<Value>();
-    constexpr std::ptrdiff_t together = steps_together(element);
-    constexpr std::ptrdiff_t column_bytes = bytes_together(element);
+/// A whole panel's width of two rows of B as pairs.
+MP_ALWAYS_INLINE void store_pairs(const std::uint16_t* even, const std::uint16_t* odd, std::byte* to) {
+    static_assert(panel_width % lane_count == 0);
+    for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
+        store(reinterpret_cast<std::uint32_t*>(to) + j, widen(load(even + j)) | widen(load(odd + j)) << 16);
+    }
+}
+
+/// Rows of B, neighbours along the columns: every step of a panel is a run of memory.
+template <class Value, panel_element Element>
+void pack_panel_runs(const product_factor_source& source, const factor_block& block, std::byte* to,
+                     std::ptrdiff_t panel_bytes) {
+    constexpr std::ptrdiff_t together = steps_together(Element);
+    constexpr std::ptrdiff_t column_bytes = bytes_together(Element);
     constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
+    // What needs no conversion is copied.
+    constexpr bool same_bytes = std::is_same_v<Value, float> || Element == panel_element::binary16;
     const Value* const from = source.at<Value>(block);
-    if (source.line_stride == 1) {
-        // As many panels side by side as make a run that reads memory at full speed, and no more, so that what is
-        // written stays in the nearest cache.
-        constexpr std::ptrdiff_t run = 8 * panel_width;
-        for (std::ptrdiff_t first = 0; first < block.lines; first += run) {
-            const std::ptrdiff_t last = std::min(first + run, block.padded_lines);
-            for (std::ptrdiff_t k = 0; k < block.padded_depth; k += together) {
-                const Value* const even = from + k * source.depth_stride;
-                const bool has_even = k < block.depth;
-                const bool has_odd = together == 2 && k + 1 < block.depth;
-                for (std::ptrdiff_t j = first; j < last; j += lane_count) {
-                    const std::ptrdiff_t left = block.lines - j;
-                    const floats x = has_even ? load_factors(even + j, left) : floats{};
-                    const floats y = has_odd ? load_factors(even + source.depth_stride + j, left) : floats{};
-                    store_in_panel<element>(to + j / panel_width * panel_bytes + k / together * step_bytes +
-                                                j % panel_width * column_bytes,
-                                            x, y);
+    // As many panels side by side as make a run that reads memory at full speed, and no more, so that what is
+    // written stays in the nearest cache.
+    constexpr std::ptrdiff_t run = 32 * panel_width;
+    for (std::ptrdiff_t first = 0; first < block.lines; first += run) {
+        const std::ptrdiff_t last = std::min(first + run, block.padded_lines);
+        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += together) {
+            const Value* const even = from + k * source.depth_stride;
+            const Value* const odd = even + source.depth_stride;
+            const bool has_even = k < block.depth;
+            const bool has_odd = together == 2 && k + 1 < block.depth;
+            std::byte* step = to + first / panel_width * panel_bytes + k / together * step_bytes;
+            for (std::ptrdiff_t panel = first; panel < last; panel += panel_width, step += panel_bytes) {
+                const std::ptrdiff_t left = block.lines - panel;
+                // The processor does not fetch ahead across the rows of a large matrix.
+                __builtin_prefetch(even + together * source.depth_stride + panel);
+                if constexpr (together == 2) __builtin_prefetch(odd + together * source.depth_stride + panel);
+                if (left >= panel_width && has_even && same_bytes) {
+                    std::memcpy(step, even + panel, step_bytes);
+                    continue;
+                }
+                if constexpr (holds_bfloat16<Value> && together == 2) {
+                    if (left >= panel_width && has_odd) {
+                        store_pairs(codes_of(even + panel), codes_of(odd + panel), step);
+                        continue;
+                    }
+                }
+                for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
+                    const floats x = has_even ? load_factors(even + panel + j, left - j) : floats{};
+                    const floats y = has_odd ? load_factors(odd + panel + j, left - j) : floats{};
+                    store_in_panel<Element>(step + j * column_bytes, x, y);
                 }
             }
         }
-        return;
     }
+}
+
+/// Columns of B, neighbours along the depth: they are transposed into the panels.
+template <class Value, panel_element Element>
+void pack_panel_columns(const product_factor_source& source, const factor_block& block, std::byte* to,
+                        std::ptrdiff_t panel_bytes) {
+    constexpr std::ptrdiff_t together = steps_together(Element);
+    constexpr std::ptrdiff_t column_bytes = bytes_together(Element);
+    constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
+    const Value* const from = source.at<Value>(block);
     for (std::ptrdiff_t j = 0; j < block.padded_lines; j += lane_count) {
         std::byte* const column = to + j / panel_width * panel_bytes + j % panel_width * column_bytes;
-        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += lane_count) {
+        const Value* const line = from + j * source.line_stride;
+        std::ptrdiff_t k = 0;
+        if constexpr (holds_bfloat16<Value> && together == 2) {
+            // Pairs are neighbours already, so that a float's worth of bits is transposed at a time.
+            const bool whole = block.lines - j >= lane_count;
+            for (; whole && k + 2 * lane_count <= block.depth; k += 2 * lane_count) {
+                float_square square;
+                square.read_pairs(codes_of(line + k), source.line_stride);
+                square.transpose();
+                for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
+                    store(reinterpret_cast<float*>(column + (k / 2 + i) * step_bytes), square.row[i]);
+                }
+            }
+        }
+        for (; k < block.padded_depth; k += lane_count) {
             float_square square;
-            square.read(from + j * source.line_stride + k, source.line_stride, block.lines - j, block.depth - k);
+            square.read(line + k, source.line_stride, block.lines - j, block.depth - k);
             square.transpose();
             const std::ptrdiff_t steps = std::min(lane_count, block.padded_depth - k);
             for (std::ptrdiff_t i = 0; i < steps; i += together) {
-                store_in_panel<element>(column + (k + i) / together * step_bytes, square.row[i],
+                store_in_panel<Element>(column + (k + i) / together * step_bytes, square.row[i],
                                         square.row[i + together - 1]);
             }
+        }
+    }
+}
+
+template <class Value, panel_element Element>
+void pack_panels(const product_factor_source& source, const factor_block& block, std::byte* to,
+                 std::ptrdiff_t panel_bytes) {
+    if (source.line_stride == 1) {
+        pack_panel_runs<Value, Element>(source, block, to, panel_bytes);
+    } else {
+        pack_panel_columns<Value, Element>(source, block, to, panel_bytes);
+    }
+}
+
+/// Panels of floats from packed panels of another element. See widen_panels_portably.
+template <panel_element Element>
+void widen_panels(const product_factor_source& source, const factor_block& block, std::byte* to,
+                  std::ptrdiff_t panel_bytes) {
+    constexpr std::ptrdiff_t together = steps_together(Element);
+    constexpr std::ptrdiff_t step_bytes = panel_width * bytes_together(Element);
+    const auto* const panels = static_cast<const std::byte*>(source.data);
+    for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
+        const std::byte* from = panels + (block.first_line / panel_width + panel) * source.line_stride +
+                                block.first_depth / together * step_bytes;
+        auto* target = reinterpret_cast<float*>(to + panel * panel_bytes);
+        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += together, from += step_bytes) {
+            for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
+                if constexpr (Element == panel_element::binary16) {
+                    store(target + j, widen_binary16(load(reinterpret_cast<const std::uint16_t*>(from) + j)));
+                } else {
+                    const words pair = load(reinterpret_cast<const std::uint32_t*>(from) + j);
+                    store(target + j, as_floats(pair << 16));
+                    store(target + panel_width + j, as_floats(pair & 0xffff'0000U));
+                }
+            }
+            target += together * panel_width;
         }
     }
 }

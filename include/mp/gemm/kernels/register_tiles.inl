@@ -130,6 +130,7 @@ constexpr product_kernel make_register_kernel(std::string_view name, panel_eleme
             rows_of_block,
             panel_element::float32,
             element,
+            a_layout::rows,
             {row_choices<Steps>[0], row_choices<Steps>[1], row_choices<Steps>[2], row_choices<Steps>[3]}};
 }
 
