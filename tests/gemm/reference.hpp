@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <random>
 #include <vector>
@@ -227,15 +228,38 @@ inline float step(float a, float b, float sum, bool fused) {
     return product + sum;
 }
 
-/// Whether this Kernel, compiled as it is here, fuses multiplication and addition: (1 + 2^-12)^2 - 1 keeps
-/// its last bit 2^-24 only if it does.
-template <class Kernel>
-bool fuses() {
+/// Every instruction set that this processor has, in both orders of accumulation.
+inline std::vector<mp::cpu> executors() {
+    std::vector<mp::cpu> result;
+    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
+        for (const auto order : {mp::accumulation::fastest, mp::accumulation::ordered}) {
+            result.push_back(
+                {.threads = 1, .instructions = static_cast<mp::instruction_set>(level), .products = order});
+        }
+    }
+    return result;
+}
+
+/// Those of them that use different kernels for these types.
+template <class A, class B>
+std::vector<mp::cpu> executors_of_kernels() {
+    std::vector<mp::cpu> result;
+    for (const mp::cpu exec : executors()) {
+        const auto same = [&](mp::cpu other) {
+            return mp::gemm_kernel_name<A, B>(other) == mp::gemm_kernel_name<A, B>(exec);
+        };
+        if (std::none_of(result.begin(), result.end(), same)) result.push_back(exec);
+    }
+    return result;
+}
+
+/// Whether products of floats fuse multiplication and addition on this executor: (1 + 2^-12)^2 - 1 keeps its last
+/// bit 2^-24 only if they do.
+inline bool fuses(mp::cpu exec) {
     const float a[2] = {-1.0F, 1.0F + 0x1p-12F};
     const float b[2] = {1.0F, 1.0F + 0x1p-12F};
     float c = 0;
-    mp::detail::gemm_with<Kernel>(mp::cpu{}, 1.0F, mp::row_major(a, 1, 2), mp::column_major(b, 2, 1), 0.0F,
-                                  mp::row_major(&c, 1, 1), mp::identity_epilogue{});
+    mp::gemm(exec, 1.0F, mp::row_major(a, 1, 2), mp::column_major(b, 2, 1), 0.0F, mp::row_major(&c, 1, 1));
     return c != 0x1p-11F;
 }
 

@@ -24,13 +24,16 @@ inline bool bfloat16_dot_is_fast(instruction_set level) {
 
 /// The kernel for factors of these types, the left one of so many rows. `level` is one that the processor has. Which
 /// of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes into reading B,
-/// which is then left narrow, and with many it pays to widen it once.
+/// which is then left narrow, and with many it pays to widen it once. With fewer rows still, dot products have
+/// nothing to gain.
 inline const product_kernel& choose_kernel(instruction_set level, accumulation order, const product_types& types,
                                            std::ptrdiff_t rows) {
 #if MP_SIMD_TARGETS
     if (level >= instruction_set::avx2) {
         const bool pairs = types.b_element == panel_element::bfloat16_pair;
-        if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest) {
+        constexpr std::ptrdiff_t most_rows_without_dots = 4;
+        if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
+            rows > most_rows_without_dots) {
             if (level >= instruction_set::amx) return amx::bfloat16_tile_kernel;
             if (bfloat16_dot_is_fast(level)) return avx512_bf16::bfloat16_dot_kernel;
         }

@@ -9,6 +9,7 @@
 #include <mp/gemm/blocked_product.hpp>
 #include <mp/gemm/choose_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/few_rows.hpp>
 #include <mp/gemm/packed_b.hpp>
 #include <mp/gemm/packing.hpp>
 #include <mp/gemm/tile_output.hpp>
@@ -33,10 +34,9 @@ namespace detail {
 /// The task of a row-major product, or of the transposed one, without its factors' types. The product that is
 /// computed has A's rows and B's columns as given here.
 template <class A, class B>
-product_task make_product_task(cpu exec, instruction_set level, const product_factor_source& a,
+product_task make_product_task(const product_kernel& kernel, instruction_set level, const product_factor_source& a,
                                const product_factor_source& b, const tile_output& output, std::ptrdiff_t rows,
                                std::ptrdiff_t columns, std::ptrdiff_t depth) {
-    const product_kernel& kernel = choose_kernel(level, exec.products, product_types_of<A, B>, rows);
     return {&kernel,
             a,
             pack_rows_for<A>(level, kernel),
@@ -61,8 +61,9 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const instruction_set level = level_of("mp::gemm", exec);
     const bool is_packed = packed.data != nullptr;
     const bool column_major = c.order == storage_order::column_major;
-    // Then c^T = b^T a^T is computed, which has its rows where c has its columns.
-    const bool transposed = column_major && !is_packed;
+    // Then c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so few rows that b is
+    // better read where it lies.
+    const bool transposed = column_major && !is_packed && c.rows > most_direct_rows;
     const tile_output output =
         make_tile_output(level, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
     if (alpha == 0.0F || a.columns == 0) {
@@ -73,14 +74,25 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const product_factor_source a_rows{a.data, a.row_stride(), a.column_stride()};
     const product_factor_source b_columns{b.data, b.column_stride(), b.row_stride()};
     if (transposed) {
+        const auto& kernel = choose_kernel(level, exec.products, product_types_of<b_value, a_value>, c.rows);
         multiply_blocked(exec,
-                         make_product_task<b_value, a_value>(exec, level, b_columns, a_rows, output, c.columns, c.rows,
-                                                             a.columns),
+                         make_product_task<b_value, a_value>(kernel, level, b_columns, a_rows, output, c.columns,
+                                                             c.rows, a.columns),
                          workspace);
         return;
     }
-    product_task task = make_product_task<a_value, b_value>(exec, level, a_rows, b_columns, output, c.rows, c.columns,
-                                                            a.columns);
+    const auto& kernel = choose_kernel(level, exec.products, product_types_of<a_value, b_value>, c.rows);
+    product_task task = make_product_task<a_value, b_value>(kernel, level, a_rows, b_columns, output, c.rows,
+                                                            c.columns, a.columns);
+    const product_kernel* const direct = direct_kernel_for<b_value>(level);
+    if (direct != nullptr && !is_packed && c.rows <= std::min(most_direct_rows, direct->rows) && b_columns.line_stride == 1 &&
+        task.kernel->a_element == panel_element::float32) {
+        multiply_few_rows(exec, task,
+                          {direct, sizeof(b_value), direct_kernel_for<float>(level),
+                           pack_panels_for<b_value>(level, panel_element::float32)},
+                          workspace);
+        return;
+    }
     if (is_packed && task.kernel->b_element != panel_element_of<b_value>()) {
         task.b = {packed.data, packed.panel_bytes, 0};
         task.pack_b = widen_panels_for<b_value>(level);

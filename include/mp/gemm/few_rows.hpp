@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Products with few rows on the left, such as one sample through a layer: the time goes into reading B, which is
+/// therefore read once, from where it lies, in the order of memory.
+#pragma once
+
+#include <mp/gemm/blocked_product.hpp>
+#include <mp/gemm/choose_kernel.hpp>
+#include <mp/gemm/product_kernel.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// Most rows for which B is read where it lies.
+inline constexpr std::ptrdiff_t most_direct_rows = 8;
+
+/// The kernel that reads rows of B of this type from memory, or null.
+template <class B>
+const product_kernel* direct_kernel_for(instruction_set level) {
+#if MP_SIMD_TARGETS
+    if (level < instruction_set::avx2) return nullptr;
+    const bool wide = level >= instruction_set::avx512;
+    if constexpr (std::is_same_v<B, float>) return wide ? &avx512::float_kernel : &avx2::float_kernel;
+    if constexpr (panel_element_of<B>() == panel_element::binary16) {
+        return wide ? &avx512::binary16_kernel : &avx2::binary16_kernel;
+    }
+    if constexpr (holds_bfloat16<B>) return wide ? &avx512::bfloat16_row_kernel : &avx2::bfloat16_row_kernel;
+#endif
+    static_cast<void>(level);
+    return nullptr;
+}
+
+/// What there is to do beside the task: B as it lies, and how its last columns are packed.
+struct direct_product {
+    const product_kernel* kernel;
+    std::ptrdiff_t element_size;
+    const product_kernel* float_kernel;        ///< for the columns that are no whole tile
+    pack_panels_function pack_float_panels;
+};
+
+/// Computes some columns of C, all rows, on the calling thread. Runs of B's rows pass by while the sums of all
+/// columns wait in the cache.
+class few_rows_piece {
+public:
+    /// Rows of B that are read side by side: no more than a processor fetches ahead.
+    static constexpr std::ptrdiff_t rows_of_run = 16;
+    static constexpr std::ptrdiff_t depth_block = 512;
+
+    static std::ptrdiff_t workspace_bytes(const direct_product& direct, std::ptrdiff_t columns) {
+        const std::ptrdiff_t rows = direct.kernel->rows;
+        return rows * a_row_bytes + rows * round_up(columns, panel_width) * 4 +
+               panel_bytes_of(panel_element::float32, depth_block);
+    }
+
+    few_rows_piece(const product_task& task, const direct_product& direct, std::byte* workspace, std::ptrdiff_t columns)
+        : task_(task),
+          direct_(direct),
+          stride_(round_up(columns, panel_width)),
+          panel_(workspace),
+          a_(panel_ + panel_bytes_of(panel_element::float32, depth_block)),
+          sums_(reinterpret_cast<float*>(a_ + direct.kernel->rows * a_row_bytes)) {}
+
+    void compute(std::ptrdiff_t first_column, std::ptrdiff_t columns) {
+        const default_floating_point_modes modes;
+        for (std::ptrdiff_t k = 0; k < task_.depth; k += depth_block) {
+            const std::ptrdiff_t depth = std::min(depth_block, task_.depth - k);
+            task_.pack_a(task_.a, {0, task_.rows, direct_.kernel->rows, k, depth, depth}, a_);
+            add_whole_tiles(first_column, columns, k, depth);
+            add_last_columns(first_column, columns, k, depth);
+        }
+        for (std::ptrdiff_t column = 0; column < columns; column += output_run) {
+            finish_tile(task_.c, sums_ + column, stride_, 0, first_column + column, task_.rows,
+                        std::min(output_run, columns - column));
+        }
+    }
+
+private:
+    void add_whole_tiles(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k, std::ptrdiff_t depth) {
+        const product_kernel& kernel = *direct_.kernel;
+        const multiply_tile multiply = kernel.multiply_for(task_.rows);
+        const std::ptrdiff_t step = task_.b.depth_stride * direct_.element_size;
+        const auto* const b = static_cast<const std::byte*>(task_.b.data) + first_column * direct_.element_size;
+        for (std::ptrdiff_t run = 0; run < depth; run += rows_of_run) {
+            const std::byte* const rows = b + (k + run) * step;
+            for (std::ptrdiff_t column = 0; column + kernel.width <= columns; column += kernel.width) {
+                multiply({std::min(rows_of_run, depth - run), a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)),
+                          rows + column * direct_.element_size, step, sums_ + column, stride_, k + run > 0});
+            }
+        }
+    }
+
+    void add_last_columns(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k, std::ptrdiff_t depth) {
+        const product_kernel& kernel = *direct_.float_kernel;
+        const std::ptrdiff_t done = columns / kernel.width * kernel.width;
+        if (done == columns) return;
+        direct_.pack_float_panels(task_.b, {first_column + done, columns - done, panel_width, k, depth, depth}, panel_,
+                                  panel_bytes_of(panel_element::float32, depth_block));
+        kernel.multiply_for(task_.rows)(
+            {depth, a_, panel_, panel_width * static_cast<std::ptrdiff_t>(sizeof(float)), sums_ + done, stride_, k > 0});
+    }
+
+    const product_task& task_;
+    const direct_product& direct_;
+    std::ptrdiff_t stride_;
+    std::byte* panel_;
+    std::byte* a_;
+    float* sums_;
+};
+
+/// Computes the whole product, of at most most_direct_rows rows, with B's rows being runs of memory.
+inline void multiply_few_rows(cpu exec, const product_task& task, const direct_product& direct,
+                              gemm_workspace* workspace) {
+    const std::ptrdiff_t panels = divide_up(task.columns, panel_width);
+    constexpr double worth_a_thread = 1 << 16;  // elements of B
+    const double share_of_b = worth_a_thread / static_cast<double>(task.depth) / panel_width;
+    const auto grain = static_cast<std::ptrdiff_t>(std::max(1.0, share_of_b));
+    const std::ptrdiff_t pieces = std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{exec.threads});
+    const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
+    const std::ptrdiff_t share = round_up(few_rows_piece::workspace_bytes(direct, piece_columns), 4096);
+    gemm_workspace own;
+    std::byte* const memory = (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
+    parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
+                 [&](std::size_t begin, std::size_t end) {
+                     for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
+                          ++index) {
+                         const std::ptrdiff_t column = index * piece_columns;
+                         if (column >= task.columns) return;
+                         const std::ptrdiff_t columns = std::min(piece_columns, task.columns - column);
+                         few_rows_piece(task, direct, memory + index * share, columns).compute(column, columns);
+                     }
+                 });
+}
+
+}  // namespace mp::detail

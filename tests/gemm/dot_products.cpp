@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Products of bfloat16 under accumulation::fastest, against the instructions' definition written out in float.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "gemm/reference.hpp"
+
+namespace {
+
+using reference::generator;
+using reference::matrix;
+
+constexpr auto by_row = mp::storage_order::row_major;
+constexpr auto by_column = mp::storage_order::column_major;
+
+/// Subnormal numbers are zeros of the same sign.
+float flushed(float x) {
+    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x;
+}
+
+float flushing_fma(float a, float b, float c) {
+    return flushed(std::fma(flushed(a), flushed(b), flushed(c)));
+}
+
+/// vdpbf16ps: of two neighbours, the odd one first.
+float dot_of_pairs(const std::vector<float>& a, const std::vector<float>& b) {
+    float sum = 0;
+    for (std::size_t k = 0; k < a.size(); k += 2) {
+        if (k + 1 < a.size()) sum = flushing_fma(a[k + 1], b[k + 1], sum);
+        sum = flushing_fma(a[k], b[k], sum);
+    }
+    return sum;
+}
+
+/// tdpbf16ps: 32 steps at a time, the even and the odd ones apart.
+float dot_of_tiles(const std::vector<float>& a, const std::vector<float>& b) {
+    float sum = 0;
+    for (std::size_t first = 0; first < a.size(); first += 32) {
+        float apart[2] = {0, 0};
+        for (std::size_t k = first; k < std::min(first + 32, a.size()); ++k) {
+            apart[k % 2] = flushing_fma(a[k], b[k], apart[k % 2]);
+        }
+        sum = flushed(sum + flushed(apart[0] + apart[1]));
+    }
+    return sum;
+}
+
+using dot_product = float (*)(const std::vector<float>&, const std::vector<float>&);
+
+template <class A, class B>
+void check(mp::cpu exec, dot_product dot, generator& random, double scale) {
+    for (int round = 0; round < 12; ++round) {
+        const std::ptrdiff_t rows = reference::random_size(random, 5, 70);  // fewer are fused
+        const std::ptrdiff_t columns = reference::random_size(random, 5, 70);
+        const std::ptrdiff_t depth = reference::random_size(random, 1, round == 0 ? 2500 : 90);
+        matrix<A> a(rows, depth, round % 2 == 0 ? by_row : by_column, 1);
+        matrix<B> b(depth, columns, round % 4 < 2 ? by_row : by_column, 2);
+        a.fill_random(random);
+        b.fill_random(random);
+        if (scale != 1) {
+            for (std::ptrdiff_t k = 0; k < depth; ++k) {
+                for (std::ptrdiff_t r = 0; r < rows; ++r) a.set(r, k, a.get(r, k) * scale);
+            }
+        }
+        const std::vector<double> a_values = a.values();
+        const std::vector<double> b_values = b.values();
+        matrix<float> c(rows, columns, round % 3 == 0 ? by_column : by_row, 3);
+        mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, c.view());
+        std::size_t different = 0;
+        for (std::ptrdiff_t r = 0; r < rows; ++r) {
+            for (std::ptrdiff_t j = 0; j < columns; ++j) {
+                std::vector<float> row;
+                std::vector<float> column;
+                for (std::ptrdiff_t k = 0; k < depth; ++k) {
+                    row.push_back(static_cast<float>(a_values[static_cast<std::size_t>(r * depth + k)]));
+                    column.push_back(static_cast<float>(b_values[static_cast<std::size_t>(k * columns + j)]));
+                }
+                const auto expected = static_cast<double>(dot(row, column));
+                different += reference::same_value(c.get(r, j), expected) ? 0U : 1U;
+            }
+        }
+        CHECK(different == 0);
+        CHECK(c.surroundings_untouched());
+    }
+}
+
+void check_types(mp::instruction_set level, dot_product dot, const char* kernel) {
+    const mp::cpu exec{.instructions = level};
+    if (mp::processor_instruction_set() < level) {
+        MESSAGE("the processor has no " << std::string(mp::name_of(level)));
+        return;
+    }
+    CHECK(mp::gemm_kernel_name<mp::bfloat16, mp::bfloat16>(exec) == kernel);
+    CHECK(mp::gemm_kernel_name<mp::float8_e4m3fn, mp::float8_e5m2>(exec) == kernel);
+    CHECK(mp::gemm_kernel_name<float, mp::bfloat16>(exec) != kernel);
+    generator random(1);
+    check<mp::bfloat16, mp::bfloat16>(exec, dot, random, 1);
+    check<mp::bfloat16, mp::bfloat16>(exec, dot, random, 0x1p-126);  // subnormal factors and sums
+    check<mp::float8_e4m3fn, mp::float8_e5m2>(exec, dot, random, 1);
+    check<mp::bfloat16, mp::float8_e4m3fn>(exec, dot, random, 0x1p-122);
+}
+
+TEST_CASE("with AVX512_BF16, products of bfloat16 are those of vdpbf16ps, pair after pair") {
+    check_types(mp::instruction_set::avx512_bf16, &dot_of_pairs, "cpu.bf16.avx512_bf16.12x32");
+}
+
+TEST_CASE("with AMX, products of bfloat16 are those of tdpbf16ps, 32 steps at a time") {
+    check_types(mp::instruction_set::amx, &dot_of_tiles, "cpu.bf16.amx.32x32");
+}
+
+TEST_CASE("under accumulation::ordered, products of bfloat16 have the same bits on every instruction set") {
+    generator random(2);
+    matrix<mp::bfloat16> a(45, 700, by_row, 1);
+    matrix<mp::bfloat16> b(700, 61, by_column, 1);
+    a.fill_random(random);
+    b.fill_random(random);
+    for (std::ptrdiff_t k = 0; k < 700; k += 3) a.set(7, k, std::ldexp(a.get(7, k), -126));
+    matrix<float> first(45, 61, by_row, 0);
+    mp::gemm(mp::cpu{.instructions = mp::instruction_set::portable, .products = mp::accumulation::ordered}, 1.0F,
+             a.view(), b.view(), 0.0F, first.view());
+    for (mp::cpu exec : reference::executors()) {
+        if (exec.products != mp::accumulation::ordered) continue;
+        for (const int threads : {1, 3}) {
+            exec.threads = threads;
+            matrix<float> c(45, 61, by_row, 0);
+            mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, c.view());
+            CHECK(c.bytes() == first.bytes());
+        }
+    }
+}
+
+TEST_CASE("the number of threads changes no bit of dot products") {
+    generator random(3);
+    matrix<mp::bfloat16> a(150, 710, by_row, 0);
+    matrix<mp::bfloat16> b(710, 170, by_row, 0);
+    a.fill_random(random);
+    b.fill_random(random);
+    for (mp::cpu exec : reference::executors()) {
+        exec.threads = 1;
+        matrix<float> first(150, 170, by_row, 0);
+        mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, first.view());
+        for (const int threads : {2, 5}) {
+            exec.threads = threads;
+            matrix<float> c(150, 170, by_row, 0);
+            mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, c.view());
+            CHECK(c.bytes() == first.bytes());
+        }
+    }
+}
+
+}  // namespace
