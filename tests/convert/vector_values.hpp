@@ -94,7 +94,8 @@ std::vector<Value> block_values(std::size_t count, int kind, std::uint64_t seed)
     return values;
 }
 
-#if defined(__SSE2__)
+#if defined(__SSE2__) && defined(__GNUC__)
+#define TEST_HAS_MODES 1
 /// MXCSR: round to nearest with flushing, and the directed modes with and without.
 inline constexpr std::uint32_t caller_modes[] = {0x9fc0, 0x3f80, 0x5f80, 0x7f80, 0xffc0};
 
@@ -117,4 +118,6 @@ public:
 private:
     std::uint32_t before_ = 0;
 };
+#else
+#define TEST_HAS_MODES 0
 #endif

@@ -41,6 +41,7 @@ constexpr bool packs_to_nearest(const projection& p) noexcept {
 /// Packs into a stream that begins at a byte.
 template <class From, class To>
 void pack_projected(const From* from, std::byte* to, std::size_t count, const projection& p) noexcept {
+    const default_floating_point_modes modes;
     constexpr int width = packed_span<To>::width;
     for (std::size_t i = 0; i < count; i += pack_block) {
         const std::size_t part = std::min(pack_block, count - i);
@@ -57,6 +58,7 @@ void pack_portable(const From* from, std::byte* to, std::size_t count) {
 /// Unpacks from a stream that begins at a byte.
 template <class From, class To>
 void unpack_projected(const std::byte* from, To* to, std::size_t count, const projection& p) noexcept {
+    const default_floating_point_modes modes;
     constexpr int width = packed_span<From>::width;
     for (std::size_t i = 0; i < count; i += pack_block) {
         const std::size_t part = std::min(pack_block, count - i);
