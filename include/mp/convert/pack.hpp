@@ -119,7 +119,13 @@ void pack(cpu exec, const Source& from, packed_span<To> to, projection p = {}) {
         const from_type* const numbers = source.data() + begin;
         const std::size_t bit = to.bit_offset() + begin * to.width;
         if (bit % 8 != 0) {
-            for (std::size_t i = begin; i < end; ++i) to[i] = round_to<To>(source[i], p);
+            const detail::default_floating_point_modes modes;
+            To rounded[detail::pack_block];
+            for (; begin < end; begin += detail::pack_block) {
+                const std::size_t part = std::min(detail::pack_block, end - begin);
+                detail::convert_projected<from_type, To>(source.data() + begin, rounded, part, p);
+                for (std::size_t i = 0; i < part; ++i) to[begin + i] = rounded[i];
+            }
             return;
         }
         if constexpr (detail::has_packing_vectors<from_type, To>) {
@@ -150,7 +156,13 @@ void unpack(cpu exec, packed_span<From> from, Target&& to, projection p = {}) {
         to_type* const numbers = target.data() + begin;
         const std::size_t bit = from.bit_offset() + begin * from.width;
         if (bit % 8 != 0) {
-            for (std::size_t i = begin; i < end; ++i) target[i] = round_to<to_type>(number(from[i]), p);
+            const detail::default_floating_point_modes modes;
+            number values[detail::pack_block];
+            for (; begin < end; begin += detail::pack_block) {
+                const std::size_t part = std::min(detail::pack_block, end - begin);
+                for (std::size_t i = 0; i < part; ++i) values[i] = from[begin + i];
+                detail::convert_projected<number, to_type>(values, target.data() + begin, part, p);
+            }
             return;
         }
         if constexpr (detail::has_packing_vectors<to_type, number>) {

@@ -28,7 +28,8 @@ MP_ALWAYS_INLINE floats multiply_to_odd(floats a, floats b) {
     const words error = as_words(fused_multiply_add(a, b, as_floats(bits ^ 0x8000'0000U)));
     // Toward zero if the product was rounded away from it, else away: from an even code to an odd one.
     const words odd = ((bits ^ error) & 0x8000'0000U) != 0U ? bits - 1U : bits + 1U;
-    return as_floats(((error & 0x7fff'ffffU) != 0U) & ((bits & 1U) == 0U) ? odd : bits);
+    const auto is_changed = ((error & 0x7fff'ffffU) != 0U) & ((bits & 1U) == 0U);
+    return as_floats(is_changed ? odd : bits);
 }
 
 /// The values of `lanes` elements times the factors of their block, as floats that are rounded to Value once.
