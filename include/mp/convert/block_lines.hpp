@@ -55,6 +55,13 @@ struct block_lines {
     [[nodiscard]] Number* at(std::ptrdiff_t line, std::ptrdiff_t position) const {
         return data + line * line_stride + position * position_stride;
     }
+    /// Makes one line of all where they lie one after the other and consist of whole blocks.
+    void join(std::ptrdiff_t block) {
+        if (position_stride != 1 || line_stride != length || length % block != 0) return;
+        length *= count;
+        line_stride = length;
+        count = std::min<std::ptrdiff_t>(count, 1);
+    }
     [[nodiscard]] std::ptrdiff_t abreast() const { return position_stride == 1 ? 1 : lines_abreast; }
 };
 

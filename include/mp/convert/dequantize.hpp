@@ -4,7 +4,9 @@
 #pragma once
 
 #include <mp/convert/block_lines.hpp>
+#include <mp/convert/kernels/block_dequantize.hpp>
 #include <mp/convert/number_range.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <cmath>
 #include <cstdint>
@@ -43,6 +45,25 @@ void block_values(const BlockScaled& from, std::ptrdiff_t line, std::ptrdiff_t b
     }
 }
 
+/// The values of a contiguous part of a line that begins with a block.
+template <class BlockScaled, class Value>
+using dequantize_kernel = void (*)(const std::byte*, const typename BlockScaled::scale_type*, std::size_t,
+                                   Value*, float);
+
+/// The kernel that does what is asked for, or null.
+template <class BlockScaled, class Value>
+dequantize_kernel<BlockScaled, Value> dequantize_kernel_for(instruction_set level, const projection& p,
+                                                            float tensor_scale) noexcept {
+    dequantize_kernel<BlockScaled, Value> kernel = nullptr;
+    if constexpr (has_number_vectors<Value> && has_block_vectors<BlockScaled>) {
+        if (p == projection{} && (!BlockScaled::has_tensor_scale || dequantizes_with(tensor_scale))) {
+            kernel = MP_SELECT_TARGET(level, kernel, dequantize_blocks<BlockScaled, Value>);
+        }
+    }
+    static_cast<void>(level), static_cast<void>(p), static_cast<void>(tensor_scale);
+    return kernel;
+}
+
 template <class BlockScaled, class Value>
 void check_dequantize(std::string_view function, cpu exec, const BlockScaled& from, const std::string& name,
                       matrix_view<Value> to) {
@@ -59,8 +80,8 @@ void check_dequantize(std::string_view function, cpu exec, const BlockScaled& fr
 /// rounded once as the projection says. To float, and to anything that holds them, values are exact but for
 /// those beyond its range.
 ///
-/// Throws argument_error, with nothing written, if the sizes differ, the view is not that of a matrix, or
-/// exec.threads is less than one.
+/// Throws argument_error, with nothing written, if the sizes differ, the view is not that of a matrix,
+/// exec.threads is less than one, or the processor lacks exec.instructions.
 ///
 ///     mp::dequantize(mp::cpu{}, q, mp::row_major(floats, q.rows(), q.columns()));
 template <block_element Element, int Block, reduced Scale, class Value>
@@ -69,9 +90,22 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matri
                 projection p = {}) {
     using chunk = detail::block_chunk<Block>;
     detail::check_dequantize("mp::dequantize", exec, from, "to", to);
-    const detail::block_lines<Value> lines(to, from.direction());
+    using quantized = block_scaled<Element, Block, Scale>;
+    const instruction_set level = detail::level_of("mp::dequantize", exec);
+    const auto kernel = detail::dequantize_kernel_for<quantized, Value>(level, p, from.tensor_scale());
+    detail::block_lines<Value> lines(to, from.direction());
+    if (kernel != nullptr) lines.join(Block);
     detail::for_tiles<Block>(
         exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+            if (kernel != nullptr && lines.position_stride == 1) {
+                const std::ptrdiff_t line = tile.first_line;
+                kernel(from.bytes(line).data() + tile.begin / 8 * quantized::element_width,
+                       from.scales().data() + line * from.blocks_per_line() + tile.begin / Block,
+                       static_cast<std::size_t>(tile.end - tile.begin), lines.at(line, tile.begin),
+                       from.tensor_scale());
+                return;
+            }
+            const detail::default_floating_point_modes modes;
             double values[chunk::padded];
             Value rounded[detail::lines_abreast][chunk::padded];
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <mp/convert/convert.hpp>
+#include <mp/convert/kernels/packed_codes.hpp>
 #include <mp/convert/packed_array.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 
@@ -12,37 +14,63 @@ namespace mp {
 
 namespace detail {
 
-/// Eight codes take as many bytes as a code has bits: the unit in which arrays are packed.
-inline constexpr std::size_t pack_group = 8;
-
-/// Packs `count` codes into a stream that begins at a byte; bits behind the last one stay as they are.
-template <int Width>
-constexpr void pack_codes(const std::uint8_t* codes, std::byte* bytes, std::size_t count) noexcept {
-    for (; count >= pack_group; count -= pack_group, codes += pack_group, bytes += Width) {
-        std::uint64_t word = 0;
-        for (int i = 0; i < 8; ++i) word |= std::uint64_t{codes[i]} << (i * Width);
-        for (int i = 0; i < Width; ++i) bytes[i] = static_cast<std::byte>((word >> (8 * i)) & 0xff);
-    }
-    for (std::size_t i = 0; i < count; ++i) set_packed_code<Width>(bytes, i * Width, codes[i]);
-}
-
-/// The reverse.
-template <int Width>
-constexpr void unpack_codes(const std::byte* bytes, std::uint8_t* codes, std::size_t count) noexcept {
-    for (; count >= pack_group; count -= pack_group, codes += pack_group, bytes += Width) {
-        std::uint64_t word = 0;
-        for (int i = 0; i < Width; ++i) word |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
-        for (int i = 0; i < 8; ++i) {
-            codes[i] = static_cast<std::uint8_t>((word >> (i * Width)) & ((1u << Width) - 1));
-        }
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-        codes[i] = static_cast<std::uint8_t>(packed_code<Width>(bytes, i * Width));
-    }
-}
-
 /// Numbers that are on their way at a time; a multiple of a group.
 inline constexpr std::size_t pack_block = 256;
+
+/// Whether the kernels pack such numbers, or unpack them.
+template <class Number, class Packed>
+inline constexpr bool has_packing_vectors = [] {
+    if constexpr (has_number_vectors<Number> && has_number_vectors<Packed>) {
+        return layout_of<typename Packed::format>::width == 4 ||
+               layout_of<typename Packed::format>::width == 6;
+    } else {
+        return false;
+    }
+}();
+
+/// Whether a projection to a packable format gives what nearest even gives: without infinity and NaN all
+/// kinds of saturation are alike.
+template <packable To>
+constexpr bool packs_to_nearest(const projection& p) noexcept {
+    using layout = layout_of<typename To::format>;
+    if (p == projection{}) return true;
+    return p.round == rounding::nearest_even && !layout::has_infinity && !layout::has_nan &&
+           layout::is_signed && p.without_nan == nan_substitute::largest;
+}
+
+/// Packs into a stream that begins at a byte.
+template <class From, class To>
+void pack_projected(const From* from, std::byte* to, std::size_t count, const projection& p) noexcept {
+    const default_floating_point_modes modes;
+    constexpr int width = packed_span<To>::width;
+    for (std::size_t i = 0; i < count; i += pack_block) {
+        const std::size_t part = std::min(pack_block, count - i);
+        To rounded[pack_block];
+        convert_projected<From, To>(from + i, rounded, part, p);
+        pack_codes<width>(codes_of(rounded), to + i / 8 * width, part);
+    }
+}
+template <class From, class To>
+void pack_portable(const From* from, std::byte* to, std::size_t count) {
+    pack_projected<From, To>(from, to, count, {});
+}
+
+/// Unpacks from a stream that begins at a byte.
+template <class From, class To>
+void unpack_projected(const std::byte* from, To* to, std::size_t count, const projection& p) noexcept {
+    const default_floating_point_modes modes;
+    constexpr int width = packed_span<From>::width;
+    for (std::size_t i = 0; i < count; i += pack_block) {
+        const std::size_t part = std::min(pack_block, count - i);
+        From values[pack_block];
+        unpack_codes<width>(from + i / 8 * width, codes_of(values), part);
+        convert_projected<From, To>(values, to + i, part, p);
+    }
+}
+template <class From, class To>
+void unpack_portable(const std::byte* from, To* to, std::size_t count) {
+    unpack_projected<From, To>(from, to, count, {});
+}
 
 /// Calls f(begin, end) on parts of `view`, on several threads only where no two of them write one byte.
 template <class T, class Function>
@@ -51,9 +79,7 @@ void for_packed_parts(cpu exec, packed_span<T> view, Function f) {
     const std::size_t size = view.size();
     if (view.bit_offset() != 0) exec.threads = 1;
     parallel_for(exec, size / pack_group + 1, grain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin * pack_group; i < std::min(end * pack_group, size); i += pack_block) {
-            f(i, std::min({i + pack_block, end * pack_group, size}));
-        }
+        f(begin * pack_group, std::min(end * pack_group, size));
     });
 }
 
@@ -75,7 +101,8 @@ void check_packed(std::string_view function, std::size_t from_size, std::span<Fr
 /// its view(), or as it is.
 ///
 /// Throws argument_error, with nothing written, if the sizes differ, one of them is null but not empty, the
-/// memory overlaps, or exec.threads is less than one.
+/// memory overlaps, exec.threads is less than one, or the processor lacks
+/// exec.instructions.
 ///
 ///     mp::packed_array<mp::float4_e2m1fn> small(weights.size());
 ///     mp::pack(mp::cpu{}, weights, small.view());
@@ -87,16 +114,30 @@ void pack(cpu exec, const Source& from, packed_span<To> to, projection p = {}) {
     detail::check_threads("mp::pack", exec);
     detail::check_packed("mp::pack", source.size(), std::as_bytes(source), to.size(), to.bytes());
     using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
+    const instruction_set level = detail::level_of("mp::pack", exec);
     detail::for_packed_parts(exec, to, [&](std::size_t begin, std::size_t end) {
-        To rounded[detail::pack_block];
-        detail::convert_projected<from_type, To>(source.data() + begin, rounded, end - begin, p);
+        const from_type* const numbers = source.data() + begin;
         const std::size_t bit = to.bit_offset() + begin * to.width;
-        if (bit % 8 == 0) {
-            detail::pack_codes<packed_span<To>::width>(detail::codes_of(rounded), to.data() + bit / 8,
-                                                       end - begin);
-        } else {
-            for (std::size_t i = begin; i < end; ++i) to[i] = rounded[i - begin];
+        if (bit % 8 != 0) {
+            const detail::default_floating_point_modes modes;
+            To rounded[detail::pack_block];
+            for (; begin < end; begin += detail::pack_block) {
+                const std::size_t part = std::min(detail::pack_block, end - begin);
+                detail::convert_projected<from_type, To>(source.data() + begin, rounded, part, p);
+                for (std::size_t i = 0; i < part; ++i) to[begin + i] = rounded[i];
+            }
+            return;
         }
+        if constexpr (detail::has_packing_vectors<from_type, To>) {
+            if (detail::packs_to_nearest<To>(p)) {
+                const auto kernel = MP_SELECT_TARGET(level, (&detail::pack_portable<from_type, To>),
+                                                     pack_numbers<from_type, To>);
+                kernel(numbers, to.data() + bit / 8, end - begin);
+                return;
+            }
+        }
+        static_cast<void>(level);
+        detail::pack_projected<from_type, To>(numbers, to.data() + bit / 8, end - begin, p);
     });
 }
 
@@ -109,17 +150,31 @@ void unpack(cpu exec, packed_span<From> from, Target&& to, projection p = {}) {
     detail::check_packed("mp::unpack", from.size(), from.bytes(), target.size(),
                          std::as_writable_bytes(target));
     using number = std::remove_const_t<From>;
+    using to_type = detail::contiguous_element<Target>;
+    const instruction_set level = detail::level_of("mp::unpack", exec);
     detail::for_packed_parts(exec, from, [&](std::size_t begin, std::size_t end) {
-        number values[detail::pack_block];
+        to_type* const numbers = target.data() + begin;
         const std::size_t bit = from.bit_offset() + begin * from.width;
-        if (bit % 8 == 0) {
-            detail::unpack_codes<packed_span<From>::width>(from.data() + bit / 8, detail::codes_of(values),
-                                                           end - begin);
-        } else {
-            for (std::size_t i = begin; i < end; ++i) values[i - begin] = from[i];
+        if (bit % 8 != 0) {
+            const detail::default_floating_point_modes modes;
+            number values[detail::pack_block];
+            for (; begin < end; begin += detail::pack_block) {
+                const std::size_t part = std::min(detail::pack_block, end - begin);
+                for (std::size_t i = 0; i < part; ++i) values[i] = from[begin + i];
+                detail::convert_projected<number, to_type>(values, target.data() + begin, part, p);
+            }
+            return;
         }
-        detail::convert_projected<number, detail::contiguous_element<Target>>(values, target.data() + begin,
-                                                                              end - begin, p);
+        if constexpr (detail::has_packing_vectors<to_type, number>) {
+            if (p == projection{}) {
+                const auto kernel = MP_SELECT_TARGET(level, (&detail::unpack_portable<number, to_type>),
+                                                     unpack_numbers<number, to_type>);
+                kernel(from.data() + bit / 8, numbers, end - begin);
+                return;
+            }
+        }
+        static_cast<void>(level);
+        detail::unpack_projected<number, to_type>(from.data() + bit / 8, numbers, end - begin, p);
     });
 }
 

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <mp/convert/block_lines.hpp>
+#include <mp/convert/kernels/block_quantize.hpp>
 #include <mp/convert/number_range.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -121,6 +123,9 @@ public:
           tensor_scale_(tensor_scale),
           fast_(MP_HARDWARE_FLOAT &&
                 (options.element == projection{rounding::nearest_even, saturation::finite})) {}
+
+    /// The rule that standard stands for, or the one that was asked for.
+    [[nodiscard]] scale_rule rule() const noexcept { return rule_; }
 
     /// The codes of up to chunk::elements values, and the scales of their blocks. `first_index` is the index
     /// of the first one in the matrix, `index_stride` the distance to the next.
@@ -280,15 +285,26 @@ private:
 
 /// The largest finite magnitude of a matrix.
 template <int Block, class Number>
-exact_value largest_in(cpu exec, const block_lines<const Number>& lines) {
+exact_value largest_in(cpu exec, instruction_set level, const block_lines<const Number>& lines) {
     using wide = block_wide<Number>;
     using word = storage_of<wide_format<wide>>;
     using chunk = block_chunk<Block>;
     std::vector<word> largest(
         static_cast<std::size_t>(tile_count<Block>(lines.count, lines.length, lines.abreast())));
     for_tiles<Block>(exec, lines.count, lines.length, lines.abreast(), [&](const block_tile& tile) {
+        word& of_tile = largest[static_cast<std::size_t>(tile.index)];
+        if constexpr (has_number_vectors<Number>) {
+            using kernel_type = std::uint32_t (*)(const Number*, std::size_t);
+            const auto kernel = MP_SELECT_TARGET(level, kernel_type{nullptr}, largest_finite_of<Number>);
+            if (kernel != nullptr && lines.position_stride == 1) {
+                of_tile = kernel(lines.at(tile.first_line, tile.begin),
+                                 static_cast<std::size_t>(tile.end - tile.begin));
+                return;
+            }
+        }
+        static_cast<void>(level);
+        const default_floating_point_modes modes;
         wide values[lines_abreast][chunk::padded];
-        word of_tile = 0;
         for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
             read_lines(lines, tile, begin, std::min(chunk::elements, tile.end - begin), values);
             for (std::ptrdiff_t l = 0; l < tile.last_line - tile.first_line; ++l) {
@@ -297,24 +313,45 @@ exact_value largest_in(cpu exec, const block_lines<const Number>& lines) {
                 of_tile = std::max(of_tile, found);
             }
         }
-        largest[static_cast<std::size_t>(tile.index)] = of_tile;
     });
     word result = 0;
     for (const word x : largest) result = std::max(result, x);
     return exact_magnitude<wide>(result);
 }
 
+/// Quantises whole blocks of a contiguous line, up to the first one that is not finite; how many these are.
+template <class BlockScaled, class Number>
+using quantize_kernel = std::size_t (*)(const Number*, std::size_t, typename BlockScaled::scale_type*,
+                                        std::byte*, scale_rule, float);
+
+/// The kernel that does what the options say, or null.
+template <class BlockScaled, class Number>
+quantize_kernel<BlockScaled, Number> quantize_kernel_for(instruction_set level, const projection& element,
+                                                         float tensor_scale) noexcept {
+    quantize_kernel<BlockScaled, Number> kernel = nullptr;
+    if constexpr (has_number_vectors<Number> && has_block_vectors<BlockScaled>) {
+        if (element == projection{rounding::nearest_even, saturation::finite} &&
+            (!BlockScaled::has_tensor_scale || quantizes_with(tensor_scale))) {
+            kernel = MP_SELECT_TARGET(level, kernel, quantize_blocks<BlockScaled, Number>);
+        }
+    }
+    static_cast<void>(level), static_cast<void>(element), static_cast<void>(tensor_scale);
+    return kernel;
+}
+
 }  // namespace detail
 
 /// Quantises a matrix: a scale for every block from the largest magnitude in it, then every value divided by
-/// its scale (exactly) and rounded once to an element. The same bits for every number of threads.
+/// its scale (exactly) and rounded once to an element. The same bits for every number of threads and every
+/// instruction set.
 ///
 /// A block of zeros has the smallest scale (2^-127 in the MX formats, as in torchao; 2^-9 in NVFP4), and no
 /// block has a scale of zero: a scale that would be rounded to zero becomes the smallest. Signs of zeros are
 /// kept. `BlockScaled` is one of the named formats (mxfp8_e4m3 ... nvfp4) or any other block_scaled.
 ///
-/// Throws argument_error if the view is not that of a matrix, exec.threads is less than one, or the tensor
-/// scale is given but not a positive normal float, or given to a format that has none.
+/// Throws argument_error if the view is not that of a matrix, exec.threads is less than one, the processor
+/// lacks exec.instructions, or the tensor scale is given but not a positive normal float, or given to a
+/// format that has none.
 ///
 ///     auto q = mp::quantize<mp::mxfp8_e4m3>(mp::cpu{.threads = 4}, mp::row_major(x, rows, columns),
 ///                                           {.rule = mp::scale_rule::ceil});
@@ -341,24 +378,41 @@ template <class BlockScaled, class Value>
                                    "must be a positive normal float, or 0 to be computed");
         }
     }
-    const detail::block_lines<const number_type> lines(
+    const instruction_set level = detail::level_of("mp::quantize", exec);
+    detail::block_lines<const number_type> lines(
         {from.data, from.rows, from.columns, from.leading_dimension, from.order}, options.direction);
     BlockScaled result(from.rows, from.columns, options.direction);
     if constexpr (BlockScaled::has_tensor_scale) {
         result.set_tensor_scale(is_zero(options.tensor_scale)
                                     ? detail::tensor_scale_for<typename BlockScaled::element_type,
                                                                typename BlockScaled::scale_type>(
-                                          detail::largest_in<block>(exec, lines))
+                                          detail::largest_in<block>(exec, level, lines))
                                     : options.tensor_scale);
     }
     const quantizer quantize_chunk(options, result.tensor_scale());
+    const auto kernel =
+        detail::quantize_kernel_for<BlockScaled, number_type>(level, options.element, result.tensor_scale());
+    if (kernel != nullptr) lines.join(block);
     const bool along_rows = options.direction == block_direction::along_rows;
     const auto columns = static_cast<std::uint64_t>(from.columns);
+    constexpr int width = BlockScaled::element_width;
     detail::for_tiles<block>(
         exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+            const detail::default_floating_point_modes modes;
             wide values[detail::lines_abreast][chunk::padded];
             std::uint8_t codes[chunk::padded];
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
+                if (kernel != nullptr && lines.position_stride == 1) {
+                    const std::ptrdiff_t line = tile.first_line;
+                    const std::size_t done =
+                        kernel(lines.at(line, begin), static_cast<std::size_t>((tile.end - begin) / block),
+                               result.scales().data() + line * result.blocks_per_line() + begin / block,
+                               result.bytes(line).data() + begin / 8 * width, quantize_chunk.rule(),
+                               result.tensor_scale());
+                    begin += static_cast<std::ptrdiff_t>(done) * block;
+                    if (begin >= tile.end) break;
+                }
+                // What is not finite, or not a whole block, or has no kernel.
                 const std::ptrdiff_t count = std::min(chunk::elements, tile.end - begin);
                 detail::read_lines(lines, tile, begin, count, values);
                 for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
@@ -369,8 +423,8 @@ template <class BlockScaled, class Value>
                         along_rows ? l * columns + position : position * columns + l,
                         along_rows ? 1 : columns, codes,
                         result.scales().data() + line * result.blocks_per_line() + begin / block);
-                    detail::write_codes<BlockScaled::element_width>(result.bytes(line).data(), begin, codes,
-                                                                    static_cast<std::size_t>(count));
+                    detail::write_codes<width>(result.bytes(line).data(), begin, codes,
+                                               static_cast<std::size_t>(count));
                 }
             }
         });

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// What would become of an array's values in a format: how many flush to zero, overflow, lose bits as
-/// subnormals, and how their exponents are spread.
+/// subnormals, and how their exponents are spread. On its own, or while the array is converted.
 #pragma once
 
+#include <mp/convert/convert.hpp>
+#include <mp/convert/kernels/range_counts.hpp>
 #include <mp/convert/number_range.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/simd/processor.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace mp {
 
@@ -81,10 +86,24 @@ constexpr bool beyond_range(Source x) noexcept {
     }
 }
 
+/// What a finite value that is not zero becomes in a format. Greater magnitudes have greater fates.
+enum class range_fate { flushed, subnormal, normal, overflow };
+template <reduced Target, number Source>
+constexpr range_fate fate_in(Source x) noexcept {
+    using layout = layout_of<typename Target::format>;
+    // Rounded without bound: a value is too large when even truncation, which saturates, differs from
+    // nearest.
+    const Target rounded = round_to<Target>(x);
+    const auto code = rounded.bits() & layout::magnitude_mask;
+    // First, since in formats without a minus zero the NaN of an overflow has the magnitude of zero.
+    if (!isfinite(rounded) || beyond_range<Target>(x)) return range_fate::overflow;
+    if (code == 0) return range_fate::flushed;
+    return code < layout::hidden_bit ? range_fate::subnormal : range_fate::normal;
+}
+
 /// Adds one value to a report on the target format.
 template <reduced Target, number Source>
 constexpr void report_one(range_report& report, Source x) noexcept {
-    using layout = layout_of<typename Target::format>;
     using source = format_of_t<Source>;
     const auto bits = bits_of(x);
     ++report.count;
@@ -107,55 +126,173 @@ constexpr void report_one(range_report& report, Source x) noexcept {
     if (exponent > range_report::max_exponent) exponent = range_report::max_exponent;
     ++report.exponents[static_cast<std::size_t>(exponent - range_report::min_exponent)];
 
-    // Rounded without bound: a value is too large when even truncation, which saturates, differs from
-    // nearest.
-    const Target rounded = round_to<Target>(x);
-    const auto code = rounded.bits() & layout::magnitude_mask;
-    // First, since in formats without a minus zero the NaN of an overflow has the magnitude of zero.
-    if (!isfinite(rounded) || beyond_range<Target>(x)) {
-        ++report.overflows;
-    } else if (code == 0) {
-        ++report.flushed;
-    } else if (code < layout::hidden_bit) {
-        ++report.subnormals;
+    switch (fate_in<Target>(x)) {
+        case range_fate::flushed:
+            ++report.flushed;
+            break;
+        case range_fate::subnormal:
+            ++report.subnormals;
+            break;
+        case range_fate::normal:
+            break;
+        case range_fate::overflow:
+            ++report.overflows;
+            break;
     }
 }
 
-}  // namespace detail
-
-/// Looks once over an array of numbers and reports what the target format would do to them.
-///
-/// `values` is a contiguous range of any number type. Counts do not depend on exec.threads. Throws
-/// argument_error if the range is null but not empty, or exec.threads is less than one.
-///
-///     const mp::range_report report = mp::report_range<mp::half>(mp::cpu{}, gradients);
-///     double lost = report.flushed_share();
-template <reduced Target, detail::number_range Range>
-[[nodiscard]] range_report report_range(cpu exec, const Range& values) {
-    const std::span source = detail::as_span(values);
-    detail::check_threads("mp::report_range", exec);
-    if (source.data() == nullptr && !source.empty()) {
-        detail::throw_argument("mp::report_range", "values.data()", "null",
-                               "must point to values.size() elements");
+/// A report on some values, one after the other.
+template <reduced Target, number Source>
+void report_portable(range_report& report, const Source* values, std::size_t count) noexcept {
+    const default_floating_point_modes modes;
+    for (std::size_t i = 0; i < count; ++i) {
+        report_one<Target>(report, values[i]);
+        const double magnitude = finite_magnitude(values[i]);
+        if (magnitude > report.largest_magnitude) report.largest_magnitude = magnitude;
     }
+}
+
+/// The magnitude codes of floats at which fates change, from the definition of these.
+template <reduced Target>
+constexpr range_thresholds thresholds_of() noexcept {
+    constexpr std::uint32_t infinity = 0x7f80'0000;
+    const auto smallest_with = [](range_fate fate) {
+        std::uint32_t below = 0;  // has a lesser fate, or is zero
+        std::uint32_t found = infinity;
+        while (found - below > 1) {
+            const std::uint32_t middle = below + (found - below) / 2;
+            (fate_in<Target>(bit_cast<float>(middle)) < fate ? below : found) = middle;
+        }
+        return found;
+    };
+    return {smallest_with(range_fate::subnormal), smallest_with(range_fate::normal),
+            smallest_with(range_fate::overflow)};
+}
+
+/// Adds what vectors counted to a report.
+inline void add_counts(range_report& report, const range_counts& counts, std::size_t count) noexcept {
+    std::uint64_t subnormals = 0;
+    const auto exponent_bin = [&](int exponent) -> std::uint64_t& {
+        return report.exponents[static_cast<std::size_t>(exponent - range_report::min_exponent)];
+    };
+    for (int i = 0; i < 23; ++i) {
+        subnormals += counts.subnormals[i];
+        exponent_bin(i - 149) += counts.subnormals[i];
+    }
+    for (int field = 1; field < 255; ++field) exponent_bin(field - 127) += counts.fields[field];
+    const std::uint64_t zeros = counts.fields[0] - subnormals;
+    report.count += count;
+    report.zeros += zeros;
+    report.flushed += counts.below_nonzero - zeros;
+    report.subnormals += counts.below_normal - counts.below_nonzero;
+    report.overflows += counts.overflows - counts.fields[255];
+    report.infinities += counts.fields[255] - counts.nans;
+    report.nans += counts.nans;
+    const double largest = widen<double, formats::binary32>(counts.largest);
+    if (largest > report.largest_magnitude) report.largest_magnitude = largest;
+}
+
+/// Adds some values to a report, with the instructions of a level.
+template <reduced Target, number Source>
+void report_values(instruction_set level, range_report& report, const Source* values,
+                   std::size_t count) noexcept {
+    if constexpr (has_number_vectors<Source> && has_number_vectors<Target>) {
+        using kernel_type = void (*)(const Source*, std::size_t, range_thresholds, range_counts*);
+        const auto kernel = MP_SELECT_TARGET(level, kernel_type{nullptr}, count_range<Source>);
+        if (kernel != nullptr) {
+            constexpr range_thresholds thresholds = thresholds_of<Target>();
+            range_counts counts;
+            kernel(values, count, thresholds, &counts);
+            add_counts(report, counts, count);
+            return;
+        }
+    }
+    static_cast<void>(level);
+    report_portable<Target>(report, values, count);
+}
+
+/// The sum of the reports that f(report, begin, end) adds to, for parts of `count` values.
+template <class Function>
+range_report report_parts(cpu exec, std::size_t count, Function f) {
     constexpr std::size_t grain = 1 << 15;
-    const std::size_t pieces = static_cast<std::size_t>(exec.threads);
-    const std::size_t share = (source.size() + pieces - 1) / pieces;
-    std::vector<range_report> parts(pieces);
-    detail::parallel_for(exec, pieces, share < grain ? pieces : 1, [&](std::size_t first, std::size_t last) {
+    const auto pieces = static_cast<std::size_t>(exec.threads);
+    const std::size_t share = (count + pieces - 1) / pieces;
+    std::vector<range_report> parts(share < grain ? 1 : pieces);
+    if (parts.size() == 1) {
+        f(parts[0], std::size_t{0}, count);
+        return parts[0];
+    }
+    parallel_for(exec, pieces, 1, [&](std::size_t first, std::size_t last) {
         for (std::size_t piece = first; piece < last; ++piece) {
-            const std::size_t begin = std::min(piece * share, source.size());
-            const std::size_t end = std::min(begin + share, source.size());
-            for (std::size_t i = begin; i < end; ++i) {
-                detail::report_one<Target>(parts[piece], source[i]);
-                const double magnitude = detail::finite_magnitude(source[i]);
-                if (magnitude > parts[piece].largest_magnitude) parts[piece].largest_magnitude = magnitude;
-            }
+            const std::size_t begin = std::min(piece * share, count);
+            f(parts[piece], begin, std::min(begin + share, count));
         }
     });
     range_report total;
     for (const range_report& part : parts) total += part;
     return total;
 }
+
+}  // namespace detail
+
+/// Looks once over an array of numbers and reports what the target format would do to them.
+///
+/// `values` is a contiguous range of any number type. Counts depend neither on exec.threads nor on
+/// exec.instructions. Throws argument_error if the range is null but not empty, exec.threads is less than
+/// one, or the processor lacks exec.instructions.
+///
+///     const mp::range_report report = mp::report_range<mp::half>(mp::cpu{}, gradients);
+///     double lost = report.flushed_share();
+template <reduced Target, detail::number_range Range>
+[[nodiscard]] range_report report_range(cpu exec, const Range& values) {
+    using number = std::remove_cv_t<detail::contiguous_element<const Range>>;
+    const std::span source = detail::as_span(values);
+    detail::check_threads("mp::report_range", exec);
+    if (source.data() == nullptr && !source.empty()) {
+        detail::throw_argument("mp::report_range", "values.data()", "null",
+                               "must point to values.size() elements");
+    }
+    const instruction_set level = detail::level_of("mp::report_range", exec);
+    return detail::report_parts(
+        exec, source.size(), [&](range_report& report, std::size_t begin, std::size_t end) {
+            detail::report_values<Target, number>(level, report, source.data() + begin, end - begin);
+        });
+}
+
+/// Converts an array of numbers as mp::convert does, and reports on it as mp::report_range does for the type
+/// of `to`, reading the source from memory once: it goes through the caches in pieces.
+///
+/// The report is about the source, and about rounding to nearest even whatever `p` says; so with a saturating
+/// projection it tells how many values were clamped. Errors as for mp::convert, with nothing written; in the
+/// name of mp::convert_and_report.
+///
+///     std::vector<mp::float8_e4m3fn> small(gradients.size());
+///     const mp::range_report report = mp::convert_and_report(mp::cpu{}, gradients, small,
+///                                                            {.saturate = mp::saturation::finite});
+///     if (report.overflows != 0) ...
+template <detail::number_range Source, detail::writable_number_range To>
+    requires reduced<detail::contiguous_element<To>> range_report convert_and_report(cpu exec,
+                                                                                     const Source& from,
+                                                                                     To&& to,
+                                                                                     projection p = {}) {
+        using number = std::remove_cv_t<detail::contiguous_element<const Source>>;
+        using target_type = detail::contiguous_element<To>;
+        const std::span source = detail::as_span(from);
+        const std::span target = detail::as_span(to);
+        detail::check_threads("mp::convert_and_report", exec);
+        detail::check_arrays("mp::convert_and_report", source, target);
+        const instruction_set level = detail::level_of("mp::convert_and_report", exec);
+        return detail::report_parts(
+            exec, source.size(), [&](range_report& report, std::size_t begin, std::size_t end) {
+                // Small enough for the second read to be from the cache, large enough to count in.
+                constexpr std::size_t piece = 1 << 15;
+                for (; begin < end; begin += piece) {
+                    const std::size_t size = std::min(piece, end - begin);
+                    detail::report_values<target_type, number>(level, report, source.data() + begin, size);
+                    mp::convert(cpu{.instructions = level}, source.subspan(begin, size),
+                                target.subspan(begin, size), p);
+                }
+            });
+    }
 
 }  // namespace mp

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Values of block-scaled lines by vectors. See block_dequantize.inl.
+#pragma once
+
+#include <mp/convert/kernels/block_kernels.hpp>
+
+#define MP_KERNEL_FILE <mp/convert/kernels/block_dequantize.inl>
+#include <mp/simd/for_each_target.hpp>

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The products of mp::dequantize on vectors, rounded to nearest even.
+//
+// With a power of two as the scale, a product of at most 8 bits is a multiple of 2^(-127 - 20): exact in
+// float, or so large that it is infinite in float and thereby in what float is rounded to. With another scale
+// and a tensor scale, a product has up to 3 + 10 + 24 bits. To float it is rounded once. On its way to
+// anything narrower it is rounded to odd, after which rounding to nearest is rounding once (Boldo and
+// Melquiond 2008).
+
+namespace mp::detail::MP_TARGET {
+
+/// The values of elements, exactly.
+template <class Element>
+MP_ALWAYS_INLINE floats element_values(words codes) {
+    if constexpr (std::is_same_v<Element, mx_int8>) {
+        const ints count = reinterpret_cast<ints>(codes << 24) >> 24;
+        return __builtin_convertvector(count, floats) * 0x1p-6f;
+    } else {
+        return widen_codes<typename Element::format>(codes);
+    }
+}
+
+/// a b to 24 bits, with the last one set if that loses anything. The product and what is lost are normal
+/// floats, or zero.
+MP_ALWAYS_INLINE floats multiply_to_odd(floats a, floats b) {
+    const floats product = rounded(a * b);
+    const words bits = as_words(product);
+    const words error = as_words(fused_multiply_add(a, b, as_floats(bits ^ 0x8000'0000U)));
+    // Toward zero if the product was rounded away from it, else away: from an even code to an odd one.
+    const words odd = ((bits ^ error) & 0x8000'0000U) != 0U ? bits - 1U : bits + 1U;
+    const auto is_changed = ((error & 0x7fff'ffffU) != 0U) & ((bits & 1U) == 0U);
+    return as_floats(is_changed ? odd : bits);
+}
+
+/// The values of `lanes` elements times the factors of their block, as floats that are rounded to Value once.
+template <class BlockScaled, class Value>
+MP_ALWAYS_INLINE floats scaled_values(words codes, floats factor, floats tensor_scale) {
+    const floats x = element_values<typename BlockScaled::element_type>(codes);
+    if constexpr (!BlockScaled::has_tensor_scale) {
+        return rounded(x * factor);
+    } else if constexpr (std::is_same_v<Value, float>) {
+        return rounded(rounded(x * factor) * tensor_scale);
+    } else {
+        return multiply_to_odd(rounded(x * factor), tensor_scale);
+    }
+}
+
+/// The values of `count` elements from the beginning of a block on. dequantizes_with(tensor_scale).
+template <class BlockScaled, class Value>
+void dequantize_blocks(const std::byte* elements, const typename BlockScaled::scale_type* scales,
+                       std::size_t count, Value* to, float tensor_scale) {
+    using scale = typename BlockScaled::scale_type;
+    constexpr std::size_t block = BlockScaled::block_size;
+    constexpr int width = BlockScaled::element_width;
+    static_assert(codes_at_a_time % block == 0);
+    const default_floating_point_modes modes;
+    const floats tensor = as_floats(all_lanes(bit_cast<std::uint32_t>(tensor_scale)));
+    std::uint8_t codes[codes_at_a_time + vector_bytes];
+    while (count != 0) {
+        const std::size_t part = count < codes_at_a_time ? count : codes_at_a_time;
+        unpack_code_vectors<width>(elements, codes, part);
+        for (std::size_t first = 0; first < part; first += block, ++scales) {
+            const std::size_t size = part - first < block ? part - first : block;
+            const std::uint32_t code = codes_of(scales)[0];
+            floats factor;
+            if constexpr (is_power_of_two_scale<scale>) {
+                constexpr std::uint32_t half_of_smallest_normal = 0x0040'0000;
+                factor = as_floats(all_lanes(code == 0 ? half_of_smallest_normal : code << 23));
+            } else {
+                factor = widen_codes<typename scale::format>(all_lanes(code));
+            }
+            // All values are NaN, the same one.
+            const bool is_nan = isnan(*scales);
+            for (std::size_t i = 0; i < size; i += lanes) {
+                floats x = scaled_values<BlockScaled, Value>(load_codes(codes + first + i), factor, tensor);
+                if (is_nan) x = as_floats(all_lanes(0x7fc0'0000U));
+                if (i + lanes <= size) {
+                    store_numbers(to + first + i, x);
+                } else {
+                    store_first_numbers(to + first + i, x, size - i);
+                }
+            }
+        }
+        elements += part * width / 8;
+        to += part;
+        count -= part;
+    }
+}
+
+}  // namespace mp::detail::MP_TARGET

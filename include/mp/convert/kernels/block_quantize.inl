@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// block_quantizer of <mp/convert/quantize.hpp> on vectors, for rounding::nearest_even with
+// saturation::finite.
+
+namespace mp::detail::MP_TARGET {
+
+/// Finite floats rounded to nearest even, what is too large becoming the largest element. The codes are in
+/// the low bits; for mx_int8 there is more above them.
+template <class Element>
+MP_ALWAYS_INLINE words element_codes(floats x) {
+    using format = element_format<Element>;
+    using narrow = layout_of<format>;
+    const words bits = as_words(x);
+    const words magnitude = bits & 0x7fff'ffffU;
+    constexpr int shift = 23 - narrow::fraction_bits;
+    constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - format::bias) << 23;
+    constexpr std::uint32_t largest = (std::uint32_t{narrow::max_finite_code} << shift) + bias_difference;
+    const words limited = magnitude < largest ? magnitude : words{} + largest;
+    if constexpr (std::is_same_v<Element, mx_int8>) {
+        // The addition rounds to a multiple of 2^-6; what it leaves in the low bits is in two's complement.
+        constexpr float unit = 0x1.8p17f;
+        return as_words(as_floats(limited | (bits & 0x8000'0000U)) + unit);
+    } else {
+        // As narrow_codes, but for what cannot happen.
+        constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
+        words code = (limited - bias_difference + half_minus_one + ((limited >> shift) & 1U)) >> shift;
+        constexpr float unit = power_of_two<float>(narrow::quantum_exponent + 23);
+        constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent)
+                                                  << 23;
+        const words subnormal = as_words(as_floats(limited) + unit) - bit_cast<std::uint32_t>(unit);
+        code = limited < smallest_normal ? subnormal : code;
+        const words sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
+        if constexpr (format::nans == nan_encoding::negative_zero) {
+            return code == 0U ? code : code | sign;
+        } else {
+            return code | sign;
+        }
+    }
+}
+
+/// The codes of a block whose scale is a power of two.
+///
+/// value / scale is exact, or far below half the quantum of the elements.
+template <class Element, int Block, class Value>
+MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code, std::uint8_t* codes) {
+    constexpr std::uint32_t half_of_smallest_normal = 0x0040'0000;
+    const std::uint32_t field = 254 - scale_code;
+    const floats factor = as_floats(all_lanes(field == 0 ? half_of_smallest_normal : field << 23));
+    for (std::size_t i = 0; i < Block; i += lanes) {
+        store_codes(codes + i, element_codes<Element>(rounded(load_numbers(from + i) * factor)));
+    }
+}
+
+/// The codes of a block with another scale: how many midpoints between elements, times scale and tensor
+/// scale, each magnitude lies beyond. On a midpoint it goes to the even code.
+///
+/// The products are exact in double, with at most 4 + 10 + 24 bits. As thresholds for floats they are cut to
+/// float: x > t is x > cut(t), and x >= t is x > cut(t) unless t is a float, when it is x > the float before.
+template <class Element, int Block, class Value>
+MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::uint8_t* codes) {
+    using format = element_format<Element>;
+    constexpr element_midpoints<format> midpoints;
+    // The code below midpoint k is k: from an odd one, the midpoint goes up.
+    constexpr std::uint64_t odd_codes[8] = {0, 1, 0, 1, 0, 1, 0, 1};
+    longwords odd;
+    std::memcpy(&odd, odd_codes, sizeof odd);
+    longwords cut[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+        doubles middle;
+        std::memcpy(&middle, midpoints.values + i * (8 - lanes / 2), sizeof middle);
+        const auto bits = reinterpret_cast<longwords>(middle * divisor);
+        cut[i] = cut_to_float(bits) - (has_more_than_float(bits) ? longwords{} : odd);
+    }
+    std::uint32_t thresholds[lanes];
+    store(thresholds, low_halves(cut[0], cut[1]));
+    for (std::size_t i = 0; i < Block; i += lanes) {
+        const words bits = as_words(load_numbers(from + i));
+        const auto magnitude = reinterpret_cast<ints>(bits & 0x7fff'ffffU);
+        ints code = {};
+        for (int k = 0; k < midpoints.count; ++k) {
+            code -= magnitude > static_cast<std::int32_t>(thresholds[k]);
+        }
+        const words sign = (bits & 0x8000'0000U) >> (31 - layout_of<format>::magnitude_bits);
+        if constexpr (format::nans == nan_encoding::negative_zero) {
+            store_codes(codes + i, code == 0 ? words{} : as_words(code) | sign);
+        } else {
+            store_codes(codes + i, as_words(code) | sign);
+        }
+    }
+}
+
+/// Quantises whole blocks that lie one after the other, up to the first one with a value that is not finite;
+/// how many these are. `rule` is not scale_rule::standard; quantizes_with(tensor_scale).
+template <class BlockScaled, class Value>
+std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename BlockScaled::scale_type* scales,
+                            std::byte* elements, scale_rule rule, float tensor_scale) {
+    using element = typename BlockScaled::element_type;
+    using scale = typename BlockScaled::scale_type;
+    constexpr int block = BlockScaled::block_size;
+    constexpr int width = BlockScaled::element_width;
+    const default_floating_point_modes modes;
+    std::uint8_t codes[lanes * block];
+    std::uint32_t magnitudes[lanes];
+    std::uint8_t scale_codes[lanes];
+    for (std::size_t done = 0; done < blocks;) {
+        const std::size_t group = blocks - done < lanes ? blocks - done : lanes;
+        const words largest = block_magnitudes<block>(from, group);
+        store(magnitudes, largest);
+        std::size_t finite = 0;
+        while (finite < group && magnitudes[finite] < 0x7f80'0000U) ++finite;
+        if constexpr (is_power_of_two_scale<scale>) {
+            store_codes(scale_codes, scale_exponent_codes<element_format<element>>(largest, rule));
+            for (std::size_t b = 0; b < finite; ++b) {
+                encode_scaled<element, block>(from + b * block, scale_codes[b], codes + b * block);
+            }
+        } else {
+            using scale_format = typename scale::format;
+            const words code =
+                scale_quotient_codes<element_format<element>, scale_format>(largest, tensor_scale, rule);
+            float values[lanes];
+            store(values, widen_codes<scale_format>(code));
+            store_codes(scale_codes, code);
+            for (std::size_t b = 0; b < finite; ++b) {
+                const double divisor = static_cast<double>(values[b]) * static_cast<double>(tensor_scale);
+                encode_quotients<element, block>(from + b * block, divisor, codes + b * block);
+            }
+        }
+        std::memcpy(codes_of(scales + done), scale_codes, finite);
+        pack_code_vectors<width>(codes, elements, finite * block);
+        done += finite;
+        if (finite < group) return done;
+        from += group * block;
+        elements += group * block * width / 8;
+    }
+    return blocks;
+}
+
+/// The magnitude codes of finite floats, 0 for others.
+MP_ALWAYS_INLINE ints finite_magnitudes(floats x) {
+    const auto magnitude = reinterpret_cast<ints>(as_words(x) & 0x7fff'ffffU);
+    return magnitude < 0x7f80'0000 ? magnitude : ints{};
+}
+
+/// The largest magnitude code of a finite float among `count` numbers.
+template <class Value>
+std::uint32_t largest_finite_of(const Value* from, std::size_t count) {
+    const default_floating_point_modes modes;
+    ints largest = {};
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        largest = larger(largest, finite_magnitudes(load_numbers(from + i)));
+    if (i != count) largest = larger(largest, finite_magnitudes(load_first_numbers(from + i, count - i)));
+    std::int32_t result = 0;
+    for (std::size_t k = 0; k < lanes; ++k) result = largest[k] > result ? largest[k] : result;
+    return static_cast<std::uint32_t>(result);
+}
+
+}  // namespace mp::detail::MP_TARGET

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// One pass over an array for a range report: comparisons in vectors, and the exponent fields, which go
+// through a buffer of bytes in the innermost cache, counted one by one. Neighbours are counted in different
+// tables, so that no counter waits for the one before it.
+
+namespace mp::detail::MP_TARGET {
+
+/// Counters of one vector, a lane each; a comparison that holds is -1.
+struct lane_counts {
+    ints below_nonzero;
+    ints below_normal;
+    ints overflows;
+    ints nans;
+    ints largest;
+    words smallest;  ///< one less than the smallest magnitude that is not zero; for zeros it is very large
+};
+
+MP_ALWAYS_INLINE void count_lanes(lane_counts& counts, words magnitude, range_thresholds at) {
+    const auto code = reinterpret_cast<ints>(magnitude);
+    constexpr std::int32_t infinity = 0x7f80'0000;
+    counts.below_nonzero -= code < static_cast<std::int32_t>(at.nonzero);
+    counts.below_normal -= code < static_cast<std::int32_t>(at.normal);
+    counts.overflows -= code >= static_cast<std::int32_t>(at.overflow);
+    counts.nans -= code > infinity;
+    const ints finite = code < infinity ? code : ints{};
+    counts.largest = finite > counts.largest ? finite : counts.largest;
+    const words less_one = magnitude - 1U;
+    counts.smallest = less_one < counts.smallest ? less_one : counts.smallest;
+}
+
+MP_ALWAYS_INLINE std::uint64_t sum_of_lanes(ints x) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < lanes; ++i) sum += static_cast<std::uint32_t>(x[i]);
+    return sum;
+}
+
+/// Counts what report_range wants to know; `count` numbers of a format whose values are floats.
+template <class Value>
+void count_range(const Value* from, std::size_t count, range_thresholds at, range_counts* result) {
+    constexpr std::size_t chunk = 1024;
+    // No counter of 32 bits overflows.
+    constexpr std::size_t section = std::size_t{1} << 24;
+    constexpr std::size_t tables = 8;
+    constexpr std::uint32_t smallest_normal = 0x0080'0000;
+    const default_floating_point_modes modes;
+    std::uint8_t fields[chunk];
+    std::uint32_t magnitudes[lanes];
+    while (count != 0) {
+        const std::size_t of_section = count < section ? count : section;
+        std::uint32_t by_field[tables][256] = {};
+        lane_counts sum = {};
+        sum.smallest = ~words{};
+        for (std::size_t first = 0; first < of_section; first += chunk) {
+            const std::size_t size = of_section - first < chunk ? of_section - first : chunk;
+            std::size_t i = 0;
+            words magnitude;
+            for (; i + lanes <= size; i += lanes) {
+                magnitude = as_words(load_numbers(from + first + i)) & 0x7fff'ffffU;
+                count_lanes(sum, magnitude, at);
+                store_codes(fields + i, magnitude >> 23);
+            }
+            if (i != size) {
+                magnitude = as_words(load_first_numbers(from + first + i, size - i)) & 0x7fff'ffffU;
+                count_lanes(sum, magnitude, at);
+                store_codes(fields + i, magnitude >> 23);
+            }
+            for (i = 0; i + tables <= size; i += tables) {
+                std::uint64_t eight = 0;
+                std::memcpy(&eight, fields + i, sizeof eight);
+                for (std::size_t k = 0; k < tables; ++k) ++by_field[k][(eight >> (8 * k)) & 0xff];
+            }
+            for (; i < size; ++i) ++by_field[0][fields[i]];
+
+            bool has_subnormals = false;
+            for (std::size_t k = 0; k < lanes; ++k) has_subnormals |= sum.smallest[k] < smallest_normal - 1;
+            if (!has_subnormals) continue;
+            for (i = 0; i < size; i += lanes) {
+                const floats x = i + lanes <= size ? load_numbers(from + first + i)
+                                                   : load_first_numbers(from + first + i, size - i);
+                store(magnitudes, as_words(x) & 0x7fff'ffffU);
+                for (const std::uint32_t code : magnitudes) {
+                    if (code - 1 < smallest_normal - 1)
+                        ++result->subnormals[63 - leading_zeros(std::uint64_t{code})];
+                }
+            }
+            sum.smallest = ~words{};
+        }
+        // The zeros that fill up the last vector.
+        const std::size_t zeros = (lanes - of_section % lanes) % lanes;
+        result->below_nonzero += sum_of_lanes(sum.below_nonzero) - zeros;
+        result->below_normal += sum_of_lanes(sum.below_normal) - zeros;
+        result->overflows += sum_of_lanes(sum.overflows);
+        result->nans += sum_of_lanes(sum.nans);
+        for (std::size_t k = 0; k < lanes; ++k) {
+            const auto code = static_cast<std::uint32_t>(sum.largest[k]);
+            result->largest = code > result->largest ? code : result->largest;
+        }
+        for (std::size_t f = 0; f < 256; ++f) {
+            for (std::size_t k = 0; k < tables; ++k) result->fields[f] += by_field[k][f];
+        }
+        from += of_section;
+        count -= of_section;
+    }
+}
+
+}  // namespace mp::detail::MP_TARGET

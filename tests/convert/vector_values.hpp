@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the tests of the vectors of conversion share: levels, values, and the caller's floating-point modes.
+#pragma once
+
+#include <mp/mp.hpp>
+#include <mp/simd/processor.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "oracle/library.hpp"
+#include "oracle/random.hpp"
+
+/// The levels of this processor; vector_levels without portable.
+inline std::vector<mp::instruction_set> all_levels() {
+    std::vector<mp::instruction_set> levels;
+    for (int i = 0; i <= static_cast<int>(mp::processor_instruction_set()); ++i) {
+        if (i <= static_cast<int>(mp::instruction_set::avx512)) {
+            levels.push_back(static_cast<mp::instruction_set>(i));
+        }
+    }
+    return levels;
+}
+inline std::vector<mp::instruction_set> vector_levels() {
+    auto levels = all_levels();
+    levels.erase(levels.begin());
+    return levels;
+}
+
+inline constexpr int block_value_kinds = 8;
+inline constexpr const char* block_value_names[block_value_kinds] = {
+    "random bits", "some not finite", "normal", "small", "around zero", "large", "few bits", "blocks alike"};
+
+/// Values by which kernels for blocks are tried.
+template <class Value>
+std::vector<Value> block_values(std::size_t count, int kind, std::uint64_t seed) {
+    oracle::random_bits random(seed);
+    const oracle::format& format = oracle::format_of<Value>;
+    std::vector<Value> values;
+    const auto any = [&] { return oracle::value_of<Value>(random.next() % (2 * oracle::sign_bit(format))); };
+    const auto fraction = [&] { return 2 * static_cast<float>(random.below(1u << 24)) * 0x1p-24f - 1; };
+    const auto power = [&](int low, int high) {
+        return std::ldexp(1.0f, low + static_cast<int>(random.below(static_cast<unsigned>(high - low + 1))));
+    };
+    float magnitude = 1;
+    std::uint32_t choice = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (i % 16 == 0) {
+            magnitude = power(-30, 30);
+            choice = random.below(6);
+        }
+        switch (kind) {
+            case 0:
+                values.push_back(any());
+                break;
+            case 1: {
+                // One in a hundred is infinite or NaN or extreme.
+                const bool special = random.below(100) == 0;
+                values.push_back(special ? oracle::value_of<Value>(weighted_code(random, format))
+                                         : Value(fraction()));
+                break;
+            }
+            case 2:
+                values.push_back(Value(fraction() * magnitude));
+                break;
+            case 3:
+                values.push_back(Value(std::ldexp(fraction(), -100) * power(-49, 0)));
+                break;
+            case 4:
+                // Subnormal codes, and zeros of both signs.
+                values.push_back(oracle::value_of<Value>(
+                    random.below(3) == 0 ? random.below(2) * oracle::sign_bit(format)
+                                         : random.below(600) | random.below(2) * oracle::sign_bit(format)));
+                break;
+            case 5:
+                values.push_back(Value(fraction() * power(100, 127)));
+                break;
+            case 6:
+                values.push_back(Value(static_cast<float>(static_cast<int>(random.below(65)) - 32) *
+                                       (i % 64 < 32 ? 1.0f : magnitude)));
+                break;
+            default: {
+                // Blocks of nothing but zeros, infinities, NaNs, the largest or the smallest number.
+                const std::uint64_t largest = oracle::sign_bit(format) - 1;
+                const std::uint64_t exponent = std::uint64_t{1} << format.fraction_bits;
+                const std::uint64_t infinity = oracle::sign_bit(format) - exponent;
+                const std::uint64_t codes[] = {0, infinity, largest, infinity - 1, 1, exponent};
+                values.push_back(oracle::value_of<Value>(codes[choice]));
+            }
+        }
+    }
+    return values;
+}
+
+#if defined(__SSE2__) && defined(__GNUC__)
+#define TEST_HAS_MODES 1
+/// MXCSR: round to nearest with flushing, and the directed modes with and without.
+inline constexpr std::uint32_t caller_modes[] = {0x9fc0, 0x3f80, 0x5f80, 0x7f80, 0xffc0};
+
+inline std::uint32_t current_modes() {
+    std::uint32_t modes = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(modes) : : "memory");
+    return modes & 0xffc0;
+}
+/// The calling thread computes in these modes while it lives.
+class modes_scope {
+public:
+    explicit modes_scope(std::uint32_t modes) {
+        __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
+        __asm__ volatile("ldmxcsr %0" : : "m"(modes) : "memory");
+    }
+    ~modes_scope() { __asm__ volatile("ldmxcsr %0" : : "m"(before_) : "memory"); }
+    modes_scope(const modes_scope&) = delete;
+    modes_scope& operator=(const modes_scope&) = delete;
+
+private:
+    std::uint32_t before_ = 0;
+};
+#else
+#define TEST_HAS_MODES 0
+#endif
