@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Arithmetic on arrays of narrow numbers.
+#pragma once
+
+#include <mp/array/elementwise.hpp>
