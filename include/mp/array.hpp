@@ -4,3 +4,4 @@
 #pragma once
 
 #include <mp/array/elementwise.hpp>
+#include <mp/array/functions.hpp>

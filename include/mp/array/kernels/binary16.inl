@@ -82,4 +82,13 @@ void map_binary16(Value* out, std::size_t count, Operand... operands) noexcept {
 
 }  // namespace mp::detail::MP_TARGET
 
+#else
+
+namespace mp::detail::MP_TARGET {
+
+/// Not defined: clang complains where it is given a target for no function.
+void binary16_needs_avx512_fp16() noexcept;
+
+}  // namespace mp::detail::MP_TARGET
+
 #endif
