@@ -34,6 +34,11 @@ inline constexpr bool is_half = [] {
     return false;
 }();
 
+/// Operations of which the ones of AVX512_FP16 are the faster ones.
+template <class Operation>
+inline constexpr bool has_binary16_instruction =
+    !std::is_same_v<Operation, division> && !std::is_same_v<Operation, root>;
+
 /// Room for one vector of an operand, for the elements at the end of an array.
 template <class Operand, std::size_t Lanes>
 struct operand_copy;
@@ -78,7 +83,7 @@ auto arithmetic_kernel([[maybe_unused]] instruction_set level) noexcept {
     if constexpr (has_array_vectors<Value>) {
         chosen = MP_SELECT_TARGET(level, chosen, map_array<Operation, Value, Operand...>);
     }
-    if constexpr (is_half<Value>) {
+    if constexpr (is_half<Value> && has_binary16_instruction<Operation>) {
         if (level >= instruction_set::avx512_fp16) {
             chosen = &avx512_fp16::map_binary16<Operation, Value, Operand...>;
         }

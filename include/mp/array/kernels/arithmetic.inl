@@ -103,16 +103,6 @@ MP_ALWAYS_INLINE floats apply(root, floats a) {
     return square_root(a);
 }
 
-template <class Value>
-MP_ALWAYS_INLINE floats load_operand(const Value* from) {
-    return load_numbers(from);
-}
-template <class Value>
-MP_ALWAYS_INLINE floats load_operand(repeated<Value> operand) {
-    // As an integer, since 0 + -0 is +0.
-    return as_floats(all_lanes(bit_cast<std::uint32_t>(static_cast<float>(operand.value))));
-}
-
 /// Operations with lanes that float may get wrong.
 template <class Operation, class Value>
 inline constexpr bool has_doubtful_lanes = [] {
@@ -157,42 +147,116 @@ MP_ALWAYS_INLINE floats operate(Floats... operands) {
     return apply(Operation{}, operands...);
 }
 
-/// One vector; `out` may be the memory of an operand.
-template <class Operation, class Value, class... Operand>
-MP_ALWAYS_INLINE void map_vector(Value* out, Operand... operands) {
-    const floats result = operate<Operation, Value>(load_operand(operands)...);
-    if constexpr (has_doubtful_lanes<Operation, Value>) {
-        std::uint32_t doubtful = highest_bits(doubtful_lanes(Operation{}, result, load_operand(operands)...));
-        if (doubtful != 0) [[unlikely]] {
-            Value right[lanes];
-            store_numbers(right, result);
-            for (; doubtful != 0; doubtful &= doubtful - 1) {
-                const auto i = static_cast<std::size_t>(__builtin_ctz(doubtful));
-                right[i] = Operation::apply(element_of(operands, i)...);
-            }
-            std::memcpy(out, right, sizeof right);
-            return;
-        }
+// How a type lies in vectors of floats. A `batch` is the elements that one step works on: those of one
+// vector, but of bfloat16 those of two, the ones with even and the ones with odd index. These are the lower
+// and the upper halves of 32-bit words, so that neither reading nor writing has to shuffle.
+
+template <class Value>
+inline constexpr bool comes_in_pairs = [] {
+    if constexpr (reduced<Value>) return is_bfloat16<typename Value::format>;
+    return false;
+}();
+
+template <class Value>
+inline constexpr std::size_t batch = comes_in_pairs<Value> ? 2 * lanes : lanes;
+
+/// Operands of bfloat16 may be signalling NaNs, which the operation makes quiet.
+template <int Part, class Value>
+MP_ALWAYS_INLINE floats load_operand(const Value* from) {
+    if constexpr (comes_in_pairs<Value>) {
+        words pairs;
+        std::memcpy(&pairs, from, sizeof pairs);
+        return as_floats(Part == 0 ? pairs << 16 : pairs & 0xffff'0000U);
+    } else {
+        return load_numbers(from);
     }
+}
+template <int Part, class Value>
+MP_ALWAYS_INLINE floats load_operand(repeated<Value> operand) {
+    // As an integer, since 0 + -0 is +0.
+    return as_floats(all_lanes(bit_cast<std::uint32_t>(static_cast<float>(operand.value))));
+}
+
+/// The results of a batch into memory. Those of bfloat16 need no look at NaNs: they come from operands with
+/// 16 zeros at their end, or are the processor's own, and have these zeros too, so that rounding leaves them
+/// alone.
+template <class Value>
+MP_ALWAYS_INLINE void store_results(Value* out, floats result) {
     store_numbers(out, result);
+}
+MP_ALWAYS_INLINE words rounded_to_upper_half(floats x) {
+    const words bits = as_words(x);
+    return bits + 0x7fffU + ((bits >> 16) & 1U);
+}
+template <class Value>
+MP_ALWAYS_INLINE void store_results(Value* out, floats even, floats odd) {
+    const words pairs = (rounded_to_upper_half(even) >> 16) | (rounded_to_upper_half(odd) & 0xffff'0000U);
+    std::memcpy(static_cast<void*>(out), &pairs, sizeof pairs);
+}
+
+/// The scalar operation for the elements First, First + Step, ... whose bits are set.
+template <class Operation, std::size_t First, std::size_t Step, class Value, class... Operand>
+MP_ALWAYS_INLINE void repair(Value* right, std::uint32_t doubtful, Operand... operands) {
+    for (; doubtful != 0; doubtful &= doubtful - 1) {
+        const std::size_t i = First + Step * static_cast<std::size_t>(__builtin_ctz(doubtful));
+        right[i] = Operation::apply(element_of(operands, i)...);
+    }
+}
+
+/// One batch; `out` may be the memory of an operand.
+template <class Operation, class Value, class... Operand>
+MP_ALWAYS_INLINE void map_batch(Value* out, Operand... operands) {
+    const floats result = operate<Operation, Value>(load_operand<0>(operands)...);
+    std::uint32_t doubtful = 0;
+    if constexpr (has_doubtful_lanes<Operation, Value>) {
+        doubtful = highest_bits(doubtful_lanes(Operation{}, result, load_operand<0>(operands)...));
+    }
+    if constexpr (comes_in_pairs<Value>) {
+        const floats odd = operate<Operation, Value>(load_operand<1>(operands)...);
+        if constexpr (has_doubtful_lanes<Operation, Value>) {
+            const std::uint32_t doubtful_odd =
+                highest_bits(doubtful_lanes(Operation{}, odd, load_operand<1>(operands)...));
+            if ((doubtful | doubtful_odd) != 0) [[unlikely]] {
+                Value right[batch<Value>];
+                store_results(right, result, odd);
+                repair<Operation, 0, 2>(right, doubtful, operands...);
+                repair<Operation, 1, 2>(right, doubtful_odd, operands...);
+                std::memcpy(out, right, sizeof right);
+                return;
+            }
+        }
+        store_results(out, result, odd);
+    } else {
+        if constexpr (has_doubtful_lanes<Operation, Value>) {
+            if (doubtful != 0) [[unlikely]] {
+                Value right[batch<Value>];
+                store_results(right, result);
+                repair<Operation, 0, 1>(right, doubtful, operands...);
+                std::memcpy(out, right, sizeof right);
+                return;
+            }
+        }
+        store_results(out, result);
+    }
 }
 
 template <class Operation, class Value, class... Operand>
 void map_array(Value* out, std::size_t count, Operand... operands) noexcept {
+    constexpr std::size_t step = batch<Value>;
     const default_floating_point_modes modes;
     std::size_t i = 0;
-    for (; i + 2 * lanes <= count; i += 2 * lanes) {
-        map_vector<Operation>(out + i, operand_from(operands, i)...);
-        map_vector<Operation>(out + i + lanes, operand_from(operands, i + lanes)...);
+    for (; i + 2 * step <= count; i += 2 * step) {
+        map_batch<Operation>(out + i, operand_from(operands, i)...);
+        map_batch<Operation>(out + i + step, operand_from(operands, i + step)...);
     }
-    for (; i < count; i += lanes) {
+    for (; i < count; i += step) {
         const std::size_t rest = count - i;
-        if (rest >= lanes) {
-            map_vector<Operation>(out + i, operand_from(operands, i)...);
+        if (rest >= step) {
+            map_batch<Operation>(out + i, operand_from(operands, i)...);
         } else {
-            Value last[lanes];
-            map_vector<Operation>(last,
-                                  operand_copy<Operand, lanes>{}.fill(operand_from(operands, i), rest)...);
+            Value last[step];
+            map_batch<Operation>(last,
+                                 operand_copy<Operand, step>{}.fill(operand_from(operands, i), rest)...);
             std::memcpy(out + i, last, rest * sizeof(Value));
         }
     }

@@ -15,10 +15,10 @@ namespace mp::detail::MP_TARGET {
 
 inline constexpr float function_tolerance = 0x1p-20F;
 
-/// x limited to [low, high]; where x is NaN, one of the two.
+/// x limited to [low, high]; where x is NaN, low.
 MP_ALWAYS_INLINE floats limited(floats x, float low, float high) {
-    x = x < high ? x : all_lanes(high);
-    return x > low ? x : all_lanes(low);
+    x = x > low ? x : all_lanes(low);
+    return x < high ? x : all_lanes(high);
 }
 
 /// e^x = (1 + above_one) scale, scale being a power of two and above_one between -0.3 and 0.42.
@@ -166,29 +166,55 @@ MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, floats x) {
     return {as_floats(is_negative != 0U ? words{} + 0x7fc0'0000U : as_words(value)), words{}};
 }
 
+/// One bit for every lane in which two floats round to different codes.
+template <class Format>
+MP_ALWAYS_INLINE std::uint32_t differently_rounded(floats a, floats b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    if constexpr (is_binary16<Format>) {
+        std::uint16_t mask;
+        __asm__("vpcmpuw $4, %2, %1, %0" : "=Yk"(mask) : "v"(narrow_binary16(a)), "v"(narrow_binary16(b)));
+        return mask;
+    }
+#endif
+    return highest_bits(as_words(narrow_codes<Format>(a) != narrow_codes<Format>(b)));
+}
+
+/// The numbers of bfloat16 in one vector; g++ would take it apart to widen them. Their NaNs stay as they are.
+template <class Value>
+MP_ALWAYS_INLINE floats load_arguments(const Value* from) {
+    if constexpr (comes_in_pairs<Value>) {
+        words x;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+        __asm__("vpmovzxwd %1, %0" : "=v"(x) : "v"(load(codes_of(from))));
+#else
+        __asm__("vpmovzxwd %1, %0" : "=x"(x) : "x"(load(codes_of(from))));
+#endif
+        return as_floats(x << 16);
+    } else {
+        return load_numbers(from);
+    }
+}
+
 /// One vector; `out` may be the memory of `from`.
 template <class Function, class Value>
 MP_ALWAYS_INLINE void map_function_vector(Value* out, const Value* from) {
     using format = typename Value::format;
-    const floats x = load_numbers(from);
+    const floats x = load_arguments(from);
     const evaluated result = evaluate<format>(Function{}, x);
-    // A NaN stays what it is. Since it has been read, it is quiet.
-    const words is_nan = as_words(magnitude_of(x) > 0x7f80'0000U);
-    const floats value = as_floats(is_nan != 0U ? as_words(x) : as_words(result.value));
-    Value low[lanes];
-    const words code = narrow_codes<format>(value * (1 - function_tolerance));
-    const words other = narrow_codes<format>(value * (1 + function_tolerance));
-    std::uint32_t unknown = highest_bits((result.unknown & ~is_nan) | as_words(code != other));
+    // A NaN stays what it is, and is made quiet when it is rounded.
+    const words bits = magnitude_of(x) > 0x7f80'0000U ? as_words(x) : as_words(result.value);
+    const floats value = as_floats(bits);
+    std::uint32_t unknown = differently_rounded<format>(rounded(value * (1 - function_tolerance)),
+                                                        rounded(value * (1 + function_tolerance)));
+    if constexpr (has_range_of_float<format>) unknown |= highest_bits(result.unknown);
     if (unknown == 0) {
         store_numbers(out, value);
         return;
     }
-    store_numbers(low, value);
-    for (; unknown != 0; unknown &= unknown - 1) {
-        const auto i = static_cast<std::size_t>(__builtin_ctz(unknown));
-        low[i] = Function::apply(from[i]);
-    }
-    std::memcpy(out, low, sizeof low);
+    Value right[lanes];
+    store_numbers(right, value);
+    repair<Function, 0, 1>(right, unknown, from);
+    std::memcpy(out, right, sizeof right);
 }
 
 template <class Function, class Value>
