@@ -166,17 +166,30 @@ MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, floats x) {
     return {as_floats(is_negative != 0U ? words{} + 0x7fc0'0000U : as_words(value)), words{}};
 }
 
-/// One bit for every lane in which two floats round to different codes.
-template <class Format>
-MP_ALWAYS_INLINE std::uint32_t differently_rounded(floats a, floats b) {
+/// Writes the codes of a, and returns one bit for every lane in which those of b are others.
+template <class Value>
+MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, floats a, floats b) {
+    using format = typename Value::format;
+    if constexpr (comes_in_pairs<Value>) {
+        // See store_results: these NaNs end in zeros too.
+        const words code = rounded_to_upper_half(a);
+        store(codes_of(out), narrow_to_halfwords(code >> 16));
+        return highest_bits(as_words((code ^ rounded_to_upper_half(b)) > 0xffffU));
+    } else if constexpr (is_binary16<format>) {
+        const halfwords code = narrow_binary16(a);
+        const halfwords other = narrow_binary16(b);
+        store(codes_of(out), code);
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    if constexpr (is_binary16<Format>) {
         std::uint16_t mask;
-        __asm__("vpcmpuw $4, %2, %1, %0" : "=Yk"(mask) : "v"(narrow_binary16(a)), "v"(narrow_binary16(b)));
+        __asm__("vpcmpuw $4, %2, %1, %0" : "=Yk"(mask) : "v"(code), "v"(other));
         return mask;
-    }
+#else
+        return highest_bits(as_words(widen(code) != widen(other)));
 #endif
-    return highest_bits(as_words(narrow_codes<Format>(a) != narrow_codes<Format>(b)));
+    } else {
+        store_numbers(out, a);
+        return highest_bits(as_words(narrow_codes<format>(a) != narrow_codes<format>(b)));
+    }
 }
 
 /// The numbers of bfloat16 in one vector; g++ would take it apart to widen them. Their NaNs stay as they are.
@@ -201,19 +214,15 @@ MP_ALWAYS_INLINE void map_function_vector(Value* out, const Value* from) {
     using format = typename Value::format;
     const floats x = load_arguments(from);
     const evaluated result = evaluate<format>(Function{}, x);
-    // A NaN stays what it is, and is made quiet when it is rounded.
-    const words bits = magnitude_of(x) > 0x7f80'0000U ? as_words(x) : as_words(result.value);
-    const floats value = as_floats(bits);
-    std::uint32_t unknown = differently_rounded<format>(rounded(value * (1 - function_tolerance)),
-                                                        rounded(value * (1 + function_tolerance)));
-    if constexpr (has_range_of_float<format>) unknown |= highest_bits(result.unknown);
-    if (unknown == 0) {
-        store_numbers(out, value);
-        return;
-    }
+    // A NaN stays what it is, and is made quiet by the products.
+    const floats value = as_floats(magnitude_of(x) > 0x7f80'0000U ? as_words(x) : as_words(result.value));
+    const floats low = rounded(value * (1 - function_tolerance));
+    const floats high = rounded(value * (1 + function_tolerance));
     Value right[lanes];
-    store_numbers(right, value);
-    repair<Function, 0, 1>(right, unknown, from);
+    std::uint32_t unknown = store_and_compare(right, low, high);
+    if constexpr (has_range_of_float<format>) unknown |= highest_bits(result.unknown);
+    if (unknown != 0) [[unlikely]]
+        repair<Function, 0, 1>(right, unknown, from);
     std::memcpy(out, right, sizeof right);
 }
 
