@@ -5,3 +5,4 @@
 
 #include <mp/array/elementwise.hpp>
 #include <mp/array/functions.hpp>
+#include <mp/array/reductions.hpp>

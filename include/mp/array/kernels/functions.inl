@@ -192,22 +192,6 @@ MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, floats a, floats b)
     }
 }
 
-/// The numbers of bfloat16 in one vector; g++ would take it apart to widen them. Their NaNs stay as they are.
-template <class Value>
-MP_ALWAYS_INLINE floats load_arguments(const Value* from) {
-    if constexpr (comes_in_pairs<Value>) {
-        words x;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-        __asm__("vpmovzxwd %1, %0" : "=v"(x) : "v"(load(codes_of(from))));
-#else
-        __asm__("vpmovzxwd %1, %0" : "=x"(x) : "x"(load(codes_of(from))));
-#endif
-        return as_floats(x << 16);
-    } else {
-        return load_numbers(from);
-    }
-}
-
 /// One vector; `out` may be the memory of `from`.
 template <class Function, class Value>
 MP_ALWAYS_INLINE void map_function_vector(Value* out, const Value* from) {
