@@ -34,6 +34,10 @@ MP_NEVER_INLINE void add_tree(Accumulator* result, const Accumulator* sums, std:
     const default_floating_point_modes modes;
     *result = sum_of_tree<Accumulator>(count, [sums](std::size_t i) { return sums[i]; });
 }
+MP_NEVER_INLINE inline void round_to_float(float* result, const double* x) noexcept {
+    const default_floating_point_modes modes;
+    *result = round_to<float>(*x);
+}
 MP_NEVER_INLINE inline void replace_by_root(double* x) noexcept {
     const default_floating_point_modes modes;
     *x = native_sqrt(*x);
@@ -61,6 +65,16 @@ Accumulator sum_of_terms(cpu exec, instruction_set level, std::size_t count, con
                      }
                  });
     add_tree(&result, sums, pieces);
+    return result;
+}
+
+/// The sum of all terms as `how` says.
+template <class Term, class... Value>
+float rounded_sum(cpu exec, instruction_set level, summation how, std::size_t count, const Value*... from) {
+    if (how == summation::in_float) return sum_of_terms<Term, float>(exec, level, count, from...);
+    const double wide = sum_of_terms<Term, double>(exec, level, count, from...);
+    float result = 0;
+    round_to_float(&result, &wide);
     return result;
 }
 
@@ -94,11 +108,7 @@ template <detail::array_range X>
     const instruction_set level = detail::level_of(function, exec);
     detail::check_reduced_range(function, "x", x);
     const std::span<const value> values = detail::as_span(x);
-    if (how == summation::in_double) {
-        return round_to<float>(
-            detail::sum_of_terms<detail::itself, double>(exec, level, values.size(), values.data()));
-    }
-    return detail::sum_of_terms<detail::itself, float>(exec, level, values.size(), values.data());
+    return detail::rounded_sum<detail::itself>(exec, level, how, values.size(), values.data());
 }
 
 /// The sum of a[i] b[i], in the order of sum() and with its guarantees. The elements may be of two types.
@@ -125,11 +135,7 @@ template <detail::array_range A, detail::array_range B>
         detail::throw_argument(function, "b.size()", y.size(),
                                "must equal a.size(), which is " + std::to_string(x.size()));
     }
-    if (how == summation::in_double) {
-        return round_to<float>(
-            detail::sum_of_terms<detail::product, double>(exec, level, x.size(), x.data(), y.data()));
-    }
-    return detail::sum_of_terms<detail::product, float>(exec, level, x.size(), x.data(), y.data());
+    return detail::rounded_sum<detail::product>(exec, level, how, x.size(), x.data(), y.data());
 }
 
 /// The Euclidean norm, the square root of the sum of the squares; 0 for an empty array. Squares are exact in
@@ -147,8 +153,10 @@ template <detail::array_range X>
     detail::check_reduced_range(function, "x", x);
     const std::span<const value> values = detail::as_span(x);
     double squares = detail::sum_of_terms<detail::square, double>(exec, level, values.size(), values.data());
+    float result = 0;
     detail::replace_by_root(&squares);
-    return round_to<float>(squares);
+    detail::round_to_float(&result, &squares);
+    return result;
 }
 
 }  // namespace mp
