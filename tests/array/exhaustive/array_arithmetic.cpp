@@ -29,8 +29,11 @@ template <class Value, class Array, class Number>
 void compare(oracle::disagreements& wrong, const char* name, buffers<Value>& in, Array array, Number number) {
     for (std::size_t i = 0; i < block_size; ++i) in.expected[i] = number(in.a[i], in.b[i], in.c[i]);
     for (const auto level : arrays::levels()) {
-        // Levels without kernels of their own run those of the one below.
-        if (level == mp::instruction_set::avx512_bf16 || level == mp::instruction_set::amx) continue;
+        // The portable level is the operators in a loop, and two run the kernels of the levels below them.
+        if (level == mp::instruction_set::portable || level == mp::instruction_set::avx512_bf16 ||
+            level == mp::instruction_set::amx) {
+            continue;
+        }
         array(mp::cpu{.instructions = level});
         for (std::size_t i = 0; i < block_size; ++i) {
             if (!arrays::agree(in.out[i], in.expected[i])) {
