@@ -202,16 +202,16 @@ void check_errors() {
     };
     namespace d = mp::detail;
     // What is limited to 2^-124.8 is only known to be small.
-    check(d::exponential{}, &d::avx2::evaluate_array<d::exponential, format>,
-          &d::avx512::evaluate_array<d::exponential, format>,
+    check(d::natural_exponential{}, &d::avx2::evaluate_array<d::natural_exponential, format>,
+          &d::avx512::evaluate_array<d::natural_exponential, format>,
           [](double x) { return x > -86 && x < 88 ? std::exp(x) : 0; });
     check(d::natural_logarithm{}, &d::avx2::evaluate_array<d::natural_logarithm, format>,
           &d::avx512::evaluate_array<d::natural_logarithm, format>,
           [](double x) { return x > 0 && x < 0x1p200 ? std::log(x) : 0; });
     check(d::hyperbolic_tangent{}, &d::avx2::evaluate_array<d::hyperbolic_tangent, format>,
           &d::avx512::evaluate_array<d::hyperbolic_tangent, format>, [](double x) { return std::tanh(x); });
-    check(d::logistic{}, &d::avx2::evaluate_array<d::logistic, format>,
-          &d::avx512::evaluate_array<d::logistic, format>,
+    check(d::logistic_function{}, &d::avx2::evaluate_array<d::logistic_function, format>,
+          &d::avx512::evaluate_array<d::logistic_function, format>,
           [](double x) { return x > -86 ? 1 / (1 + std::exp(-x)) : 0; });
     check(d::reciprocal_root{}, &d::avx2::evaluate_array<d::reciprocal_root, format>,
           &d::avx512::evaluate_array<d::reciprocal_root, format>,

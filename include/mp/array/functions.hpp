@@ -39,7 +39,7 @@ void map_function(std::string_view function, cpu exec, const X& x, Out& out) {
 ///     mp::exp(mp::cpu{}, scores, scores);
 template <detail::array_range X, detail::writable_array_range Out>
 void exp(cpu exec, const X& x, Out&& out) {
-    detail::map_function<detail::exponential>("mp::exp", exec, x, out);
+    detail::map_function<detail::natural_exponential>("mp::exp", exec, x, out);
 }
 template <detail::array_range X, detail::writable_array_range Out>
 void log(cpu exec, const X& x, Out&& out) {
@@ -57,7 +57,7 @@ void rsqrt(cpu exec, const X& x, Out&& out) {
 /// 1 / (1 + e^-x): see the function of one number.
 template <detail::array_range X, detail::writable_array_range Out>
 void sigmoid(cpu exec, const X& x, Out&& out) {
-    detail::map_function<detail::logistic>("mp::sigmoid", exec, x, out);
+    detail::map_function<detail::logistic_function>("mp::sigmoid", exec, x, out);
 }
 
 }  // namespace mp

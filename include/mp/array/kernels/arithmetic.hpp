@@ -60,7 +60,7 @@ struct operand_copy<repeated<Value>, Lanes> {
 template <class Operation, class Value, class... Operand>
 void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
     const default_floating_point_modes modes;
-    for (std::size_t i = 0; i < count; ++i) out[i] = Operation::apply(element_of(operands, i)...);
+    for (std::size_t i = 0; i < count; ++i) out[i] = Operation::apply(scalar_operand(operands, i)...);
 }
 
 }  // namespace mp::detail

@@ -231,7 +231,7 @@ template <class Operation, std::size_t First, std::size_t Step, class Value, cla
 MP_ALWAYS_INLINE void repair(Value* right, std::uint32_t doubtful, Operand... operands) {
     for (; doubtful != 0; doubtful &= doubtful - 1) {
         const std::size_t i = First + Step * static_cast<std::size_t>(__builtin_ctz(doubtful));
-        right[i] = Operation::apply(element_of(operands, i)...);
+        right[i] = Operation::apply(scalar_operand(operands, i)...);
     }
 }
 

@@ -12,7 +12,7 @@
 
 namespace mp::detail {
 
-struct exponential {
+struct natural_exponential {
     template <class Value>
     static Value apply(Value x) noexcept {
         return exp(x);
@@ -30,7 +30,7 @@ struct hyperbolic_tangent {
         return tanh(x);
     }
 };
-struct logistic {
+struct logistic_function {
     template <class Value>
     static Value apply(Value x) noexcept {
         return sigmoid(x);

@@ -88,7 +88,7 @@ MP_ALWAYS_INLINE evaluated with_small_exponents(floats value, floats x) {
 }
 
 template <class Format>
-MP_ALWAYS_INLINE evaluated evaluate(exponential, floats x) {
+MP_ALWAYS_INLINE evaluated evaluate(natural_exponential, floats x) {
     const floats power = power_of_e(limited(without_tiny(x), smallest_exponent, largest_exponent));
     evaluated result = with_small_exponents<Format>(power, x);
     if constexpr (has_range_of_float<Format>) {
@@ -101,7 +101,7 @@ MP_ALWAYS_INLINE evaluated evaluate(exponential, floats x) {
 
 /// With t = e^-|x|: 1 / (1 + t), or t / (1 + t) for negative x. Error 2^-22.
 template <class Format>
-MP_ALWAYS_INLINE evaluated evaluate(logistic, floats x) {
+MP_ALWAYS_INLINE evaluated evaluate(logistic_function, floats x) {
     const floats minus_magnitude = as_floats(as_words(x) | 0x8000'0000U);
     const floats power =
         power_of_e(limited(without_tiny(minus_magnitude), smallest_exponent, largest_exponent));

@@ -64,11 +64,11 @@ struct repeated {
 
 /// The scalar element i of an operand.
 template <class Value>
-MP_ALWAYS_INLINE Value element_of(const Value* operand, std::size_t i) noexcept {
+MP_ALWAYS_INLINE Value scalar_operand(const Value* operand, std::size_t i) noexcept {
     return operand[i];
 }
 template <class Value>
-MP_ALWAYS_INLINE Value element_of(repeated<Value> operand, std::size_t) noexcept {
+MP_ALWAYS_INLINE Value scalar_operand(repeated<Value> operand, std::size_t) noexcept {
     return operand.value;
 }
 

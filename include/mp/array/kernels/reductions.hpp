@@ -17,19 +17,19 @@ inline constexpr std::size_t sum_lanes = 64;
 inline constexpr std::size_t sum_block = 4096;
 
 /// What is added up, in float or double. No product is contracted with a sum that follows: see the kernels.
-struct itself {
+struct plain_term {
     template <class Native>
     static Native apply(Native x) noexcept {
         return x;
     }
 };
-struct product {
+struct product_term {
     template <class Native>
     static Native apply(Native x, Native y) noexcept {
         return x * y;
     }
 };
-struct square {
+struct square_term {
     template <class Native>
     static Native apply(Native x) noexcept {
         return x * x;
