@@ -108,7 +108,7 @@ template <detail::array_range X>
     const instruction_set level = detail::level_of(function, exec);
     detail::check_reduced_range(function, "x", x);
     const std::span<const value> values = detail::as_span(x);
-    return detail::rounded_sum<detail::plain_term>(exec, level, how, values.size(), values.data());
+    return detail::rounded_sum<detail::summed_value>(exec, level, how, values.size(), values.data());
 }
 
 /// The sum of a[i] b[i], in the order of sum() and with its guarantees. The elements may be of two types.
@@ -135,7 +135,7 @@ template <detail::array_range A, detail::array_range B>
         detail::throw_argument(function, "b.size()", y.size(),
                                "must equal a.size(), which is " + std::to_string(x.size()));
     }
-    return detail::rounded_sum<detail::product_term>(exec, level, how, x.size(), x.data(), y.data());
+    return detail::rounded_sum<detail::summed_product>(exec, level, how, x.size(), x.data(), y.data());
 }
 
 /// The Euclidean norm, the square root of the sum of the squares; 0 for an empty array. Squares are exact in
@@ -153,7 +153,7 @@ template <detail::array_range X>
     detail::check_reduced_range(function, "x", x);
     const std::span<const value> values = detail::as_span(x);
     double squares =
-        detail::sum_of_terms<detail::square_term, double>(exec, level, values.size(), values.data());
+        detail::sum_of_terms<detail::summed_square, double>(exec, level, values.size(), values.data());
     float result = 0;
     detail::replace_by_root(&squares);
     detail::round_to_float(&result, &squares);

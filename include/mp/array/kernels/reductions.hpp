@@ -17,19 +17,19 @@ inline constexpr std::size_t sum_lanes = 64;
 inline constexpr std::size_t sum_block = 4096;
 
 /// What is added up, in float or double. No product is contracted with a sum that follows: see the kernels.
-struct plain_term {
+struct summed_value {
     template <class Native>
     static Native apply(Native x) noexcept {
         return x;
     }
 };
-struct product_term {
+struct summed_product {
     template <class Native>
     static Native apply(Native x, Native y) noexcept {
         return x * y;
     }
 };
-struct square_term {
+struct summed_square {
     template <class Native>
     static Native apply(Native x) noexcept {
         return x * x;

@@ -30,15 +30,15 @@ MP_ALWAYS_INLINE doubles to_doubles(floats x) {
 }
 
 template <class Vector>
-MP_ALWAYS_INLINE Vector term_of(plain_term, Vector x) {
+MP_ALWAYS_INLINE Vector term_of(summed_value, Vector x) {
     return x;
 }
 template <class Vector>
-MP_ALWAYS_INLINE Vector term_of(product_term, Vector x, Vector y) {
+MP_ALWAYS_INLINE Vector term_of(summed_product, Vector x, Vector y) {
     return rounded(x * y);
 }
 template <class Vector>
-MP_ALWAYS_INLINE Vector term_of(square_term, Vector x) {
+MP_ALWAYS_INLINE Vector term_of(summed_square, Vector x) {
     return rounded(x * x);
 }
 
