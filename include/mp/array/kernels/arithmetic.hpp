@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// + - * / fma and sqrt of arrays. See arithmetic.inl and binary16.inl.
+#pragma once
+
+#include <mp/array/kernels/operations.hpp>
+#include <mp/convert/kernels/number_vectors.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/levels.hpp>
+#include <mp/simd/vectors.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// Types whose arithmetic the kernels do in float.
+template <class Value>
+inline constexpr bool has_array_vectors = [] {
+    if constexpr (reduced<Value>) {
+        return has_number_vectors<Value> && arithmetic_through_float<typename Value::format>;
+    } else {
+        return std::is_same_v<Value, float>;
+    }
+}();
+
+template <class Value>
+inline constexpr bool is_half = [] {
+    if constexpr (reduced<Value>) {
+        return is_binary16<typename Value::format>;
+    }
+    return false;
+}();
+
+/// Operations of which the ones of AVX512_FP16 are the faster ones.
+template <class Operation>
+inline constexpr bool has_binary16_instruction =
+    !std::is_same_v<Operation, division> && !std::is_same_v<Operation, root>;
+
+/// Room for one vector of an operand, for the elements at the end of an array.
+template <class Operand, std::size_t Lanes>
+struct operand_copy;
+template <class Value, std::size_t Lanes>
+struct operand_copy<const Value*, Lanes> {
+    alignas(64) unsigned char bytes[Lanes * sizeof(Value)] = {};
+
+    MP_ALWAYS_INLINE const Value* fill(const Value* from, std::size_t count) noexcept {
+        std::memcpy(bytes, from, count * sizeof(Value));
+        return reinterpret_cast<const Value*>(bytes);
+    }
+};
+template <class Value, std::size_t Lanes>
+struct operand_copy<repeated<Value>, Lanes> {
+    MP_ALWAYS_INLINE repeated<Value> fill(repeated<Value> operand, std::size_t) noexcept { return operand; }
+};
+
+/// The scalar operation in a loop.
+template <class Operation, class Value, class... Operand>
+void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
+    const default_floating_point_modes modes;
+    for (std::size_t i = 0; i < count; ++i) out[i] = Operation::apply(scalar_operand(operands, i)...);
+}
+
+}  // namespace mp::detail
+
+#define MP_KERNEL_FILE <mp/array/kernels/arithmetic.inl>
+#include <mp/simd/for_each_target.hpp>
+#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
+#define MP_KERNEL_FILE <mp/array/kernels/binary16.inl>
+#include <mp/simd/for_each_target.hpp>
+
+namespace mp::detail {
+
+/// The kernel for a level, which computes out[i] = Operation::apply(operands[i]...). An operand is a pointer
+/// or `repeated`. `out` may be one of the pointers.
+template <class Operation, class Value, class... Operand>
+auto arithmetic_kernel([[maybe_unused]] instruction_set level) noexcept {
+    using kernel = void (*)(Value*, std::size_t, Operand...) noexcept;
+    kernel chosen = &map_portable<Operation, Value, Operand...>;
+#if MP_SIMD_TARGETS
+    if constexpr (has_array_vectors<Value>) {
+        chosen = MP_SELECT_TARGET(level, chosen, map_array<Operation, Value, Operand...>);
+    }
+    if constexpr (is_half<Value> && has_binary16_instruction<Operation>) {
+        if (level >= instruction_set::avx512_fp16) {
+            chosen = &avx512_fp16::map_binary16<Operation, Value, Operand...>;
+        }
+    }
+#endif
+    return chosen;
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// Arithmetic in vectors of floats, rounded to the format once more.
+//
+// That rounding twice is innocuous for + - * / and sqrt of formats with at most 11 bits of precision is shown
+// at arithmetic_through_float, for float results that are normal. Formats with less than float's range have
+// no others. With float's range and gradual underflow, which the default modes give, it remains that
+// - a subnormal sum is exact in float;
+// - a subnormal product or quotient of bfloat16 is either exact in float or farther from every midpoint
+// between
+//   numbers of bfloat16 (an odd multiple of 2^-134) than float's rounding error, 2^-150: a product of at most
+//   16 bits and at least 2^-134 is a multiple of 2^-149; a quotient of 8-bit significands that lies between
+//   2^-134 and 2^-126 is at least 2^-143 from a midpoint that it does not equal, since that is the smallest
+//   unit of their difference times the divisor. What is smaller than 2^-134 stays at most this, and rounds to
+//   zero;
+// - a root is normal.
+// Only tfloat32, whose products have 22 bits, sends lanes with subnormal products and quotients to the scalar
+// operators, which look closer.
+
+namespace mp::detail::MP_TARGET {
+
+/// a / b, correctly rounded whatever the compiler may do for speed.
+MP_ALWAYS_INLINE floats divide(floats a, floats b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+
+/// One bit for every lane whose highest bit is set.
+MP_ALWAYS_INLINE std::uint32_t highest_bits(words x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    std::uint16_t mask;
+    __asm__("vpmovd2m %1, %0" : "=Yk"(mask) : "v"(x));
+    return mask;
+#else
+    std::uint32_t mask;
+    __asm__("vmovmskps %1, %0" : "=r"(mask) : "x"(x));
+    return mask;
+#endif
+}
+
+MP_ALWAYS_INLINE words magnitude_of(floats x) {
+    return as_words(x) & 0x7fff'ffffU;
+}
+
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+/// a b + c rounded down and up, whatever the modes say about rounding.
+MP_ALWAYS_INLINE floats multiply_add_down(floats a, floats b, floats c) {
+    __asm__("vfmadd231ps %{rd-sae%}, %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+MP_ALWAYS_INLINE floats multiply_add_up(floats a, floats b, floats c) {
+    __asm__("vfmadd231ps %{ru-sae%}, %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+#endif
+
+/// a b + c rounded to odd in float's 24 bits; rounding that to at most 22 bits is rounding once (Boldo and
+/// Melquiond 2008), and so it is at a quantum that is at least four of float's.
+///
+/// AVX-512: of the results rounded down and up, which are the same or neighbours, the one that is odd. Where
+/// the product lies beyond float's range does not matter, since only the sum is rounded. Exact zeros of
+/// different signs are -0 rounded down and +0 rounded up, and the even one is passed over only for an odd
+/// one: +0 is taken, as to nearest. Beyond the largest float, which is odd, it is taken and rounds to
+/// infinity.
+///
+/// AVX2: see below; only for products that are exact in float.
+MP_ALWAYS_INLINE floats multiply_add_to_odd(floats a, floats b, floats c) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    const words down = as_words(multiply_add_down(a, b, c));
+    const words up = as_words(multiply_add_up(a, b, c));
+    return as_floats((down & 1U) != 0 ? down : up);
+#else
+    // Two-sum: sum + error = product + c exactly. If the error is a number but zero and the sum even, its
+    // neighbour on the side of the error is the odd one. An infinite sum has an error of NaN, and is right.
+    const floats product = rounded(a * b);
+    const floats sum = rounded(product + c);
+    const floats restored = rounded(sum - product);
+    const floats error = rounded(product - rounded(sum - restored)) + rounded(c - restored);
+    const words bits = as_words(sum);
+    const words is_inexact = as_words((magnitude_of(error) - 1U) < 0x7f7f'ffffU);
+    const words is_even = (bits & 1U) - 1U;
+    const words step = 1U - (((as_words(error) ^ bits) >> 31) << 1);
+    return as_floats(bits + (step & is_inexact & is_even));
+#endif
+}
+
+MP_ALWAYS_INLINE floats apply(addition, floats a, floats b) {
+    return a + b;
+}
+MP_ALWAYS_INLINE floats apply(subtraction, floats a, floats b) {
+    return a - b;
+}
+MP_ALWAYS_INLINE floats apply(multiplication, floats a, floats b) {
+    return a * b;
+}
+MP_ALWAYS_INLINE floats apply(division, floats a, floats b) {
+    return divide(a, b);
+}
+MP_ALWAYS_INLINE floats apply(root, floats a) {
+    return square_root(a);
+}
+
+/// Operations with lanes that float may get wrong.
+template <class Operation, class Value>
+inline constexpr bool has_doubtful_lanes = [] {
+    if constexpr (reduced<Value>) {
+        using format = typename Value::format;
+        if (format::exponent_bits != 8) return false;
+        if (std::is_same_v<Operation, multiply_addition>) return MP_TARGET_LEVEL < MP_LEVEL_AVX512;
+        return !is_bfloat16<format> &&
+               (std::is_same_v<Operation, multiplication> || std::is_same_v<Operation, division>);
+    }
+    return false;
+}();
+
+/// The lanes with a product or quotient of numbers but zero that is not a normal float.
+MP_ALWAYS_INLINE words doubtful_lanes(multiplication, floats result, floats a, floats b) {
+    const words no_zeros = as_words((magnitude_of(a) != 0U) & (magnitude_of(b) != 0U));
+    return as_words(magnitude_of(result) < 0x0100'0000U) & no_zeros;
+}
+MP_ALWAYS_INLINE words doubtful_lanes(division, floats result, floats a, floats) {
+    return as_words((magnitude_of(result) < 0x0100'0000U) & (magnitude_of(a) != 0U));
+}
+/// The lanes in which two-sum is not exact, because the product is not, or because it or the sum are too
+/// large: all but those with a product that is zero, or between 2^-100 and 2^126, and an addend below 2^126.
+MP_ALWAYS_INLINE words doubtful_lanes(multiply_addition, floats, floats a, floats b, floats c) {
+    constexpr std::uint32_t smallest = (127U - 100U) << 23;
+    constexpr std::uint32_t largest = (127U + 126U) << 23;
+    const words product = magnitude_of(rounded(a * b));
+    const words is_zero = as_words((magnitude_of(a) == 0U) | (magnitude_of(b) == 0U));
+    const words is_fine = as_words(product - smallest < largest - smallest) | is_zero;
+    return ~(is_fine & as_words(magnitude_of(c) < largest));
+}
+
+/// The floats of one vector of results, to be rounded to the type.
+template <class Operation, class Value>
+MP_ALWAYS_INLINE floats operate(floats a, floats b, floats c) {
+    static_assert(std::is_same_v<Operation, multiply_addition>);
+    if constexpr (std::is_same_v<Value, float>) return fused_multiply_add(a, b, c);
+    return multiply_add_to_odd(a, b, c);
+}
+template <class Operation, class Value, class... Floats>
+MP_ALWAYS_INLINE floats operate(Floats... operands) {
+    return apply(Operation{}, operands...);
+}
+
+// How a type lies in vectors of floats. A `batch` is the elements that one step works on: those of one
+// vector, but of bfloat16 those of two, the ones with even and the ones with odd index. These are the lower
+// and the upper halves of 32-bit words, so that neither reading nor writing has to shuffle.
+
+template <class Value>
+inline constexpr bool comes_in_pairs = [] {
+    if constexpr (reduced<Value>) return is_bfloat16<typename Value::format>;
+    return false;
+}();
+
+template <class Value>
+inline constexpr std::size_t batch = comes_in_pairs<Value> ? 2 * lanes : lanes;
+
+/// The same number of wider integers, in one instruction: g++ takes vectors of 64 bytes apart for it.
+MP_ALWAYS_INLINE words widen_whole(halfwords x) {
+    words wide;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpmovzxwd %1, %0" : "=v"(wide) : "v"(x));
+#else
+    __asm__("vpmovzxwd %1, %0" : "=x"(wide) : "x"(x));
+#endif
+    return wide;
+}
+MP_ALWAYS_INLINE words widen_whole(const std::uint8_t* from) {
+    words wide;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpmovzxbd %1, %0" : "=v"(wide) : "m"(*reinterpret_cast<const std::uint8_t(*)[lanes]>(from)));
+#else
+    __asm__("vpmovzxbd %1, %0" : "=x"(wide) : "m"(*reinterpret_cast<const std::uint8_t(*)[lanes]>(from)));
+#endif
+    return wide;
+}
+
+/// One vector of numbers as floats. Signalling NaNs of bfloat16 stay so; operations make them quiet.
+template <class Value>
+MP_ALWAYS_INLINE floats load_arguments(const Value* from) {
+    if constexpr (comes_in_pairs<Value>) {
+        return as_floats(widen_whole(load(codes_of(from))) << 16);
+    } else if constexpr (sizeof(Value) == 1) {
+        return widen_codes<typename Value::format>(widen_whole(codes_of(from)));
+    } else {
+        return load_numbers(from);
+    }
+}
+
+/// One part of the operands of a batch.
+template <int Part, class Value>
+MP_ALWAYS_INLINE floats load_operand(const Value* from) {
+    if constexpr (comes_in_pairs<Value>) {
+        words pairs;
+        std::memcpy(&pairs, from, sizeof pairs);
+        return as_floats(Part == 0 ? pairs << 16 : pairs & 0xffff'0000U);
+    } else {
+        return load_arguments(from);
+    }
+}
+template <int Part, class Value>
+MP_ALWAYS_INLINE floats load_operand(repeated<Value> operand) {
+    // As an integer, since 0 + -0 is +0.
+    return as_floats(all_lanes(bit_cast<std::uint32_t>(static_cast<float>(operand.value))));
+}
+
+/// The results of a batch into memory. Those of bfloat16 need no look at NaNs: they come from operands with
+/// 16 zeros at their end, or are the processor's own, and have these zeros too, so that rounding leaves them
+/// alone.
+template <class Value>
+MP_ALWAYS_INLINE void store_results(Value* out, floats result) {
+    store_numbers(out, result);
+}
+MP_ALWAYS_INLINE words rounded_to_upper_half(floats x) {
+    const words bits = as_words(x);
+    return bits + 0x7fffU + ((bits >> 16) & 1U);
+}
+template <class Value>
+MP_ALWAYS_INLINE void store_results(Value* out, floats even, floats odd) {
+    const words pairs = (rounded_to_upper_half(even) >> 16) | (rounded_to_upper_half(odd) & 0xffff'0000U);
+    std::memcpy(static_cast<void*>(out), &pairs, sizeof pairs);
+}
+
+/// The scalar operation for the elements First, First + Step, ... whose bits are set.
+template <class Operation, std::size_t First, std::size_t Step, class Value, class... Operand>
+MP_ALWAYS_INLINE void repair(Value* right, std::uint32_t doubtful, Operand... operands) {
+    for (; doubtful != 0; doubtful &= doubtful - 1) {
+        const std::size_t i = First + Step * static_cast<std::size_t>(__builtin_ctz(doubtful));
+        right[i] = Operation::apply(scalar_operand(operands, i)...);
+    }
+}
+
+/// One batch; `out` may be the memory of an operand.
+template <class Operation, class Value, class... Operand>
+MP_ALWAYS_INLINE void map_batch(Value* out, Operand... operands) {
+    const floats result = operate<Operation, Value>(load_operand<0>(operands)...);
+    std::uint32_t doubtful = 0;
+    if constexpr (has_doubtful_lanes<Operation, Value>) {
+        doubtful = highest_bits(doubtful_lanes(Operation{}, result, load_operand<0>(operands)...));
+    }
+    if constexpr (comes_in_pairs<Value>) {
+        const floats odd = operate<Operation, Value>(load_operand<1>(operands)...);
+        if constexpr (has_doubtful_lanes<Operation, Value>) {
+            const std::uint32_t doubtful_odd =
+                highest_bits(doubtful_lanes(Operation{}, odd, load_operand<1>(operands)...));
+            if ((doubtful | doubtful_odd) != 0) [[unlikely]] {
+                Value right[batch<Value>];
+                store_results(right, result, odd);
+                repair<Operation, 0, 2>(right, doubtful, operands...);
+                repair<Operation, 1, 2>(right, doubtful_odd, operands...);
+                std::memcpy(out, right, sizeof right);
+                return;
+            }
+        }
+        store_results(out, result, odd);
+    } else {
+        if constexpr (has_doubtful_lanes<Operation, Value>) {
+            if (doubtful != 0) [[unlikely]] {
+                Value right[batch<Value>];
+                store_results(right, result);
+                repair<Operation, 0, 1>(right, doubtful, operands...);
+                std::memcpy(out, right, sizeof right);
+                return;
+            }
+        }
+        store_results(out, result);
+    }
+}
+
+template <class Operation, class Value, class... Operand>
+void map_array(Value* out, std::size_t count, Operand... operands) noexcept {
+    constexpr std::size_t step = batch<Value>;
+    const default_floating_point_modes modes;
+    std::size_t i = 0;
+    for (; i + 2 * step <= count; i += 2 * step) {
+        map_batch<Operation>(out + i, operand_from(operands, i)...);
+        map_batch<Operation>(out + i + step, operand_from(operands, i + step)...);
+    }
+    for (; i < count; i += step) {
+        const std::size_t rest = count - i;
+        if (rest >= step) {
+            map_batch<Operation>(out + i, operand_from(operands, i)...);
+        } else {
+            Value last[step];
+            map_batch<Operation>(last,
+                                 operand_copy<Operand, step>{}.fill(operand_from(operands, i), rest)...);
+            std::memcpy(out + i, last, rest * sizeof(Value));
+        }
+    }
+}
+
+}  // namespace mp::detail::MP_TARGET

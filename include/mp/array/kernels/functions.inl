@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// Functions in vectors of floats, with an error that is known to be below 2^-21 of the result. Where both
+// ends of an interval of 2^-20 to either side round to the same number, so does the exact result, since
+// rounding is monotonic: exact cases, overflow and subnormal numbers need no thought. The few lanes that are
+// left, one in some hundred, go to the scalar function.
+//
+// So the floats need not be the same on all processors, and compilers may contract. What they must not do
+// (reassociate, divide by approximate reciprocals) is kept from them at the places where it would hurt.
+//
+// The error bounds count operations with 2^-24 each. Tests compare all floats that are numbers of tfloat32,
+// half and bfloat16 with the functions in double. Coefficients are those of the polynomials through the
+// Chebyshev nodes.
+
+namespace mp::detail::MP_TARGET {
+
+inline constexpr float function_tolerance = 0x1p-20F;
+
+/// x limited to [low, high]; where x is NaN, low.
+MP_ALWAYS_INLINE floats limited(floats x, float low, float high) {
+    x = x > low ? x : all_lanes(low);
+    return x < high ? x : all_lanes(high);
+}
+
+/// e^x = (1 + above_one) scale, scale being a power of two and above_one between -0.3 and 0.42.
+struct split_power {
+    floats scale;
+    floats above_one;
+};
+
+/// For x between -86.5 and 88; above_one has an error of 2^-23.3 of it.
+///
+/// The integer nearest to x / ln 2 comes from a truncating conversion of a positive number, which knows no
+/// mode. Its product with the upper part of ln 2, which has 14 bits, is exact, and so is the difference,
+/// since |x| is at least 1/4 where the integer is not zero.
+MP_ALWAYS_INLINE split_power split_exponential(floats x) {
+    constexpr float log2_e = 0x1.715476p+0F;
+    constexpr float ln2_high = 0x1.62e4p-1F;
+    constexpr float ln2_low = 0x1.7f7d1cp-20F;
+    constexpr int offset = 256;
+    const ints integer = __builtin_convertvector(x * log2_e + (offset + 0.5F), ints) - offset;
+    const floats n = __builtin_convertvector(integer, floats);
+    const floats r = rounded(x - n * ln2_high) - n * ln2_low;
+    // (e^r - 1 - r) / r^2 for |r| < 0.3467: the error is 2^-25.2 of e^r - 1.
+    const floats square = r * r;
+    const floats quotient = (0x1p-1F + r * 0x1.5554dcp-3F) +
+                            square * ((0x1.55551ap-5F + r * 0x1.120b6ep-7F) + square * 0x1.6d110ap-10F);
+    return {as_floats((as_words(integer) + 127U) << 23), r + square * quotient};
+}
+
+/// e^x; error 2^-23 of it.
+MP_ALWAYS_INLINE floats power_of_e(floats x) {
+    const split_power parts = split_exponential(x);
+    return parts.scale + parts.scale * parts.above_one;
+}
+
+/// x, or zero if it is so small that e^x is one, which spares the processor subnormal numbers.
+MP_ALWAYS_INLINE floats without_tiny(floats x) {
+    return as_floats(magnitude_of(x) < 0x3000'0000U ? words{} : as_words(x));
+}
+
+/// What is known of the lanes of a result: `value` to within 2^-21 of it, unless the lane of `unknown` has
+/// its highest bit set.
+struct evaluated {
+    floats value;
+    words unknown;
+};
+
+/// Formats whose results may be subnormal floats, or overflow only where floats do.
+template <class Format>
+inline constexpr bool has_range_of_float = Format::exponent_bits == 8;
+
+inline constexpr float largest_exponent = 88;      // e^88 is a float,
+inline constexpr float surely_infinite = 89;       // e^89 is not;
+inline constexpr float smallest_exponent = -86.5;  // e^-86.5 is a normal one,
+inline constexpr float surely_zero = -96;          // e^-96 is less than half of tfloat32's least number
+
+/// value = f(e^x), where x was limited: nothing is known between the limits and where the result surely is
+/// zero.
+template <class Format>
+MP_ALWAYS_INLINE evaluated with_small_exponents(floats value, floats x) {
+    if constexpr (has_range_of_float<Format>) {
+        const words is_small = as_words(x < smallest_exponent);
+        const words is_zero = as_words(x < surely_zero);
+        return {as_floats(as_words(value) & ~is_zero), is_small & ~is_zero};
+    } else {
+        return {value, words{}};
+    }
+}
+
+template <class Format>
+MP_ALWAYS_INLINE evaluated evaluate(natural_exponential, floats x) {
+    const floats power = power_of_e(limited(without_tiny(x), smallest_exponent, largest_exponent));
+    evaluated result = with_small_exponents<Format>(power, x);
+    if constexpr (has_range_of_float<Format>) {
+        const words is_infinite = as_words(x > surely_infinite);
+        result.unknown |= as_words(x > largest_exponent) & ~is_infinite;
+        result.value = as_floats(is_infinite != 0U ? words{} + 0x7f80'0000U : as_words(result.value));
+    }
+    return result;
+}
+
+/// With t = e^-|x|: 1 / (1 + t), or t / (1 + t) for negative x. Error 2^-22.
+template <class Format>
+MP_ALWAYS_INLINE evaluated evaluate(logistic_function, floats x) {
+    const floats minus_magnitude = as_floats(as_words(x) | 0x8000'0000U);
+    const floats power =
+        power_of_e(limited(without_tiny(minus_magnitude), smallest_exponent, largest_exponent));
+    const floats dividend = as_words(x) >> 31 != 0U ? power : all_lanes(1.0F);
+    return with_small_exponents<Format>(divide(dividend, rounded(power + 1)), x);
+}
+
+/// With E = e^2|x| - 1: E / (E + 2), and x itself for |x| < 2^-11, which is 2^-23.5 too much at most.
+///
+/// E = scale above_one + (scale - 1), and is no less than a third of the larger term: the error is 2^-22.2 of
+/// it, and smaller in the quotient.
+template <class Format>
+MP_ALWAYS_INLINE evaluated evaluate(hyperbolic_tangent, floats x) {
+    constexpr std::uint32_t small = (127U - 11U) << 23;
+    const words magnitude = magnitude_of(x);
+    const floats argument = as_floats(magnitude < small ? words{} + small : magnitude);
+    const split_power parts = split_exponential(limited(argument + argument, 0, 40));
+    const floats above_one = parts.scale * parts.above_one + rounded(parts.scale - 1);
+    const words quotient = as_words(divide(above_one, rounded(above_one + 2)));
+    const words sign = as_words(x) ^ magnitude;
+    return {as_floats(magnitude < small ? as_words(x) : quotient | sign), words{}};
+}
+
+/// With x = m 2^n and m between sqrt(1/2) and sqrt(2): n ln 2 + log m. The terms have the same sign, or the
+/// first is at least twice the second; error 2^-22. Subnormal floats are left to others.
+template <class Format>
+MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, floats x) {
+    constexpr std::uint32_t root_of_half = 0x3f35'04f3;
+    constexpr float ln2_high = 0x1.62e4p-1F;
+    constexpr float ln2_low = 0x1.7f7d1cp-20F;
+    const words bits = as_words(x);
+    const words from_root = bits - root_of_half;
+    const ints exponent = reinterpret_cast<ints>(from_root) >> 23;
+    const floats n = __builtin_convertvector(exponent, floats);
+    const floats f = as_floats((from_root & 0x007f'ffffU) + root_of_half) - 1;
+    // (log(1 + f) - f) / f^2: the error is 2^-24 of log(1 + f).
+    const floats square = f * f;
+    const floats quotient =
+        ((-0x1.fffffep-2F + f * 0x1.555638p-2F) + square * (-0x1.000302p-2F + f * 0x1.99071p-3F)) +
+        square * square *
+            ((-0x1.53bb74p-3F + f * 0x1.2fd102p-3F) + square * (-0x1.21fd54p-3F + f * 0x1.67ed28p-4F));
+    const floats rest = f + square * quotient;
+    const floats sum = n * ln2_high + rounded(n * ln2_low + rest);
+    const words magnitude = magnitude_of(x);
+    // log(0) is -infinity, log(infinity) infinity, and a negative number has none.
+    words value = as_words(sum);
+    value = magnitude == 0x7f80'0000U ? words{} + 0x7f80'0000U : value;
+    value = bits >> 31 != 0U ? words{} + 0x7fc0'0000U : value;
+    value = magnitude == 0U ? words{} + 0xff80'0000U : value;
+    if constexpr (has_range_of_float<Format>) {
+        return {as_floats(value), as_words((magnitude - 1U) < 0x007f'ffffU)};
+    } else {
+        return {as_floats(value), words{}};
+    }
+}
+
+/// Error 2^-23.4. Negative numbers have none, but -0 has minus infinity.
+template <class Format>
+MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, floats x) {
+    const floats value = divide(all_lanes(1.0F), square_root(x));
+    const words is_negative = as_words(as_words(x) > 0x8000'0000U);
+    return {as_floats(is_negative != 0U ? words{} + 0x7fc0'0000U : as_words(value)), words{}};
+}
+
+/// Writes the codes of a, and returns one bit for every lane in which those of b are others.
+template <class Value>
+MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, floats a, floats b) {
+    using format = typename Value::format;
+    if constexpr (comes_in_pairs<Value>) {
+        // See store_results: these NaNs end in zeros too.
+        const words code = rounded_to_upper_half(a);
+        store(codes_of(out), narrow_to_halfwords(code >> 16));
+        return highest_bits(as_words((code ^ rounded_to_upper_half(b)) > 0xffffU));
+    } else if constexpr (is_binary16<format>) {
+        const halfwords code = narrow_binary16(a);
+        const halfwords other = narrow_binary16(b);
+        store(codes_of(out), code);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+        std::uint16_t mask;
+        __asm__("vpcmpuw $4, %2, %1, %0" : "=Yk"(mask) : "v"(code), "v"(other));
+        return mask;
+#else
+        return highest_bits(as_words(widen(code) != widen(other)));
+#endif
+    } else {
+        store_numbers(out, a);
+        return highest_bits(as_words(narrow_codes<format>(a) != narrow_codes<format>(b)));
+    }
+}
+
+/// One vector; `out` may be the memory of `from`.
+template <class Function, class Value>
+MP_ALWAYS_INLINE void map_function_vector(Value* out, const Value* from) {
+    using format = typename Value::format;
+    const floats x = load_arguments(from);
+    const evaluated result = evaluate<format>(Function{}, x);
+    // A NaN stays what it is, and is made quiet by the products.
+    const floats value = as_floats(magnitude_of(x) > 0x7f80'0000U ? as_words(x) : as_words(result.value));
+    const floats low = rounded(value * (1 - function_tolerance));
+    const floats high = rounded(value * (1 + function_tolerance));
+    Value right[lanes];
+    std::uint32_t unknown = store_and_compare(right, low, high);
+    if constexpr (has_range_of_float<format>) unknown |= highest_bits(result.unknown);
+    if (unknown != 0) [[unlikely]]
+        repair<Function, 0, 1>(right, unknown, from);
+    std::memcpy(out, right, sizeof right);
+}
+
+template <class Function, class Value>
+void map_function(Value* out, std::size_t count, const Value* from) noexcept {
+    const default_floating_point_modes modes;
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) map_function_vector<Function>(out + i, from + i);
+    if (i == count) return;
+    const std::size_t rest = count - i;
+    Value last[lanes];
+    map_function_vector<Function>(last, operand_copy<const Value*, lanes>{}.fill(from + i, rest));
+    std::memcpy(out + i, last, rest * sizeof(Value));
+}
+
+}  // namespace mp::detail::MP_TARGET

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// The 64 lanes of a block as accumulators in registers.
+
+namespace mp::detail::MP_TARGET {
+
+MP_ALWAYS_INLINE doubles rounded(doubles x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("" : "+v"(x));
+#else
+    __asm__("" : "+x"(x));
+#endif
+    return x;
+}
+
+template <class Value>
+MP_ALWAYS_INLINE floats load_terms(const Value* from) {
+    if constexpr (std::is_same_v<Value, float>) {
+        return load(from);
+    } else {
+        return load_arguments(from);
+    }
+}
+
+/// The lower and the upper half of a vector as doubles.
+template <int Half>
+MP_ALWAYS_INLINE doubles to_doubles(floats x) {
+    half_floats parts[2];
+    std::memcpy(parts, &x, sizeof x);
+    return __builtin_convertvector(parts[Half], doubles);
+}
+
+template <class Vector>
+MP_ALWAYS_INLINE Vector term_of(summed_value, Vector x) {
+    return x;
+}
+template <class Vector>
+MP_ALWAYS_INLINE Vector term_of(summed_product, Vector x, Vector y) {
+    return rounded(x * y);
+}
+template <class Vector>
+MP_ALWAYS_INLINE Vector term_of(summed_square, Vector x) {
+    return rounded(x * x);
+}
+
+/// Adds 64 terms to their lanes.
+template <class Term, class... Value>
+MP_ALWAYS_INLINE void add_terms(floats (&sums)[sum_lanes / lanes], const Value*... from) {
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < sum_lanes / lanes; ++k) {
+        sums[k] = rounded(sums[k] + term_of(Term{}, load_terms(from + k * lanes)...));
+    }
+}
+template <class Term, class... Value>
+MP_ALWAYS_INLINE void add_terms(doubles (&sums)[2 * sum_lanes / lanes], const Value*... from) {
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < sum_lanes / lanes; ++k) {
+        doubles& lower = sums[2 * k];
+        doubles& upper = sums[2 * k + 1];
+        lower = rounded(lower + term_of(Term{}, to_doubles<0>(load_terms(from + k * lanes))...));
+        upper = rounded(upper + term_of(Term{}, to_doubles<1>(load_terms(from + k * lanes))...));
+    }
+}
+
+template <class Term, class Accumulator, class... Value>
+MP_ALWAYS_INLINE Accumulator sum_of_block(std::size_t count, const Value*... from) {
+    using vector = std::conditional_t<std::is_same_v<Accumulator, float>, floats, doubles>;
+    vector sums[sum_lanes * sizeof(Accumulator) / sizeof(vector)] = {};
+    std::size_t i = 0;
+    for (; i + sum_lanes <= count; i += sum_lanes) add_terms<Term>(sums, (from + i)...);
+    if (i != count) {
+        // Zeros at the end change nothing: no lane is ever -0.
+        add_terms<Term>(sums, operand_copy<const Value*, sum_lanes>{}.fill(from + i, count - i)...);
+    }
+    Accumulator lane[sum_lanes];
+    std::memcpy(lane, sums, sizeof sums);
+    return sum_of_lanes(lane);
+}
+
+template <class Term, class Accumulator, class... Value>
+void sum_array(Accumulator* result, std::size_t count, const Value*... from) noexcept {
+    const default_floating_point_modes modes;
+    *result = sum_of_tree<Accumulator>((count + sum_block - 1) / sum_block, [&](std::size_t block) {
+        const std::size_t begin = block * sum_block;
+        return sum_of_block<Term, Accumulator>(std::min(count - begin, sum_block), (from + begin)...);
+    });
+}
+
+}  // namespace mp::detail::MP_TARGET

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Minimum, maximum, magnitude and sign of arrays, which are work on codes. See selection.inl.
+#pragma once
+
+#include <mp/array/kernels/arithmetic.hpp>
+#include <mp/format/number_traits.hpp>
+#include <mp/format/ordering.hpp>
+
+namespace mp::detail {
+
+/// The quiet NaN of the first operand that is NaN, or else the operand that comes first, or last, in the
+/// total order: mp::minimum and mp::maximum, for float too.
+template <bool Smaller>
+struct extremum {
+    static constexpr bool is_selection = true;
+    template <class Value>
+    static Value apply(Value a, Value b) noexcept {
+        using format = format_of_t<Value>;
+        const auto x = basic_float<format>::from_bits(bits_of(a));
+        const auto y = basic_float<format>::from_bits(bits_of(b));
+        return number_from_bits<Value>((Smaller ? minimum(x, y) : maximum(x, y)).bits());
+    }
+};
+struct clamping {
+    static constexpr bool is_selection = true;
+    template <class Value>
+    static Value apply(Value x, Value low, Value high) noexcept {
+        return extremum<true>::apply(extremum<false>::apply(x, low), high);
+    }
+};
+struct negation {
+    static constexpr bool is_selection = true;
+    template <class Value>
+    static Value apply(Value x) noexcept {
+        return number_from_bits<Value>(negate_bits<format_of_t<Value>>(bits_of(x)));
+    }
+};
+struct magnitude {
+    static constexpr bool is_selection = true;
+    template <class Value>
+    static Value apply(Value x) noexcept {
+        const auto number = basic_float<format_of_t<Value>>::from_bits(bits_of(x));
+        return number_from_bits<Value>(fabs(number).bits());
+    }
+};
+
+/// Types of which the kernels compare codes: those with a sign bit.
+template <class Value>
+inline constexpr bool has_ordered_codes = layout_of<format_of_t<Value>>::is_signed;
+
+}  // namespace mp::detail
+
+#define MP_KERNEL_FILE <mp/array/kernels/selection.inl>
+#include <mp/simd/for_each_target.hpp>
+
+namespace mp::detail {
+
+/// The kernel for a level, as arithmetic_kernel().
+template <class Operation, class Value, class... Operand>
+auto selection_kernel([[maybe_unused]] instruction_set level) noexcept {
+    using kernel = void (*)(Value*, std::size_t, Operand...) noexcept;
+    kernel chosen = &map_portable<Operation, Value, Operand...>;
+#if MP_SIMD_TARGETS
+    if constexpr (has_ordered_codes<Value>) {
+        chosen = MP_SELECT_TARGET(level, chosen, select_array<Operation, Value, Operand...>);
+    }
+#endif
+    return chosen;
+}
+
+}  // namespace mp::detail
