@@ -62,7 +62,7 @@ struct update_arrays {
     Weight* weights;  // written if there is a master copy
     Master* masters;  // or the weights themselves
     const Gradient* gradient;
-    State* states[States];
+    State* states[States == 0 ? 1 : States];
     Master* compensation;  // for weight_update::kahan
     std::size_t count;
     float inverse_scale;
