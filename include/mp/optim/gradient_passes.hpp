@@ -58,7 +58,7 @@ inline double norm_of_gradients(cpu exec, instruction_set level, const parameter
 /// Multiplies all gradients by a factor.
 inline void scale_gradients(cpu exec, instruction_set level, const parameter_layout& layout,
                             std::span<const std::span<float>> gradients, float factor) {
-    const auto pass = select_unscale<float>(level, factor);
+    const auto pass = select_unscale<float>(level, factor, true, layout.total());
     layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         float* const values = gradients[i].data() + first;
         if (!gradients[i].empty()) static_cast<void>(pass(values, values, last - first, factor));

@@ -103,7 +103,8 @@ public:
         }
         detail::require_inverse_scale("mp::optimizer_base::unscale_gradients", inverse_scale);
         allocate_unscaled();
-        const auto pass = detail::select_unscale<Gradient>(level_, inverse_scale);
+        const auto pass = detail::select_unscale<Gradient>(level_, inverse_scale,
+                                                           std::is_same_v<Gradient, float>, layout_.total());
         const gradient_report report = detail::report_on_gradients(
             exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
                 return pass(parameters_[i].gradient.data() + first, unscaled_spans_[i].data() + first,

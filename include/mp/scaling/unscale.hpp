@@ -112,9 +112,9 @@ std::pair<std::uintptr_t, std::uintptr_t> byte_range(std::span<Element> values) 
     return {begin, begin + values.size_bytes()};
 }
 
-/// Checks the arrays of unscale_and_check.
+/// Checks the arrays of unscale_and_check, and says whether they are the same one.
 template <class Gradient>
-void check_unscale_arrays(std::string_view function, std::span<const Gradient> in, std::span<float> out) {
+bool check_unscale_arrays(std::string_view function, std::span<const Gradient> in, std::span<float> out) {
     require_memory(function, "gradients.data()", in.data(), in.size());
     require_memory(function, "unscaled.data()", out.data(), out.size());
     if (out.size() != in.size()) {
@@ -130,6 +130,7 @@ void check_unscale_arrays(std::string_view function, std::span<const Gradient> i
                              ": unscaled overlaps gradients; it must be other memory" +
                              (is_float ? ", or the same from the first element on" : ""));
     }
+    return in_place;
 }
 
 }  // namespace detail
@@ -158,8 +159,9 @@ non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscal
     constexpr std::string_view function = "mp::unscale_and_check";
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
-    detail::check_unscale_arrays(function, in, out);
-    const auto pass = detail::select_unscale<gradient>(detail::level_of(function, exec), inverse_scale);
+    const bool in_place = detail::check_unscale_arrays(function, in, out);
+    const auto pass = detail::select_unscale<gradient>(detail::level_of(function, exec), inverse_scale,
+                                                       in_place, in.size());
     detail::shared_report report;
     detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
         report.add(begin, pass(in.data() + begin, out.data() + begin, end - begin, inverse_scale));

@@ -14,47 +14,58 @@ MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
     return result;
 }
 
-/// philox4x32::generate for lanes / 2 calls, `first`, `first` + 2, ..., of a stream. Only the lower half of a
-/// lane means something, before and after: that spares the work of keeping the upper halves clean.
+/// The state of philox4x32::generate for lanes / 2 calls. Only the lower half of a lane means something, all
+/// the way: that spares the work of keeping the upper halves clean.
 struct philox_calls {
-    longwords word[4];
+    longwords w0, w1, w2, w3;
 
-    MP_ALWAYS_INLINE philox_calls(const rounding_stream& stream, std::uint64_t first) {
-        longwords step{};
-        for (std::size_t i = 0; i < lanes / 2; ++i) step[i] = 2 * i;
-        const philox4x32 counter = rounding_counter(stream, first);
-        // Groups begin at multiples of 16, so adding to the first word does not carry.
-        word[0] = step + counter.word[0];
-        for (int i = 1; i < 4; ++i) word[i] = longwords{} + counter.word[i];
-        const longwords multiplier_0 = longwords{} + 0xd2511f53U;
-        const longwords multiplier_1 = longwords{} + 0xcd9e8d57U;
-        auto key_low = static_cast<std::uint32_t>(stream.seed);
-        auto key_high = static_cast<std::uint32_t>(stream.seed >> 32);
-        for (int round = 0; round < 10; ++round) {
-            const longwords product_0 = multiply_low_halves(word[0], multiplier_0);
-            const longwords product_1 = multiply_low_halves(word[2], multiplier_1);
-            word[0] = (product_1 >> 32) ^ word[1] ^ key_low;
-            word[1] = product_1;
-            word[2] = (product_0 >> 32) ^ word[3] ^ key_high;
-            word[3] = product_0;
-            key_low += 0x9e3779b9U;
-            key_high += 0xbb67ae85U;
-        }
+    MP_ALWAYS_INLINE explicit philox_calls(const philox4x32& counter)
+        : w0(longwords{} + counter.word[0]),
+          w1(longwords{} + counter.word[1]),
+          w2(longwords{} + counter.word[2]),
+          w3(longwords{} + counter.word[3]) {}
+
+    MP_ALWAYS_INLINE void round(longwords key_low, longwords key_high) {
+        const longwords product_0 = multiply_low_halves(w0, longwords{} + 0xd2511f53U);
+        const longwords product_1 = multiply_low_halves(w2, longwords{} + 0xcd9e8d57U);
+        w0 = (product_1 >> 32) ^ w1 ^ key_low;
+        w1 = product_1;
+        w2 = (product_0 >> 32) ^ w3 ^ key_high;
+        w3 = product_0;
     }
 };
+
+/// The lower halves of two vectors of longwords by turns, into memory.
+MP_ALWAYS_INLINE void store_by_turns(std::uint32_t* to, longwords even, longwords odd) {
+    const longwords both = (even & 0xffff'ffffU) | odd << 32;
+    std::memcpy(to, &both, sizeof both);
+}
 
 /// random_rounding_bits of the elements `element` to `element` + random_group - 1, where `element` is a
 /// multiple of random_group.
 MP_ALWAYS_INLINE void fill_random_group(const rounding_stream& stream, std::uint64_t element,
                                         std::uint32_t* words_of_group) {
-    const std::uint64_t first = element / 4;  // 16 calls for 64 elements
+    longwords by_twos{};
+    for (std::size_t i = 0; i < lanes / 2; ++i) by_twos[i] = 2 * i;
+    // Sixteen calls for 64 elements. Groups begin at multiples of 16, so counting does not carry.
+    const philox4x32 counter = rounding_counter(stream, element / 4);
     for (std::size_t lane = 0; lane < 16; lane += lanes) {
-        const philox_calls even(stream, first + lane);
-        const philox_calls odd(stream, first + lane + 1);
-        for (std::size_t i = 0; i < 4; ++i) {
-            const longwords both = (even.word[i] & 0xffff'ffffU) | odd.word[i] << 32;
-            std::memcpy(words_of_group + 16 * i + lane, &both, sizeof both);
+        philox_calls even(counter);
+        even.w0 += by_twos + lane;
+        philox_calls odd = even;
+        odd.w0 += 1;
+        longwords key_low = longwords{} + static_cast<std::uint32_t>(stream.seed);
+        longwords key_high = longwords{} + static_cast<std::uint32_t>(stream.seed >> 32);
+        for (int round = 0; round < 10; ++round) {
+            even.round(key_low, key_high);
+            odd.round(key_low, key_high);
+            key_low += 0x9e3779b9U;
+            key_high += 0xbb67ae85U;
         }
+        store_by_turns(words_of_group + lane, even.w0, odd.w0);
+        store_by_turns(words_of_group + 16 + lane, even.w1, odd.w1);
+        store_by_turns(words_of_group + 32 + lane, even.w2, odd.w2);
+        store_by_turns(words_of_group + 48 + lane, even.w3, odd.w3);
     }
 }
 

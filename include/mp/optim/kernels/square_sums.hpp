@@ -4,8 +4,9 @@
 ///
 /// An array is cut into blocks of parameter_layout::chunk elements. In a block, element i counts for lane
 /// i mod 16; each lane adds its squares, which are exact in double, in ascending order of the elements,
-/// starting from zero. The sum of a block is lane 0 + lane 1 + ... + lane 15, in this order; the sum of all
-/// arrays adds the blocks in ascending order, array after array.
+/// starting from zero. Lanes are then added in pairs: lane l and lane l + 8 for l below 8, of these l and
+/// l + 4 for l below 4, and so on. The sum of all arrays adds the blocks in ascending order, array after
+/// array.
 #pragma once
 
 #include <mp/config.hpp>
@@ -23,13 +24,25 @@ inline constexpr std::size_t square_lanes = 16;
 
 /// The value as it would be stored: no compiler changes the order of sums across it.
 MP_ALWAYS_INLINE double rounded_double(double x) noexcept {
-#if defined(__GNUC__) && !defined(__CUDACC__)
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
+    __asm__("" : "+x"(x));
+#elif defined(__GNUC__) && !defined(__CUDACC__)
     __asm__("" : "+m"(x));
 #endif
     return x;
 }
 
-/// Values one after the other.
+/// The sum of the lanes of a block, in pairs; they are scratch afterwards.
+MP_ALWAYS_INLINE double sum_of_lanes(double* lane_sums) noexcept {
+    for (std::size_t width = square_lanes / 2; width != 0; width /= 2) {
+        for (std::size_t lane = 0; lane < width; ++lane) {
+            lane_sums[lane] = rounded_double(lane_sums[lane] + lane_sums[lane + width]);
+        }
+    }
+    return lane_sums[0];
+}
+
+/// The sum of the blocks, one after the other.
 inline double sum_in_order(const double* values, std::size_t count) noexcept {
     double sum = 0.0;
     for (std::size_t i = 0; i < count; ++i) sum = rounded_double(sum + values[i]);
@@ -54,7 +67,7 @@ inline void square_sums_portable(const float* values, std::size_t count, double*
             const double value = static_cast<double>(values[at + i + lane]);
             lane_sums[lane] += value * value;
         }
-        *sums = sum_in_order(lane_sums, square_lanes);
+        *sums = sum_of_lanes(lane_sums);
     }
 }
 

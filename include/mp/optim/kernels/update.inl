@@ -6,14 +6,15 @@ namespace mp::detail::MP_TARGET {
 /// The random words of one group of elements, for the weights and each state that is rounded by them.
 template <class Arrays, weight_update How>
 struct group_of_random_words {
-    MP_ALWAYS_INLINE void fill(const Arrays&, std::size_t) {}
+    MP_ALWAYS_INLINE void fill(const Arrays&, std::size_t, bool) {}
 };
 template <class Arrays>
 struct group_of_random_words<Arrays, weight_update::stochastic> {
     alignas(64) std::uint32_t of_array[Arrays::random_arrays][random_group];
 
-    MP_ALWAYS_INLINE void fill(const Arrays& a, std::size_t i) {
-        for (std::uint32_t array = 0; array < Arrays::random_arrays; ++array) {
+    MP_ALWAYS_INLINE void fill(const Arrays& a, std::size_t i, bool has_states) {
+        const std::uint32_t arrays = has_states ? Arrays::random_arrays : 1;
+        for (std::uint32_t array = 0; array < arrays; ++array) {
             fill_random_group({a.seed, a.parameter, a.update, array}, a.first + i, of_array[array]);
         }
     }
@@ -61,18 +62,18 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
 template <weight_update How, class Coefficients, class Arrays>
 void update_array(const Arrays& arrays, const Coefficients& coefficients) {
     const default_floating_point_modes modes;
-    const Arrays a = arrays;
+    const Arrays a = arrays;  // whose address nobody takes, so that it stays in registers
     const update_rule<Coefficients> rule(coefficients);
     const floats inverse_scale = all_lanes(a.inverse_scale);
     group_of_random_words<Arrays, How> random;
     std::size_t i = 0;
     for (; i + lanes <= a.count; i += lanes) {
-        if (How == weight_update::stochastic && i % random_group == 0) random.fill(a, i);
+        if (How == weight_update::stochastic && i % random_group == 0) random.fill(a, i, rule.has_states());
         update_vector<How>(a, i, rule, inverse_scale, random, i % random_group);
     }
     if (i == a.count) return;
-    if (How == weight_update::stochastic && i % random_group == 0) random.fill(a, i);
-    last_elements<Arrays, lanes> last(a, i);
+    if (How == weight_update::stochastic && i % random_group == 0) random.fill(arrays, i, rule.has_states());
+    last_elements<Arrays, lanes> last(arrays, i);
     update_vector<How>(last.arrays(), 0, rule, inverse_scale, random, i % random_group);
     last.put_back();
 }

@@ -185,22 +185,38 @@ non_finite_report check_array_portable(const Gradient* gradient, std::size_t cou
 
 namespace mp::detail {
 
-/// The passes for a level and an inverse scale: by one, nothing is multiplied, and floats keep their bits.
+/// From so many bytes of results on, unscaling to other memory writes past the caches. By then nothing would
+/// stay in them for whoever reads the results, and memory need not be read before it is overwritten.
+inline constexpr std::size_t large_result = std::size_t{1} << 26;
+
 template <class Gradient>
-auto select_unscale(instruction_set level, float inverse) noexcept {
-    using pass = non_finite_report (*)(const Gradient*, float*, std::size_t, float);
-    if constexpr (has_number_vectors<Gradient>) {
-        return inverse == 1.0F
-                   ? static_cast<pass>(MP_SELECT_TARGET(level, (&unscale_array_portable<false, Gradient>),
-                                                        unscale_array<false, Gradient>))
-                   : static_cast<pass>(MP_SELECT_TARGET(level, (&unscale_array_portable<true, Gradient>),
-                                                        unscale_array<true, Gradient>));
+using unscale_pass = non_finite_report (*)(const Gradient*, float*, std::size_t, float);
+template <bool Multiply, class Gradient>
+unscale_pass<Gradient> select_unscale(instruction_set level, [[maybe_unused]] bool past_caches) noexcept {
+    if constexpr (MP_SIMD_TARGETS && has_number_vectors<Gradient>) {
+        if (past_caches && level >= instruction_set::avx2) {
+            return MP_SELECT_TARGET(level, (&unscale_array_portable<Multiply, Gradient>),
+                                    unscale_large_array<Multiply, Gradient>);
+        }
+        return MP_SELECT_TARGET(level, (&unscale_array_portable<Multiply, Gradient>),
+                                unscale_array<Multiply, Gradient>);
     } else {
         static_cast<void>(level);
-        return inverse == 1.0F ? static_cast<pass>(&unscale_array_portable<false, Gradient>)
-                               : static_cast<pass>(&unscale_array_portable<true, Gradient>);
+        return &unscale_array_portable<Multiply, Gradient>;
     }
 }
+
+/// The pass for a level and an inverse scale, in place or to other memory, over pieces of something that has
+/// `count` elements in all. By a scale of one nothing is multiplied, and floats keep their bits.
+template <class Gradient>
+unscale_pass<Gradient> select_unscale(instruction_set level, float inverse, bool in_place,
+                                      std::size_t count) noexcept {
+    const bool past_caches = !in_place && count >= large_result / sizeof(float);
+    return inverse == 1.0F ? select_unscale<false, Gradient>(level, past_caches)
+                           : select_unscale<true, Gradient>(level, past_caches);
+}
+
+/// The pass that only looks.
 template <class Gradient>
 auto select_check(instruction_set level, float inverse) noexcept {
     // What is finite stays finite when it is multiplied by 1 or less; zero makes NaNs of infinities.

@@ -14,8 +14,18 @@ MP_ALWAYS_INLINE bool any_sign_bit(words x) {
     return signs != 0;
 }
 
-/// Where the result of unscaling goes: to memory of its own or back, or nowhere.
-enum class unscale_target { memory, nowhere };
+/// Stores past the caches, where the address is a multiple of a vector's bytes.
+MP_ALWAYS_INLINE void store_past_caches(float* to, floats x) {
+    auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vmovntps %1, %0" : "=m"(target) : "v"(x));
+#else
+    __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
+#endif
+}
+
+/// Where the results of unscaling go: to memory of their own or back, to memory past the caches, or nowhere.
+enum class unscale_target { memory, past_caches, nowhere };
 
 /// One vector; says by a sign bit in `carries` whether there is something bad. See carry_of.
 template <bool Multiply, unscale_target Target, class Gradient>
@@ -24,6 +34,7 @@ MP_ALWAYS_INLINE void unscale_vector(const Gradient* gradient, [[maybe_unused]] 
     floats value = load_numbers(gradient);
     if constexpr (Multiply) value *= inverse;
     if constexpr (Target == unscale_target::memory) store(unscaled, value);
+    if constexpr (Target == unscale_target::past_caches) store_past_caches(unscaled, value);
     carries |= (as_words(value) & 0x7fff'ffffU) + exponent_carry;
 }
 
@@ -34,7 +45,7 @@ bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* 
     words carries[4] = {};
     std::size_t i = 0;
     const auto to = [unscaled](std::size_t at) {
-        return Target == unscale_target::memory ? unscaled + at : nullptr;
+        return Target == unscale_target::nowhere ? nullptr : unscaled + at;
     };
     for (; i + 4 * lanes <= count; i += 4 * lanes) {
         unscale_vector<Multiply, Target>(gradient + i, to(i), factor, carries[0]);
@@ -48,7 +59,7 @@ bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* 
     if (i < count) {
         floats value = load_first_numbers(gradient + i, count - i);
         if constexpr (Multiply) value *= factor;
-        if constexpr (Target == unscale_target::memory) store_first_numbers(unscaled + i, value, count - i);
+        if constexpr (Target != unscale_target::nowhere) store_first_numbers(unscaled + i, value, count - i);
         // Zeros times an infinite factor are bad; they are not elements.
         alignas(64) float values[lanes];
         store(values, value);
@@ -57,18 +68,38 @@ bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* 
     return any_sign_bit(carries[0] | carries[1] | carries[2] | carries[3]);
 }
 
+template <bool Multiply, unscale_target Target, class Gradient>
+MP_ALWAYS_INLINE void unscale_blocks(const Gradient* gradient, float* unscaled, std::size_t begin,
+                                     std::size_t end, float inverse, non_finite_report& report) {
+    for (std::size_t at = begin; at < end; at += unscale_block) {
+        const std::size_t length = end - at < unscale_block ? end - at : unscale_block;
+        if (unscale_block_of_vectors<Multiply, Target>(gradient + at, unscaled + at, length, inverse)) {
+            count_non_finite(unscaled + at, length, at, report);
+        }
+    }
+}
+
 /// unscaled = gradient * inverse, and what is bad among the results; the arrays may be the same.
 template <bool Multiply, class Gradient>
 non_finite_report unscale_array(const Gradient* gradient, float* unscaled, std::size_t count, float inverse) {
     const default_floating_point_modes modes;
     non_finite_report report;
-    for (std::size_t at = 0; at < count; at += unscale_block) {
-        const std::size_t length = count - at < unscale_block ? count - at : unscale_block;
-        if (unscale_block_of_vectors<Multiply, unscale_target::memory>(gradient + at, unscaled + at, length,
-                                                                       inverse)) {
-            count_non_finite(unscaled + at, length, at, report);
-        }
-    }
+    unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, count, inverse, report);
+    return report;
+}
+
+/// The same for arrays that are far larger than the caches, and not the same.
+template <bool Multiply, class Gradient>
+non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled, std::size_t count,
+                                      float inverse) {
+    const default_floating_point_modes modes;
+    non_finite_report report;
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(unscaled) % vector_bytes / sizeof(float);
+    std::size_t head = past == 0 ? 0 : lanes - past;
+    if (head > count) head = count;
+    unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, head, inverse, report);
+    unscale_blocks<Multiply, unscale_target::past_caches>(gradient, unscaled, head, count, inverse, report);
+    __asm__ volatile("sfence" : : : "memory");
     return report;
 }
 
