@@ -60,8 +60,9 @@ inline void scale_gradients(cpu exec, instruction_set level, const parameter_lay
                             std::span<const std::span<float>> gradients, float factor) {
     const auto pass = select_unscale<float>(level, factor, true, layout.total());
     layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+        if (gradients[i].empty()) return;
         float* const values = gradients[i].data() + first;
-        if (!gradients[i].empty()) static_cast<void>(pass(values, values, last - first, factor));
+        static_cast<void>(pass(values, values, last - first, factor));
     });
 }
 
