@@ -14,16 +14,16 @@
 namespace mp {
 
 /// How weights of a reduced format that have no master copy are rounded when an optimizer updates them. Every
-/// update is computed in float first; u below is half of the spacing of the weights' format relative to the
-/// weight, 2^-9 for bfloat16 and 2^-12 for half.
+/// update is computed in float first. u below is the unit roundoff of the weights' format: 2^-8 for bfloat16,
+/// 2^-11 for half.
 enum class weight_update : unsigned char {
-    /// To nearest, ties to even. An update below u times the weight changes nothing, however often it comes:
-    /// training stalls.
+    /// To nearest, ties to even. An update below u / 2 times the weight changes nothing, however often it
+    /// comes: training stalls.
     nearest,
-    /// Away from zero with a probability equal to the distance from the neighbour nearer to zero
-    /// (rounding::stochastic_a with 32 random bits). On average over the seeds the stored weight is the
-    /// unrounded one, to 2^-32 of the spacing, so that small updates add up; the errors of n steps are
-    /// independent of each other, and together some u sqrt(n) times the weight. State in a reduced format is
+    /// To one of the two neighbours, with a probability that makes the stored weight the unrounded one on
+    /// average over the seeds, to 2^-32 of the spacing (rounding::stochastic_a with 32 random bits). So small
+    /// updates add up. The price is noise: the variance of a weight grows in every step by at most the
+    /// spacing of the format at the weight times the magnitude of the update. State in a reduced format is
     /// rounded in the same way, which the mean square of Adam needs in bfloat16.
     ///
     /// The random bits are a function of the options' seed, the index of the parameter, the number of its
@@ -31,10 +31,10 @@ enum class weight_update : unsigned char {
     /// machine, with every instruction set and number of threads.
     stochastic,
     /// To nearest, and a second array of the weights' format keeps what the rounding has taken away, to be
-    /// added back before the next update (Kahan 1965). Weight and compensation together are a number with an
-    /// error of u^2 times the weight: 2^-18 with bfloat16, 2^-24 with half (as long as compensations are not
-    /// subnormal). Smaller updates stall. Costs as much memory again as the weights; state in a reduced
-    /// format is rounded to nearest. A weight that overflows is NaN after the next update.
+    /// added back before the next update (Kahan 1965). An update errs by at most u^2 times the weight, 2^-16
+    /// with bfloat16 and 2^-22 with half, as long as compensations are not subnormal; updates below a quarter
+    /// of that stall. Costs as much memory again as the weights; state in a reduced format is rounded to
+    /// nearest. A weight that overflows is NaN after the next update.
     kahan,
 };
 
