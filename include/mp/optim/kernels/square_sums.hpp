@@ -49,24 +49,51 @@ inline double sum_in_order(const double* values, std::size_t count) noexcept {
     return sum;
 }
 
+/// lane_sums[i] += values[i]^2 for all lanes. The squares are exact; of the sums, none may be put off, which
+/// -ffast-math would allow.
+inline void add_squares_portable(const float* values, double* lane_sums, std::size_t count) noexcept {
+#if defined(__GNUC__) && !defined(__CUDACC__) && (defined(__SSE2__) || defined(__aarch64__))
+    typedef float two_floats __attribute__((vector_size(8)));     // NOLINT(modernize-use-using)
+    typedef double two_doubles __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
+    constexpr std::size_t pairs = square_lanes / 2;
+    two_doubles sums[pairs];
+    std::memcpy(sums, lane_sums, sizeof sums);
+    for (std::size_t i = 0; i + square_lanes <= count; i += square_lanes) {
+        for (std::size_t pair = 0; pair < pairs; ++pair) {
+            two_floats narrow;
+            std::memcpy(&narrow, values + i + 2 * pair, sizeof narrow);
+            const two_doubles x = __builtin_convertvector(narrow, two_doubles);
+            sums[pair] += x * x;
+#if defined(__SSE2__)
+            __asm__("" : "+x"(sums[pair]));
+#else
+            __asm__("" : "+w"(sums[pair]));
+#endif
+        }
+    }
+    std::memcpy(lane_sums, sums, sizeof sums);
+#else
+    for (std::size_t i = 0; i + square_lanes <= count; i += square_lanes) {
+        for (std::size_t lane = 0; lane < square_lanes; ++lane) {
+            const double value = static_cast<double>(values[i + lane]);
+            lane_sums[lane] = rounded_double(lane_sums[lane] + value * value);
+        }
+    }
+#endif
+}
+
 /// sums[k] = the sum of the squares of block k.
 inline void square_sums_portable(const float* values, std::size_t count, double* sums) {
     const default_floating_point_modes modes;
     for (std::size_t at = 0; at < count; at += parameter_layout::chunk, ++sums) {
         const std::size_t length =
             count - at < parameter_layout::chunk ? count - at : parameter_layout::chunk;
+        const std::size_t whole = length / square_lanes * square_lanes;
         double lane_sums[square_lanes] = {};
-        std::size_t i = 0;
-        for (; i + square_lanes <= length; i += square_lanes) {
-            for (std::size_t lane = 0; lane < square_lanes; ++lane) {
-                const double value = static_cast<double>(values[at + i + lane]);
-                lane_sums[lane] += value * value;
-            }
-        }
-        for (std::size_t lane = 0; i + lane < length; ++lane) {
-            const double value = static_cast<double>(values[at + i + lane]);
-            lane_sums[lane] += value * value;
-        }
+        add_squares_portable(values + at, lane_sums, whole);
+        float last[square_lanes] = {};
+        std::memcpy(last, values + at + whole, (length - whole) * sizeof(float));
+        add_squares_portable(last, lane_sums, square_lanes);
         *sums = sum_of_lanes(lane_sums);
     }
 }
