@@ -27,6 +27,7 @@ std::string bytes_of(const Optimizer& optimizer) {
     for (std::size_t i = 0; i < optimizer.parameters().size(); ++i) {
         add(optimizer.parameters()[i].weights);
         add(optimizer.master_weights(i));
+        add(optimizer.weight_compensation(i));
         if constexpr (requires { optimizer.momentum(i); }) {
             add(optimizer.momentum(i));
         } else {
@@ -103,6 +104,12 @@ TEST_CASE("skipped steps of SGD leave every bit alone") {
     check_skipped_steps<mp::sgd<mp::half, mp::half, mp::half>>(options);
     check_skipped_steps<mp::sgd<mp::half, float>>(options);
     check_skipped_steps<mp::sgd<float>>(options);
+    for (const auto how : {mp::weight_update::stochastic, mp::weight_update::kahan}) {
+        mp::sgd_options alone = options;
+        alone.low_precision_update = how;
+        check_skipped_steps<mp::sgd<mp::bfloat16, mp::bfloat16, mp::bfloat16>>(alone);
+        check_skipped_steps<mp::sgd<mp::half, mp::half, mp::half, float>>(alone);
+    }
 }
 
 TEST_CASE("skipped steps of AdamW leave every bit alone") {
@@ -111,4 +118,9 @@ TEST_CASE("skipped steps of AdamW leave every bit alone") {
     check_skipped_steps<mp::adamw<mp::bfloat16>>(options);
     check_skipped_steps<mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>>(options);
     check_skipped_steps<mp::adamw<float>>(options);
+    for (const auto how : {mp::weight_update::stochastic, mp::weight_update::kahan}) {
+        mp::adamw_options alone = options;
+        alone.low_precision_update = how;
+        check_skipped_steps<mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16, float>>(alone);
+    }
 }

@@ -3,13 +3,13 @@
 /// Adam with decoupled weight decay.
 #pragma once
 
-#include <mp/detail/runs.hpp>
 #include <mp/executor.hpp>
-#include <mp/optim/float_blocks.hpp>
+#include <mp/optim/kernels/update.hpp>
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/optim/option_checks.hpp>
+#include <mp/optim/weight_update.hpp>
+#include <mp/scaling/scaled_gradient.hpp>
 
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +29,10 @@ struct adamw_options {
     double weight_decay = 1e-2;   ///< finite and not negative; this times the learning rate is the share that
                                   ///< every weight loses in a step
 
+    /// For weights of a reduced format without master copy; otherwise it must be nearest.
+    weight_update low_precision_update = weight_update::nearest;
+    std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
+
     friend constexpr bool operator==(const adamw_options&, const adamw_options&) = default;
 };
 
@@ -42,13 +46,20 @@ struct adamw_options {
 ///
 /// Coefficients that do not depend on the element are computed in double and rounded to float, the rest in
 /// float; see optimizer_base for the types, the protocol and the precision. A square that underflows in
-/// Master counts as zero, and with it most of what keeps the step bounded: Adam with Master = half needs
+/// State counts as zero, and with it most of what keeps the step bounded: Adam with State = half needs
 /// gradients well above 2^-12, while float and bfloat16 have the range for it.
 ///
 ///     mp::adamw<mp::bfloat16> optimizer({{"weight", weights, gradient}}, {.learning_rate = 1e-3});
-template <class Weight, class Gradient = Weight, class Master = float>
-class adamw : public optimizer_base<Weight, Gradient, Master> {
-    using base = optimizer_base<Weight, Gradient, Master>;
+///
+/// Without a master copy, nearest rounding loses every update that is small for the weight's format; see
+/// mp::weight_update for what else there is. State in bfloat16 loses the decay of the mean square in the same
+/// way, since 1 - beta2 is below its spacing: keep it in float, or round stochastically.
+///
+///     mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16, float> optimizer(
+///         {{"weight", weights, gradient}}, {.low_precision_update = mp::weight_update::kahan});
+template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
+class adamw : public optimizer_base<Weight, Gradient, Master, State> {
+    using base = optimizer_base<Weight, Gradient, Master, State>;
 
 public:
     using parameter_type = typename base::parameter_type;
@@ -59,7 +70,8 @@ public:
     /// \throws argument_error  an option is out of range; there is no parameter; memory is null with a size;
     ///                         a gradient's size differs from its weights'; arrays overlap
     adamw(cpu exec, std::vector<parameter_type> parameters, const adamw_options& options = {})
-        : base("mp::adamw", exec, std::move(parameters), checked(options).learning_rate, 2),
+        : base("mp::adamw", exec, std::move(parameters), checked(options).learning_rate, 2,
+               options.low_precision_update, options.seed),
           options_(options) {}
 
     /// The same, running on the calling thread.
@@ -70,12 +82,12 @@ public:
     [[nodiscard]] const adamw_options& options() const noexcept { return options_; }
 
     /// The mean of the gradients of a parameter, m.
-    [[nodiscard]] std::span<const Master> gradient_mean(std::size_t index) const {
+    [[nodiscard]] std::span<const State> gradient_mean(std::size_t index) const {
         return base::state_of("mp::adamw::gradient_mean", index, 0);
     }
 
     /// The mean of the squares of the gradients of a parameter, v.
-    [[nodiscard]] std::span<const Master> gradient_mean_square(std::size_t index) const {
+    [[nodiscard]] std::span<const State> gradient_mean_square(std::size_t index) const {
         return base::state_of("mp::adamw::gradient_mean_square", index, 1);
     }
 
@@ -113,19 +125,7 @@ private:
         return options;
     }
 
-    /// What the update of a parameter multiplies by.
-    struct coefficients {
-        float decay;         // share of itself that the weight loses
-        float mean_keep;     // of the old mean
-        float mean_share;    // of the gradient in its mean
-        float square_keep;   // of the old mean square
-        float square_share;  // of the squared gradient in its mean
-        float rate;          // learning rate over the bias correction of the mean
-        float inverse_bias;  // one over the root of the bias correction of the mean square
-        float epsilon;
-    };
-
-    [[nodiscard]] coefficients coefficients_of(std::uint64_t number) const noexcept {
+    [[nodiscard]] detail::adamw_coefficients coefficients_of(std::uint64_t number) const noexcept {
         const double rate = base::learning_rate();
         const double t = static_cast<double>(number);
         return {static_cast<float>(rate * options_.weight_decay),
@@ -139,24 +139,8 @@ private:
     }
 
     void update(float inverse_scale) {
-        base::template apply<2>(inverse_scale, [this](std::uint64_t number) {
-            return [c = coefficients_of(number)](float* __restrict weights, const float* __restrict gradient,
-                                                 std::array<float*, 2> states, std::size_t count) {
-                float* __restrict const mean = states[0];
-                float* __restrict const square = states[1];
-                float roots[detail::float_block];
-                detail::in_runs(count, [=](std::size_t i) {
-                    mean[i] = c.mean_keep * mean[i] + c.mean_share * gradient[i];
-                    square[i] = c.square_keep * square[i] + c.square_share * (gradient[i] * gradient[i]);
-                });
-                detail::square_roots(square, roots, count);
-                detail::in_runs(count, [=, &roots](std::size_t i) {
-                    const float denominator = roots[i] * c.inverse_bias + c.epsilon;
-                    // Not w * (1 - decay): one minus a small decay loses most of its digits in float.
-                    weights[i] -= c.decay * weights[i] + c.rate * (mean[i] / denominator);
-                });
-            };
-        });
+        base::template apply_kernel<detail::adamw_coefficients>(
+            inverse_scale, [this](std::uint64_t number) { return coefficients_of(number); });
     }
 
     adamw_options options_;

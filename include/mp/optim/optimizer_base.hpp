@@ -1,33 +1,27 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What all optimizers share: master weights, unscaled gradients, clipping, and the pass that applies an
-/// update.
+/// What all optimizers do: unscaling, clipping, and the passes that apply an update.
 #pragma once
 
-#include <mp/convert/bulk.hpp>
-#include <mp/detail/parallel.hpp>
-#include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
-#include <mp/executor.hpp>
-#include <mp/optim/float_blocks.hpp>
-#include <mp/optim/option_checks.hpp>
-#include <mp/optim/parameter.hpp>
+#include <mp/optim/gradient_passes.hpp>
+#include <mp/optim/kernels/update.hpp>
+#include <mp/optim/optimizer_memory.hpp>
+#include <mp/optim/update_passes.hpp>
+#include <mp/optim/weight_update.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 #include <mp/scaling/unscale.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace mp {
 
@@ -35,53 +29,30 @@ namespace mp {
 ///
 /// Weights are of type Weight, which the forward pass uses. If Master is another type, the optimizer keeps a
 /// master copy of the weights in it, updates that, and writes the weights as its values rounded once to
-/// nearest, ties to even; if it is the same type, the weights themselves are updated. State such as momentum
-/// is kept in Master. All arithmetic is in float, on values read from these types; what is stored is rounded
-/// once. So sgd<half> trains a half network with float master weights, and sgd<half, half, half> is half
-/// alone.
+/// nearest, ties to even; if it is the same type, the weights themselves are updated, in the way that
+/// mp::weight_update names. State such as momentum is kept in State. All arithmetic is in float, on values
+/// read from these types, and every product, sum, quotient and root is rounded; what is stored is rounded
+/// once. So sgd<half> trains a half network with float master weights, sgd<half, half, half> is half alone,
+/// and adamw<bfloat16, bfloat16, bfloat16, float> has weights without a master copy and float state.
 ///
 /// Gradients that are unscaled explicitly go to float memory of their own, allocated at the first time, so
 /// that nothing that scaling saved from underflow is lost again; gradients of type float are unscaled in
 /// place.
 ///
 /// The memory of the parameters belongs to the caller and must outlive the optimizer. Between a call of
-/// unscale_gradients and step the gradients must not be added to. Results do not depend on the number of
-/// threads. Objects are not synchronised. A function that throws has changed nothing.
-template <class Weight, class Gradient = Weight, class Master = float>
+/// unscale_gradients and step the gradients must not be added to. Results depend neither on the number of
+/// threads nor on the instruction set (but for the payload of a NaN that comes from two), nor on the modes of
+/// rounding and flushing of the calling thread. Objects are not synchronised. A function that throws has
+/// changed nothing. After the first round, one thread allocates nothing.
+template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
     requires detail::exact_in_float<Weight> && detail::exact_in_float<Gradient> &&
-        detail::exact_in_float<Master>
-class optimizer_base {
+        detail::exact_in_float<Master> && detail::exact_in_float<State>
+class optimizer_base : public optimizer_memory<Weight, Gradient, Master, State> {
+    using memory = optimizer_memory<Weight, Gradient, Master, State>;
+
 public:
-    using weight_type = Weight;
-    using gradient_type = Gradient;
-    using master_type = Master;
-    using parameter_type = parameter<Weight, Gradient>;
-
-    /// Whether there is a master copy beside the weights.
-    static constexpr bool has_master_copy = !std::is_same_v<Weight, Master>;
-
-    optimizer_base(const optimizer_base&) = delete;
-    optimizer_base& operator=(const optimizer_base&) = delete;
-
-    /// The parameters in the order in which they were given.
-    [[nodiscard]] std::span<const parameter_type> parameters() const noexcept { return parameters_; }
-
-    /// The name of a parameter, maybe empty. Valid as long as the optimizer.
-    [[nodiscard]] std::string_view parameter_name(std::size_t index) const {
-        return at("mp::optimizer_base::parameter_name", index).name;
-    }
-
-    /// The present learning rate.
-    [[nodiscard]] double learning_rate() const noexcept { return learning_rate_; }
-
-    /// Sets the learning rate of the following steps; finite and not negative, else argument_error.
-    void set_learning_rate(double rate) {
-        detail::require_non_negative("mp::optimizer_base::set_learning_rate", "rate", rate);
-        learning_rate_ = rate;
-    }
-
-    /// Steps applied so far; skipped ones do not count.
-    [[nodiscard]] std::uint64_t step_count() const noexcept { return steps_; }
+    using memory::has_master_copy;
+    using typename memory::parameter_type;
 
     /// Multiplies all gradients by the inverse of the loss scale and keeps the results for clipping and for
     /// step(). Without loss scaling, pass 1.
@@ -97,11 +68,13 @@ public:
         }
         detail::require_inverse_scale("mp::optimizer_base::unscale_gradients", inverse_scale);
         allocate_unscaled();
-        gradient_report report;
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            report.add(i, unscaled_spans_[i].size(),
-                       unscale_and_check(exec_, parameters_[i].gradient, unscaled_spans_[i], inverse_scale));
-        }
+        const auto pass = detail::select_unscale<Gradient>(level_, inverse_scale,
+                                                           std::is_same_v<Gradient, float>, layout_.total());
+        const gradient_report report = detail::report_on_gradients(
+            exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
+                return pass(parameters_[i].gradient.data() + first, unscaled_spans_[i].data() + first,
+                            last - first, inverse_scale);
+            });
         unscaled_ = true;
         return report;
     }
@@ -112,8 +85,7 @@ public:
     ///
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
     /// \throws argument_error  there are not as many gradients as parameters, or one has another size than
-    /// its
-    ///                         parameter's gradient
+    ///                         its parameter's gradient
     template <class Value>
     gradient_report unscale_gradients_from(std::span<const scaled_gradient<Value>> gradients) {
         constexpr std::string_view function = "mp::optimizer_base::unscale_gradients_from";
@@ -161,12 +133,11 @@ public:
     /// \throws argument_error  the inverse scale is NaN or negative
     [[nodiscard]] gradient_report check_gradients(float inverse_scale) const {
         require_fused_step("mp::optimizer_base::check_gradients", inverse_scale);
-        gradient_report report;
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            const std::span<Gradient> gradient = parameters_[i].gradient;
-            report.add(i, gradient.size(), check_finite(exec_, gradient, inverse_scale));
-        }
-        return report;
+        const auto pass = detail::select_check<Gradient>(level_, inverse_scale);
+        return detail::report_on_gradients(
+            exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
+                return pass(parameters_[i].gradient.data() + first, last - first, inverse_scale);
+            });
     }
 
     /// Whether the unscaled gradients are there: after unscale_gradients and before the end of the step.
@@ -183,8 +154,9 @@ public:
 
     /// Scales the unscaled gradients down, all by the same factor, so that their Euclidean norm is at most
     /// `max_norm`: the factor is max_norm / (norm + 1e-6) where that is less than 1, as in
-    /// torch.nn.utils.clip_grad_norm_. The norm is summed in double. If it is not finite the gradients stay
-    /// as they are; a scaler skips such a step.
+    /// torch.nn.utils.clip_grad_norm_. The norm is summed in double, in the order of
+    /// <mp/optim/kernels/square_sums.hpp>. If it is not finite the gradients stay as they are; a scaler skips
+    /// such a step.
     ///
     /// \returns the norm before clipping
     /// \throws state_error     the gradients are not unscaled, so the limit would apply to scaled values
@@ -195,13 +167,12 @@ public:
         if (detail::is_nan(max_norm) || !(max_norm > 0.0)) {
             detail::throw_argument(function, "max_norm", max_norm, "must be greater than 0");
         }
-        const double norm = unscaled_norm();
+        const detail::default_floating_point_modes modes;
+        const double norm = detail::norm_of_gradients(exec_, level_, layout_, unscaled_spans_, square_sums_);
         if (detail::is_non_finite(norm)) return norm;
         const float factor = static_cast<float>(std::min(max_norm / (norm + 1e-6), 1.0));
         if (factor < 1.0F) {
-            for (const std::span<float> gradient : unscaled_spans_) {
-                for (float& value : gradient) value *= factor;
-            }
+            detail::scale_gradients(exec_, level_, layout_, unscaled_spans_, factor);
         }
         return norm;
     }
@@ -218,63 +189,8 @@ public:
         unscaled_ = false;
     }
 
-    /// The weights in the precision in which they are trained: the master copy, or the weights themselves.
-    [[nodiscard]] std::span<const Master> master_weights(std::size_t index) const {
-        const parameter_type& it = at("mp::optimizer_base::master_weights", index);
-        if constexpr (has_master_copy) {
-            return std::span<const Master>(masters_).subspan(offsets_[index], it.weights.size());
-        } else {
-            return it.weights;
-        }
-    }
-
-    /// Takes over weights that were changed from outside, for example loaded from a file: sets the master
-    /// copy to the weights. State such as momentum stays.
-    void reload_master_weights() noexcept {
-        if constexpr (has_master_copy) {
-            for (std::size_t i = 0; i < parameters_.size(); ++i) {
-                Master* const masters = masters_.data() + offsets_[i];
-                const std::span<Weight> weights = parameters_[i].weights;
-                for (std::size_t j = 0; j < weights.size(); ++j) {
-                    masters[j] = static_cast<Master>(static_cast<float>(weights[j]));
-                }
-            }
-        }
-    }
-
-    /// Memory that training takes for each weight, in bytes: weight, gradient, master copy, state, and the
-    /// unscaled gradients once they have been needed.
-    [[nodiscard]] double bytes_per_parameter() const noexcept {
-        std::size_t bytes = masters_.size() * sizeof(Master) + unscaled_memory_.size() * sizeof(float);
-        for (const std::vector<Master>& state : states_) bytes += state.size() * sizeof(Master);
-        for (const parameter_type& it : parameters_) {
-            bytes += it.weights.size_bytes() + it.gradient.size_bytes();
-        }
-        return total_ == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(total_);
-    }
-
 protected:
-    /// Takes over the parameters and initialises the master copy from the weights.
-    ///
-    /// \param name    of the derived class, for messages
-    /// \param rate    the learning rate, checked already
-    /// \param states  number of state arrays, all zero at the start
-    optimizer_base(std::string_view name, cpu exec, std::vector<parameter_type> parameters, double rate,
-                   std::size_t states)
-        : exec_(exec), parameters_(std::move(parameters)), learning_rate_(rate) {
-        detail::check_threads(name, exec);
-        detail::check_parameters(name, parameters_);
-        offsets_.reserve(parameters_.size());
-        for (const parameter_type& it : parameters_) {
-            offsets_.push_back(total_);
-            total_ += it.weights.size();
-        }
-        updates_.resize(parameters_.size());
-        unscaled_spans_.resize(parameters_.size());
-        states_.assign(states, std::vector<Master>(total_));
-        if constexpr (has_master_copy) masters_.resize(total_);
-        reload_master_weights();
-    }
+    using memory::memory;
 
     optimizer_base(optimizer_base&&) noexcept = default;
     optimizer_base& operator=(optimizer_base&&) noexcept = default;
@@ -285,25 +201,41 @@ protected:
     /// `(float* weights, const float* gradient, std::array<float*, States> states, std::size_t count)` on
     /// pieces of it, from several threads, and must not throw. Gradients are the unscaled ones if they are
     /// there, else the raw ones times `inverse_scale`.
+    ///
+    /// The rule runs with the default modes of rounding and flushing, and what it leaves is rounded to
+    /// nearest; weight_update is for the library's own rules.
     template <std::size_t States, class Rule>
     void apply(float inverse_scale, Rule rule) {
+        const detail::default_floating_point_modes modes;
         // Nothing below throws once the first piece has begun, so a failure to start threads changes nothing.
-        detail::parallel_for(exec_, total_, detail::update_grain, [&](std::size_t begin, std::size_t end) {
-            // The last parameter that starts at or before `begin`, then on to the end of the piece.
-            const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), begin);
-            for (auto i = static_cast<std::size_t>(after - offsets_.begin()) - 1;
-                 i < parameters_.size() && offsets_[i] < end; ++i) {
-                const std::size_t size = parameters_[i].gradient.size();
-                const std::size_t first = std::max(begin, offsets_[i]) - offsets_[i];
-                const std::size_t last = std::min(end - offsets_[i], size);
-                if (first < last) apply_to<States>(i, first, last, inverse_scale, rule(updates_[i] + 1));
-            }
-        });
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            if (!parameters_[i].gradient.empty()) ++updates_[i];
+        layout_.for_each_piece(
+            exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+                if (parameters_[i].gradient.empty()) return;
+                with_arrays<States>(i, first, last, inverse_scale, [&](const auto& arrays) {
+                    detail::update_by_rule(arrays, rule(updates_[i] + 1));
+                });
+            });
+        finish_step();
+    }
+
+    /// The same with one of the library's own rules, whose kernels keep everything in registers.
+    /// `coefficients(update)` gives what the rule multiplies by.
+    template <class Coefficients, class CoefficientsOf>
+    void apply_kernel(float inverse_scale, CoefficientsOf coefficients) {
+        switch (how_) {
+            case weight_update::nearest:
+                return run_kernel<weight_update::nearest, Coefficients>(inverse_scale, coefficients);
+            case weight_update::stochastic:
+                if constexpr (weights_can_stall) {
+                    run_kernel<weight_update::stochastic, Coefficients>(inverse_scale, coefficients);
+                }
+                return;
+            case weight_update::kahan:
+                if constexpr (weights_can_stall) {
+                    run_kernel<weight_update::kahan, Coefficients>(inverse_scale, coefficients);
+                }
+                return;
         }
-        ++steps_;
-        unscaled_ = false;
     }
 
     /// Checks the state and the argument of a fused step.
@@ -315,96 +247,84 @@ protected:
         detail::require_inverse_scale(function, inverse_scale);
     }
 
-    /// State array `state` of parameter `index`; empty if there are not so many.
-    [[nodiscard]] std::span<const Master> state_of(std::string_view function, std::size_t index,
-                                                   std::size_t state) const {
-        const std::size_t size = at(function, index).weights.size();
-        if (state >= states_.size()) return {};
-        return std::span<const Master>(states_[state]).subspan(offsets_[index], size);
-    }
-
 private:
-    template <std::size_t States, class Update>
-    void apply_to(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,
-                  const Update& update) noexcept {
-        const std::size_t offset = offsets_[index];
-        Master* masters = nullptr;
-        if constexpr (has_master_copy) {
-            masters = masters_.data() + offset;
-        } else {
-            masters = parameters_[index].weights.data();
-        }
-        detail::float_window<Master> weight_window;
-        std::array<detail::float_window<Master>, States> state_windows;
-        float gradient_buffer[detail::float_block];
-        for (std::size_t at = first; at < last; at += detail::float_block) {
-            const std::size_t count = std::min(detail::float_block, last - at);
-            const float* const gradient = gradient_block(index, at, count, inverse_scale, gradient_buffer);
-            float* const weights = weight_window.load(masters + at, count);
-            std::array<float*, States> states{};
-            for (std::size_t s = 0; s != States; ++s) {
-                states[s] = state_windows[s].load(states_[s].data() + offset + at, count);
-            }
-            update(weights, gradient, states, count);
-            weight_window.store(masters + at, count);
-            for (std::size_t s = 0; s != States; ++s) {
-                state_windows[s].store(states_[s].data() + offset + at, count);
-            }
+    using memory::allocate_unscaled;
+    using memory::compensation_;
+    using memory::exec_;
+    using memory::how_;
+    using memory::layout_;
+    using memory::level_;
+    using memory::masters_;
+    using memory::parameters_;
+    using memory::seed_;
+    using memory::square_sums_;
+    using memory::states_;
+    using memory::steps_;
+    using memory::unscaled_;
+    using memory::unscaled_spans_;
+    using memory::updates_;
+    using memory::weights_can_stall;
+
+    template <weight_update How, class Coefficients, class CoefficientsOf>
+    void run_kernel(float inverse_scale, const CoefficientsOf& coefficients) {
+        const detail::default_floating_point_modes modes;
+        // Powers take long for small parameters, and nearly always all have had as many updates.
+        const std::uint64_t usual = *std::max_element(updates_.begin(), updates_.end()) + 1;
+        const Coefficients usual_coefficients = coefficients(usual);
+        layout_.for_each_piece(
+            exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+                if (parameters_[i].gradient.empty()) return;
+                const std::uint64_t number = updates_[i] + 1;
+                const Coefficients c = number == usual ? usual_coefficients : coefficients(number);
+                with_arrays<Coefficients::states>(
+                    i, first, last, inverse_scale, [&]<class Arrays>(const Arrays& arrays) {
+                        detail::select_update<How, Coefficients, Arrays>(level_)(arrays, c);
+                    });
+            });
+        finish_step();
+    }
+
+    /// Calls f with a piece of parameter `index`, and with the gradient that an update uses: the unscaled one
+    /// if it is there.
+    template <std::size_t States, class Function>
+    void with_arrays(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,
+                     Function f) {
+        const auto call = [&](const auto* gradient, float scale) {
+            using gradient_value = std::remove_const_t<std::remove_pointer_t<decltype(gradient)>>;
+            const std::size_t at = layout_.offset(index) + first;
+            detail::update_arrays<Weight, gradient_value, Master, State, States> arrays{};
+            arrays.weights = parameters_[index].weights.data() + first;
             if constexpr (has_master_copy) {
-                detail::convert_nearest(masters + at, parameters_[index].weights.data() + at, count);
-            }
-        }
-    }
-
-    /// The gradient that an update uses, from element `at` on: in `buffer` unless it exists as float already.
-    const float* gradient_block(std::size_t index, std::size_t at, std::size_t count, float inverse_scale,
-                                float* __restrict buffer) const noexcept {
-        if (unscaled_) return unscaled_spans_[index].data() + at;
-        const Gradient* __restrict const raw = parameters_[index].gradient.data() + at;
-        if constexpr (std::is_same_v<Gradient, float>) {
-            if (inverse_scale == 1.0F) return raw;
-            detail::in_runs(count, [=](std::size_t j) { buffer[j] = raw[j] * inverse_scale; });
-        } else {
-            detail::convert_nearest(raw, buffer, count);
-            if (inverse_scale != 1.0F) {
-                detail::in_runs(count, [=](std::size_t j) { buffer[j] *= inverse_scale; });
-            }
-        }
-        return buffer;
-    }
-
-    void allocate_unscaled() {
-        if constexpr (!std::is_same_v<Gradient, float>) unscaled_memory_.resize(total_);
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            const std::span<Gradient> gradient = parameters_[i].gradient;
-            if constexpr (std::is_same_v<Gradient, float>) {
-                unscaled_spans_[i] = gradient;
+                arrays.masters = masters_.data() + at;
             } else {
-                unscaled_spans_[i] = std::span<float>(unscaled_memory_).subspan(offsets_[i], gradient.size());
+                arrays.masters = arrays.weights;
             }
+            arrays.gradient = gradient + first;
+            for (std::size_t s = 0; s < std::min(States, states_.size()); ++s) {
+                arrays.states[s] = states_[s].data() + at;
+            }
+            if (how_ == weight_update::kahan) arrays.compensation = compensation_.data() + at;
+            arrays.count = last - first;
+            arrays.inverse_scale = scale;
+            arrays.first = first;
+            arrays.seed = seed_;
+            arrays.parameter = static_cast<std::uint32_t>(index);
+            arrays.update = updates_[index] + 1;
+            f(arrays);
+        };
+        if (unscaled_) {
+            call(static_cast<const float*>(unscaled_spans_[index].data()), 1.0F);
+        } else {
+            call(static_cast<const Gradient*>(parameters_[index].gradient.data()), inverse_scale);
         }
     }
 
-    /// The sum runs in eight lanes, which a compiler may keep in one register, in an order that never
-    /// changes.
-    [[nodiscard]] double unscaled_norm() const noexcept {
-        std::array<double, 8> sums{};
-        for (const std::span<float> gradient : unscaled_spans_) {
-            std::size_t i = 0;
-            for (; i + sums.size() <= gradient.size(); i += sums.size()) {
-                for (std::size_t lane = 0; lane < sums.size(); ++lane) {
-                    const double value = static_cast<double>(gradient[i + lane]);
-                    sums[lane] += value * value;
-                }
-            }
-            for (; i < gradient.size(); ++i) {
-                const double value = static_cast<double>(gradient[i]);
-                sums[0] += value * value;
-            }
+    void finish_step() noexcept {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (!parameters_[i].gradient.empty()) ++updates_[i];
         }
-        double sum = 0.0;
-        for (const double lane : sums) sum += lane;
-        return std::sqrt(sum);
+        ++steps_;
+        unscaled_ = false;
     }
 
     void require_unscaled(std::string_view function) const {
@@ -414,28 +334,6 @@ private:
                               "the loss scaler first (without loss scaling: unscale_gradients(1))");
         }
     }
-
-    const parameter_type& at(std::string_view function, std::size_t index) const {
-        if (index >= parameters_.size()) {
-            detail::throw_argument(function, "index", index,
-                                   "must be less than the number of parameters, which is " +
-                                       detail::error_text(parameters_.size()));
-        }
-        return parameters_[index];
-    }
-
-    cpu exec_;
-    std::vector<parameter_type> parameters_;
-    std::vector<std::size_t> offsets_;  // of each parameter in the arrays below
-    std::vector<Master> masters_;       // empty without a master copy
-    std::vector<std::vector<Master>> states_;
-    std::vector<float> unscaled_memory_;  // empty for float gradients, and until the first unscaling
-    std::vector<std::span<float>> unscaled_spans_;
-    std::vector<std::uint64_t> updates_;  // of each parameter
-    std::size_t total_ = 0;
-    std::uint64_t steps_ = 0;
-    double learning_rate_;
-    bool unscaled_ = false;
 };
 
 }  // namespace mp

@@ -3,15 +3,15 @@
 /// Stochastic gradient descent with momentum.
 #pragma once
 
-#include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/optim/kernels/update.hpp>
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/optim/option_checks.hpp>
+#include <mp/optim/weight_update.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,6 +29,10 @@ struct sgd_options {
     double weight_decay = 0.0;    ///< finite and not negative; this times the weight is added to the gradient
     bool nesterov = false;        ///< look ahead; needs a momentum, and a dampening of 0
 
+    /// For weights of a reduced format without master copy; otherwise it must be nearest.
+    weight_update low_precision_update = weight_update::nearest;
+    std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
+
     friend constexpr bool operator==(const sgd_options&, const sgd_options&) = default;
 };
 
@@ -41,9 +45,15 @@ struct sgd_options {
 /// in float, the options rounded to float; see optimizer_base for the types, the protocol and the precision.
 ///
 ///     mp::sgd<mp::half> optimizer({{"weight", weights, gradient}}, {.learning_rate = 0.1, .momentum = 0.9});
-template <class Weight, class Gradient = Weight, class Master = float>
-class sgd : public optimizer_base<Weight, Gradient, Master> {
-    using base = optimizer_base<Weight, Gradient, Master>;
+///
+/// Without a master copy, nearest rounding loses every update that is small for the weight's format; see
+/// mp::weight_update for what else there is.
+///
+///     mp::sgd<mp::bfloat16, mp::bfloat16, mp::bfloat16> optimizer(
+///         {{"weight", weights, gradient}}, {.low_precision_update = mp::weight_update::stochastic});
+template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
+class sgd : public optimizer_base<Weight, Gradient, Master, State> {
+    using base = optimizer_base<Weight, Gradient, Master, State>;
 
 public:
     using parameter_type = typename base::parameter_type;
@@ -55,7 +65,7 @@ public:
     ///                         a gradient's size differs from its weights'; arrays overlap
     sgd(cpu exec, std::vector<parameter_type> parameters, const sgd_options& options = {})
         : base("mp::sgd", exec, std::move(parameters), checked(options).learning_rate,
-               options.momentum != 0.0 ? 1 : 0),
+               options.momentum != 0.0 ? 1 : 0, options.low_precision_update, options.seed),
           options_(options) {}
 
     /// The same, running on the calling thread.
@@ -66,7 +76,7 @@ public:
     [[nodiscard]] const sgd_options& options() const noexcept { return options_; }
 
     /// The momentum buffer of a parameter; empty without momentum.
-    [[nodiscard]] std::span<const Master> momentum(std::size_t index) const {
+    [[nodiscard]] std::span<const State> momentum(std::size_t index) const {
         return base::state_of("mp::sgd::momentum", index, 0);
     }
 
@@ -114,54 +124,18 @@ private:
     }
 
     void update(float inverse_scale) {
-        const bool decays = options_.weight_decay != 0.0;
-        if (options_.momentum == 0.0) {
-            decays ? update_plain<true>(inverse_scale) : update_plain<false>(inverse_scale);
-        } else if (options_.nesterov) {
-            decays ? update_momentum<true, true>(inverse_scale) : update_momentum<false, true>(inverse_scale);
-        } else {
-            decays ? update_momentum<true, false>(inverse_scale)
-                   : update_momentum<false, false>(inverse_scale);
-        }
-    }
-
-    template <bool Decays>
-    void update_plain(float inverse_scale) {
-        const float rate = static_cast<float>(base::learning_rate());
-        const float decay = static_cast<float>(options_.weight_decay);
-        base::template apply<0>(inverse_scale, [=](std::uint64_t) {
-            return [=](float* __restrict weights, const float* __restrict gradient, std::array<float*, 0>,
-                       std::size_t count) {
-                detail::in_runs(count, [=](std::size_t i) {
-                    float step = gradient[i];
-                    if constexpr (Decays) step += decay * weights[i];
-                    weights[i] -= rate * step;
-                });
-            };
-        });
-    }
-
-    template <bool Decays, bool Nesterov>
-    void update_momentum(float inverse_scale) {
-        const float rate = static_cast<float>(base::learning_rate());
-        const float decay = static_cast<float>(options_.weight_decay);
-        const float momentum = static_cast<float>(options_.momentum);
-        const float dampened = static_cast<float>(1.0 - options_.dampening);
-        base::template apply<1>(inverse_scale, [=](std::uint64_t number) {
+        const auto coefficients = [this](std::uint64_t number) -> detail::sgd_coefficients {
             // The buffer starts at zero, so taking the whole gradient at the first update sets it to that.
-            const float share = number == 1 ? 1.0F : dampened;
-            return [=](float* __restrict weights, const float* __restrict gradient,
-                       std::array<float*, 1> states, std::size_t count) {
-                float* __restrict const buffer = states[0];
-                detail::in_runs(count, [=](std::size_t i) {
-                    float step = gradient[i];
-                    if constexpr (Decays) step += decay * weights[i];
-                    const float moved = momentum * buffer[i] + share * step;
-                    buffer[i] = moved;
-                    weights[i] -= rate * (Nesterov ? step + momentum * moved : moved);
-                });
-            };
-        });
+            const double share = number == 1 ? 1.0 : 1.0 - options_.dampening;
+            return {static_cast<float>(base::learning_rate()),
+                    static_cast<float>(options_.weight_decay),
+                    static_cast<float>(options_.momentum),
+                    static_cast<float>(share),
+                    options_.weight_decay != 0.0,
+                    options_.momentum != 0.0,
+                    options_.nesterov};
+        };
+        base::template apply_kernel<detail::sgd_coefficients>(inverse_scale, coefficients);
     }
 
     sgd_options options_;

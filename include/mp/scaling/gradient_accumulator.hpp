@@ -69,8 +69,7 @@ public:
         const auto block = [=](std::size_t at, std::size_t length) {
             return add_block(in.data() + at, sum + at, length, ratio, first);
         };
-        const auto value = [sum](std::size_t i) { return sum[i]; };
-        const non_finite_report report = detail::scan_blocks(exec, values_.size(), block, value);
+        const non_finite_report report = detail::scan_blocks(exec, sum, values_.size(), block);
         scale_ = gradient.scale();
         ++count_;
         return report;

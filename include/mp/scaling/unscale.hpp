@@ -3,15 +3,15 @@
 /// Taking the loss scale out of gradients and finding infinities and NaNs, in one pass.
 #pragma once
 
-#include <mp/convert/bulk.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/detail/parallel.hpp>
-#include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/basic_float.hpp>
+#include <mp/scaling/kernels/unscale.hpp>
 #include <mp/scaling/scale_checks.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -26,138 +26,48 @@
 
 namespace mp {
 
-/// Index that stands for "none".
-inline constexpr std::size_t no_index = static_cast<std::size_t>(-1);
-
-/// The infinities and NaNs of an array.
-struct non_finite_report {
-    std::uint64_t infinities = 0;        ///< values that are plus or minus infinity
-    std::uint64_t nans = 0;              ///< values that are NaN
-    std::size_t first_index = no_index;  ///< the lowest index of either, or no_index
-
-    /// True if there is any infinity or NaN.
-    [[nodiscard]] constexpr bool found() const { return infinities != 0 || nans != 0; }
-
-    friend constexpr bool operator==(const non_finite_report&, const non_finite_report&) = default;
-};
-
 namespace detail {
-
-/// Elements that one run of the vectorised loops handles before it looks at the flag: 8 KiB of float, so that
-/// a block with a bad value is still in the first-level cache when it is searched.
-inline constexpr std::size_t unscale_block = 2048;
 
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t unscale_grain = 64 * unscale_block;
 
-/// Adding this to the bits of a float without its sign carries into bit 31 exactly when the exponent field
-/// is all ones, that is for infinities and NaNs; or-ing the sums of a block then leaves one bit to test.
-inline constexpr std::uint32_t exponent_carry = 0x00800000U;
-
-inline std::uint32_t carry_of(float value) noexcept {
-    return (bit_cast<std::uint32_t>(value) & 0x7fffffffU) + exponent_carry;
-}
-
-/// Multiplies a block in place; true if a result is infinite or NaN.
-template <bool Multiply>
-bool unscale_block_in_place(float* values, std::size_t count, [[maybe_unused]] float inverse) noexcept {
-    std::uint32_t carries = 0;
-    in_runs(count, [&](std::size_t i) {
-        float value = values[i];
-        if constexpr (Multiply) {
-            value *= inverse;
-            values[i] = value;
-        }
-        carries |= carry_of(value);
-    });
-    return (carries >> 31) != 0;
-}
-
-/// unscaled = gradient * inverse; true if a result is infinite or NaN. The arrays must not overlap.
-template <bool Multiply, class Gradient>
-bool unscale_block_to(const Gradient* __restrict gradient, float* __restrict unscaled, std::size_t count,
-                      float inverse) noexcept {
-    if constexpr (std::same_as<Gradient, float>) {
-        std::uint32_t carries = 0;
-        in_runs(count, [&](std::size_t i) {
-            float value = gradient[i];
-            if constexpr (Multiply) value *= inverse;
-            unscaled[i] = value;
-            carries |= carry_of(value);
-        });
-        return (carries >> 31) != 0;
-    } else {
-        convert_nearest(gradient, unscaled, count);
-        return unscale_block_in_place<Multiply>(unscaled, count, inverse);
-    }
-}
-
-/// The same without writing.
-template <bool Multiply, class Gradient>
-bool check_block(const Gradient* gradient, std::size_t count, [[maybe_unused]] float inverse) noexcept {
-    if constexpr (std::same_as<Gradient, float>) {
-        std::uint32_t carries = 0;
-        in_runs(count, [&](std::size_t i) {
-            float value = gradient[i];
-            if constexpr (Multiply) value *= inverse;
-            carries |= carry_of(value);
-        });
-        return (carries >> 31) != 0;
-    } else {
-        using format = typename Gradient::format;
-        using layout = layout_of<format>;
-        if constexpr (!Multiply && format::is_signed && format::nans != nan_encoding::negative_zero) {
-            // The codes themselves tell: as above, adding `carry` moves a one into the sign bit for every
-            // magnitude code beyond the finite ones.
-            using word = typename layout::storage;
-            constexpr word carry =
-                static_cast<word>((std::uint64_t{1} << layout::magnitude_bits) - layout::finite_code_count);
-            word carries = 0;
-            in_runs(count, [&](std::size_t i) {
-                const word magnitude = gradient[i].bits() & layout::magnitude_mask;
-                carries = static_cast<word>(carries | static_cast<word>(magnitude + carry));
-            });
-            return (carries & layout::sign_mask) != 0;
-        } else {
-            float values[unscale_block];
-            convert_nearest(gradient, values, count);
-            return unscale_block_in_place<Multiply>(values, count, inverse);
+/// What several threads have found in pieces of an array, or of several that are numbered through. Sums and a
+/// minimum: independent of how the threads share the work.
+class shared_report {
+public:
+    /// Adds the report of a piece whose first element has index `begin`.
+    void add(std::size_t begin, const non_finite_report& piece) noexcept {
+        if (!piece.found()) return;
+        infinities_ += piece.infinities;
+        nans_ += piece.nans;
+        const std::size_t index = begin + piece.first_index;
+        std::size_t lowest = first_index_;
+        while (index < lowest && !first_index_.compare_exchange_weak(lowest, index)) {
         }
     }
-}
 
-/// Adds the infinities and NaNs of `value(begin) ... value(end - 1)` to `report`.
-template <class Value>
-void count_non_finite(std::size_t begin, std::size_t end, Value value, non_finite_report& report) {
-    for (std::size_t i = begin; i < end; ++i) {
-        const std::uint32_t magnitude = bit_cast<std::uint32_t>(static_cast<float>(value(i))) & 0x7fffffffU;
-        if (magnitude < 0x7f800000U) continue;
-        ++(magnitude == 0x7f800000U ? report.infinities : report.nans);
-        report.first_index = std::min(report.first_index, i);
-    }
-}
+    [[nodiscard]] non_finite_report total() const noexcept { return {infinities_, nans_, first_index_}; }
+
+private:
+    std::atomic<std::uint64_t> infinities_{0};
+    std::atomic<std::uint64_t> nans_{0};
+    std::atomic<std::size_t> first_index_{no_index};
+};
 
 /// Calls `block(begin, count)` over [0, count), which says whether there is something to be found, and then
-/// `value(i)` for the elements of such blocks. Sums and a minimum: independent of how the threads share it.
-template <class Block, class Value>
-non_finite_report scan_blocks(cpu exec, std::size_t count, Block block, Value value) {
-    std::atomic<std::uint64_t> infinities{0};
-    std::atomic<std::uint64_t> nans{0};
-    std::atomic<std::size_t> first_index{no_index};
+/// looks at the results `values` of such blocks.
+template <class Block>
+non_finite_report scan_blocks(cpu exec, const float* values, std::size_t count, Block block) {
+    shared_report report;
     parallel_for(exec, count, unscale_grain, [&](std::size_t begin, std::size_t end) {
         non_finite_report mine;
         for (std::size_t at = begin; at < end; at += unscale_block) {
             const std::size_t length = std::min(unscale_block, end - at);
-            if (block(at, length)) count_non_finite(at, at + length, value, mine);
+            if (block(at, length)) count_non_finite(values + at, length, at - begin, mine);
         }
-        if (!mine.found()) return;
-        infinities += mine.infinities;
-        nans += mine.nans;
-        std::size_t lowest = first_index;
-        while (mine.first_index < lowest && !first_index.compare_exchange_weak(lowest, mine.first_index)) {
-        }
+        report.add(begin, mine);
     });
-    return {infinities, nans, first_index};
+    return report.total();
 }
 
 /// The type of the elements of a contiguous range, without const.
@@ -233,13 +143,13 @@ bool check_unscale_arrays(std::string_view function, std::span<const Gradient> i
 /// one in the output too, and a quotient that only the unscaling makes infinite (a scale below 1) is found
 /// besides. All results are written, bad ones included. The check works on bits and holds under -ffast-math.
 ///
-/// \param exec           mp::cpu; the result does not depend on the number of threads
+/// \param exec           mp::cpu; the result does not depend on threads and instructions
 /// \param gradients      contiguous range of float or of a reduced format; vector, span, array...
 /// \param unscaled       contiguous range of float of the same size; the same memory as `gradients`
 ///                       if that is float, and otherwise without overlap
 /// \param inverse_scale  not negative, as from inverse_of_scale; may be infinite
 /// \throws argument_error  sizes differ, null with a size other than zero, overlap, inverse scale NaN or
-///                         negative, or fewer than one thread
+///                         negative, fewer than one thread, or instructions that the processor lacks
 template <detail::gradient_range Gradients, detail::writable_float_range Unscaled>
 non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscaled&& unscaled,
                                     float inverse_scale) {
@@ -250,21 +160,13 @@ non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscal
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
     const bool in_place = detail::check_unscale_arrays(function, in, out);
-    const auto result = [out](std::size_t i) { return out[i]; };
-    const bool multiply = inverse_scale != 1.0F;
-    if (in_place) {
-        const auto block = [=](std::size_t at, std::size_t count) {
-            return multiply ? detail::unscale_block_in_place<true>(out.data() + at, count, inverse_scale)
-                            : detail::unscale_block_in_place<false>(out.data() + at, count, inverse_scale);
-        };
-        return detail::scan_blocks(exec, out.size(), block, result);
-    }
-    const auto block = [=](std::size_t at, std::size_t count) {
-        return multiply
-                   ? detail::unscale_block_to<true>(in.data() + at, out.data() + at, count, inverse_scale)
-                   : detail::unscale_block_to<false>(in.data() + at, out.data() + at, count, inverse_scale);
-    };
-    return detail::scan_blocks(exec, in.size(), block, result);
+    const auto pass = detail::select_unscale<gradient>(detail::level_of(function, exec), inverse_scale,
+                                                       in_place, in.size());
+    detail::shared_report report;
+    detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
+        report.add(begin, pass(in.data() + begin, out.data() + begin, end - begin, inverse_scale));
+    });
+    return report.total();
 }
 
 /// unscale_and_check in place.
@@ -275,8 +177,8 @@ non_finite_report unscale_and_check(cpu exec, Gradients&& gradients, float inver
 
 /// The report that unscale_and_check would give, without writing anything.
 ///
-/// \throws argument_error  null with a size other than zero, inverse scale NaN or negative, or fewer than
-///                         one thread
+/// \throws argument_error  null with a size other than zero, inverse scale NaN or negative, fewer than one
+///                         thread, or instructions that the processor lacks
 template <detail::gradient_range Gradients>
 non_finite_report check_finite(cpu exec, const Gradients& gradients, float inverse_scale = 1.0F) {
     using gradient = detail::element_value<const Gradients>;
@@ -285,17 +187,12 @@ non_finite_report check_finite(cpu exec, const Gradients& gradients, float inver
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
     detail::require_memory(function, "gradients.data()", in.data(), in.size());
-    // What is finite stays finite when it is multiplied by 1 or less; zero makes NaNs of infinities.
-    const bool multiply = !(inverse_scale > 0.0F && inverse_scale <= 1.0F);
-    const auto block = [=](std::size_t at, std::size_t count) {
-        return multiply ? detail::check_block<true>(in.data() + at, count, inverse_scale)
-                        : detail::check_block<false>(in.data() + at, count, inverse_scale);
-    };
-    const auto value = [=](std::size_t i) {
-        const float unscaled = static_cast<float>(in[i]);
-        return multiply ? unscaled * inverse_scale : unscaled;
-    };
-    return detail::scan_blocks(exec, in.size(), block, value);
+    const auto pass = detail::select_check<gradient>(detail::level_of(function, exec), inverse_scale);
+    detail::shared_report report;
+    detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
+        report.add(begin, pass(in.data() + begin, end - begin, inverse_scale));
+    });
+    return report.total();
 }
 
 }  // namespace mp

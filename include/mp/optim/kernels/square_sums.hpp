@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Sums of squares in an order that no instruction set and no number of threads changes.
+///
+/// An array is cut into blocks of parameter_layout::chunk elements. In a block, element i counts for lane
+/// i mod 16; each lane adds its squares, which are exact in double, in ascending order of the elements,
+/// starting from zero. Lanes are then added in pairs: lane l and lane l + 8 for l below 8, of these l and
+/// l + 4 for l below 4, and so on. The sum of all arrays adds the blocks in ascending order, array after
+/// array.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/optim/parameter_layout.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/levels.hpp>
+#include <mp/simd/vectors.hpp>
+
+#include <cstddef>
+#include <cstring>
+
+namespace mp::detail {
+
+inline constexpr std::size_t square_lanes = 16;
+
+/// The value as it would be stored: no compiler changes the order of sums across it.
+MP_ALWAYS_INLINE double rounded_double(double x) noexcept {
+#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
+    __asm__("" : "+x"(x));
+#elif defined(__GNUC__) && !defined(__CUDACC__)
+    __asm__("" : "+m"(x));
+#endif
+    return x;
+}
+
+/// The sum of the lanes of a block, in pairs; they are scratch afterwards.
+MP_ALWAYS_INLINE double sum_of_lanes(double* lane_sums) noexcept {
+    for (std::size_t width = square_lanes / 2; width != 0; width /= 2) {
+        for (std::size_t lane = 0; lane < width; ++lane) {
+            lane_sums[lane] = rounded_double(lane_sums[lane] + lane_sums[lane + width]);
+        }
+    }
+    return lane_sums[0];
+}
+
+/// The sum of the blocks, one after the other.
+inline double sum_in_order(const double* values, std::size_t count) noexcept {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < count; ++i) sum = rounded_double(sum + values[i]);
+    return sum;
+}
+
+/// lane_sums[i] += values[i]^2 for all lanes. The squares are exact; of the sums, none may be put off, which
+/// -ffast-math would allow.
+inline void add_squares_portable(const float* values, double* lane_sums, std::size_t count) noexcept {
+#if defined(__GNUC__) && !defined(__CUDACC__) && (defined(__SSE2__) || defined(__aarch64__))
+    typedef float two_floats __attribute__((vector_size(8)));     // NOLINT(modernize-use-using)
+    typedef double two_doubles __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
+    constexpr std::size_t pairs = square_lanes / 2;
+    two_doubles sums[pairs];
+    std::memcpy(sums, lane_sums, sizeof sums);
+    for (std::size_t i = 0; i + square_lanes <= count; i += square_lanes) {
+        for (std::size_t pair = 0; pair < pairs; ++pair) {
+            two_floats narrow;
+            std::memcpy(&narrow, values + i + 2 * pair, sizeof narrow);
+            const two_doubles x = __builtin_convertvector(narrow, two_doubles);
+            sums[pair] += x * x;
+#if defined(__SSE2__)
+            __asm__("" : "+x"(sums[pair]));
+#else
+            __asm__("" : "+w"(sums[pair]));
+#endif
+        }
+    }
+    std::memcpy(lane_sums, sums, sizeof sums);
+#else
+    for (std::size_t i = 0; i + square_lanes <= count; i += square_lanes) {
+        for (std::size_t lane = 0; lane < square_lanes; ++lane) {
+            const double value = static_cast<double>(values[i + lane]);
+            lane_sums[lane] = rounded_double(lane_sums[lane] + value * value);
+        }
+    }
+#endif
+}
+
+/// sums[k] = the sum of the squares of block k.
+inline void square_sums_portable(const float* values, std::size_t count, double* sums) {
+    const default_floating_point_modes modes;
+    for (std::size_t at = 0; at < count; at += parameter_layout::chunk, ++sums) {
+        const std::size_t length =
+            count - at < parameter_layout::chunk ? count - at : parameter_layout::chunk;
+        const std::size_t whole = length / square_lanes * square_lanes;
+        double lane_sums[square_lanes] = {};
+        add_squares_portable(values + at, lane_sums, whole);
+        float last[square_lanes] = {};
+        std::memcpy(last, values + at + whole, (length - whole) * sizeof(float));
+        add_squares_portable(last, lane_sums, square_lanes);
+        *sums = sum_of_lanes(lane_sums);
+    }
+}
+
+}  // namespace mp::detail
+
+#define MP_KERNEL_FILE <mp/optim/kernels/square_sums.inl>
+#include <mp/simd/for_each_target.hpp>

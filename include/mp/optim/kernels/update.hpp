@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The fused pass of the built-in optimizers over a piece of a parameter: read gradient, weight and state,
+/// take the scale out of the gradient, update, write state, weight and its low-precision copy. Every
+/// instruction set gives the same bits, but for the payload of a NaN that comes from two.
+#pragma once
+
+#include <mp/convert/kernels/number_vectors.hpp>
+#include <mp/format/operations.hpp>
+#include <mp/optim/kernels/portable_vectors.hpp>
+#include <mp/optim/weight_update.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/instruction_set.hpp>
+#include <mp/simd/levels.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// What the update of SGD multiplies by.
+struct sgd_coefficients {
+    static constexpr std::size_t states = 1;
+    float rate;
+    float decay;     // share of the weight that is added to the gradient
+    float momentum;  // of the old buffer
+    float share;     // of the gradient in the buffer
+    bool decays;
+    bool has_momentum;  // else there is no state
+    bool nesterov;
+};
+
+/// What the update of AdamW multiplies by.
+struct adamw_coefficients {
+    static constexpr std::size_t states = 2;
+    float decay;         // share of itself that the weight loses
+    float mean_keep;     // of the old mean
+    float mean_share;    // of the gradient in its mean
+    float square_keep;   // of the old mean square
+    float square_share;  // of the squared gradient in its mean
+    float rate;          // learning rate over the bias correction of the mean
+    float inverse_bias;  // one over the root of the bias correction of the mean square
+    float epsilon;
+};
+
+/// A piece of a parameter and all that belongs to it.
+template <class Weight, class Gradient, class Master, class State, std::size_t States>
+struct update_arrays {
+    using weight_type = Weight;
+    using gradient_type = Gradient;
+    using master_type = Master;
+    using state_type = State;
+    static constexpr std::size_t states_of_rule = States;
+    static constexpr bool has_master_copy = !std::is_same_v<Weight, Master>;
+    static constexpr bool master_is_float = std::is_same_v<Master, float>;
+    /// Arrays with random bits of their own under stochastic rounding.
+    static constexpr std::size_t random_arrays = std::is_same_v<State, float> ? 1 : 1 + States;
+
+    Weight* weights;  // written if there is a master copy
+    Master* masters;  // or the weights themselves
+    const Gradient* gradient;
+    State* states[States == 0 ? 1 : States];
+    Master* compensation;  // for weight_update::kahan
+    std::size_t count;
+    float inverse_scale;
+    // For random bits:
+    std::uint64_t first;  // index of the first element in its parameter, a multiple of random_group
+    std::uint64_t seed;
+    std::uint32_t parameter;
+    std::uint64_t update;
+};
+
+/// Copies of the last few elements of a piece, in memory that has room for a vector.
+template <class Arrays, std::size_t Room>
+class last_elements {
+public:
+    last_elements(const Arrays& all, std::size_t from) noexcept : all_(all), from_(from), copy_(all) {
+        copy_.weights = weights_;
+        copy_.masters = masters_;
+        copy_.gradient = gradient_;
+        copy_.compensation = compensation_;
+        copy(all.masters + from, masters_);
+        copy(all.gradient + from, gradient_);
+        if (all.compensation != nullptr) copy(all.compensation + from, compensation_);
+        for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) {
+            copy_.states[s] = states_[s];
+            if (all.states[s] != nullptr) copy(all.states[s] + from, states_[s]);
+        }
+    }
+
+    [[nodiscard]] const Arrays& arrays() const noexcept { return copy_; }
+
+    void put_back() const noexcept {
+        if constexpr (Arrays::has_master_copy) copy(weights_, all_.weights + from_);
+        copy(masters_, all_.masters + from_);
+        if (all_.compensation != nullptr) copy(compensation_, all_.compensation + from_);
+        for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) {
+            if (all_.states[s] != nullptr) copy(states_[s], all_.states[s] + from_);
+        }
+    }
+
+private:
+    template <class Value>
+    void copy(const Value* from, Value* to) const noexcept {
+        for (std::size_t i = 0; i < all_.count - from_; ++i) to[i] = from[i];
+    }
+
+    const Arrays& all_;
+    std::size_t from_;
+    Arrays copy_;
+    typename Arrays::weight_type weights_[Room] = {};
+    typename Arrays::master_type masters_[Room] = {};
+    typename Arrays::gradient_type gradient_[Room] = {};
+    typename Arrays::master_type compensation_[Room] = {};
+    typename Arrays::state_type states_[Arrays::states_of_rule][Room] = {};
+};
+
+/// Formats for which there is stochastic rounding on vectors.
+template <class Value>
+inline constexpr bool has_stochastic_vectors = [] {
+    if constexpr (reduced<Value>) {
+        using format = typename Value::format;
+        return is_binary16<format> ||
+               (format::exponent_bits == 8 && format::fraction_bits == 7 && format::is_signed &&
+                format::has_infinity && format::nans == nan_encoding::ieee);
+    }
+    return false;
+}();
+
+/// Whether the pass has versions for instruction sets; otherwise the portable one serves for all.
+template <weight_update How, class Arrays>
+inline constexpr bool has_update_kernels = [] {
+    using master = typename Arrays::master_type;
+    using state = typename Arrays::state_type;
+    const bool vectors = has_number_vectors<typename Arrays::weight_type> &&
+                         has_number_vectors<typename Arrays::gradient_type> && has_number_vectors<master> &&
+                         has_number_vectors<state>;
+    const bool rounds =
+        has_stochastic_vectors<master> && (std::is_same_v<state, float> || has_stochastic_vectors<state>);
+    return vectors && (How != weight_update::stochastic || rounds);
+}();
+
+}  // namespace mp::detail
+
+#define MP_TARGET portable_vectors
+#define MP_TARGET_LEVEL MP_LEVEL_PORTABLE
+#include <mp/optim/kernels/update_rules.inl>
+#undef MP_TARGET
+#undef MP_TARGET_LEVEL
+
+#define MP_KERNEL_FILE <mp/optim/kernels/update_rules.inl>
+#include <mp/simd/for_each_target.hpp>
+#define MP_KERNEL_FILE <mp/optim/kernels/random_rounding.inl>
+#include <mp/simd/for_each_target.hpp>
+#define MP_KERNEL_FILE <mp/optim/kernels/update.inl>
+#include <mp/simd/for_each_target.hpp>
+
+namespace mp::detail {
+
+/// Elements that the portable pass converts to float at a time; some such buffers fit in the first-level
+/// cache.
+inline constexpr std::size_t update_block = 512;
+
+/// Numbers of any format as floats, and back to nearest even; floats keep their bits.
+template <class From, class To>
+void copy_block(const From* from, To* to, std::size_t count) noexcept {
+    if constexpr (std::is_same_v<From, To>) {
+        std::memcpy(to, from, count * sizeof(From));
+    } else {
+        convert_nearest(from, to, count);
+    }
+}
+
+/// The same with stochastic rounding, from element `first` of the parameter on, which is a multiple of
+/// random_group.
+template <class Value>
+void round_block_stochastically(const float* from, Value* to, std::size_t count,
+                                const rounding_stream& stream, std::uint64_t first) noexcept {
+    philox4x32 calls[random_group / 4] = {};
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t in_group = i % random_group;
+        if (in_group == 0) {
+            // random_rounding_bits, sixteen calls at a time.
+            for (std::size_t call = 0; call < random_group / 4; ++call) {
+                calls[call] = philox4x32::generate(rounding_counter(stream, (first + i) / 4 + call),
+                                                   static_cast<std::uint32_t>(stream.seed),
+                                                   static_cast<std::uint32_t>(stream.seed >> 32));
+            }
+        }
+        to[i] = round_to<Value>(from[i], stochastic(calls[in_group % 16].word[in_group / 16]));
+    }
+}
+
+template <weight_update How, class Coefficients, class Arrays>
+void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
+    namespace vec = portable_vectors;
+    constexpr std::size_t states_of_rule = Arrays::states_of_rule;
+    const default_floating_point_modes modes;
+    const vec::update_rule<Coefficients> rule(coefficients);
+    const vec::floats inverse_scale = vec::all_lanes(a.inverse_scale);
+    alignas(64) float weights[update_block] = {};
+    alignas(64) float gradient[update_block] = {};
+    alignas(64) float states[states_of_rule][update_block] = {};
+    [[maybe_unused]] alignas(64) float compensation[How == weight_update::kahan ? update_block : 1] = {};
+    for (std::size_t at = 0; at < a.count; at += update_block) {
+        const std::size_t count = std::min(update_block, a.count - at);
+        copy_block(a.masters + at, weights, count);
+        copy_block(a.gradient + at, gradient, count);
+        if constexpr (How == weight_update::kahan) copy_block(a.compensation + at, compensation, count);
+        if (rule.has_states()) {
+            for (std::size_t s = 0; s < states_of_rule; ++s) copy_block(a.states[s] + at, states[s], count);
+        }
+        // Past the end of a short block, too, where there are zeros or what the block before has left.
+        for (std::size_t i = 0; i < count; i += vec::lanes) {
+            vec::floats weight = vec::load(weights + i);
+            if constexpr (How == weight_update::kahan) {
+                weight = vec::sum(weight, vec::load(compensation + i));
+            }
+            vec::floats state[states_of_rule];
+            for (std::size_t s = 0; s < states_of_rule; ++s) state[s] = vec::load(states[s] + i);
+            rule.update(weight, vec::product(vec::load(gradient + i), inverse_scale), state);
+            for (std::size_t s = 0; s < states_of_rule; ++s) vec::store(states[s] + i, state[s]);
+            vec::store(weights + i, weight);
+        }
+        if (rule.has_states()) {
+            for (std::size_t s = 0; s < states_of_rule; ++s) {
+                if constexpr (How == weight_update::stochastic && Arrays::random_arrays > 1) {
+                    const auto array = static_cast<std::uint32_t>(s + 1);
+                    round_block_stochastically(states[s], a.states[s] + at, count,
+                                               {a.seed, a.parameter, a.update, array}, a.first + at);
+                } else {
+                    copy_block(states[s], a.states[s] + at, count);
+                }
+            }
+        }
+        if constexpr (How == weight_update::stochastic) {
+            round_block_stochastically(weights, a.masters + at, count, {a.seed, a.parameter, a.update, 0},
+                                       a.first + at);
+        } else {
+            copy_block(weights, a.masters + at, count);
+        }
+        if constexpr (How == weight_update::kahan) {
+            copy_block(a.masters + at, compensation, count);
+            for (std::size_t i = 0; i < count; i += vec::lanes) {
+                const vec::floats kept = vec::load(compensation + i);
+                vec::store(compensation + i, vec::difference(vec::load(weights + i), kept));
+            }
+            copy_block(compensation, a.compensation + at, count);
+        }
+        if constexpr (Arrays::has_master_copy) copy_block(a.masters + at, a.weights + at, count);
+    }
+}
+
+/// The pass for a level.
+template <weight_update How, class Coefficients, class Arrays>
+auto select_update(instruction_set level) noexcept {
+    if constexpr (has_update_kernels<How, Arrays>) {
+        return MP_SELECT_TARGET(level, (&update_array_portable<How, Coefficients, Arrays>),
+                                update_array<How, Coefficients, Arrays>);
+    } else {
+        static_cast<void>(level);
+        return &update_array_portable<How, Coefficients, Arrays>;
+    }
+}
+
+}  // namespace mp::detail

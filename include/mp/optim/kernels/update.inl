@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// One pass of an optimizer over a piece of a parameter, a vector at a time, without memory in between.
+
+namespace mp::detail::MP_TARGET {
+
+/// The random words of one group of elements, for the weights and each state that is rounded by them.
+template <class Arrays, weight_update How>
+struct group_of_random_words {
+    MP_ALWAYS_INLINE void fill(const Arrays&, std::size_t, bool) {}
+};
+template <class Arrays>
+struct group_of_random_words<Arrays, weight_update::stochastic> {
+    alignas(64) std::uint32_t of_array[Arrays::random_arrays][random_group];
+
+    MP_ALWAYS_INLINE void fill(const Arrays& a, std::size_t i, bool has_states) {
+        const std::uint32_t arrays = has_states ? Arrays::random_arrays : 1;
+        for (std::uint32_t array = 0; array < arrays; ++array) {
+            fill_random_group({a.seed, a.parameter, a.update, array}, a.first + i, of_array[array]);
+        }
+    }
+};
+
+/// Updates the elements i to i + lanes - 1, of which the first is number `in_group` of its group.
+template <weight_update How, class Arrays, class Rule, class Random>
+MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& rule, floats inverse_scale,
+                                    [[maybe_unused]] const Random& random,
+                                    [[maybe_unused]] std::size_t in_group) {
+    floats weight = load_numbers(a.masters + i);
+    if constexpr (How == weight_update::kahan) weight = sum(weight, load_numbers(a.compensation + i));
+    const floats gradient = product(load_numbers(a.gradient + i), inverse_scale);
+    floats states[Arrays::states_of_rule];
+    if (rule.has_states()) {
+        for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) states[s] = load_numbers(a.states[s] + i);
+    }
+    rule.update(weight, gradient, states);
+    if (rule.has_states()) {
+        for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) {
+            if constexpr (How == weight_update::stochastic && Arrays::random_arrays > 1) {
+                store_stochastic(a.states[s] + i, states[s], load(random.of_array[s + 1] + in_group));
+            } else {
+                store_numbers(a.states[s] + i, states[s]);
+            }
+        }
+    }
+    if constexpr (How == weight_update::stochastic) {
+        store_stochastic(a.masters + i, weight, load(random.of_array[0] + in_group));
+    } else {
+        store_numbers(a.masters + i, weight);
+    }
+    if constexpr (How == weight_update::kahan) {
+        store_numbers(a.compensation + i, difference(weight, load_numbers(a.masters + i)));
+    }
+    if constexpr (Arrays::has_master_copy) {
+        if constexpr (Arrays::master_is_float) {
+            store_numbers(a.weights + i, weight);
+        } else {
+            store_numbers(a.weights + i, load_numbers(a.masters + i));
+        }
+    }
+}
+
+template <weight_update How, class Coefficients, class Arrays>
+void update_array(const Arrays& arrays, const Coefficients& coefficients) {
+    const default_floating_point_modes modes;
+    const Arrays a = arrays;  // whose address nobody takes, so that it stays in registers
+    const update_rule<Coefficients> rule(coefficients);
+    const floats inverse_scale = all_lanes(a.inverse_scale);
+    group_of_random_words<Arrays, How> random;
+    std::size_t i = 0;
+    for (; i + lanes <= a.count; i += lanes) {
+        if (How == weight_update::stochastic && i % random_group == 0) random.fill(a, i, rule.has_states());
+        update_vector<How>(a, i, rule, inverse_scale, random, i % random_group);
+    }
+    if (i == a.count) return;
+    if (How == weight_update::stochastic && i % random_group == 0) random.fill(arrays, i, rule.has_states());
+    last_elements<Arrays, lanes> last(arrays, i);
+    update_vector<How>(last.arrays(), 0, rule, inverse_scale, random, i % random_group);
+    last.put_back();
+}
+
+}  // namespace mp::detail::MP_TARGET

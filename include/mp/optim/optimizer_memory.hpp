@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What all optimizers keep: parameters, master weights, state, and unscaled gradients.
+#pragma once
+
+#include <mp/detail/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/optim/option_checks.hpp>
+#include <mp/optim/parameter.hpp>
+#include <mp/optim/parameter_layout.hpp>
+#include <mp/optim/weight_update.hpp>
+#include <mp/scaling/unscale.hpp>
+#include <mp/simd/instruction_set.hpp>
+#include <mp/simd/processor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace mp {
+
+/// The memory of an optimizer, and what can be read from it. See optimizer_base, which adds the passes.
+template <class Weight, class Gradient, class Master, class State>
+class optimizer_memory {
+public:
+    using weight_type = Weight;
+    using gradient_type = Gradient;
+    using master_type = Master;
+    using state_type = State;
+    using parameter_type = parameter<Weight, Gradient>;
+
+    /// Whether there is a master copy beside the weights.
+    static constexpr bool has_master_copy = !std::is_same_v<Weight, Master>;
+
+    optimizer_memory(const optimizer_memory&) = delete;
+    optimizer_memory& operator=(const optimizer_memory&) = delete;
+
+    /// The parameters in the order in which they were given.
+    [[nodiscard]] std::span<const parameter_type> parameters() const noexcept { return parameters_; }
+
+    /// The name of a parameter, maybe empty. Valid as long as the optimizer.
+    [[nodiscard]] std::string_view parameter_name(std::size_t index) const {
+        return at("mp::optimizer_base::parameter_name", index).name;
+    }
+
+    /// The present learning rate.
+    [[nodiscard]] double learning_rate() const noexcept { return learning_rate_; }
+
+    /// Sets the learning rate of the following steps; finite and not negative, else argument_error.
+    void set_learning_rate(double rate) {
+        detail::require_non_negative("mp::optimizer_base::set_learning_rate", "rate", rate);
+        learning_rate_ = rate;
+    }
+
+    /// Steps applied so far; skipped ones do not count.
+    [[nodiscard]] std::uint64_t step_count() const noexcept { return steps_; }
+
+    /// The weights in the precision in which they are trained: the master copy, or the weights themselves.
+    [[nodiscard]] std::span<const Master> master_weights(std::size_t index) const {
+        const parameter_type& it = at("mp::optimizer_base::master_weights", index);
+        if constexpr (has_master_copy) {
+            return std::span<const Master>(masters_).subspan(layout_.offset(index), it.weights.size());
+        } else {
+            return it.weights;
+        }
+    }
+
+    /// What rounding has taken away from each weight of a parameter so far; empty unless the weights are
+    /// updated by weight_update::kahan.
+    [[nodiscard]] std::span<const Master> weight_compensation(std::size_t index) const {
+        const std::size_t size = at("mp::optimizer_base::weight_compensation", index).weights.size();
+        if (how_ != weight_update::kahan) return {};
+        return std::span<const Master>(compensation_).subspan(layout_.offset(index), size);
+    }
+
+    /// Takes over weights that were changed from outside, for example loaded from a file: sets the master
+    /// copy to the weights, and compensations to zero. State such as momentum stays.
+    void reload_master_weights() noexcept {
+        std::fill(compensation_.begin(), compensation_.end(), Master{});
+        if constexpr (has_master_copy) {
+            for (std::size_t i = 0; i < parameters_.size(); ++i) {
+                Master* const masters = masters_.data() + layout_.offset(i);
+                const std::span<Weight> weights = parameters_[i].weights;
+                for (std::size_t j = 0; j < weights.size(); ++j) {
+                    masters[j] = static_cast<Master>(static_cast<float>(weights[j]));
+                }
+            }
+        }
+    }
+
+    /// Memory that training takes for each weight, in bytes: weight, gradient, master copy or compensation,
+    /// state, and the unscaled gradients once they have been needed.
+    [[nodiscard]] double bytes_per_parameter() const noexcept {
+        std::size_t bytes = (masters_.size() + compensation_.size()) * sizeof(Master) +
+                            unscaled_memory_.size() * sizeof(float);
+        for (const std::vector<State>& state : states_) bytes += state.size() * sizeof(State);
+        for (const parameter_type& it : parameters_) {
+            bytes += it.weights.size_bytes() + it.gradient.size_bytes();
+        }
+        const std::size_t total = layout_.total();
+        return total == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(total);
+    }
+
+protected:
+    /// Takes over the parameters and initialises the master copy from the weights.
+    ///
+    /// \param name    of the derived class, for messages
+    /// \param rate    the learning rate, checked already
+    /// \param states  number of state arrays, all zero at the start
+    /// \param how     what becomes of small updates; nearest unless Weight is a reduced format without master
+    ///                copy
+    /// \param seed    of the random bits of weight_update::stochastic
+    optimizer_memory(std::string_view name, cpu exec, std::vector<parameter_type> parameters, double rate,
+                     std::size_t states, weight_update how = weight_update::nearest, std::uint64_t seed = 0)
+        : exec_(exec), parameters_(std::move(parameters)), learning_rate_(rate), how_(how), seed_(seed) {
+        detail::check_threads(name, exec);
+        level_ = detail::level_of(name, exec);
+        if (how != weight_update::nearest && !weights_can_stall) {
+            detail::throw_argument(name, "low_precision_update", name_of(how),
+                                   has_master_copy ? "must be nearest, for there is a master copy"
+                                                   : "must be nearest, for the weights are float");
+        }
+        detail::check_parameters(name, parameters_);
+        for (const parameter_type& it : parameters_) layout_.add(it.weights.size());
+        updates_.resize(parameters_.size());
+        unscaled_spans_.resize(parameters_.size());
+        states_.assign(states, std::vector<State>(layout_.total()));
+        if constexpr (has_master_copy) masters_.resize(layout_.total());
+        if (how == weight_update::kahan) compensation_.resize(layout_.total());
+        reload_master_weights();
+    }
+
+    optimizer_memory(optimizer_memory&&) noexcept = default;
+    optimizer_memory& operator=(optimizer_memory&&) noexcept = default;
+    ~optimizer_memory() = default;
+
+    /// State array `state` of parameter `index`; empty if there are not so many.
+    [[nodiscard]] std::span<const State> state_of(std::string_view function, std::size_t index,
+                                                  std::size_t state) const {
+        const std::size_t size = at(function, index).weights.size();
+        if (state >= states_.size()) return {};
+        return std::span<const State>(states_[state]).subspan(layout_.offset(index), size);
+    }
+
+    /// Whether updates may be lost for want of digits, and there is a choice of what to do about it.
+    static constexpr bool weights_can_stall = !has_master_copy && !std::is_same_v<Weight, float>;
+
+    /// Memory for the unscaled gradients; allocates at the first call only.
+    void allocate_unscaled() {
+        if constexpr (!std::is_same_v<Gradient, float>) unscaled_memory_.resize(layout_.total());
+        square_sums_.resize(layout_.chunks());
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const std::span<Gradient> gradient = parameters_[i].gradient;
+            if constexpr (std::is_same_v<Gradient, float>) {
+                unscaled_spans_[i] = gradient;
+            } else {
+                unscaled_spans_[i] =
+                    std::span<float>(unscaled_memory_).subspan(layout_.offset(i), gradient.size());
+            }
+        }
+    }
+
+    const parameter_type& at(std::string_view function, std::size_t index) const {
+        if (index >= parameters_.size()) {
+            detail::throw_argument(function, "index", index,
+                                   "must be less than the number of parameters, which is " +
+                                       detail::error_text(parameters_.size()));
+        }
+        return parameters_[index];
+    }
+
+    cpu exec_;
+    instruction_set level_ = instruction_set::portable;
+    std::vector<parameter_type> parameters_;
+    detail::parameter_layout layout_;   // of the parameters in the arrays below
+    std::vector<Master> masters_;       // empty without a master copy
+    std::vector<Master> compensation_;  // empty but for weight_update::kahan
+    std::vector<std::vector<State>> states_;
+    std::vector<float> unscaled_memory_;  // empty for float gradients, and until the first unscaling
+    std::vector<std::span<float>> unscaled_spans_;
+    std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
+    std::vector<std::uint64_t> updates_;  // of each parameter
+    std::uint64_t steps_ = 0;
+    double learning_rate_;
+    weight_update how_;
+    std::uint64_t seed_;
+    bool unscaled_ = false;
+};
+
+}  // namespace mp

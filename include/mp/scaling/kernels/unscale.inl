@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Taking the scale out of gradients and looking for infinities and NaNs, a vector at a time.
+
+namespace mp::detail::MP_TARGET {
+
+/// Whether the sign bit of any lane is set.
+MP_ALWAYS_INLINE bool any_sign_bit(words x) {
+    std::uint32_t signs = 0;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpmovd2m %1, %%k1\n\tkmovw %%k1, %0" : "=r"(signs) : "v"(x) : "k1");
+#else
+    __asm__("vmovmskps %1, %0" : "=r"(signs) : "x"(x));
+#endif
+    return signs != 0;
+}
+
+/// Stores past the caches, where the address is a multiple of a vector's bytes.
+MP_ALWAYS_INLINE void store_past_caches(float* to, floats x) {
+    auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vmovntps %1, %0" : "=m"(target) : "v"(x));
+#else
+    __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
+#endif
+}
+
+/// Where the results of unscaling go: to memory of their own or back, to memory past the caches, or nowhere.
+enum class unscale_target { memory, past_caches, nowhere };
+
+/// One vector; says by a sign bit in `carries` whether there is something bad. See carry_of.
+template <bool Multiply, unscale_target Target, class Gradient>
+MP_ALWAYS_INLINE void unscale_vector(const Gradient* gradient, [[maybe_unused]] float* unscaled,
+                                     floats inverse, words& carries) {
+    floats value = load_numbers(gradient);
+    if constexpr (Multiply) value *= inverse;
+    if constexpr (Target == unscale_target::memory) store(unscaled, value);
+    if constexpr (Target == unscale_target::past_caches) store_past_caches(unscaled, value);
+    carries |= (as_words(value) & 0x7fff'ffffU) + exponent_carry;
+}
+
+template <bool Multiply, unscale_target Target, class Gradient>
+bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* unscaled, std::size_t count,
+                              float inverse) {
+    const floats factor = all_lanes(inverse);
+    words carries[4] = {};
+    std::size_t i = 0;
+    const auto to = [unscaled](std::size_t at) {
+        return Target == unscale_target::nowhere ? nullptr : unscaled + at;
+    };
+    for (; i + 4 * lanes <= count; i += 4 * lanes) {
+        unscale_vector<Multiply, Target>(gradient + i, to(i), factor, carries[0]);
+        unscale_vector<Multiply, Target>(gradient + i + lanes, to(i + lanes), factor, carries[1]);
+        unscale_vector<Multiply, Target>(gradient + i + 2 * lanes, to(i + 2 * lanes), factor, carries[2]);
+        unscale_vector<Multiply, Target>(gradient + i + 3 * lanes, to(i + 3 * lanes), factor, carries[3]);
+    }
+    for (; i + lanes <= count; i += lanes) {
+        unscale_vector<Multiply, Target>(gradient + i, to(i), factor, carries[0]);
+    }
+    if (i < count) {
+        floats value = load_first_numbers(gradient + i, count - i);
+        if constexpr (Multiply) value *= factor;
+        if constexpr (Target != unscale_target::nowhere) store_first_numbers(unscaled + i, value, count - i);
+        // Zeros times an infinite factor are bad; they are not elements.
+        alignas(64) float values[lanes];
+        store(values, value);
+        for (std::size_t j = 0; j < count - i; ++j) carries[0][0] |= carry_of(values[j]);
+    }
+    return any_sign_bit(carries[0] | carries[1] | carries[2] | carries[3]);
+}
+
+template <bool Multiply, unscale_target Target, class Gradient>
+MP_ALWAYS_INLINE void unscale_blocks(const Gradient* gradient, float* unscaled, std::size_t begin,
+                                     std::size_t end, float inverse, non_finite_report& report) {
+    for (std::size_t at = begin; at < end; at += unscale_block) {
+        const std::size_t length = end - at < unscale_block ? end - at : unscale_block;
+        if (unscale_block_of_vectors<Multiply, Target>(gradient + at, unscaled + at, length, inverse)) {
+            count_non_finite(unscaled + at, length, at, report);
+        }
+    }
+}
+
+/// unscaled = gradient * inverse, and what is bad among the results; the arrays may be the same.
+template <bool Multiply, class Gradient>
+non_finite_report unscale_array(const Gradient* gradient, float* unscaled, std::size_t count, float inverse) {
+    const default_floating_point_modes modes;
+    non_finite_report report;
+    unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, count, inverse, report);
+    return report;
+}
+
+/// The same for arrays that are far larger than the caches, and not the same.
+template <bool Multiply, class Gradient>
+non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled, std::size_t count,
+                                      float inverse) {
+    const default_floating_point_modes modes;
+    non_finite_report report;
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(unscaled) % vector_bytes / sizeof(float);
+    std::size_t head = past == 0 ? 0 : lanes - past;
+    if (head > count) head = count;
+    unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, head, inverse, report);
+    unscale_blocks<Multiply, unscale_target::past_caches>(gradient, unscaled, head, count, inverse, report);
+    __asm__ volatile("sfence" : : : "memory");
+    return report;
+}
+
+/// The same without writing.
+template <bool Multiply, class Gradient>
+non_finite_report check_array(const Gradient* gradient, std::size_t count, float inverse) {
+    const default_floating_point_modes modes;
+    non_finite_report report;
+    for (std::size_t at = 0; at < count; at += unscale_block) {
+        const std::size_t length = count - at < unscale_block ? count - at : unscale_block;
+        bool bad = false;
+        if constexpr (!Multiply && codes_tell_finite<Gradient>) {
+            using layout = layout_of<typename Gradient::format>;
+            using word = typename layout::storage;
+            word carries = 0;
+            const word* const codes = codes_of(gradient + at);
+            in_runs(length, [&carries, codes](std::size_t i) {
+                carries = static_cast<word>(carries | code_carry_of<Gradient>(codes[i]));
+            });
+            bad = (carries & layout::sign_mask) != 0;
+        } else {
+            bad = unscale_block_of_vectors<Multiply, unscale_target::nowhere, Gradient>(
+                gradient + at, nullptr, length, inverse);
+        }
+        if (bad) {
+            float values[unscale_block];
+            unscale_block_of_vectors<Multiply, unscale_target::memory>(gradient + at, values, length,
+                                                                       inverse);
+            count_non_finite(values, length, at, report);
+        }
+    }
+    return report;
+}
+
+}  // namespace mp::detail::MP_TARGET

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// After the first round, on one thread, no pass of an optimizer allocates.
+#include <doctest/doctest.h>
+#include <mp/bfloat16.hpp>
+#include <mp/optim.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+void* counted(std::size_t size) {
+    ++allocations;
+    if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+    throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+    return counted(size);
+}
+void* operator new[](std::size_t size) {
+    return counted(size);
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+
+namespace {
+
+template <class Optimizer, class Options>
+void check(const Options& options) {
+    std::vector<mp::bfloat16> weights(10001, mp::bfloat16(1.0F));
+    std::vector<mp::bfloat16> gradient(10001, mp::bfloat16(0.5F));
+    std::vector<mp::bfloat16> more_weights(77, mp::bfloat16(1.0F));
+    std::vector<mp::bfloat16> more_gradient(77, mp::bfloat16(0.5F));
+    Optimizer optimizer({{"", weights, gradient}, {"", more_weights, more_gradient}}, options);
+    const auto round = [&] {
+        static_cast<void>(optimizer.check_gradients(0.5F));
+        optimizer.unscale_gradients(0.5F);
+        optimizer.clip_gradient_norm(1.0);
+        optimizer.step();
+        optimizer.step(0.5F);
+        optimizer.skip_step();
+        optimizer.zero_gradients();
+    };
+    round();
+    const long before = allocations;
+    for (int i = 0; i < 5; ++i) round();
+    CHECK(allocations == before);
+    // The counter counts.
+    int* volatile counted_too = new int(5);
+    delete counted_too;
+    CHECK(allocations > before);
+}
+
+}  // namespace
+
+TEST_CASE("rounds after the first allocate nothing, whichever way weights are updated") {
+    check<mp::sgd<mp::bfloat16>>(mp::sgd_options{.momentum = 0.9});
+    check<mp::adamw<mp::bfloat16>>(mp::adamw_options{});
+    using alone = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;
+    for (const auto how :
+         {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
+        check<alone>(mp::adamw_options{.low_precision_update = how});
+    }
+}

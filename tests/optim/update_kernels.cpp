@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+// Steps at every level of instructions against the updates one element at a time.
+#include <doctest/doctest.h>
+#include <mp/bfloat16.hpp>
+#include <mp/float8.hpp>
+#include <mp/half.hpp>
+#include <mp/optim.hpp>
+#include <mp/simd/processor.hpp>
+
+#include <algorithm>
+#include <cfenv>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "optim/update_oracle.hpp"
+
+namespace {
+
+template <class Optimizer, class Options>
+Optimizer make(mp::cpu exec, std::vector<typename Optimizer::parameter_type> parameters,
+               const Options& options) {
+    return Optimizer(exec, std::move(parameters), options);
+}
+
+template <class Optimizer>
+auto states_of(const Optimizer& optimizer, std::size_t index) {
+    std::vector<std::span<const typename Optimizer::state_type>> states;
+    if constexpr (requires { optimizer.momentum(index); }) {
+        if (!optimizer.momentum(index).empty()) states.push_back(optimizer.momentum(index));
+    } else {
+        states.push_back(optimizer.gradient_mean(index));
+        states.push_back(optimizer.gradient_mean_square(index));
+    }
+    return states;
+}
+
+/// Arrays that lie in one stretch of memory with gaps between them, so that all alignments occur, and bytes
+/// that do not belong to anybody can be looked at.
+template <class Value>
+struct scattered {
+    std::vector<Value> memory;
+    std::vector<std::pair<std::size_t, std::size_t>> places;  // begin and size
+
+    scattered(const std::vector<std::size_t>& sizes, std::mt19937& random) {
+        std::size_t at = 0;
+        for (const std::size_t size : sizes) {
+            at += 1 + random() % 16;
+            places.emplace_back(at, size);
+            at += size;
+        }
+        memory.resize(at + 64);
+        for (Value& value : memory) value = mp::round_to<Value>(oracle::some_value(random));
+    }
+    std::span<Value> operator[](std::size_t i) {
+        return std::span<Value>(memory).subspan(places[i].first, places[i].second);
+    }
+    /// Bytes outside of the arrays that differ.
+    std::size_t damaged(const std::vector<Value>& before) const {
+        std::size_t count = 0;
+        std::size_t at = 0;
+        const auto compare = [&](std::size_t end) {
+            for (; at < end; ++at)
+                count += std::memcmp(&memory[at], &before[at], sizeof(Value)) != 0 ? 1U : 0U;
+        };
+        for (const auto& [begin, size] : places) {
+            compare(begin);
+            at = begin + size;
+        }
+        compare(memory.size());
+        return count;
+    }
+};
+
+template <class Optimizer, class Options>
+void check_all_levels(const Options& options) {
+    using weight = typename Optimizer::weight_type;
+    using gradient_value = typename Optimizer::gradient_type;
+    using master = typename Optimizer::master_type;
+    using state = typename Optimizer::state_type;
+    const float inverse_scale = 1.0F / 3.0F;
+    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
+        if (level > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
+        const auto instructions = static_cast<mp::instruction_set>(level);
+        CAPTURE(mp::name_of(instructions));
+        std::mt19937 random(99);
+        std::vector<std::size_t> sizes;
+        for (std::size_t size = 0; size <= 130; ++size) sizes.push_back(size);
+        std::shuffle(sizes.begin(), sizes.end(), random);
+        sizes.push_back(1500);
+        scattered<weight> weights(sizes, random);
+        scattered<gradient_value> gradients(sizes, random);
+        const std::vector<weight> weights_before = weights.memory;
+
+        std::vector<typename Optimizer::parameter_type> parameters;
+        std::vector<oracle::parameter_state<weight, master, state>> expected(sizes.size());
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            const bool trained = i % 17 != 5;
+            parameters.push_back({"", weights[i], trained ? gradients[i] : std::span<gradient_value>()});
+            auto& e = expected[i];
+            e.weights.assign(weights[i].begin(), weights[i].end());
+            for (const weight w : e.weights) {
+                if constexpr (std::is_same_v<weight, master>) {
+                    e.masters.push_back(w);
+                } else {
+                    e.masters.push_back(static_cast<master>(static_cast<float>(w)));
+                }
+            }
+            e.compensation.resize(sizes[i]);
+            e.states[0].resize(sizes[i]);
+            e.states[1].resize(sizes[i]);
+            e.index = static_cast<std::uint32_t>(i);
+        }
+        Optimizer optimizer = make<Optimizer>(mp::cpu{1, instructions}, parameters, options);
+        for (int step = 0; step < 4; ++step) {
+            for (gradient_value& value : gradients.memory) {
+                value = mp::round_to<gradient_value>(oracle::some_value(random));
+            }
+            const std::vector<gradient_value> gradients_before = gradients.memory;
+            // Alternately in one pass and by unscaled gradients.
+            if (step % 2 == 0) {
+                optimizer.step(inverse_scale);
+                REQUIRE(std::memcmp(gradients.memory.data(), gradients_before.data(),
+                                    gradients_before.size() * sizeof(gradient_value)) == 0);
+            } else {
+                optimizer.unscale_gradients(inverse_scale);
+                optimizer.step();
+                REQUIRE(gradients.damaged(gradients_before) == 0);
+                gradients.memory = gradients_before;
+            }
+            REQUIRE(weights.damaged(weights_before) == 0);
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                const std::span<const gradient_value> g = parameters[i].gradient;
+                oracle::step(expected[i], g, inverse_scale, options.low_precision_update, options.seed,
+                             !states_of(optimizer, i).empty(), oracle::rule_of(options));
+                wrong += oracle::differences(weights[i], expected[i].weights);
+                wrong += oracle::differences(optimizer.master_weights(i), expected[i].masters);
+                const auto states = states_of(optimizer, i);
+                for (std::size_t s = 0; s < states.size(); ++s) {
+                    wrong += oracle::differences(states[s], expected[i].states[s]);
+                }
+                if (options.low_precision_update == mp::weight_update::kahan) {
+                    wrong += oracle::differences(optimizer.weight_compensation(i), expected[i].compensation);
+                }
+            }
+            REQUIRE(wrong == 0);
+        }
+    }
+}
+
+constexpr mp::adamw_options adamw_options{.learning_rate = 0.01, .weight_decay = 0.1};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("AdamW gives the bits of its definition at every level, for all lengths and alignments",
+                   Optimizer, mp::adamw<float>, mp::adamw<mp::bfloat16>, mp::adamw<mp::half, float>,
+                   mp::adamw<mp::half, mp::bfloat16, mp::half>,
+                   mp::adamw<mp::float8_e4m3fn, mp::float8_e5m2, float, mp::bfloat16>) {
+    check_all_levels<Optimizer>(adamw_options);
+    check_all_levels<Optimizer>(mp::adamw_options{.epsilon = 0.0, .weight_decay = 0.0});
+}
+
+TEST_CASE_TEMPLATE("SGD gives the bits of its definition at every level, for all lengths and alignments",
+                   Optimizer, mp::sgd<float>, mp::sgd<mp::bfloat16>, mp::sgd<mp::half, float>,
+                   mp::sgd<mp::bfloat16, mp::half, mp::half, float>,
+                   mp::sgd<mp::float8_e4m3fn, mp::float8_e5m2>) {
+    check_all_levels<Optimizer>(mp::sgd_options{.learning_rate = 0.1});
+    check_all_levels<Optimizer>(mp::sgd_options{.learning_rate = 0.1, .weight_decay = 0.01});
+    check_all_levels<Optimizer>(mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.25});
+    check_all_levels<Optimizer>(
+        mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+}
+
+TEST_CASE_TEMPLATE("weights without a master copy follow the definition in every way of updating", Optimizer,
+                   mp::sgd<mp::bfloat16, mp::bfloat16, mp::bfloat16>, mp::sgd<mp::half, float, mp::half>,
+                   mp::sgd<mp::half, mp::half, mp::half, float>,
+                   mp::sgd<mp::float8_e4m3fn, mp::half, mp::float8_e4m3fn>) {
+    for (const auto how :
+         {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
+        CAPTURE(mp::name_of(how));
+        check_all_levels<Optimizer>(mp::sgd_options{
+            .learning_rate = 0.01, .low_precision_update = how, .seed = 0x0123'4567'89ab'cdef});
+        check_all_levels<Optimizer>(
+            mp::sgd_options{.learning_rate = 0.01, .momentum = 0.9, .low_precision_update = how, .seed = 3});
+    }
+}
+
+TEST_CASE_TEMPLATE("AdamW without a master copy follows the definition in every way of updating", Optimizer,
+                   mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16, float>,
+                   mp::adamw<mp::bfloat16, mp::half, mp::bfloat16>) {
+    for (const auto how :
+         {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
+        CAPTURE(mp::name_of(how));
+        check_all_levels<Optimizer>(
+            mp::adamw_options{.learning_rate = 0.01, .low_precision_update = how, .seed = 1});
+    }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+namespace {
+
+unsigned control_register() {
+    unsigned value = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(value));
+    return value;
+}
+void set_control_register(unsigned value) {
+    __asm__ volatile("ldmxcsr %0" : : "m"(value) : "memory");
+}
+
+/// Two rounds of training, clipping included, as bytes.
+std::string trained(mp::cpu exec, unsigned control) {
+    std::mt19937 random(4);
+    std::vector<mp::half> weights(997);
+    std::vector<mp::half> gradient(997);
+    for (mp::half& value : weights) value = mp::half(oracle::some_value(random) * 0.1F);
+    for (mp::half& value : gradient) value = mp::half(std::normal_distribution<float>()(random) * 0x1p-14F);
+    std::string bytes;
+    const unsigned before = control_register();
+    set_control_register(control);
+    mp::adamw<mp::half> optimizer(exec, {{"", weights, gradient}}, adamw_options);
+    for (int round = 0; round < 2; ++round) {
+        optimizer.unscale_gradients(0x1.8p-110F);  // subnormal results
+        const double norm = optimizer.clip_gradient_norm(0x1p-125);
+        bytes.append(reinterpret_cast<const char*>(&norm), sizeof norm);
+        optimizer.step();
+        optimizer.step(0.3F);
+    }
+    const unsigned after = control_register();
+    set_control_register(before);
+    CHECK((after & ~0x3fU) == (control & ~0x3fU));
+    const auto add = [&bytes](auto values) {
+        bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+    };
+    add(std::span<const mp::half>(weights));
+    add(optimizer.master_weights(0));
+    add(optimizer.gradient_mean(0));
+    add(optimizer.gradient_mean_square(0));
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("modes of rounding and flushing of the caller change nothing and stay as they are") {
+    const std::string expected = trained(mp::cpu{1, mp::instruction_set::portable}, 0x1f80U);
+    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
+        const mp::cpu exec{1, static_cast<mp::instruction_set>(level)};
+        // Default; both kinds of flushing; down, up and to zero.
+        for (const unsigned control : {0x1f80U, 0x9fc0U, 0x3f80U, 0x5f80U, 0xffc0U}) {
+            CAPTURE(level);
+            CAPTURE(control);
+            CHECK(trained(exec, control) == expected);
+        }
+    }
+}
+
+#endif
+
+TEST_CASE("threads change no bit, whichever way weights are updated") {
+    using optimizer_type = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;
+    std::mt19937 random(12);
+    const std::vector<std::size_t> sizes = {70001, 0, 13, 4096, 4097, 160000, 1};
+    scattered<mp::bfloat16> start(sizes, random);
+    scattered<mp::bfloat16> gradients(sizes, random);
+    for (const auto how :
+         {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
+        std::vector<mp::bfloat16> results[5];
+        for (const int threads : {1, 2, 3, 4}) {
+            scattered<mp::bfloat16> weights = start;
+            std::vector<mp::parameter<mp::bfloat16>> parameters;
+            for (std::size_t i = 0; i < sizes.size(); ++i)
+                parameters.push_back({"", weights[i], gradients[i]});
+            optimizer_type optimizer(mp::cpu{threads}, parameters,
+                                     {.learning_rate = 0.05, .low_precision_update = how, .seed = 6});
+            optimizer.step(0.5F);
+            optimizer.step(0.25F);
+            results[threads] = weights.memory;
+        }
+        std::size_t moved = 0;
+        for (std::size_t i = 0; i < start.memory.size(); ++i) {
+            moved += oracle::same(results[1][i], start.memory[i]) ? 0U : 1U;
+        }
+        CHECK(moved > start.memory.size() / 2);
+        for (const int threads : {2, 3, 4}) CHECK(oracle::differences(results[threads], results[1]) == 0);
+    }
+}

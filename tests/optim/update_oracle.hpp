@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// The updates of the optimizers one element at a time, every operation rounded to float through memory that
+// the compiler has to respect, and conversions by the scalar functions of format/.
+#pragma once
+
+#include <mp/format/operations.hpp>
+#include <mp/optim.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace oracle {
+
+inline float stored(float x) {
+    volatile float kept = x;
+    return kept;
+}
+inline float add(float a, float b) {
+    return stored(a + b);
+}
+inline float subtract(float a, float b) {
+    return stored(a - b);
+}
+inline float multiply(float a, float b) {
+    return stored(a * b);
+}
+
+template <class Value>
+float widened(Value x) {
+    return static_cast<float>(x);
+}
+
+/// The elements of one parameter.
+template <class Weight, class Master, class State>
+struct parameter_state {
+    std::vector<Weight> weights;
+    std::vector<Master> masters;
+    std::vector<Master> compensation;
+    std::vector<State> states[2];
+    std::uint64_t updates = 0;
+    std::uint32_t index = 0;
+};
+
+template <class Value>
+Value rounded_to(float x, mp::weight_update how, const mp::rounding_stream& stream, std::size_t element) {
+    if constexpr (std::is_same_v<Value, float>) {
+        return x;
+    } else if (how == mp::weight_update::stochastic) {
+        return mp::round_to<Value>(x, mp::stochastic(mp::random_rounding_bits(stream, element)));
+    } else {
+        return mp::round_to<Value>(x);
+    }
+}
+
+/// rule(update, weight, gradient, states[2]).
+template <class Weight, class Master, class State, class Gradient, class Rule>
+void step(parameter_state<Weight, Master, State>& p, std::span<const Gradient> gradient, float inverse_scale,
+          mp::weight_update how, std::uint64_t seed, bool has_states, Rule rule) {
+    if (gradient.empty()) return;
+    ++p.updates;
+    for (std::size_t i = 0; i < p.masters.size(); ++i) {
+        float weight = widened(p.masters[i]);
+        if (how == mp::weight_update::kahan) weight = add(weight, widened(p.compensation[i]));
+        float states[2] = {widened(p.states[0][i]), widened(p.states[1][i])};
+        rule(p.updates, weight, multiply(widened(gradient[i]), inverse_scale), states);
+        for (std::uint32_t s = 0; s < 2 && has_states; ++s) {
+            p.states[s][i] = rounded_to<State>(states[s], how, {seed, p.index, p.updates, s + 1}, i);
+        }
+        p.masters[i] = rounded_to<Master>(weight, how, {seed, p.index, p.updates, 0}, i);
+        if (how == mp::weight_update::kahan) {
+            p.compensation[i] = rounded_to<Master>(subtract(weight, widened(p.masters[i])), how, {}, i);
+        }
+        p.weights[i] = rounded_to<Weight>(widened(p.masters[i]), mp::weight_update::nearest, {}, i);
+    }
+}
+
+inline auto rule_of(const mp::sgd_options& o) {
+    return [o](std::uint64_t update, float& weight, float gradient, float* states) {
+        const float rate = static_cast<float>(o.learning_rate);
+        const float momentum = static_cast<float>(o.momentum);
+        const float share = update == 1 ? 1.0F : static_cast<float>(1.0 - o.dampening);
+        if (o.weight_decay != 0.0) {
+            gradient = add(gradient, multiply(static_cast<float>(o.weight_decay), weight));
+        }
+        float step = gradient;
+        if (o.momentum != 0.0) {
+            states[0] = add(multiply(momentum, states[0]), multiply(share, gradient));
+            step = o.nesterov ? add(gradient, multiply(momentum, states[0])) : states[0];
+        }
+        weight = subtract(weight, multiply(rate, step));
+    };
+}
+
+inline auto rule_of(const mp::adamw_options& o) {
+    return [o](std::uint64_t update, float& weight, float gradient, float* states) {
+        const double t = static_cast<double>(update);
+        const float rate = static_cast<float>(o.learning_rate / (1.0 - std::pow(o.beta1, t)));
+        const float inverse_bias = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t)));
+        states[0] = add(multiply(static_cast<float>(o.beta1), states[0]),
+                        multiply(static_cast<float>(1.0 - o.beta1), gradient));
+        states[1] = add(multiply(static_cast<float>(o.beta2), states[1]),
+                        multiply(static_cast<float>(1.0 - o.beta2), multiply(gradient, gradient)));
+        const float denominator =
+            add(multiply(stored(std::sqrt(states[1])), inverse_bias), static_cast<float>(o.epsilon));
+        const float decayed = multiply(static_cast<float>(o.learning_rate * o.weight_decay), weight);
+        weight = subtract(weight, add(decayed, multiply(rate, stored(states[0] / denominator))));
+    };
+}
+
+/// The same bits, or both NaN: which of two NaNs' payloads survives an addition is not promised.
+template <class Value>
+bool same(Value left, Value right) {
+    const auto is_nan = [](Value x) {
+        return (std::bit_cast<std::uint32_t>(widened(x)) & 0x7fffffffU) > 0x7f800000U;
+    };
+    return std::memcmp(&left, &right, sizeof left) == 0 || (is_nan(left) && is_nan(right));
+}
+
+template <class Left, class Right>
+std::size_t differences(const Left& left, const Right& right) {
+    std::size_t count = left.size() == right.size() ? 0 : 1;
+    for (std::size_t i = 0; i < left.size() && i < right.size(); ++i) {
+        count += same(left[i], right[i]) ? 0U : 1U;
+    }
+    return count;
+}
+
+/// Mostly ordinary values, and now and then one that is not.
+inline float some_value(std::mt19937& random) {
+    const std::uint32_t kind = static_cast<std::uint32_t>(random() % 64);
+    const float ordinary = std::normal_distribution<float>()(random);
+    if (kind == 0) return std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+    if (kind == 1) return ordinary * 0x1p-130F;  // a subnormal float
+    if (kind == 2) return ordinary * 0x1p-20F;   // subnormal in half
+    if (kind == 3) return -0.0F;
+    return ordinary;
+}
+
+}  // namespace oracle
