@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "table_reporter.hpp"
+#include "cells.hpp"
 
 namespace {
 

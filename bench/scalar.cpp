@@ -21,8 +21,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "cells.hpp"
 #include "peers.hpp"
-#include "table_reporter.hpp"
 
 namespace {
 

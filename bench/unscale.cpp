@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "table_reporter.hpp"
+#include "cells.hpp"
 
 namespace {
 

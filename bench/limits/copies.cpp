@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// Moves of memory. The vectors go through empty assembly, so that no compiler makes a call of memcpy of the
+// loops.
+#include <mp/config.hpp>
+#include <mp/simd/processor.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#if MP_SIMD_TARGETS
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+#include <immintrin.h>
+#endif
+
+#include "limits.hpp"
+
+namespace bench::limits {
+namespace {
+
+void copy_by_memcpy(void* to, const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+}
+
+#if MP_SIMD_TARGETS
+
+// A step reads `Reads` vectors and writes `Writes` of them, over and over if there are not as many.
+
+template <int Reads, int Writes, bool Streaming>
+__attribute__((target("avx2"))) void move_avx2(void* to, const void* from, std::size_t steps) {
+    const auto* source = static_cast<const __m256i*>(from);
+    auto* target = static_cast<__m256i*>(to);
+    for (std::size_t step = 0; step < steps; ++step) {
+        __m256i vectors[Reads];
+        for (int i = 0; i < Reads; ++i) {
+            vectors[i] = _mm256_load_si256(source++);
+            __asm__ volatile("" : "+x"(vectors[i]));
+        }
+        for (int i = 0; i < Writes; ++i) {
+            if (Streaming) {
+                _mm256_stream_si256(target++, vectors[i % Reads]);
+            } else {
+                _mm256_store_si256(target++, vectors[i % Reads]);
+            }
+        }
+    }
+    if (Streaming) _mm_sfence();
+}
+
+template <int Reads, int Writes, bool Streaming>
+__attribute__((target("avx512f"))) void move_avx512(void* to, const void* from, std::size_t steps) {
+    const auto* source = static_cast<const __m512i*>(from);
+    auto* target = static_cast<__m512i*>(to);
+    for (std::size_t step = 0; step < steps; ++step) {
+        __m512i vectors[Reads];
+        for (int i = 0; i < Reads; ++i) {
+            vectors[i] = _mm512_load_si512(source++);
+            __asm__ volatile("" : "+v"(vectors[i]));
+        }
+        for (int i = 0; i < Writes; ++i) {
+            if (Streaming) {
+                _mm512_stream_si512(target++, vectors[i % Reads]);
+            } else {
+                _mm512_store_si512(target++, vectors[i % Reads]);
+            }
+        }
+    }
+    if (Streaming) _mm_sfence();
+}
+
+__attribute__((target("avx512f"))) void read_avx512(const void* from, std::size_t bytes) {
+    const auto* const source = static_cast<const __m512i*>(from);
+    for (std::size_t i = 0; i < bytes / 64; i += 4) {
+        const __m512i a = _mm512_load_si512(source + i);
+        const __m512i b = _mm512_load_si512(source + i + 1);
+        const __m512i c = _mm512_load_si512(source + i + 2);
+        const __m512i d = _mm512_load_si512(source + i + 3);
+        __asm__ volatile("" : : "v"(a), "v"(b), "v"(c), "v"(d));
+    }
+}
+
+bool has(mp::instruction_set level) {
+    return mp::processor_instruction_set() >= level;
+}
+
+#endif
+
+void read_words(const void* from, std::size_t bytes) {
+    const auto* const source = static_cast<const std::uint64_t*>(from);
+    for (std::size_t i = 0; i < bytes / 8; i += 4) {
+        const std::uint64_t a = source[i];
+        const std::uint64_t b = source[i + 1];
+        const std::uint64_t c = source[i + 2];
+        const std::uint64_t d = source[i + 3];
+        __asm__ volatile("" : : "r"(a), "r"(b), "r"(c), "r"(d));
+    }
+}
+
+#if MP_SIMD_TARGETS
+/// The loops for one proportion of reads and writes.
+template <int Reads, int Writes>
+void add_loops(std::vector<move>& to) {
+    if (has(mp::instruction_set::avx512)) {
+        to.push_back({"AVX-512 loop", Reads, Writes, 64, move_avx512<Reads, Writes, false>});
+        to.push_back({"AVX-512 streaming stores", Reads, Writes, 64, move_avx512<Reads, Writes, true>});
+    } else if (has(mp::instruction_set::avx2)) {
+        to.push_back({"AVX2 loop", Reads, Writes, 32, move_avx2<Reads, Writes, false>});
+        to.push_back({"AVX2 streaming stores", Reads, Writes, 32, move_avx2<Reads, Writes, true>});
+    }
+}
+#endif
+
+/// Those that read `read` for each `written` bytes.
+std::vector<move> moves(std::size_t read, std::size_t written) {
+    std::vector<move> result;
+#if MP_SIMD_TARGETS
+    if (read == written) add_loops<4, 4>(result);
+    if (read == 2 * written) add_loops<4, 2>(result);
+    if (read == 4 * written) add_loops<4, 1>(result);
+    if (2 * read == written) add_loops<2, 4>(result);
+    if (4 * read == written) add_loops<1, 4>(result);
+#endif
+    if (read == written || result.empty()) {
+        result.insert(result.begin(), move{"memcpy", 1, 1, 1, copy_by_memcpy});
+    }
+    return result;
+}
+
+}  // namespace
+
+std::span<const move> copies() {
+    static const std::vector<move> all = moves(1, 1);
+    return all;
+}
+
+void move::operator()(void* to, const void* from, std::size_t read, std::size_t written) const {
+    const auto step = static_cast<std::size_t>(reads + writes) * vector_bytes;
+    run(to, from, (read + written) / step);
+}
+
+const move& fastest_move(void* to, const void* from, std::size_t read, std::size_t written) {
+    static std::map<std::pair<std::size_t, std::size_t>, move> chosen;
+    const auto found = chosen.find({read, written});
+    if (found != chosen.end()) return found->second;
+    // Each try moves some MiB, so that the clock can tell.
+    const std::size_t rounds = 1 + (std::size_t{16} << 20) / (read + written + 1);
+    double least = std::numeric_limits<double>::max();
+    move result{};
+    for (int attempt = 0; attempt < 5; ++attempt) {
+        for (const move& it : moves(read, written)) {
+            const auto start = std::chrono::steady_clock::now();
+            for (std::size_t i = 0; i < rounds; ++i) it(to, from, read, written);
+            const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+            if (attempt == 0 || time.count() >= least) continue;  // the first try only warms up
+            least = time.count();
+            result = it;
+        }
+    }
+    return chosen.emplace(std::pair(read, written), result).first->second;
+}
+
+void read(const void* from, std::size_t bytes) {
+#if MP_SIMD_TARGETS
+    if (has(mp::instruction_set::avx512)) return read_avx512(from, bytes);
+#endif
+    read_words(from, bytes);
+}
+
+void read(const void* from, std::size_t bytes, int threads) {
+    const std::size_t share = bytes / static_cast<std::size_t>(threads) / 256 * 256;
+    std::vector<std::jthread> others;
+    for (int i = 1; i < threads; ++i) {
+        const char* const begin = static_cast<const char*>(from) + share * static_cast<std::size_t>(i);
+        others.emplace_back([=] { read(begin, share); });
+    }
+    read(from, share);
+}
+
+}  // namespace bench::limits
