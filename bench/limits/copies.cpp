@@ -34,58 +34,125 @@ void copy_by_memcpy(void* to, const void* from, std::size_t bytes) {
 
 #if MP_SIMD_TARGETS
 
-// A step reads `Reads` vectors and writes `Writes` of them, over and over if there are not as many.
+// A step reads one, two or four vectors and writes one, two or four, some of them repeatedly where it reads
+// fewer. Processors fetch ahead within a page; a loop that goes through several pages side by side keeps more
+// of the memory busy.
 
 template <int Reads, int Writes, bool Streaming>
+__attribute__((target("avx2"), always_inline)) inline void step_avx2(__m256i* target, const __m256i* source) {
+    __m256i a = _mm256_load_si256(source);
+    __m256i b = a;
+    __m256i c = a;
+    __m256i d = a;
+    if constexpr (Reads > 1) b = _mm256_load_si256(source + 1);
+    if constexpr (Reads > 2) {
+        c = _mm256_load_si256(source + 2);
+        d = _mm256_load_si256(source + 3);
+    }
+    __asm__ volatile("" : "+x"(a), "+x"(b), "+x"(c), "+x"(d));
+    if constexpr (Streaming) {
+        _mm256_stream_si256(target, a);
+        if constexpr (Writes > 1) _mm256_stream_si256(target + 1, b);
+        if constexpr (Writes > 2) _mm256_stream_si256(target + 2, c);
+        if constexpr (Writes > 2) _mm256_stream_si256(target + 3, d);
+    } else {
+        _mm256_store_si256(target, a);
+        if constexpr (Writes > 1) _mm256_store_si256(target + 1, b);
+        if constexpr (Writes > 2) _mm256_store_si256(target + 2, c);
+        if constexpr (Writes > 2) _mm256_store_si256(target + 3, d);
+    }
+}
+
+template <int Reads, int Writes, bool Streaming, std::size_t Pages>
 __attribute__((target("avx2"))) void move_avx2(void* to, const void* from, std::size_t steps) {
     const auto* source = static_cast<const __m256i*>(from);
     auto* target = static_cast<__m256i*>(to);
-    for (std::size_t step = 0; step < steps; ++step) {
-        __m256i vectors[Reads];
-        for (int i = 0; i < Reads; ++i) {
-            vectors[i] = _mm256_load_si256(source++);
-            __asm__ volatile("" : "+x"(vectors[i]));
-        }
-        for (int i = 0; i < Writes; ++i) {
-            if (Streaming) {
-                _mm256_stream_si256(target++, vectors[i % Reads]);
-            } else {
-                _mm256_store_si256(target++, vectors[i % Reads]);
+    if constexpr (Pages > 1) {
+        constexpr std::size_t page_steps = 4096 / ((Reads > Writes ? Reads : Writes) * sizeof(__m256i));
+        for (; steps >= Pages * page_steps; steps -= Pages * page_steps) {
+            for (std::size_t step = 0; step < page_steps; ++step) {
+                for (std::size_t page = 0; page < Pages; ++page) {
+                    const std::size_t at = page * page_steps + step;
+                    step_avx2<Reads, Writes, Streaming>(target + at * Writes, source + at * Reads);
+                }
             }
+            source += Pages * page_steps * Reads;
+            target += Pages * page_steps * Writes;
         }
     }
-    if (Streaming) _mm_sfence();
+    for (std::size_t step = 0; step < steps; ++step, source += Reads, target += Writes) {
+        step_avx2<Reads, Writes, Streaming>(target, source);
+    }
+    if constexpr (Streaming) _mm_sfence();
 }
 
 template <int Reads, int Writes, bool Streaming>
+__attribute__((target("avx512f"), always_inline)) inline void step_avx512(__m512i* target,
+                                                                          const __m512i* source) {
+    __m512i a = _mm512_load_si512(source);
+    __m512i b = a;
+    __m512i c = a;
+    __m512i d = a;
+    if constexpr (Reads > 1) b = _mm512_load_si512(source + 1);
+    if constexpr (Reads > 2) {
+        c = _mm512_load_si512(source + 2);
+        d = _mm512_load_si512(source + 3);
+    }
+    __asm__ volatile("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d));
+    if constexpr (Streaming) {
+        _mm512_stream_si512(target, a);
+        if constexpr (Writes > 1) _mm512_stream_si512(target + 1, b);
+        if constexpr (Writes > 2) _mm512_stream_si512(target + 2, c);
+        if constexpr (Writes > 2) _mm512_stream_si512(target + 3, d);
+    } else {
+        _mm512_store_si512(target, a);
+        if constexpr (Writes > 1) _mm512_store_si512(target + 1, b);
+        if constexpr (Writes > 2) _mm512_store_si512(target + 2, c);
+        if constexpr (Writes > 2) _mm512_store_si512(target + 3, d);
+    }
+}
+
+template <int Reads, int Writes, bool Streaming, std::size_t Pages>
 __attribute__((target("avx512f"))) void move_avx512(void* to, const void* from, std::size_t steps) {
     const auto* source = static_cast<const __m512i*>(from);
     auto* target = static_cast<__m512i*>(to);
-    for (std::size_t step = 0; step < steps; ++step) {
-        __m512i vectors[Reads];
-        for (int i = 0; i < Reads; ++i) {
-            vectors[i] = _mm512_load_si512(source++);
-            __asm__ volatile("" : "+v"(vectors[i]));
+    if constexpr (Pages > 1) {
+        constexpr std::size_t page_steps = 4096 / ((Reads > Writes ? Reads : Writes) * sizeof(__m512i));
+        for (; steps >= Pages * page_steps; steps -= Pages * page_steps) {
+            for (std::size_t step = 0; step < page_steps; ++step) {
+                for (std::size_t page = 0; page < Pages; ++page) {
+                    const std::size_t at = page * page_steps + step;
+                    step_avx512<Reads, Writes, Streaming>(target + at * Writes, source + at * Reads);
+                }
+            }
+            source += Pages * page_steps * Reads;
+            target += Pages * page_steps * Writes;
         }
-        for (int i = 0; i < Writes; ++i) {
-            if (Streaming) {
-                _mm512_stream_si512(target++, vectors[i % Reads]);
-            } else {
-                _mm512_store_si512(target++, vectors[i % Reads]);
+    }
+    for (std::size_t step = 0; step < steps; ++step, source += Reads, target += Writes) {
+        step_avx512<Reads, Writes, Streaming>(target, source);
+    }
+    if constexpr (Streaming) _mm_sfence();
+}
+
+template <std::size_t Pages>
+__attribute__((target("avx512f"))) void read_avx512(const void* from, std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    const char* source = static_cast<const char*>(from);
+    for (; bytes >= Pages * page; bytes -= Pages * page, source += Pages * page) {
+        for (std::size_t i = 0; i < page; i += 256) {
+            for (std::size_t j = i; j < Pages * page; j += page) {
+                const __m512i a = _mm512_load_si512(source + j);
+                const __m512i b = _mm512_load_si512(source + j + 64);
+                const __m512i c = _mm512_load_si512(source + j + 128);
+                const __m512i d = _mm512_load_si512(source + j + 192);
+                __asm__ volatile("" : : "v"(a), "v"(b), "v"(c), "v"(d));
             }
         }
     }
-    if (Streaming) _mm_sfence();
-}
-
-__attribute__((target("avx512f"))) void read_avx512(const void* from, std::size_t bytes) {
-    const auto* const source = static_cast<const __m512i*>(from);
-    for (std::size_t i = 0; i < bytes / 64; i += 4) {
+    for (std::size_t i = 0; i < bytes; i += 64) {
         const __m512i a = _mm512_load_si512(source + i);
-        const __m512i b = _mm512_load_si512(source + i + 1);
-        const __m512i c = _mm512_load_si512(source + i + 2);
-        const __m512i d = _mm512_load_si512(source + i + 3);
-        __asm__ volatile("" : : "v"(a), "v"(b), "v"(c), "v"(d));
+        __asm__ volatile("" : : "v"(a));
     }
 }
 
@@ -111,11 +178,16 @@ void read_words(const void* from, std::size_t bytes) {
 template <int Reads, int Writes>
 void add_loops(std::vector<move>& to) {
     if (has(mp::instruction_set::avx512)) {
-        to.push_back({"AVX-512 loop", Reads, Writes, 64, move_avx512<Reads, Writes, false>});
-        to.push_back({"AVX-512 streaming stores", Reads, Writes, 64, move_avx512<Reads, Writes, true>});
+        to.push_back({"AVX-512 loop", Reads, Writes, 64, move_avx512<Reads, Writes, false, 1>});
+        to.push_back({"AVX-512 streaming stores", Reads, Writes, 64, move_avx512<Reads, Writes, true, 1>});
+        to.push_back({"eight pages side by side", Reads, Writes, 64, move_avx512<Reads, Writes, false, 8>});
+        to.push_back(
+            {"eight pages, streaming stores", Reads, Writes, 64, move_avx512<Reads, Writes, true, 8>});
     } else if (has(mp::instruction_set::avx2)) {
-        to.push_back({"AVX2 loop", Reads, Writes, 32, move_avx2<Reads, Writes, false>});
-        to.push_back({"AVX2 streaming stores", Reads, Writes, 32, move_avx2<Reads, Writes, true>});
+        to.push_back({"AVX2 loop", Reads, Writes, 32, move_avx2<Reads, Writes, false, 1>});
+        to.push_back({"AVX2 streaming stores", Reads, Writes, 32, move_avx2<Reads, Writes, true, 1>});
+        to.push_back({"eight pages side by side", Reads, Writes, 32, move_avx2<Reads, Writes, false, 8>});
+        to.push_back({"eight pages, streaming stores", Reads, Writes, 32, move_avx2<Reads, Writes, true, 8>});
     }
 }
 #endif
@@ -171,7 +243,10 @@ const move& fastest_move(void* to, const void* from, std::size_t read, std::size
 
 void read(const void* from, std::size_t bytes) {
 #if MP_SIMD_TARGETS
-    if (has(mp::instruction_set::avx512)) return read_avx512(from, bytes);
+    constexpr std::size_t large = 4 << 20;
+    if (has(mp::instruction_set::avx512)) {
+        return bytes < large ? read_avx512<1>(from, bytes) : read_avx512<8>(from, bytes);
+    }
 #endif
     read_words(from, bytes);
 }
