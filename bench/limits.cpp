@@ -23,7 +23,7 @@ void register_peaks() {
     const std::string table = "multiply-adds from registers";
     for (const bench::limits::peak& it : bench::limits::peaks()) {
         const auto add = [&](const std::string& contender, int threads) {
-            bench::add(
+            auto* const cell = bench::add(
                 table, std::string(it.name), contender,
                 [&it, threads](benchmark::State& state) {
                     // Long enough to start threads for.
@@ -32,8 +32,8 @@ void register_peaks() {
                     for (auto _ : state) done = bench::limits::run(it, enough, threads);
                     bench::count_operations(state, done);
                 },
-                role::limit)
-                ->UseRealTime();
+                role::limit);
+            if (threads > 1) cell->UseRealTime();
         };
         add("one thread", 1);
         if (all_threads() > 1) add("all " + std::to_string(all_threads()) + " processors", all_threads());
