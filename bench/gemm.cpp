@@ -8,6 +8,7 @@
 #include <mp/float8.hpp>
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -343,7 +344,8 @@ void bench::register_benchmarks() {
     register_products<mp::float8_e4m3fn, mp::float8_e5m2, half>("float8_e4m3fn by float8_e5m2 to half",
                                                                 float_peak, false);
     // Products of int8 factors go here, with limits::int8_peak() and oneDNN's s8 as peer.
-    add_note("float matrix product", "mp ran its kernel " + std::string(mp::gemm_kernel_name()) + ".");
+    add_note("float matrix product",
+             "mp may use the instruction set " + std::string(mp::name_of(mp::best_instruction_set())) + ".");
     if (bfloat16_peak != nullptr) {
         add_note("bfloat16 matrix product", "The peak is " + std::string(bfloat16_peak->name) + ".");
     }
@@ -354,5 +356,6 @@ void bench::register_benchmarks() {
 #if MP_BENCH_HAS_ONEDNN
     add_note("bfloat16 matrix product",
              "oneDNN is " + onednn::description() + "; its instructions take subnormal numbers for zero.");
+    add_note("half matrix product", "oneDNN 2.6 has no product of half matrices on CPUs.");
 #endif
 }

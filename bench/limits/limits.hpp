@@ -51,7 +51,8 @@ struct move {
 std::span<const move> copies();
 
 /// Of the ways that read and write so many bytes the one that took the least time, of a few tries. In
-/// proportions other than 1:1, 1:2, 1:4, 2:1 and 4:1, and without vectors, a copy of as many bytes in all.
+/// proportions other than 1:1, 1:2, 1:4, 2:1, 3:1 and 4:1, and without vectors, a copy of as many bytes in
+/// all.
 const move& fastest_move(void* to, const void* from, std::size_t read, std::size_t written);
 
 /// Reads bytes, and does nothing with them.

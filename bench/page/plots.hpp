@@ -128,6 +128,7 @@ inline std::string mark(std::string_view style, double x, double y, std::string_
     if (style == "red") return path("m0 -7l7 7l-7 7l-7 -7z");     // diamond
     if (style == "green") return path("m0 -6.5l6.5 11.5h-13z");   // triangle
     if (style == "purple") return path("m0 6.5l6.5 -11.5h-13z");  // triangle on its tip
+    if (style == "mp packed") return path("m0 -9l9 9l-9 9l-9 -9z");
     return "<circle " + begin + " cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) + "\" r=\"" +
            (style == "mp" ? "7" : "5") + "\">" + hover + "</circle>\n";
 }

@@ -20,7 +20,7 @@ inline std::string_view style_of(const record& it) {
                                 {"Eigen", "purple"},    {"Highway", "teal"},        {"FP16", "brown"},
                                 {"_Float16", "slate"},  {"loop", "orange"},         {"two loops", "brown"},
                                 {"pass by pass", "red"}};
-    if (it.role == "mp") return "mp";
+    if (it.role == "mp") return it.contender == "mp packed B" ? "mp packed" : "mp";
     if (it.role == "reference") return "reference";
     for (const known& style : styles) {
         if (style.name == it.contender) return style.style;
