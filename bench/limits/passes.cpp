@@ -72,20 +72,19 @@ __attribute__((target("avx512f"))) bool unscale_half(const std::uint16_t* from, 
                                                      float factor) {
     const __m512 by = _mm512_set1_ps(factor);
     unsigned found = 0;
-    for (std::size_t i = 0; i < count; i += 16) {
-        const std::size_t left = count - i;
-        // Whole vectors; what is left over at the end goes through a copy.
-        std::uint16_t last[16] = {};
-        const std::uint16_t* source = from + i;
-        if (left < 16) {
-            for (std::size_t j = 0; j < left; ++j) last[j] = source[j];
-            source = last;
-        }
-        const __m256i codes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
-        const __m512 x = _mm512_mul_ps(_mm512_cvtph_ps(codes), by);
-        const auto lanes = static_cast<__mmask16>(left < 16 ? (1U << left) - 1U : 0xffffU);
-        _mm512_mask_storeu_ps(to + i, lanes, x);
-        found |= static_cast<unsigned>(not_finite(x));
+    std::size_t i = 0;
+    for (; i + 32 <= count; i += 32) {
+        const auto* const source = reinterpret_cast<const __m256i*>(from + i);
+        const __m512 a = _mm512_mul_ps(_mm512_cvtph_ps(_mm256_loadu_si256(source)), by);
+        const __m512 b = _mm512_mul_ps(_mm512_cvtph_ps(_mm256_loadu_si256(source + 1)), by);
+        _mm512_storeu_ps(to + i, a);
+        _mm512_storeu_ps(to + i + 16, b);
+        found |= static_cast<unsigned>(not_finite(a)) | static_cast<unsigned>(not_finite(b));
+    }
+    for (; i < count; ++i) {
+        const __m512 a = _mm512_mul_ps(_mm512_cvtph_ps(_mm256_set1_epi16(static_cast<short>(from[i]))), by);
+        _mm512_mask_storeu_ps(to + i, 1, a);
+        found |= not_finite(a);
     }
     return found != 0;
 }

@@ -114,10 +114,10 @@ void int8_tiles(std::int64_t rounds) {
 
 constexpr peak float_avx2_peak{"float, AVX2 FMA", 12 * 8 * 2, float_avx2};
 constexpr peak float_avx512_peak{"float, AVX-512 FMA", 24 * 16 * 2, float_avx512};
-constexpr peak bfloat16_pairs_peak{"bfloat16 pairs into float, vdpbf16ps", 24 * 16 * 4, bfloat16_pairs};
+constexpr peak bfloat16_pairs_peak{"bfloat16 pairs, vdpbf16ps", 24 * 16 * 4, bfloat16_pairs};
 constexpr peak half_avx512_peak{"half, AVX512-FP16 FMA", 24 * 32 * 2, half_avx512};
-constexpr peak bfloat16_tiles_peak{"bfloat16 tiles into float, AMX", 4 * 16 * 16 * 32 * 2, bfloat16_tiles};
-constexpr peak int8_tiles_peak{"int8 tiles into int32, AMX", 4 * 16 * 16 * 64 * 2, int8_tiles};
+constexpr peak bfloat16_tiles_peak{"bfloat16 tiles, AMX", 4 * 16 * 16 * 32 * 2, bfloat16_tiles};
+constexpr peak int8_tiles_peak{"int8 tiles, AMX", 4 * 16 * 16 * 64 * 2, int8_tiles};
 
 #endif
 

@@ -51,6 +51,7 @@ inline std::string ratio_strip(const results& all) {
     double least = 0.5;
     double most = 2.0;
     for (const table& it : all.tables) {
+        if (!it.has_peers()) continue;
         std::vector<dot> dots;
         for (const std::string& row : it.rows) {
             const record* const own = it.own(row);
@@ -62,7 +63,8 @@ inline std::string ratio_strip(const results& all) {
             dots.push_back({ratio, row + ": " + number_text(ratio) + " times as fast as " + peer->contender +
                                        ", " + figure_text(*own) + " against " + figure_text(*peer)});
         }
-        if (!dots.empty()) lines.emplace_back(it.name, std::move(dots));
+        const std::string before = it.records.front().program == "scalar" ? "single numbers of " : "";
+        if (!dots.empty()) lines.emplace_back(before + it.name, std::move(dots));
     }
     if (lines.empty()) return {};
     constexpr double width = 1040;
@@ -86,10 +88,7 @@ inline std::string ratio_strip(const results& all) {
     }
     double y = top + line_height / 2;
     for (const auto& [name, dots] : lines) {
-        std::string shown = name;
-        constexpr std::size_t most_characters = 48;
-        if (shown.size() > most_characters)
-            shown = shown.substr(0, shown.rfind(' ', most_characters)) + " ...";
+        const std::string shown = name.substr(0, name.find(','));
         svg += svg_text("name", left - 14, y + 4, "end", shown);
         svg += svg_line("grid", left, y + line_height / 2, right, y + line_height / 2);
         for (const dot& it : dots) {
@@ -174,7 +173,7 @@ inline std::string roofline(const table& products, const std::vector<roof>& roof
     double least = most;
     double highest = most;
     double from = 0.25;
-    double to = 1024;
+    double to = 4096;
     for (const record* it : shown) {
         least = std::min(least, it->figure());
         highest = std::max(highest, it->figure());

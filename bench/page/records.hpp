@@ -73,6 +73,12 @@ struct table {
         return result;
     }
 
+    /// Whether the other contenders are somebody else's: two programs compare mp with itself.
+    [[nodiscard]] bool has_peers() const {
+        return !records.empty() && records.front().program != "autocast" &&
+               records.front().program != "loss_scaling";
+    }
+
     /// What mp did in the row, nullptr if it did nothing: its best if there are several ways.
     [[nodiscard]] const record* own(std::string_view row) const {
         return best(row, [](const record& it) { return it.role == "mp"; });

@@ -53,7 +53,8 @@ input.build:checked + label.build { background: var(--mp); border-color: var(--m
 .mark { fill: var(--c); stroke: var(--back); stroke-width: 1; } .mark:hover { stroke: var(--text); }
 .roof { stroke: var(--text); fill: none; stroke-width: 1.6; opacity: .75; }
 .slope { stroke: var(--dim); fill: none; stroke-width: 1.3; stroke-dasharray: 5 4; }
-svg text.roof-name { fill: var(--text); font-size: 11.5px; } svg text.shape { font-size: 11px; }
+svg text.roof-name { fill: var(--text); font-size: 11.5px; paint-order: stroke; stroke: var(--back);
+  stroke-width: 3px; } svg text.shape { font-size: 11px; }
 .guide { stroke: var(--grid); stroke-dasharray: 2 3; }
 .one { stroke: var(--text); stroke-width: 1.2; } svg text.name { fill: var(--text); font-size: 12.5px; }
 .faster { fill: var(--mp); fill-opacity: .82; } .slower { fill: var(--orange); fill-opacity: .82; }
