@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "table_reporter.hpp"
+#include "cells.hpp"
 
 namespace {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Conversion of arrays between float or double and the reduced formats, on one core. The rows are amounts of
 // memory traffic, read and written: small enough for the first and the second cache level, and more than
-// caches usually hold. `memcpy` moves the same number of bytes and shows what the memory allows.
+// caches usually hold. `memcpy` moves the same number of bytes, half of them read and half written; the
+// fastest move reads and writes as many as the conversion and calculates nothing: the limit.
 #include <mp/bfloat16.hpp>
 #include <mp/convert.hpp>
 #include <mp/float8.hpp>
@@ -14,12 +15,24 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "cells.hpp"
+#include "copy_cells.hpp"
 #include "peers.hpp"
-#include "table_reporter.hpp"
+#include "shared_memory.hpp"
+
+#if MP_BENCH_HAS_HIGHWAY
+#include "peers/highway.hpp"
+#endif
+#if MP_BENCH_HAS_ONEDNN
+#include "peers/onednn.hpp"
+#endif
 
 namespace {
 
@@ -30,19 +43,11 @@ struct traffic {
 constexpr traffic sizes[] = {
     {"L1, 16 KiB", 16 << 10}, {"L2, 512 KiB", 512 << 10}, {"memory, 192 MiB", 192 << 20}};
 
-/// Memory that all benchmarks of a type share, so that pages are there before the first of them runs.
-template <class Value, int Which>
-Value* shared_memory(std::size_t count) {
-    static std::vector<Value> memory;
-    if (memory.size() < count) memory.resize(count);
-    return memory.data();
-}
-
 /// Values as weights and gradients have them: normally distributed.
 template <class Value>
 const Value* normal_values(std::size_t count) {
     static std::size_t filled = 0;
-    Value* const values = shared_memory<Value, 0>(count);
+    Value* const values = bench::shared_memory<Value, 0>(count);
     if (filled >= count) return values;
     std::mt19937 engine(1);
     std::normal_distribution<float> distribution;
@@ -76,7 +81,7 @@ template <class From, class To>
 struct contender {
     std::string name;
     std::function<void(const From*, To*, std::size_t)> convert;
-    bool slow = false;  // a call an element: not run on large arrays
+    bool slow = false;  // a call an element, or worse: not run on large arrays
 };
 
 /// The bits, with one pattern for all NaNs: conversions differ in how they treat their payload.
@@ -118,28 +123,21 @@ void add_table(const std::string& table, std::vector<contender<From, To>> conten
                                            }});
     check(table, contenders);
     for (const traffic& size : sizes) {
-        const std::size_t count = size.bytes / (sizeof(From) + sizeof(To)) / 64 * 64;
+        const std::size_t count = size.bytes / (sizeof(From) + sizeof(To)) / 256 * 256;
         for (const contender<From, To>& it : contenders) {
             if (it.slow && size.bytes > (1 << 20)) continue;
+            if (bench::quick() && it.slow) continue;
             bench::add(table, size.name, it.name, [=](benchmark::State& state) {
                 const From* const from = normal_values<From>(count);
-                To* const to = shared_memory<To, 1>(count);
+                To* const to = bench::shared_memory<To, 1>(count);
                 for (auto _ : state) {
                     it.convert(from, to, count);
                     benchmark::ClobberMemory();
                 }
-                bench::count_elements(state, count);
+                bench::count_elements(state, count, static_cast<double>(count * (sizeof(From) + sizeof(To))));
             });
         }
-        bench::add(table, size.name, "memcpy", [=](benchmark::State& state) {
-            const char* const from = shared_memory<char, 0>(size.bytes / 2);
-            char* const to = shared_memory<char, 1>(size.bytes / 2);
-            for (auto _ : state) {
-                std::memcpy(to, from, size.bytes / 2);
-                benchmark::ClobberMemory();
-            }
-            bench::count_elements(state, count);
-        });
+        bench::add_copies(table, size.name, count * sizeof(From), count * sizeof(To), count);
     }
 }
 
@@ -156,6 +154,35 @@ void add_eigen(std::vector<contender<From, To>>& contenders) {
              target(reinterpret_cast<EigenTo*>(to), size) =
                  source(reinterpret_cast<const EigenFrom*>(from), size).template cast<EigenTo>();
          }});
+}
+#endif
+
+#if MP_BENCH_HAS_HIGHWAY
+/// Highway's loop; it takes codes in place of From or To where they are reduced.
+template <class From, class To, class FromCode, class ToCode>
+void add_highway(std::vector<contender<From, To>>& contenders,
+                 void (*convert)(const FromCode*, ToCode*, std::size_t)) {
+    static_assert(sizeof(FromCode) == sizeof(From) && sizeof(ToCode) == sizeof(To));
+    contenders.push_back({"Highway", [=](const From* from, To* to, std::size_t count) {
+                              convert(reinterpret_cast<const FromCode*>(from), reinterpret_cast<ToCode*>(to),
+                                      count);
+                          }});
+}
+#endif
+
+#if MP_BENCH_HAS_ONEDNN
+template <class Value>
+constexpr bench::onednn::data_type onednn_type =
+    std::is_same_v<Value, float>      ? bench::onednn::data_type::f32
+    : std::is_same_v<Value, mp::half> ? bench::onednn::data_type::f16
+                                      : bench::onednn::data_type::bf16;
+
+/// oneDNN's reorder; `slow` where it has no kernel but a reference that takes one element at a time.
+template <class From, class To>
+void add_onednn(std::vector<contender<From, To>>& contenders, bool slow) {
+    const auto convert = std::make_shared<bench::onednn::reorder>(onednn_type<From>, onednn_type<To>);
+    contenders.push_back(
+        {"oneDNN", [=](const From* from, To* to, std::size_t count) { (*convert)(from, to, count); }, slow});
 }
 #endif
 
@@ -205,6 +232,24 @@ void bench::register_benchmarks() {
                                  to[i] = fp16_ieee_to_fp32_value(codes[i]);
                              }
                          }});
+#endif
+#if MP_BENCH_HAS_HIGHWAY
+    add_highway(to_half, &bench::highway::float_to_half);
+    add_highway(from_half, &bench::highway::half_to_float);
+    add_highway(to_bfloat16, &bench::highway::float_to_bfloat16);
+    add_highway(from_bfloat16, &bench::highway::bfloat16_to_float);
+    add_highway(double_to_half, &bench::highway::double_to_half);
+    add_note("float to half", "Highway is " + bench::highway::description() + ".");
+    add_note("float to bfloat16", "Highway 1.0 cuts off bits instead of rounding.");
+    add_note("double to half", "Highway and Eigen go through float and round twice.");
+#endif
+#if MP_BENCH_HAS_ONEDNN
+    add_onednn(to_half, true);
+    add_onednn(from_half, true);
+    add_onednn(to_bfloat16, false);
+    add_onednn(from_bfloat16, false);
+    add_note("float to half", "oneDNN is " + bench::onednn::description() + ".");
+    add_note("float to bfloat16", "oneDNN's instructions take subnormal numbers for zero.");
 #endif
     add_native_half(to_half);
     add_native_half(from_half);

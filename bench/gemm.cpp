@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Matrix products C = A B of square and skinny shapes, counted as 2 m n k operations. Shapes read m x k x n;
-// everything is row-major except where a row says "B transposed". On one core unless said otherwise.
+// everything is row-major. Each product is compared with one in double before it is timed. "packed B" is
+// brought into the layout that the contender likes best outside of the time, as the weights of a network that
+// only infers. The limit of a row is `peak`, the multiply-adds alone, or `reading B`, where a skinny product
+// reads a large B once.
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -12,15 +16,28 @@
 #include <cblas.h>
 #endif
 
+#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "cells.hpp"
+#include "limits/limits.hpp"
 #include "peers.hpp"
-#include "table_reporter.hpp"
+#include "shared_memory.hpp"
+
+#if MP_BENCH_HAS_ONEDNN
+#include "peers/onednn.hpp"
+#endif
 
 namespace {
 
@@ -30,15 +47,31 @@ struct shape {
     int k;
 };
 
-std::string text(const shape& s) {
-    return std::to_string(s.m) + "x" + std::to_string(s.k) + "x" + std::to_string(s.n);
+/// A row of a table.
+struct row {
+    shape size;
+    int threads;
+};
+
+std::string text(const row& it) {
+    const shape& s = it.size;
+    return std::to_string(s.m) + "x" + std::to_string(s.k) + "x" + std::to_string(s.n) +
+           (it.threads == 2 ? ", two threads" : "");
 }
 
-/// Numbers of both signs below one, the same in every run.
-template <class Value>
-std::vector<Value> numbers(int rows, int columns) {
-    std::vector<Value> result(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
-    std::uint32_t bits = 1;
+std::size_t area(int rows, int columns) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+}
+
+/// Numbers of both signs below one, the same in every run; all who ask for the same get the same memory.
+/// `Which` tells the left factor from the right one.
+template <class Value, int Which>
+const std::vector<Value>& numbers(int rows, int columns) {
+    static std::map<std::size_t, std::vector<Value>> all;
+    std::vector<Value>& result = all[area(rows, columns)];
+    if (!result.empty()) return result;
+    result.resize(area(rows, columns));
+    std::uint32_t bits = 1 + Which;
     for (Value& x : result) {
         bits = bits * 1664525U + 1013904223U;
         x = static_cast<Value>(static_cast<float>(static_cast<std::int32_t>(bits)) * 0x1p-31F);
@@ -46,118 +79,247 @@ std::vector<Value> numbers(int rows, int columns) {
     return result;
 }
 
+template <class Value>
+std::vector<Value>& product_memory(int rows, int columns) {
+    static std::map<std::size_t, std::vector<Value>> all;
+    std::vector<Value>& result = all[area(rows, columns)];
+    result.resize(area(rows, columns));
+    return result;
+}
+
 double operations(const shape& s) {
     return 2.0 * s.m * s.n * s.k;
 }
 
+/// The rounding error that the sums of a contender may have, as a share of the sum of magnitudes.
+constexpr double float_sums = 0x1p-20;
+constexpr double reduced_sums = 0x1p-4;
+
+/// Whether some elements of c = a b are what they should be, up to the roundings of sums and of the type of
+/// c.
 template <class A, class B, class C>
-void run_mp(benchmark::State& state, const shape& s, bool transposed, int threads) {
-    const std::vector<A> a = numbers<A>(s.m, s.k);
-    const std::vector<B> b = numbers<B>(s.k, s.n);
-    std::vector<C> c(static_cast<std::size_t>(s.m) * static_cast<std::size_t>(s.n));
-    const auto b_view = transposed ? mp::column_major(b.data(), s.k, s.n) : mp::row_major(b.data(), s.k, s.n);
-    for (auto _ : state) {
-        mp::gemm(mp::cpu{threads}, 1.0F, mp::row_major(a.data(), s.m, s.k), b_view, 0.0F,
-                 mp::row_major(c.data(), s.m, s.n));
-        benchmark::DoNotOptimize(c.data());
-        benchmark::ClobberMemory();
+bool is_right(const shape& s, const C* c, double sum_error) {
+    const A* const a = numbers<A, 0>(s.m, s.k).data();
+    const B* const b = numbers<B, 1>(s.k, s.n).data();
+    double unit = 0x1p-23;
+    if constexpr (sizeof(C) == 2) unit = std::is_same_v<C, mp::half> ? 0x1p-10 : 0x1p-7;
+    for (int trial = 0; trial < 32; ++trial) {
+        const int i = trial * 7919 % s.m;
+        const int j = trial * 104729 % s.n;
+        double sum = 0;
+        double magnitudes = 0;
+        for (int l = 0; l < s.k; ++l) {
+            const double term = static_cast<double>(static_cast<float>(a[area(i, s.k) + area(l, 1)])) *
+                                static_cast<double>(static_cast<float>(b[area(l, s.n) + area(j, 1)]));
+            sum += term;
+            magnitudes += std::abs(term);
+        }
+        const double error =
+            std::abs(static_cast<double>(static_cast<float>(c[area(i, s.n) + area(j, 1)])) - sum);
+        if (!(error <= unit * std::abs(sum) + sum_error * magnitudes)) return false;
     }
-    bench::count_operations(state, operations(s));
+    return true;
 }
 
-#if MP_BENCH_HAS_OPENBLAS
-void run_openblas(benchmark::State& state, const shape& s, bool transposed, int threads) {
-    openblas_set_num_threads(threads);
-    const std::vector<float> a = numbers<float>(s.m, s.k);
-    const std::vector<float> b = numbers<float>(s.k, s.n);
-    std::vector<float> c(static_cast<std::size_t>(s.m) * static_cast<std::size_t>(s.n));
-    for (auto _ : state) {
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, s.m, s.n, s.k, 1.0F,
-                    a.data(), s.k, b.data(), transposed ? s.k : s.n, 0.0F, c.data(), s.n);
-        benchmark::DoNotOptimize(c.data());
-        benchmark::ClobberMemory();
-    }
-    bench::count_operations(state, operations(s));
+/// One thread is timed by its processor time, which other programs disturb less than the clock.
+void use_clock(const row& it, benchmark::internal::Benchmark* cell) {
+    if (it.threads > 1) cell->UseRealTime();
 }
-#endif
 
-#if MP_BENCH_HAS_EIGEN
-template <class Value>
-void run_eigen(benchmark::State& state, const shape& s, bool transposed) {
-    using matrix = Eigen::Matrix<Value, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-    using column_matrix = Eigen::Matrix<Value, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
-    const std::vector<float> a_numbers = numbers<float>(s.m, s.k);
-    const std::vector<float> b_numbers = numbers<float>(s.k, s.n);
-    const auto map = [](const std::vector<float>& data, int rows, int columns) {
-        return Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
-            data.data(), rows, columns);
+/// Adds a cell. `prepare()` gives what computes the product into C's memory, or nothing where the contender
+/// cannot; it is called once. `after_run` is called after each run.
+template <class A, class B, class C>
+void add_product(const std::string& table, const row& it, const std::string& contender,
+                 std::function<std::function<void()>()> prepare, std::function<void()> after_run = {},
+                 double sum_error = float_sums) {
+    struct preparation {
+        std::function<void()> multiply;
+        const char* failure = nullptr;
     };
-    const matrix a = map(a_numbers, s.m, s.k).template cast<Value>();
-    const matrix b = map(b_numbers, s.k, s.n).template cast<Value>();
-    const column_matrix b_transposed = b;
-    matrix c(s.m, s.n);
-    for (auto _ : state) {
-        if (transposed) {
-            c.noalias() = a * b_transposed;
-        } else {
-            c.noalias() = a * b;
-        }
-        benchmark::DoNotOptimize(c.data());
-        benchmark::ClobberMemory();
-    }
-    bench::count_operations(state, operations(s));
+    const auto prepared = std::make_shared<preparation>();
+    use_clock(it, bench::add(table, text(it), contender, [=](benchmark::State& state) {
+                  const shape& s = it.size;
+                  C* const c = product_memory<C>(s.m, s.n).data();
+                  if (!prepared->multiply && prepared->failure == nullptr) {
+                      prepared->multiply = prepare();
+                      if (prepared->multiply) {
+                          prepared->multiply();
+                          if (!is_right<A, B, C>(s, c, sum_error))
+                              prepared->failure = "gives a wrong product";
+                      } else {
+                          prepared->failure = "cannot multiply these";
+                      }
+                  }
+                  if (prepared->failure != nullptr) return state.SkipWithError(prepared->failure);
+                  const std::function<void()>& multiply = prepared->multiply;
+                  for (auto _ : state) {
+                      multiply();
+                      benchmark::DoNotOptimize(c);
+                      benchmark::ClobberMemory();
+                  }
+                  if (after_run) after_run();
+                  const double bytes = static_cast<double>(
+                      sizeof(A) * area(s.m, s.k) + sizeof(B) * area(s.k, s.n) + sizeof(C) * area(s.m, s.n));
+                  bench::count_operations(state, operations(s), bytes);
+              }));
+}
+
+template <class A, class B, class C>
+void add_mp(const std::string& table, const row& it) {
+    const shape s = it.size;
+    add_product<A, B, C>(table, it, "mp", [=] {
+        const A* const a = numbers<A, 0>(s.m, s.k).data();
+        const B* const b = numbers<B, 1>(s.k, s.n).data();
+        C* const c = product_memory<C>(s.m, s.n).data();
+        return [=] {
+            mp::gemm(mp::cpu{it.threads}, 1.0F, mp::row_major(a, s.m, s.k), mp::row_major(b, s.k, s.n), 0.0F,
+                     mp::row_major(c, s.m, s.n));
+        };
+    });
+    // A product with packed B of mp goes here, as the contender "mp packed B".
+}
+
+/// Threads of a peer spin for a while after their work; they must not disturb what runs next.
+[[maybe_unused]] void let_threads_fall_asleep(int threads) {
+    if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+}
+
+#if MP_BENCH_HAS_OPENBLAS
+void add_openblas(const std::string& table, const row& it) {
+    const shape s = it.size;
+    const auto prepare = [=] {
+        const float* const a = numbers<float, 0>(s.m, s.k).data();
+        const float* const b = numbers<float, 1>(s.k, s.n).data();
+        float* const c = product_memory<float>(s.m, s.n).data();
+        return [=] {
+            openblas_set_num_threads(it.threads);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, s.m, s.n, s.k, 1.0F, a, s.k, b, s.n, 0.0F,
+                        c, s.n);
+        };
+    };
+    add_product<float, float, float>(table, it, "OpenBLAS", prepare,
+                                     [=] { let_threads_fall_asleep(it.threads); });
 }
 #endif
 
-constexpr shape square_shapes[] = {{64, 64, 64}, {256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024}};
-constexpr shape skinny_shapes[] = {{128, 10, 128}, {16, 1024, 1024}};
+#if MP_BENCH_HAS_ONEDNN
+template <class Value>
+constexpr bench::onednn::data_type onednn_type =
+    std::is_same_v<Value, float>      ? bench::onednn::data_type::f32
+    : std::is_same_v<Value, mp::half> ? bench::onednn::data_type::f16
+                                      : bench::onednn::data_type::bf16;
 
-void register_float() {
-    const std::string table = "float matrix product";
-    std::vector<shape> shapes(std::begin(square_shapes), std::end(square_shapes));
-    shapes.insert(shapes.end(), std::begin(skinny_shapes), std::end(skinny_shapes));
-    for (const shape& s : shapes) {
-        for (const bool transposed : {false, true}) {
-            const std::string row = text(s) + (transposed ? ", B transposed" : "");
-            bench::add(table, row, "mp", [=](benchmark::State& state) {
-                run_mp<float, float, float>(state, s, transposed, 1);
-            });
-#if MP_BENCH_HAS_OPENBLAS
-            bench::add(table, row, "OpenBLAS",
-                       [=](benchmark::State& state) { run_openblas(state, s, transposed, 1); });
+template <class A, class B, class C>
+void add_onednn(const std::string& table, const row& it) {
+    using bench::onednn::product;
+    using layout = product::layout;
+    const shape s = it.size;
+    for (const layout of_b : {layout::plain, layout::packed}) {
+        const auto prepare = [=]() -> std::function<void()> {
+            const auto made =
+                product::make(s.m, s.n, s.k, onednn_type<A>, onednn_type<B>, onednn_type<C>, of_b, it.threads,
+                              numbers<A, 0>(s.m, s.k).data(), numbers<B, 1>(s.k, s.n).data(),
+                              product_memory<C>(s.m, s.n).data());
+            if (!made) return {};
+            return [multiply = std::make_shared<product>(*made)] {
+                multiply->use_threads();
+                (*multiply)();
+            };
+        };
+        add_product<A, B, C>(table, it, of_b == layout::plain ? "oneDNN" : "oneDNN packed B", prepare,
+                             [=] { let_threads_fall_asleep(it.threads); });
+    }
+}
 #endif
+
 #if MP_BENCH_HAS_EIGEN
-            bench::add(table, row, "Eigen",
-                       [=](benchmark::State& state) { run_eigen<float>(state, s, transposed); });
+/// `Peer` is Eigen's type with the layout of Value. On one thread, since Eigen would need OpenMP in all of
+/// the program for more.
+template <class Value, class Peer>
+void add_eigen(const std::string& table, const row& it) {
+    using matrix = Eigen::Matrix<Peer, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    const shape s = it.size;
+    const auto prepare = [=] {
+        const auto* const a = reinterpret_cast<const Peer*>(numbers<Value, 0>(s.m, s.k).data());
+        const auto* const b = reinterpret_cast<const Peer*>(numbers<Value, 1>(s.k, s.n).data());
+        auto* const c = reinterpret_cast<Peer*>(product_memory<Value>(s.m, s.n).data());
+        return [=] {
+            Eigen::Map<matrix>(c, s.m, s.n).noalias() =
+                Eigen::Map<const matrix>(a, s.m, s.k) * Eigen::Map<const matrix>(b, s.k, s.n);
+        };
+    };
+    constexpr bool in_float = std::is_same_v<Value, float>;
+    add_product<Value, Value, Value>(table, it, "Eigen", prepare, {}, in_float ? float_sums : reduced_sums);
+    if (!in_float) bench::add_note(table, "Eigen rounds sums to the reduced format after each addition.");
+}
 #endif
-        }
+
+/// What the machine could do at most: its multiply-adds for these factors, and for skinny products reading B.
+template <class B>
+void add_limits(const std::string& table, const row& it, const bench::limits::peak* peak) {
+    const shape s = it.size;
+    if (peak != nullptr && s.m > 1) {
+        use_clock(it, bench::add(
+                          table, text(it), "peak",
+                          [=](benchmark::State& state) {
+                              // Long enough to start threads for.
+                              const double enough = it.threads == 1 ? 1e8 : 2e9;
+                              double done = 0;
+                              for (auto _ : state) done = bench::limits::run(*peak, enough, it.threads);
+                              bench::count_operations(state, done);
+                          },
+                          bench::role::limit));
     }
-    const shape large{1024, 1024, 1024};
-    const std::string row = text(large) + ", two threads";
-    bench::add(table, row, "mp", [=](benchmark::State& state) {
-        run_mp<float, float, float>(state, large, false, 2);
-    })->UseRealTime();
-#if MP_BENCH_HAS_OPENBLAS
-    bench::add(table, row, "OpenBLAS", [=](benchmark::State& state) {
-        run_openblas(state, large, false, 2);
-    })->UseRealTime();
-#endif
+    if (s.m < 64) {
+        use_clock(it, bench::add(
+                          table, text(it), "reading B",
+                          [=](benchmark::State& state) {
+                              const std::size_t bytes = sizeof(B) * area(s.k, s.n);
+                              const char* const from = bench::shared_memory<char, 0>(bytes);
+                              for (auto _ : state) bench::limits::read(from, bytes, it.threads);
+                              bench::count_operations(state, operations(s), static_cast<double>(bytes));
+                          },
+                          bench::role::limit));
+    }
 }
 
-/// The formats of A, B and C; `Peer` is Eigen's type for all three, or void.
+std::vector<row> rows(bool skinny, bool two_threads) {
+    std::vector<row> result;
+    for (const int threads : {1, 2}) {
+        if (threads == 2 && !two_threads) continue;
+        for (const int size : {256, 512, 1024, 2048}) {
+            if (size == 2048 && (bench::quick() || !skinny)) continue;
+            if (size < 1024 && threads == 2) continue;
+            result.push_back({{size, size, size}, threads});
+        }
+        if (!skinny) continue;
+        for (const int m : {1, 16}) result.push_back({{m, 4096, 4096}, threads});
+    }
+    return result;
+}
+
+/// A table for products of factors of the types A and B to C. `Peer` is Eigen's type for all three, or void.
 template <class A, class B, class C, class Peer = void>
-void register_reduced(const std::string& table) {
-    for (const shape& s : square_shapes) {
-        bench::add(table, text(s), "mp",
-                   [=](benchmark::State& state) { run_mp<A, B, C>(state, s, false, 1); });
-#if MP_BENCH_HAS_EIGEN
-        // Eigen converts at every multiplication: larger sizes would take seconds.
-        if constexpr (!std::is_void_v<Peer>) {
-            if (s.m > 256) continue;
-            bench::add(table, text(s), "Eigen",
-                       [=](benchmark::State& state) { run_eigen<Peer>(state, s, false); });
+void register_products(const std::string& table, const bench::limits::peak* peak, bool all_rows = true) {
+    for (const row& it : rows(all_rows, all_rows)) {
+        add_mp<A, B, C>(table, it);
+#if MP_BENCH_HAS_ONEDNN
+        if constexpr (sizeof(A) > 1 && sizeof(B) > 1) {
+            // It has no kernel for binary16, and refuses it.
+            if constexpr (!std::is_same_v<A, mp::half>) add_onednn<A, B, C>(table, it);
         }
 #endif
+#if MP_BENCH_HAS_OPENBLAS
+        if constexpr (std::is_same_v<A, float>) add_openblas(table, it);
+#endif
+#if MP_BENCH_HAS_EIGEN
+        if constexpr (!std::is_void_v<Peer>) {
+            // Where Eigen converts at every multiplication, larger sizes would take seconds.
+            const bool slow = !std::is_same_v<Peer, float>;
+            if (it.threads == 1 && !(slow && it.size.m != 256)) add_eigen<A, Peer>(table, it);
+        }
+#endif
+        add_limits<B>(table, it, peak);
     }
 }
 
@@ -166,16 +328,34 @@ void register_reduced(const std::string& table) {
 void bench::register_benchmarks() {
     using mp::bfloat16;
     using mp::half;
-    register_float();
+    const limits::peak* const float_peak = limits::float_peak();
+    const limits::peak* const bfloat16_peak = limits::bfloat16_peak();
 #if MP_BENCH_HAS_EIGEN
-    register_reduced<half, half, half, Eigen::half>("half matrix product");
-    register_reduced<bfloat16, bfloat16, bfloat16, Eigen::bfloat16>("bfloat16 matrix product");
+    register_products<float, float, float, float>("float matrix product", float_peak);
+    register_products<bfloat16, bfloat16, bfloat16, Eigen::bfloat16>("bfloat16 matrix product",
+                                                                     bfloat16_peak);
+    register_products<half, half, half, Eigen::half>("half matrix product", float_peak);
 #else
-    register_reduced<half, half, half>("half matrix product");
-    register_reduced<bfloat16, bfloat16, bfloat16>("bfloat16 matrix product");
+    register_products<float, float, float>("float matrix product", float_peak);
+    register_products<bfloat16, bfloat16, bfloat16>("bfloat16 matrix product", bfloat16_peak);
+    register_products<half, half, half>("half matrix product", float_peak);
 #endif
-    register_reduced<half, half, float>("half by half to float");
-    register_reduced<mp::float8_e4m3fn, mp::float8_e5m2, half>("float8_e4m3fn by float8_e5m2 to half");
-    const std::string kernel = "mp ran its kernel " + std::string(mp::gemm_kernel_name()) + ".";
-    bench::add_note("float matrix product", kernel);
+    register_products<half, half, float>("half by half to float", float_peak, false);
+    register_products<mp::float8_e4m3fn, mp::float8_e5m2, half>("float8_e4m3fn by float8_e5m2 to half",
+                                                                float_peak, false);
+    // Products of int8 factors go here, with limits::int8_peak() and oneDNN's s8 as peer.
+    add_note("float matrix product",
+             "mp may use the instruction set " + std::string(mp::name_of(mp::best_instruction_set())) + ".");
+    if (bfloat16_peak != nullptr) {
+        add_note("bfloat16 matrix product", "The peak is " + std::string(bfloat16_peak->name) + ".");
+    }
+    if (float_peak != nullptr) {
+        add_note("half matrix product",
+                 "Sums are in float: the peak is " + std::string(float_peak->name) + ".");
+    }
+#if MP_BENCH_HAS_ONEDNN
+    add_note("bfloat16 matrix product",
+             "oneDNN is " + onednn::description() + "; its instructions take subnormal numbers for zero.");
+    add_note("half matrix product", "oneDNN 2.6 has no product of half matrices on CPUs.");
+#endif
 }

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "table_reporter.hpp"
+#include "cells.hpp"
 
 namespace {
 

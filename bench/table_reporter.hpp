@@ -1,120 +1,119 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How the benchmarks are named and reported: as Markdown tables in which mp stands beside its peers.
+/// Collects what the cells measured, and writes it as Markdown tables and as a table of raw figures.
 #pragma once
 
 #include <benchmark/benchmark.h>
+#include <mp/detail/csv.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <functional>
 #include <map>
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "cells.hpp"
 
 namespace bench {
 
-/// Each benchmark program defines this: it adds all cells of its tables, and its notes.
-void register_benchmarks();
+/// What one cell measured: the seconds of an iteration over all repetitions, and what an iteration did.
+struct measurement {
+    unit shown;
+    double elements;
+    double bytes;
+    double operations;
+    std::size_t repetitions;
+    double fastest;
+    double median;
+    double slowest;
 
-/// The contender that the others are compared with.
-inline constexpr std::string_view own_name = "mp";
+    /// The figure of the table for a time.
+    [[nodiscard]] double figure(double seconds) const {
+        switch (shown) {
+            case unit::gigaflops:
+                return operations / seconds * 1e-9;
+            case unit::gigabytes:
+                return bytes / seconds * 1e-9;
+            case unit::nanoseconds_per_element:
+                break;
+        }
+        return seconds * 1e9 / elements;
+    }
 
-/// One table: its rows and columns in the order in which they were added, and lines to be printed below it.
-struct table {
-    std::string name;
-    std::vector<std::string> rows = {};
-    std::vector<std::string> contenders = {};
-    std::vector<std::string> notes = {};
+    [[nodiscard]] double figure() const { return figure(median); }
+    [[nodiscard]] bool more_is_better() const { return shown != unit::nanoseconds_per_element; }
 };
 
-/// All tables of the program in the order in which they were added.
-inline std::vector<table>& tables() {
-    static std::vector<table> result;
-    return result;
+/// How many times faster `one` is than `other`.
+inline double times_faster(const measurement& one, const measurement& other) {
+    return one.more_is_better() ? one.figure() / other.figure() : other.figure() / one.figure();
 }
 
-/// The table of this name, added if there is none.
-inline table& table_of(const std::string& name) {
-    for (table& known : tables()) {
-        if (known.name == name) return known;
-    }
-    return tables().emplace_back(table{name});
-}
-
-/// Adds a cell: what `contender` does in `row` of the table. No slash in the names. `run` loops over its
-/// state and calls one of the functions count_... below.
-inline benchmark::internal::Benchmark* add(const std::string& table_name, const std::string& row,
-                                           const std::string& contender,
-                                           std::function<void(benchmark::State&)> run) {
-    table& target = table_of(table_name);
-    const auto insert = [](std::vector<std::string>& list, const std::string& name) {
-        if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
-    };
-    insert(target.rows, row);
-    insert(target.contenders, contender);
-    const std::string name = table_name + "/" + row + "/" + contender;
-    return benchmark::RegisterBenchmark(name.c_str(),
-                                        [run = std::move(run)](benchmark::State& state) { run(state); });
-}
-
-/// Prints a line below a table: what a reader has to know about its numbers.
-inline void add_note(const std::string& table_name, std::string text) {
-    table_of(table_name).notes.push_back(std::move(text));
-}
-
-/// The cell shows nanoseconds per element; one iteration handles `elements`.
-inline void count_elements(benchmark::State& state, std::size_t elements) {
-    state.counters["ns/element"] =
-        benchmark::Counter(static_cast<double>(elements) * 1e-9,
-                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-}
-
-/// The cell shows 10^9 operations per second; one iteration does `operations`.
-inline void count_operations(benchmark::State& state, double operations) {
-    state.counters["GFLOP/s"] =
-        benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
-}
-
-/// Collects the medians of the repetitions and prints the tables. Beside a peer's number stands, in brackets,
-/// how many times faster mp is: below 1, mp is slower.
 class table_reporter : public benchmark::BenchmarkReporter {
 public:
     bool ReportContext(const Context&) override { return true; }
 
     void ReportRuns(const std::vector<Run>& runs) override {
+        std::vector<double> seconds;
+        const Run* last = nullptr;
         for (const Run& run : runs) {
             if (run.error_occurred) {
                 GetErrorStream() << run.benchmark_name() << ": " << run.error_message << "\n";
                 continue;
             }
-            const bool median = run.run_type == Run::RT_Aggregate && run.aggregate_name == "median";
-            const bool only_one = run.run_type == Run::RT_Iteration && run.repetitions <= 1;
-            if ((!median && !only_one) || run.counters.empty()) continue;
-            const auto& [unit, counter] = *run.counters.begin();
-            results_[run.run_name.function_name] = {unit, counter.value};
+            if (run.run_type != Run::RT_Iteration || run.counters.count(unit_counter) == 0) continue;
+            const bool real = run.run_name.time_type == "real_time";
+            seconds.push_back((real ? run.real_accumulated_time : run.cpu_accumulated_time) /
+                              static_cast<double>(run.iterations));
+            last = &run;
         }
+        if (last == nullptr) return;
+        std::sort(seconds.begin(), seconds.end());
+        const std::size_t middle = seconds.size() / 2;
+        const double median =
+            seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
+        const auto counter = [&](const char* name) { return last->counters.at(name).value; };
+        results_[last->run_name.function_name] = {static_cast<unit>(static_cast<int>(counter(unit_counter))),
+                                                  counter(elements_counter),
+                                                  counter(bytes_counter),
+                                                  counter(operations_counter),
+                                                  seconds.size(),
+                                                  seconds.front(),
+                                                  median,
+                                                  seconds.back()};
     }
 
-    void Finalize() override { print(GetOutputStream()); }
+    void Finalize() override {
+        progress::done();
+        print(GetOutputStream(), false);
+    }
 
-    /// The tables, without cells that were not run.
-    void print(std::ostream& out) const {
+    /// The tables, without columns and rows of which nothing was run: the median of each cell, in brackets
+    /// how many times faster mp is (below 1, mp is slower), and the share of the limit. With `spread` also
+    /// the least and the greatest figure, in a line below.
+    void print(std::ostream& out, bool spread) const {
         for (const table& it : tables()) {
-            const std::string unit = unit_of(it);
-            if (unit.empty()) continue;
-            out << "**" << it.name << ", " << unit << "**\n\n|";
-            for (const std::string& contender : it.contenders) out << " | " << contender;
+            std::vector<column> columns;
+            for (const column& c : it.columns) {
+                const auto measured = [&](const std::string& row) {
+                    return find(it, row, c.name) != nullptr;
+                };
+                if (std::any_of(it.rows.begin(), it.rows.end(), measured)) columns.push_back(c);
+            }
+            if (columns.empty()) continue;
+            out << "**" << it.name << ", " << unit_of(it) << "**\n\n|";
+            for (const column& c : columns) out << " | " << c.name;
             out << " |\n|---|";
-            for (std::size_t i = 0; i < it.contenders.size(); ++i) out << "---|";
+            for (std::size_t i = 0; i < columns.size(); ++i) out << "---|";
             out << "\n";
             for (const std::string& row : it.rows) {
+                const auto measured = [&](const column& c) { return find(it, row, c.name) != nullptr; };
+                if (std::none_of(columns.begin(), columns.end(), measured)) continue;
                 out << "| " << row;
-                for (const std::string& contender : it.contenders) out << " | " << cell(it, row, contender);
+                for (const column& c : columns) out << " | " << cell(it, row, c, spread);
                 out << " |\n";
             }
             out << "\n";
@@ -122,46 +121,120 @@ public:
         }
     }
 
-private:
-    struct result {
-        std::string unit;
-        double value;
-    };
+    /// Every measured cell as a line, after a line with the names of the columns.
+    void print_csv(std::ostream& out, std::string_view program, std::string_view build) const {
+        out << "program,build,table,row,contender,role,unit,elements,bytes,operations,repetitions,"
+               "seconds_min,seconds_median,seconds_max\n";
+        constexpr std::string_view roles[] = {"contender", "reference", "limit"};
+        for (const table& it : tables()) {
+            for (const std::string& row : it.rows) {
+                for (const column& c : it.columns) {
+                    const measurement* const found = find(it, row, c.name);
+                    if (found == nullptr) continue;
+                    const std::string_view part =
+                        is_own(c.name) ? "mp" : roles[static_cast<std::size_t>(c.part)];
+                    std::string line;
+                    for (const std::string_view text :
+                         {program, build, std::string_view(it.name), std::string_view(row),
+                          std::string_view(c.name), part, name_of(found->shown)}) {
+                        mp::detail::append_csv_text(line, text);
+                        line += ',';
+                    }
+                    for (const double number : {found->elements, found->bytes, found->operations,
+                                                static_cast<double>(found->repetitions), found->fastest,
+                                                found->median, found->slowest}) {
+                        mp::detail::append_csv_number(line, number);
+                        line += ',';
+                    }
+                    line.back() = '\n';
+                    out << line;
+                }
+            }
+        }
+    }
 
-    [[nodiscard]] const result* find(const table& it, const std::string& row,
-                                     std::string_view contender) const {
-        const auto found = results_.find(it.name + "/" + row + "/" + std::string(contender));
+private:
+    static std::string_view name_of(unit shown) {
+        switch (shown) {
+            case unit::gigaflops:
+                return "GFLOP/s";
+            case unit::gigabytes:
+                return "GB/s";
+            case unit::nanoseconds_per_element:
+                break;
+        }
+        return "ns/element";
+    }
+
+    [[nodiscard]] const measurement* find(const table& it, const std::string& row,
+                                          const std::string& contender) const {
+        const auto found = results_.find(it.name + "/" + row + "/" + contender);
         return found == results_.end() ? nullptr : &found->second;
     }
 
-    [[nodiscard]] std::string unit_of(const table& it) const {
+    [[nodiscard]] std::string_view unit_of(const table& it) const {
         for (const std::string& row : it.rows) {
-            for (const std::string& contender : it.contenders) {
-                if (const result* found = find(it, row, contender)) return found->unit;
+            for (const column& c : it.columns) {
+                if (const measurement* const found = find(it, row, c.name)) return name_of(found->shown);
             }
         }
         return {};
     }
 
+    /// What mp measured in a row, which may be the result of its first column alone.
+    [[nodiscard]] const measurement* own(const table& it, const std::string& row) const {
+        for (const column& c : it.columns) {
+            if (!is_own(c.name)) continue;
+            if (const measurement* const found = find(it, row, c.name)) return found;
+        }
+        return nullptr;
+    }
+
+    [[nodiscard]] const measurement* slowest_limit(const table& it, const std::string& row) const {
+        const measurement* result = nullptr;
+        for (const column& c : it.columns) {
+            if (c.part != role::limit) continue;
+            const measurement* const found = find(it, row, c.name);
+            if (found != nullptr && (result == nullptr || times_faster(*result, *found) > 1.0))
+                result = found;
+        }
+        return result;
+    }
+
     static std::string number(double value) {
         char text[32];
-        const char* const format = value < 0.0995 ? "%.3f" : value < 9.95 ? "%.2f" : "%.1f";
+        const char* const format = value < 0.0995  ? "%.3f"
+                                   : value < 9.95  ? "%.2f"
+                                   : value < 999.5 ? "%.1f"
+                                                   : "%.0f";
         std::snprintf(text, sizeof text, format, value);
         return text;
     }
 
-    [[nodiscard]] std::string cell(const table& it, const std::string& row,
-                                   const std::string& contender) const {
-        const result* const peer = find(it, row, contender);
-        const result* const own = find(it, row, own_name);
-        if (peer == nullptr) return "-";
-        if (own == nullptr || peer == own) return number(peer->value);
-        const bool more_is_better = peer->unit.ends_with("/s");
-        const double ratio = more_is_better ? own->value / peer->value : peer->value / own->value;
-        return number(peer->value) + " (" + number(ratio) + ")";
+    [[nodiscard]] std::string cell(const table& it, const std::string& row, const column& c,
+                                   bool spread) const {
+        const measurement* const found = find(it, row, c.name);
+        if (found == nullptr) return "-";
+        std::string text = number(found->figure());
+        const measurement* const self = own(it, row);
+        if (self != nullptr && self != found) text += " (" + number(times_faster(*self, *found)) + ")";
+        const measurement* const limit = slowest_limit(it, row);
+        if (limit != nullptr && c.part == role::contender) {
+            char share[32];
+            const double percent = 100 * times_faster(*found, *limit);
+            std::snprintf(share, sizeof share, percent < 9.95 ? ", %.1f %%" : ", %.0f %%", percent);
+            text += share;
+        }
+        if (spread && found->repetitions > 1) {
+            double low = found->figure(found->fastest);
+            double high = found->figure(found->slowest);
+            if (low > high) std::swap(low, high);
+            text += "<br><sub>" + number(low) + " - " + number(high) + "</sub>";
+        }
+        return text;
     }
 
-    std::map<std::string, result> results_;
+    std::map<std::string, measurement> results_;
 };
 
 }  // namespace bench
