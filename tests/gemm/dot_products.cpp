@@ -25,11 +25,12 @@ float flushing_fma(float a, float b, float c) {
     return flushed(std::fma(flushed(a), flushed(b), flushed(c)));
 }
 
-/// vdpbf16ps: of two neighbours, the odd one first.
+/// vdpbf16ps: of two neighbours, the odd one first; zeros where there is none.
 float dot_of_pairs(const std::vector<float>& a, const std::vector<float>& b) {
     float sum = 0;
     for (std::size_t k = 0; k < a.size(); k += 2) {
-        if (k + 1 < a.size()) sum = flushing_fma(a[k + 1], b[k + 1], sum);
+        const bool has_odd = k + 1 < a.size();
+        sum = flushing_fma(has_odd ? a[k + 1] : 0.0F, has_odd ? b[k + 1] : 0.0F, sum);
         sum = flushing_fma(a[k], b[k], sum);
     }
     return sum;

@@ -24,7 +24,7 @@ typedef float floats __attribute__((vector_size(vector_bytes)));
 typedef std::uint32_t words __attribute__((vector_size(vector_bytes)));
 typedef std::int32_t ints __attribute__((vector_size(vector_bytes)));
 typedef std::uint16_t halfwords __attribute__((vector_size(vector_bytes / 2)));
-typedef std::uint8_t bytes __attribute__((vector_size(vector_bytes / 4)));
+typedef std::uint8_t bytes_of_words __attribute__((vector_size(vector_bytes)));
 /// Half as many lanes: as many doubles as a register holds, and the floats that they are made of.
 typedef double doubles __attribute__((vector_size(vector_bytes)));
 typedef std::uint64_t longwords __attribute__((vector_size(vector_bytes)));
@@ -69,11 +69,6 @@ MP_ALWAYS_INLINE halfwords load(const std::uint16_t* from) {
     std::memcpy(&x, from, sizeof x);
     return x;
 }
-MP_ALWAYS_INLINE bytes load(const std::uint8_t* from) {
-    bytes x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
 MP_ALWAYS_INLINE void store(float* to, floats x) {
     std::memcpy(to, &x, sizeof x);
 }
@@ -81,9 +76,6 @@ MP_ALWAYS_INLINE void store(std::uint32_t* to, words x) {
     std::memcpy(to, &x, sizeof x);
 }
 MP_ALWAYS_INLINE void store(std::uint16_t* to, halfwords x) {
-    std::memcpy(to, &x, sizeof x);
-}
-MP_ALWAYS_INLINE void store(std::uint8_t* to, bytes x) {
     std::memcpy(to, &x, sizeof x);
 }
 
@@ -138,18 +130,95 @@ MP_ALWAYS_INLINE halfwords narrow_binary16(floats x) {
     return codes;
 }
 
-/// The same number of wider and narrower integers; narrowing keeps the low bits.
+/// a / b, correctly rounded; under -ffast-math the operator may be a product with a reciprocal.
+MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+
+/// One bit for every lane whose highest bit is set.
+MP_ALWAYS_INLINE std::uint32_t highest_bits(words x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    std::uint16_t mask;
+    __asm__("vpmovd2m %1, %0" : "=Yk"(mask) : "v"(x));
+    return mask;
+#else
+    std::uint32_t mask;
+    __asm__("vmovmskps %1, %0" : "=r"(mask) : "x"(x));
+    return mask;
+#endif
+}
+
+/// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.
+MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words places) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(places));
+#else
+    __asm__("vpshufb %1, %0, %0" : "+x"(x) : "x"(places));
+#endif
+    return x;
+}
+
+// Wider and narrower integers, in assembly where g++ 12 would convert the elements one by one or in four parts.
+
 MP_ALWAYS_INLINE words widen(halfwords x) {
-    return __builtin_convertvector(x, words);
+    words wide;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpmovzxwd %1, %0" : "=v"(wide) : "v"(x));
+#else
+    __asm__("vpmovzxwd %1, %0" : "=x"(wide) : "x"(x));
+#endif
+    return wide;
 }
-MP_ALWAYS_INLINE words widen(bytes x) {
-    return __builtin_convertvector(x, words);
+
+/// `lanes` bytes from memory, each in a word.
+MP_ALWAYS_INLINE words load_widened(const std::uint8_t* from) {
+    words x;
+    struct memory {
+        std::uint8_t codes[lanes];
+    };
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpmovzxbd %1, %0" : "=v"(x) : "m"(*reinterpret_cast<const memory*>(from)));
+#else
+    __asm__("vpmovzxbd %1, %0" : "=x"(x) : "m"(*reinterpret_cast<const memory*>(from)));
+#endif
+    return x;
 }
+
+/// The lowest byte of every word into memory.
+MP_ALWAYS_INLINE void store_lowest_bytes(std::uint8_t* to, words x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    struct memory {
+        std::uint8_t codes[lanes];
+    };
+    __asm__("vpmovdb %1, %0" : "=m"(*reinterpret_cast<memory*>(to)) : "v"(x));
+#else
+    // The four bytes of each half to its front, and then the fronts together.
+    const bytes_of_words lowest = {0, 4, 8, 12, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+                                   0, 4, 8, 12, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128};
+    const auto y = reinterpret_cast<words>(shuffle_bytes(reinterpret_cast<bytes_of_words>(x), lowest));
+    const auto codes = __builtin_shufflevector(y, y, 0, 4);
+    std::memcpy(to, &codes, sizeof codes);
+#endif
+}
+
+/// Stores past the caches, where the address is a multiple of a vector's bytes.
+MP_ALWAYS_INLINE void store_past_caches(float* to, floats x) {
+    auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vmovntps %1, %0" : "=m"(target) : "v"(x));
+#else
+    __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
+#endif
+}
+
+/// The same number of integers; narrowing keeps the low bits.
 MP_ALWAYS_INLINE halfwords narrow_to_halfwords(words x) {
     return __builtin_convertvector(x, halfwords);
-}
-MP_ALWAYS_INLINE bytes narrow_to_bytes(words x) {
-    return __builtin_convertvector(x, bytes);
 }
 
 }  // namespace mp::detail::MP_TARGET

@@ -18,29 +18,6 @@
 
 namespace mp::detail::MP_TARGET {
 
-/// a / b, correctly rounded whatever the compiler may do for speed.
-MP_ALWAYS_INLINE floats divide(floats a, floats b) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
-    return a;
-}
-
-/// One bit for every lane whose highest bit is set.
-MP_ALWAYS_INLINE std::uint32_t highest_bits(words x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    std::uint16_t mask;
-    __asm__("vpmovd2m %1, %0" : "=Yk"(mask) : "v"(x));
-    return mask;
-#else
-    std::uint32_t mask;
-    __asm__("vmovmskps %1, %0" : "=r"(mask) : "x"(x));
-    return mask;
-#endif
-}
-
 MP_ALWAYS_INLINE words magnitude_of(floats x) {
     return as_words(x) & 0x7fff'ffffU;
 }
@@ -97,7 +74,7 @@ MP_ALWAYS_INLINE floats apply(multiplication, floats a, floats b) {
     return a * b;
 }
 MP_ALWAYS_INLINE floats apply(division, floats a, floats b) {
-    return divide(a, b);
+    return quotient(a, b);
 }
 MP_ALWAYS_INLINE floats apply(root, floats a) {
     return square_root(a);
@@ -160,33 +137,13 @@ inline constexpr bool comes_in_pairs = [] {
 template <class Value>
 inline constexpr std::size_t batch = comes_in_pairs<Value> ? 2 * lanes : lanes;
 
-/// The same number of wider integers, in one instruction: g++ takes vectors of 64 bytes apart for it.
-MP_ALWAYS_INLINE words widen_whole(halfwords x) {
-    words wide;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vpmovzxwd %1, %0" : "=v"(wide) : "v"(x));
-#else
-    __asm__("vpmovzxwd %1, %0" : "=x"(wide) : "x"(x));
-#endif
-    return wide;
-}
-MP_ALWAYS_INLINE words widen_whole(const std::uint8_t* from) {
-    words wide;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vpmovzxbd %1, %0" : "=v"(wide) : "m"(*reinterpret_cast<const std::uint8_t(*)[lanes]>(from)));
-#else
-    __asm__("vpmovzxbd %1, %0" : "=x"(wide) : "m"(*reinterpret_cast<const std::uint8_t(*)[lanes]>(from)));
-#endif
-    return wide;
-}
-
 /// One vector of numbers as floats. Signalling NaNs of bfloat16 stay so; operations make them quiet.
 template <class Value>
 MP_ALWAYS_INLINE floats load_arguments(const Value* from) {
     if constexpr (comes_in_pairs<Value>) {
-        return as_floats(widen_whole(load(codes_of(from))) << 16);
+        return as_floats(widen(load(codes_of(from))) << 16);
     } else if constexpr (sizeof(Value) == 1) {
-        return widen_codes<typename Value::format>(widen_whole(codes_of(from)));
+        return widen_codes<typename Value::format>(load_widened(codes_of(from)));
     } else {
         return load_numbers(from);
     }

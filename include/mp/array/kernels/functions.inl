@@ -106,7 +106,7 @@ MP_ALWAYS_INLINE evaluated evaluate(logistic_function, floats x) {
     const floats power =
         power_of_e(limited(without_tiny(minus_magnitude), smallest_exponent, largest_exponent));
     const floats dividend = as_words(x) >> 31 != 0U ? power : all_lanes(1.0F);
-    return with_small_exponents<Format>(divide(dividend, rounded(power + 1)), x);
+    return with_small_exponents<Format>(quotient(dividend, rounded(power + 1)), x);
 }
 
 /// With E = e^2|x| - 1: E / (E + 2), and x itself for |x| < 2^-11, which is 2^-23.5 too much at most.
@@ -120,7 +120,7 @@ MP_ALWAYS_INLINE evaluated evaluate(hyperbolic_tangent, floats x) {
     const floats argument = as_floats(magnitude < small ? words{} + small : magnitude);
     const split_power parts = split_exponential(limited(argument + argument, 0, 40));
     const floats above_one = parts.scale * parts.above_one + rounded(parts.scale - 1);
-    const words quotient = as_words(divide(above_one, rounded(above_one + 2)));
+    const words share = as_words(quotient(above_one, rounded(above_one + 2)));
     const words sign = as_words(x) ^ magnitude;
     return {as_floats(magnitude < small ? as_words(x) : quotient | sign), words{}};
 }
@@ -161,7 +161,7 @@ MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, floats x) {
 /// Error 2^-23.4. Negative numbers have none, but -0 has minus infinity.
 template <class Format>
 MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, floats x) {
-    const floats value = divide(all_lanes(1.0F), square_root(x));
+    const floats value = quotient(all_lanes(1.0F), square_root(x));
     const words is_negative = as_words(as_words(x) > 0x8000'0000U);
     return {as_floats(is_negative != 0U ? words{} + 0x7fc0'0000U : as_words(value)), words{}};
 }

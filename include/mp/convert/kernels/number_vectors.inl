@@ -105,13 +105,14 @@ MP_ALWAYS_INLINE floats load_numbers(const Value* from) {
         return load(from);
     } else {
         using format = typename Value::format;
-        const auto codes = load(codes_of(from));
-        if constexpr (is_binary16<format>) {
-            return widen_binary16(codes);
+        if constexpr (sizeof(Value) == 1) {
+            return widen_codes<format>(load_widened(codes_of(from)));
+        } else if constexpr (is_binary16<format>) {
+            return widen_binary16(load(codes_of(from)));
         } else if constexpr (sizeof(Value) == 4) {
-            return widen_codes<format>(codes >> layout_of<format>::container_shift);
+            return widen_codes<format>(load(codes_of(from)) >> layout_of<format>::container_shift);
         } else {
-            return widen_codes<format>(widen(codes));
+            return widen_codes<format>(widen(load(codes_of(from))));
         }
     }
 }
@@ -130,7 +131,7 @@ MP_ALWAYS_INLINE void store_numbers(Value* to, floats x) {
         } else if constexpr (sizeof(Value) == 2) {
             store(codes_of(to), narrow_to_halfwords(narrow_codes<format>(x)));
         } else {
-            store(codes_of(to), narrow_to_bytes(narrow_codes<format>(x)));
+            store_lowest_bytes(codes_of(to), narrow_codes<format>(x));
         }
     }
 }

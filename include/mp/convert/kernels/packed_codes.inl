@@ -7,64 +7,24 @@
 namespace mp::detail::MP_TARGET {
 
 // NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
-typedef std::uint8_t code_bytes __attribute__((vector_size(vector_bytes)));
 typedef std::uint8_t half_code_bytes __attribute__((vector_size(vector_bytes / 2)));
 typedef std::uint16_t code_pairs __attribute__((vector_size(vector_bytes)));
 // NOLINTEND(modernize-use-using)
 
-/// In each 16 bytes: byte i is the byte of x that byte i of `places` names.
-MP_ALWAYS_INLINE code_bytes shuffle_bytes(code_bytes x, code_bytes places) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(places));
-#else
-    __asm__("vpshufb %1, %0, %0" : "+x"(x) : "x"(places));
-#endif
-    return x;
-}
-
 /// The same 16 bytes in each 16.
-MP_ALWAYS_INLINE code_bytes repeat_16_bytes(const std::uint8_t (&pattern)[16]) {
-    code_bytes x;
+MP_ALWAYS_INLINE bytes_of_words repeat_16_bytes(const std::uint8_t (&pattern)[16]) {
+    bytes_of_words x;
     for (std::size_t i = 0; i < vector_bytes; i += 16) {
         std::memcpy(reinterpret_cast<unsigned char*>(&x) + i, pattern, 16);
     }
     return x;
 }
 
-/// `lanes` codes from memory, and to memory. In assembly, since g++ 12 converts vectors of bytes one by one.
-MP_ALWAYS_INLINE words load_codes(const std::uint8_t* from) {
-    words x;
-    struct memory {
-        std::uint8_t codes[lanes];
-    };
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vpmovzxbd %1, %0" : "=v"(x) : "m"(*reinterpret_cast<const memory*>(from)));
-#else
-    __asm__("vpmovzxbd %1, %0" : "=x"(x) : "m"(*reinterpret_cast<const memory*>(from)));
-#endif
-    return x;
-}
-MP_ALWAYS_INLINE void store_codes(std::uint8_t* to, words x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    struct memory {
-        std::uint8_t codes[lanes];
-    };
-    __asm__("vpmovdb %1, %0" : "=m"(*reinterpret_cast<memory*>(to)) : "v"(x));
-#else
-    constexpr std::uint8_t lowest[16] = {0,   4,   8,   12,  128, 128, 128, 128,
-                                         128, 128, 128, 128, 128, 128, 128, 128};
-    const auto y =
-        reinterpret_cast<words>(shuffle_bytes(reinterpret_cast<code_bytes>(x), repeat_16_bytes(lowest)));
-    const auto codes = __builtin_shufflevector(y, y, 0, 4);
-    std::memcpy(to, &codes, sizeof codes);
-#endif
-}
-
 /// `vector_bytes` codes to Width / 8 times as many bytes.
 template <int Width>
 MP_ALWAYS_INLINE void pack_vector(const std::uint8_t* codes, std::byte* to) {
     static_assert(Width == 4 || Width == 6);
-    code_bytes x;
+    bytes_of_words x;
     std::memcpy(&x, codes, sizeof x);
     const auto pairs = reinterpret_cast<code_pairs>(x);
     if constexpr (Width == 4) {
@@ -77,7 +37,7 @@ MP_ALWAYS_INLINE void pack_vector(const std::uint8_t* codes, std::byte* to) {
         const words twenty_four = (twelve & 0x0000'0fffU) | ((twelve >> 4) & 0x00ff'f000U);
         constexpr std::uint8_t used[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 128, 128, 128, 128};
         const auto y = reinterpret_cast<words>(
-            shuffle_bytes(reinterpret_cast<code_bytes>(twenty_four), repeat_16_bytes(used)));
+            shuffle_bytes(reinterpret_cast<bytes_of_words>(twenty_four), repeat_16_bytes(used)));
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
         const words z = __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
 #else
@@ -113,7 +73,7 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
 #endif
         constexpr std::uint8_t apart[16] = {0, 1, 2, 128, 3, 4, 5, 128, 6, 7, 8, 128, 9, 10, 11, 128};
         const auto twenty_four =
-            reinterpret_cast<words>(shuffle_bytes(reinterpret_cast<code_bytes>(y), repeat_16_bytes(apart)));
+            reinterpret_cast<words>(shuffle_bytes(reinterpret_cast<bytes_of_words>(y), repeat_16_bytes(apart)));
         const words twelve = (twenty_four & 0x0000'0fffU) | ((twenty_four << 4) & 0x0fff'0000U);
         const words six = (twelve & 0x003f'003fU) | ((twelve << 2) & 0x3f00'3f00U);
         std::memcpy(codes, &six, sizeof six);
@@ -169,10 +129,10 @@ void pack_numbers(const From* from, std::byte* to, std::size_t count) {
         const std::size_t part = count < codes_at_a_time ? count : codes_at_a_time;
         std::size_t i = 0;
         for (; i + lanes <= part; i += lanes) {
-            store_codes(codes + i, narrow_codes<format>(load_numbers(from + i)));
+            store_lowest_bytes(codes + i, narrow_codes<format>(load_numbers(from + i)));
         }
         if (i != part) {
-            store_codes(codes + i, narrow_codes<format>(load_first_numbers(from + i, part - i)));
+            store_lowest_bytes(codes + i, narrow_codes<format>(load_first_numbers(from + i, part - i)));
         }
         pack_code_vectors<width>(codes, to, part);
         from += part;
@@ -193,10 +153,10 @@ void unpack_numbers(const std::byte* from, To* to, std::size_t count) {
         unpack_code_vectors<width>(from, codes, part);
         std::size_t i = 0;
         for (; i + lanes <= part; i += lanes) {
-            store_numbers(to + i, widen_codes<format>(load_codes(codes + i)));
+            store_numbers(to + i, widen_codes<format>(load_widened(codes + i)));
         }
         if (i != part) {
-            store_first_numbers(to + i, widen_codes<format>(load_codes(codes + i)), part - i);
+            store_first_numbers(to + i, widen_codes<format>(load_widened(codes + i)), part - i);
         }
         from += part / 8 * width;
         to += part;

@@ -4,18 +4,6 @@
 
 namespace mp::detail::MP_TARGET {
 
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX2
-/// The quotient, correctly rounded; under -ffast-math the operator may be a product with a reciprocal.
-MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
-    return a;
-}
-#endif
-
 MP_ALWAYS_INLINE floats product(floats a, floats b) {
     return rounded(a * b);
 }

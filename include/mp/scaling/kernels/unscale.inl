@@ -3,27 +3,6 @@
 
 namespace mp::detail::MP_TARGET {
 
-/// Whether the sign bit of any lane is set.
-MP_ALWAYS_INLINE bool any_sign_bit(words x) {
-    std::uint32_t signs = 0;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vpmovd2m %1, %%k1\n\tkmovw %%k1, %0" : "=r"(signs) : "v"(x) : "k1");
-#else
-    __asm__("vmovmskps %1, %0" : "=r"(signs) : "x"(x));
-#endif
-    return signs != 0;
-}
-
-/// Stores past the caches, where the address is a multiple of a vector's bytes.
-MP_ALWAYS_INLINE void store_past_caches(float* to, floats x) {
-    auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vmovntps %1, %0" : "=m"(target) : "v"(x));
-#else
-    __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
-#endif
-}
-
 /// Where the results of unscaling go: to memory of their own or back, to memory past the caches, or nowhere.
 enum class unscale_target { memory, past_caches, nowhere };
 
@@ -65,7 +44,7 @@ bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* 
         store(values, value);
         for (std::size_t j = 0; j < count - i; ++j) carries[0][0] |= carry_of(values[j]);
     }
-    return any_sign_bit(carries[0] | carries[1] | carries[2] | carries[3]);
+    return highest_bits(carries[0] | carries[1] | carries[2] | carries[3]) != 0;
 }
 
 template <bool Multiply, unscale_target Target, class Gradient>
