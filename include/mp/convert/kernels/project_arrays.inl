@@ -94,16 +94,29 @@ void project_array(const float* from, To* to, std::size_t count, const projectio
     }
 }
 
+/// The same, and finite numbers beyond those of float become the largest of them, which is odd.
+MP_ALWAYS_INLINE doubles limited_to_floats(doubles x) {
+    constexpr std::uint64_t largest = 0x47ef'ffff'e000'0000;
+    constexpr std::uint64_t infinity = 0x7ff0'0000'0000'0000;
+    const auto bits = reinterpret_cast<longwords>(x);
+    const longwords magnitude = bits & double_magnitude;
+    const longwords limited = (bits ^ magnitude) | largest;
+    return reinterpret_cast<doubles>((magnitude > largest) & (magnitude < infinity) ? limited : bits);
+}
+
 /// Doubles as floats, rounded to odd: what is rounded to a format next is then rounded once.
 inline void narrow_to_odd_array(const double* from, float* to, std::size_t count) noexcept {
     const default_floating_point_modes modes;
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes)
-        store(to + i, narrow_to_odd<true>(load(from + i), load(from + i + lanes / 2)));
+        store(to + i, narrow_to_odd<true>(limited_to_floats(load(from + i)),
+                                          limited_to_floats(load(from + i + lanes / 2))));
     if (i < count) {
         alignas(64) double source[lanes] = {};
         std::memcpy(source, from + i, (count - i) * sizeof(double));
-        store_first(to + i, narrow_to_odd<true>(load(source), load(source + lanes / 2)), count - i);
+        const floats odd = narrow_to_odd<true>(limited_to_floats(load(source)),
+                                               limited_to_floats(load(source + lanes / 2)));
+        store_first(to + i, odd, count - i);
     }
 }
 
