@@ -8,6 +8,7 @@
 /// narrowed at the end is narrowed too early, and stores to a class with a private member are opaque.
 #pragma once
 
+#include <mp/convert/half_blocks.hpp>
 #include <mp/format/operations.hpp>
 
 #include <concepts>
@@ -19,29 +20,6 @@ namespace mp::detail {
 
 /// Elements of a block.
 inline constexpr std::size_t convert_block = 32;
-
-#if MP_HARDWARE_F16C
-/// Eight conversions an instruction, by the builtins: see hardware.hpp for why there is no <immintrin.h>.
-using float_x8 = float __attribute__((vector_size(32)));
-
-inline void f16c_narrow_block(const float* from, std::uint16_t* to) noexcept {
-    for (std::size_t i = 0; i < convert_block; i += 8) {
-        float_x8 values;
-        std::memcpy(&values, from + i, sizeof values);
-        const auto codes = __builtin_ia32_vcvtps2ph256(values, 0 /* nearest even */);
-        std::memcpy(to + i, &codes, sizeof codes);
-    }
-}
-
-inline void f16c_widen_block(const std::uint16_t* from, float* to) noexcept {
-    for (std::size_t i = 0; i < convert_block; i += 8) {
-        short_x8 codes;
-        std::memcpy(&codes, from + i, sizeof codes);
-        const float_x8 values = __builtin_ia32_vcvtph2ps256(codes);
-        std::memcpy(to + i, &values, sizeof values);
-    }
-}
-#endif
 
 /// A code as it lies in memory, and the code that lies there: in most formats there is no difference.
 template <class Format>
@@ -80,13 +58,28 @@ constexpr Native widen_float_exponent(std::uint8_t code) noexcept {
 /// The block of floats, or of doubles, rounded to codes.
 template <class Format, class Native>
 void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict to) noexcept {
-#if MP_HARDWARE_F16C
+#if MP_HAS_HALF_BLOCKS
     if constexpr (is_binary16<Format> && std::same_as<Native, float>) {
-        f16c_narrow_block(from, to);
+        narrow_half_block<convert_block>(from, to);
         return;
     }
 #endif
-    if constexpr (MP_HARDWARE_FLOAT && fits_in<Format, Native>) {
+    if constexpr (MP_HARDWARE_FLOAT && std::same_as<Native, double> && fits_in<Format, float> &&
+                  layout_of<Format>::quantum_exponent - 1 > -126) {
+        // First to odd to float's 24 bits, which is exact in float, after which rounding is rounding once
+        // (Boldo and Melquiond 2008). What is too small for float, or flushed, becomes zero in either case;
+        // what is too large becomes infinite.
+        constexpr std::uint64_t below_float = (std::uint64_t{1} << 29) - 1;
+        std::uint64_t odd[convert_block];
+        std::memcpy(odd, from, sizeof odd);
+        for (std::size_t i = 0; i < convert_block; ++i)
+            odd[i] = (odd[i] | ((odd[i] & below_float) + below_float)) & ~below_float;
+        double doubles[convert_block];
+        std::memcpy(doubles, odd, sizeof odd);
+        float floats[convert_block];
+        for (std::size_t i = 0; i < convert_block; ++i) floats[i] = static_cast<float>(doubles[i]);
+        narrow_block<Format>(floats, to);
+    } else if constexpr (MP_HARDWARE_FLOAT && fits_in<Format, Native>) {
         std::uint32_t words[convert_block];
         for (std::size_t i = 0; i < convert_block; ++i) words[i] = narrow_to_word<Format>(from[i]);
         for (std::size_t i = 0; i < convert_block; ++i) to[i] = contained<Format>(words[i]);
@@ -100,9 +93,9 @@ void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict 
 /// The values of the block of codes.
 template <class Format, class Native>
 void widen_block(const storage_of<Format>* __restrict from, Native* __restrict to) noexcept {
-#if MP_HARDWARE_F16C
+#if MP_HAS_HALF_BLOCKS
     if constexpr (is_binary16<Format> && std::same_as<Native, float>) {
-        f16c_widen_block(from, to);
+        widen_half_block<convert_block>(from, to);
         return;
     }
 #endif

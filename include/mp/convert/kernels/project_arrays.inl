@@ -101,7 +101,8 @@ MP_ALWAYS_INLINE doubles limited_to_floats(doubles x) {
     const auto bits = reinterpret_cast<longwords>(x);
     const longwords magnitude = bits & double_magnitude;
     const longwords limited = (bits ^ magnitude) | largest;
-    return reinterpret_cast<doubles>((magnitude > largest) & (magnitude < infinity) ? limited : bits);
+    const auto is_large = (magnitude > largest) & (magnitude < infinity);
+    return reinterpret_cast<doubles>(is_large ? limited : bits);
 }
 
 /// Doubles as floats, rounded to odd: what is rounded to a format next is then rounded once.
