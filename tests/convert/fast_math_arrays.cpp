@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Also compiled with -ffast-math, which must change no bit of a converted array: not those of NaNs, infinities
-// and subnormal numbers, and not those of ties.
+// Also compiled with -ffast-math, which must change no bit of a converted array: not those of NaNs,
+// infinities and subnormal numbers, and not those of ties.
 #include <mp/convert.hpp>
 
 #include <doctest/doctest.h>

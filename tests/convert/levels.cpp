@@ -80,10 +80,9 @@ private:
 }  // namespace
 
 TEST_CASE_TEMPLATE("every instruction set rounds floats and doubles to a format as single numbers are", T,
-                   mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2,
-                   mp::float8_e4m3, mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e4m3fnuz,
-                   mp::float8_e5m2fnuz, mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn,
-                   mp::float8_e8m0fnu) {
+                   mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
+                   mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e4m3fnuz, mp::float8_e5m2fnuz,
+                   mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn, mp::float8_e8m0fnu) {
     oracle::disagreements wrong;
     compare_levels<float, T>(wrong);
     compare_levels<double, T>(wrong);
@@ -149,8 +148,8 @@ TEST_CASE("arrays of every length and alignment are converted, and nothing besid
                     mp::convert(mp::cpu{.instructions = level},
                                 std::span<const From>(source).subspan(start, length),
                                 std::span<To>(base, length));
-                    const auto begin = static_cast<std::size_t>(
-                        reinterpret_cast<unsigned char*>(base) - memory.data());
+                    const auto begin =
+                        static_cast<std::size_t>(reinterpret_cast<unsigned char*>(base) - memory.data());
                     if (std::memcmp(base, expected.data() + start, length * sizeof(To)) != 0)
                         wrong.add(static_cast<int>(level), length, offset);
                     for (std::size_t i = 0; i < memory.size(); ++i) {

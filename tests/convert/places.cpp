@@ -31,7 +31,8 @@ void check_in_place() {
             for (const mp::projection p : {mp::projection{}, mp::projection{mp::rounding::toward_zero}}) {
                 std::vector<From> values = edge_values<From, float>(count);
                 const std::vector<From> before = values;
-                const std::span<To> results = mp::convert_in_place<To>(mp::cpu{.instructions = level}, values, p);
+                const std::span<To> results =
+                    mp::convert_in_place<To>(mp::cpu{.instructions = level}, values, p);
                 CHECK(static_cast<const void*>(results.data()) == static_cast<const void*>(values.data()));
                 REQUIRE(results.size() == count);
                 std::size_t wrong = 0;
@@ -98,7 +99,8 @@ TEST_CASE("large matrices are shared among threads") {
         std::vector<mp::bfloat16> shared(rows * columns);
         const mp::matrix_view<const float> from{values.data(), rows, columns, columns + 1};
         const std::ptrdiff_t leading = order == mp::storage_order::row_major ? columns : rows;
-        mp::convert(mp::cpu{}, from, mp::matrix_view<mp::bfloat16>{alone.data(), rows, columns, leading, order});
+        mp::convert(mp::cpu{}, from,
+                    mp::matrix_view<mp::bfloat16>{alone.data(), rows, columns, leading, order});
         mp::convert(mp::cpu{.threads = 3}, from,
                     mp::matrix_view<mp::bfloat16>{shared.data(), rows, columns, leading, order});
         CHECK(std::memcmp(alone.data(), shared.data(), alone.size() * 2) == 0);

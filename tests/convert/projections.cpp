@@ -18,9 +18,9 @@ namespace {
 
 std::vector<mp::projection> deterministic_projections() {
     std::vector<mp::projection> result;
-    for (const mp::rounding round : {mp::rounding::nearest_even, mp::rounding::nearest_away,
-                                     mp::rounding::toward_zero, mp::rounding::upward,
-                                     mp::rounding::downward, mp::rounding::to_odd}) {
+    for (const mp::rounding round :
+         {mp::rounding::nearest_even, mp::rounding::nearest_away, mp::rounding::toward_zero,
+          mp::rounding::upward, mp::rounding::downward, mp::rounding::to_odd}) {
         for (const mp::saturation saturate :
              {mp::saturation::none, mp::saturation::finite, mp::saturation::propagate}) {
             result.push_back({round, saturate});
@@ -163,9 +163,7 @@ TEST_CASE("stochastic rounding has the same bits for any number of threads and i
 TEST_CASE("a mode that is not stochastic is refused by name, and nothing is written") {
     const std::vector<float> from = {1.0f};
     std::vector<mp::half> to = {mp::half(7.0f)};
-    CHECK(message_of([&] {
-              mp::convert_stochastic(mp::cpu{}, from, to, 1, 0, {mp::rounding::upward});
-          }) ==
+    CHECK(message_of([&] { mp::convert_stochastic(mp::cpu{}, from, to, 1, 0, {mp::rounding::upward}); }) ==
           "mp::convert_stochastic: p.round is 3; it must be stochastic_a, stochastic_b or stochastic_c");
     CHECK(to[0] == mp::half(7.0f));
 }

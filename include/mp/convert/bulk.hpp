@@ -64,7 +64,7 @@ inline constexpr bool has_project_array = has_convert_array<From, To>&& reduced<
 /// Rounds as the projection says, which must have a plan; for stochastic rounding by words of one element
 /// each, whose source must not be double.
 template <class From, class To>
-requires has_project_array<From, To>
+    requires has_project_array<From, To>
 void project_blocks(instruction_set level, const From* from, To* to, std::size_t count, const projection& p,
                     const std::uint32_t* random) noexcept {
     const projection_plan plan = plan_of<typename To::format>(p);
@@ -93,8 +93,8 @@ void project_blocks(instruction_set level, const From* from, To* to, std::size_t
 template <number From, number To>
 void convert_projected(instruction_set level, const From* from, To* to, std::size_t count,
                        const projection& p) noexcept {
-    const bool is_exact = widens_exactly<From, To> && p.saturate != saturation::finite &&
-                          p.nan == nan_propagation::keep;
+    const bool is_exact =
+        widens_exactly<From, To> && p.saturate != saturation::finite && p.nan == nan_propagation::keep;
     if (p == projection{} || is_exact) {
         convert_nearest(level, from, to, count);
         return;
@@ -115,8 +115,8 @@ inline constexpr std::size_t random_buffer = project_block + 32;
 
 /// Rounds stochastically, element i with random_bits(seed, first + i).
 template <number From, number To>
-void convert_stochastically(instruction_set level, const From* from, To* to, std::size_t count,
-                            projection p, std::uint64_t seed, std::uint64_t first) noexcept {
+void convert_stochastically(instruction_set level, const From* from, To* to, std::size_t count, projection p,
+                            std::uint64_t seed, std::uint64_t first) noexcept {
     std::uint32_t random[random_buffer];
     for (std::size_t i = 0; i < count; i += project_block) {
         const std::size_t length = std::min(project_block, count - i);

@@ -114,6 +114,26 @@ void convert_pieces(cpu exec, instruction_set level, const From* from, To* to, s
 
 }  // namespace detail
 
+namespace detail {
+
+/// Checks the arguments of mp::convert and applies convert(level, from, to, count) to the pieces of arrays.
+template <class Source, class Target, class Convert>
+void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) {
+    const std::span source = as_span(from);
+    const std::span target = as_span(to);
+    check_threads("mp::convert", exec);
+    check_arrays("mp::convert", source, target);
+    const instruction_set level = level_of("mp::convert", exec);
+    using from_type = std::remove_cv_t<contiguous_element<const Source>>;
+    using to_type = contiguous_element<Target>;
+    convert_pieces(exec, level, static_cast<const from_type*>(source.data()), target.data(), source.size(),
+                   [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
+                       convert(level, values, results, count);
+                   });
+}
+
+}  // namespace detail
+
 /// Converts an array of numbers to another type, element by element: to[i] = round_to<To>(from[i], p), with
 /// the same bits whatever the instructions and the number of threads, and whatever rounding direction and
 /// flushing of subnormal numbers the processor is set to.
@@ -130,18 +150,20 @@ void convert_pieces(cpu exec, instruction_set level, const From* from, To* to, s
 ///     std::vector<mp::half> copy(weights.size());
 ///     mp::convert(mp::cpu{}, weights, copy);
 template <detail::number_range Source, detail::writable_number_range Target>
-void convert(cpu exec, const Source& from, Target&& to, projection p = {}) {
-    const std::span source = detail::as_span(from);
-    const std::span target = detail::as_span(to);
-    detail::check_threads("mp::convert", exec);
-    detail::check_arrays("mp::convert", source, target);
-    const instruction_set level = detail::level_of("mp::convert", exec);
-    using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
-    using to_type = detail::contiguous_element<Target>;
-    detail::convert_pieces(exec, level, static_cast<const from_type*>(source.data()), target.data(),
-                           source.size(),
-                           [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
+void convert(cpu exec, const Source& from, Target&& to, projection p) {
+    detail::convert_ranges(exec, from, to,
+                           [&](instruction_set level, const auto* values, auto* results, std::size_t count) {
                                detail::convert_projected(level, values, results, count, p);
+                           });
+}
+
+/// The same to nearest even, with saturation::none. (Not a default argument: those who need no other
+/// projection do not wait for the compiler to make their code.)
+template <detail::number_range Source, detail::writable_number_range Target>
+void convert(cpu exec, const Source& from, Target&& to) {
+    detail::convert_ranges(exec, from, to,
+                           [](instruction_set level, const auto* values, auto* results, std::size_t count) {
+                               detail::convert_nearest(level, values, results, count);
                            });
 }
 
@@ -271,7 +293,7 @@ void convert_transposing(instruction_set level, const From* from, std::ptrdiff_t
 ///
 ///     mp::convert(mp::cpu{}, mp::row_major(weights, 512, 768, 1024), mp::row_major(copy, 512, 768));
 template <class From, number To>
-requires number<std::remove_const_t<From>>
+    requires number<std::remove_const_t<From>>
 void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p = {}) {
     using from_type = std::remove_const_t<From>;
     detail::check_threads("mp::convert", exec);
@@ -291,23 +313,23 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
         return;
     }
     constexpr std::ptrdiff_t grain = std::ptrdiff_t{1} << 17;
-    detail::parallel_for(
-        exec, static_cast<std::size_t>(lines), static_cast<std::size_t>(grain / length + 1),
-        [&](std::size_t first, std::size_t last) {
-            const detail::default_floating_point_modes modes;
-            const auto begin = static_cast<std::ptrdiff_t>(first);
-            const auto end = static_cast<std::ptrdiff_t>(last);
-            if (!same_order) {
-                detail::convert_transposing(level, static_cast<const from_type*>(from.data),
-                                            from.leading_dimension, to.data, to.leading_dimension, begin,
-                                            end, length, p);
-                return;
-            }
-            for (std::ptrdiff_t line = begin; line < end; ++line) {
-                convert_array(from.data + line * from.leading_dimension,
-                              to.data + line * to.leading_dimension, static_cast<std::size_t>(length), 0);
-            }
-        });
+    detail::parallel_for(exec, static_cast<std::size_t>(lines), static_cast<std::size_t>(grain / length + 1),
+                         [&](std::size_t first, std::size_t last) {
+                             const detail::default_floating_point_modes modes;
+                             const auto begin = static_cast<std::ptrdiff_t>(first);
+                             const auto end = static_cast<std::ptrdiff_t>(last);
+                             if (!same_order) {
+                                 detail::convert_transposing(level, static_cast<const from_type*>(from.data),
+                                                             from.leading_dimension, to.data,
+                                                             to.leading_dimension, begin, end, length, p);
+                                 return;
+                             }
+                             for (std::ptrdiff_t line = begin; line < end; ++line) {
+                                 convert_array(from.data + line * from.leading_dimension,
+                                               to.data + line * to.leading_dimension,
+                                               static_cast<std::size_t>(length), 0);
+                             }
+                         });
 }
 
 }  // namespace mp

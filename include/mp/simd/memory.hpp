@@ -38,7 +38,8 @@ inline cache_sizes detect_caches() noexcept {
             const auto field = [&](int first, int bits) {
                 return std::size_t{(cache.ebx >> first) & ((1U << bits) - 1)} + 1;
             };
-            const std::size_t size = field(22, 10) * field(12, 10) * field(0, 12) * (std::size_t{cache.ecx} + 1);
+            const std::size_t size =
+                field(22, 10) * field(12, 10) * field(0, 12) * (std::size_t{cache.ecx} + 1);
             if (((cache.eax >> 5) & 7) == 2) sizes.level_2 = std::max(sizes.level_2, size);
             sizes.last = std::max(sizes.last, size);
         }

@@ -15,8 +15,9 @@ namespace mp::detail {
 
 /// Whether convert_array exists for a pair of types: all formats whose numbers are floats, float and double.
 template <class From, class To>
-inline constexpr bool has_convert_array = (has_number_vectors<From> || std::same_as<From, double>)&&(
-    has_number_vectors<To> || std::same_as<To, double>);
+inline constexpr bool has_convert_array = (has_number_vectors<From> ||
+                                           std::same_as<From, double>)&&(has_number_vectors<To> ||
+                                                                         std::same_as<To, double>);
 
 }  // namespace mp::detail
 

@@ -57,7 +57,8 @@ MP_ALWAYS_INLINE double_pair widen(floats x) {
     return {widen(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7)),
             widen(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15))};
 #else
-    return {widen(__builtin_shufflevector(x, x, 0, 1, 2, 3)), widen(__builtin_shufflevector(x, x, 4, 5, 6, 7))};
+    return {widen(__builtin_shufflevector(x, x, 0, 1, 2, 3)),
+            widen(__builtin_shufflevector(x, x, 4, 5, 6, 7))};
 #endif
 }
 
@@ -187,12 +188,13 @@ MP_ALWAYS_INLINE words round_to_upper_half(floats x) {
     std::uint16_t is_number = 0;
     std::uint16_t is_odd = 0;
     // Half a place less one, and one more where the last bit kept is set. NaNs are truncated.
-    __asm__("vcmpps $7, %0, %0, %1\n\t"
-            "vptestmd %3, %0, %2%{%1%}\n\t"
-            "vpaddd %4, %0, %0%{%1%}\n\t"
-            "vpaddd %5, %0, %0%{%2%}"
-            : "+&v"(bits), "=&Yk"(is_number), "=&Yk"(is_odd)
-            : "v"(words{} + 0x0001'0000U), "v"(words{} + 0x7fffU), "v"(words{} + 1U));
+    __asm__(
+        "vcmpps $7, %0, %0, %1\n\t"
+        "vptestmd %3, %0, %2%{%1%}\n\t"
+        "vpaddd %4, %0, %0%{%1%}\n\t"
+        "vpaddd %5, %0, %0%{%2%}"
+        : "+&v"(bits), "=&Yk"(is_number), "=&Yk"(is_odd)
+        : "v"(words{} + 0x0001'0000U), "v"(words{} + 0x7fffU), "v"(words{} + 1U));
     return bits;
 }
 
@@ -201,8 +203,8 @@ typedef std::uint16_t halfword_pairs __attribute__((vector_size(64)));  // NOLIN
 MP_ALWAYS_INLINE halfword_pairs upper_halves(words low, words high) {
     const auto a = reinterpret_cast<halfword_pairs>(low);
     const auto b = reinterpret_cast<halfword_pairs>(high);
-    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35, 37,
-                                   39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35,
+                                   37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
 }
 #endif
 

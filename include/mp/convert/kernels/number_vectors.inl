@@ -123,10 +123,10 @@ MP_ALWAYS_INLINE words narrow_codes(floats x) {
         const words rounded_code = (bits + half_minus_one + (kept & 1U)) >> shift;
         return is_nan ? kept | std::uint32_t{narrow::quiet_bit} : rounded_code;
     } else {
-        // Both kinds of result at once: with 2^e the power of two in the number, but not less than that of the
-        // smallest normal number, adding 2^(e + shift) leaves the float 2^(e - fraction bits) for its last
-        // place. The sum's own addition rounds, and its low bits are the significand k of the result; the
-        // code is k + (e - min_exponent << fraction bits), see round_and_pack.
+        // Both kinds of result at once: with 2^e the power of two in the number, but not less than that of
+        // the smallest normal number, adding 2^(e + shift) leaves the float 2^(e - fraction bits) for its
+        // last place. The sum's own addition rounds, and its low bits are the significand k of the result;
+        // the code is k + (e - min_exponent << fraction bits), see round_and_pack.
         constexpr bool can_overflow = narrow::has_infinity || narrow::has_nan;
         constexpr std::uint32_t beyond = std::uint32_t{narrow::max_finite_code} + (can_overflow ? 1 : 0);
         constexpr std::uint32_t overflow = narrow::has_infinity ? std::uint32_t{narrow::infinity_code}

@@ -21,11 +21,11 @@ struct projection_plan {
     std::uint32_t odd = 0;
     // Stochastic rounding: N random bits, which are compared at the top of a word.
     bool is_stochastic = false;
-    int unused_random_bits = 0;         ///< 32 - N
-    std::uint32_t compared = 0;         ///< the N highest bits
-    std::uint32_t unit = 0;             ///< the last of them
-    std::uint32_t next = 0;             ///< the bit behind, if that counts (kinds B and C)
-    bool ties_to_even = false;          ///< kind C
+    int unused_random_bits = 0;  ///< 32 - N
+    std::uint32_t compared = 0;  ///< the N highest bits
+    std::uint32_t unit = 0;      ///< the last of them
+    std::uint32_t next = 0;      ///< the bit behind, if that counts (kinds B and C)
+    bool ties_to_even = false;   ///< kind C
     // Magnitude codes by sign, and what a NaN becomes.
     std::uint32_t too_large[2] = {};
     std::uint32_t infinite[2] = {};

@@ -115,8 +115,8 @@ inline void narrow_to_odd_array(const double* from, float* to, std::size_t count
     if (i < count) {
         alignas(64) double source[lanes] = {};
         std::memcpy(source, from + i, (count - i) * sizeof(double));
-        const floats odd = narrow_to_odd<true>(limited_to_floats(load(source)),
-                                               limited_to_floats(load(source + lanes / 2)));
+        const floats odd =
+            narrow_to_odd<true>(limited_to_floats(load(source)), limited_to_floats(load(source + lanes / 2)));
         store_first(to + i, odd, count - i);
     }
 }
