@@ -21,8 +21,8 @@ namespace mp::detail {
 /// instruction_set::best (see level_of). The arrays must not overlap.
 ///
 /// The bits are those of the function without a level, which looks at nothing when it runs and serves where
-/// there is no executor. Here a call costs a few nanoseconds more, for the processor's floating-point modes,
-/// and an element a tenth or less: from some eight elements on this is the faster one.
+/// there is no executor. Here a call first sees to the processor's floating-point modes, which takes some
+/// nanoseconds, and an element then costs several times less.
 template <number From, number To>
 void convert_nearest(instruction_set level, const From* from, To* to, std::size_t count) noexcept {
     if constexpr (has_convert_array<From, To>) {
