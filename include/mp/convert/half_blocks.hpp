@@ -51,6 +51,7 @@ void widen_half_block(const std::uint16_t* from, float* to) noexcept {
 // only looked after in a group of eight that has one. Comparisons are of signed integers: SSE2 has no others.
 
 using int_x4 = std::int32_t __attribute__((vector_size(16)));
+using word_x4 = std::uint32_t __attribute__((vector_size(16)));
 using halfword_x8 = std::uint16_t __attribute__((vector_size(16)));
 
 MP_ALWAYS_INLINE bool any_lane(int_x4 condition) noexcept {
@@ -62,9 +63,13 @@ MP_ALWAYS_INLINE int_x4 narrow_half_magnitude(int_x4 magnitude) noexcept {
     constexpr std::int32_t bias_difference = 112 << 23;
     constexpr std::int32_t smallest_normal = 113 << 23;
     constexpr std::int32_t half = 126 << 23;  // 0.5, whose last place is the smallest number
-    const int_x4 normal = (magnitude + (0xfff - bias_difference) + ((magnitude >> 13) & 1)) >> 13;
+    // Modulo 2^32, where magnitudes of NaNs may leave the range of int.
+    const auto bits = reinterpret_cast<word_x4>(magnitude);
+    const word_x4 rounded = bits + static_cast<std::uint32_t>(0xfff - bias_difference) + ((bits >> 13) & 1U);
+    const int_x4 normal = reinterpret_cast<int_x4>(rounded >> 13);
     const float_x4 sum = reinterpret_cast<float_x4>(magnitude) + 0.5f;
-    const int_x4 subnormal = reinterpret_cast<int_x4>(sum) - half;
+    const auto subnormal =
+        reinterpret_cast<int_x4>(reinterpret_cast<word_x4>(sum) - static_cast<std::uint32_t>(half));
     return magnitude < smallest_normal ? subnormal : normal;
 }
 
