@@ -1,239 +1,155 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The loops of bulk conversion. Every one gives the bits of the scalar conversion.
-///
-/// They work on codes in blocks of a constant size, and a block goes through 32-bit words on its way. This is
-/// what lets compilers vectorise: g++ 12 leaves loops of unknown length alone at -O2, arithmetic that is
-/// narrowed at the end is narrowed too early, and stores to a class with a private member are opaque.
+/// Bulk conversion on one thread: the best kernel of an instruction set, or the portable loops. All give the
+/// bits of the scalar conversion.
 #pragma once
 
-#include <mp/format/operations.hpp>
+#include <mp/convert/kernels/convert_arrays.hpp>
+#include <mp/convert/kernels/project_arrays.hpp>
+#include <mp/convert/portable.hpp>
+#include <mp/format/philox.hpp>
+#include <mp/simd/instruction_set.hpp>
+#include <mp/simd/levels.hpp>
 
-#include <concepts>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace mp::detail {
 
-/// Elements of a block.
-inline constexpr std::size_t convert_block = 32;
-
-#if MP_HARDWARE_F16C
-/// Eight conversions an instruction, by the builtins: see hardware.hpp for why there is no <immintrin.h>.
-using float_x8 = float __attribute__((vector_size(32)));
-
-inline void f16c_narrow_block(const float* from, std::uint16_t* to) noexcept {
-    for (std::size_t i = 0; i < convert_block; i += 8) {
-        float_x8 values;
-        std::memcpy(&values, from + i, sizeof values);
-        const auto codes = __builtin_ia32_vcvtps2ph256(values, 0 /* nearest even */);
-        std::memcpy(to + i, &codes, sizeof codes);
-    }
-}
-
-inline void f16c_widen_block(const std::uint16_t* from, float* to) noexcept {
-    for (std::size_t i = 0; i < convert_block; i += 8) {
-        short_x8 codes;
-        std::memcpy(&codes, from + i, sizeof codes);
-        const float_x8 values = __builtin_ia32_vcvtph2ps256(codes);
-        std::memcpy(to + i, &values, sizeof values);
-    }
-}
-#endif
-
-/// A code as it lies in memory, and the code that lies there: in most formats there is no difference.
-template <class Format>
-constexpr storage_of<Format> contained(std::uint32_t code) noexcept {
-    return static_cast<storage_of<Format>>(code << layout_of<Format>::container_shift);
-}
-template <class Format>
-constexpr storage_of<Format> code_in(storage_of<Format> container) noexcept {
-    return static_cast<storage_of<Format>>(container >> layout_of<Format>::container_shift);
-}
-
-/// E8M0, and whatever else is the exponent field of float without zero.
-template <class Format>
-inline constexpr bool is_float_exponent = [] {
-    return Format::exponent_bits == 8 && Format::fraction_bits == 0 && Format::bias == 127 &&
-           !Format::is_signed && !layout_of<Format>::has_zero && !Format::has_infinity &&
-           Format::nans == nan_encoding::all_ones;
-}();
-
-/// The value of a code of E8M0: it is the exponent field, but for 2^-127, which is a subnormal float, and
-/// NaN.
-template <class Native>
-constexpr Native widen_float_exponent(std::uint8_t code) noexcept {
-    if constexpr (std::same_as<Native, float>) {
-        constexpr std::uint32_t half_of_smallest_normal = 0x00400000;
-        constexpr std::uint32_t quiet = 0x00400000;
-        const std::uint32_t fraction = code == 0 ? half_of_smallest_normal : code == 255 ? quiet : 0;
-        return bit_cast<float>(std::uint32_t{code} << 23 | fraction);
-    } else {
-        constexpr std::uint64_t nan = 0x7ff8000000000000;
-        const std::uint64_t number = (std::uint64_t{code} + 1023 - 127) << 52;
-        return bit_cast<double>(select(code == 255, nan, number));
-    }
-}
-
-/// The block of floats, or of doubles, rounded to codes.
-template <class Format, class Native>
-void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict to) noexcept {
-#if MP_HARDWARE_F16C
-    if constexpr (is_binary16<Format> && std::same_as<Native, float>) {
-        f16c_narrow_block(from, to);
-        return;
-    }
-#endif
-    if constexpr (MP_HARDWARE_FLOAT && fits_in<Format, Native>) {
-        std::uint32_t words[convert_block];
-        for (std::size_t i = 0; i < convert_block; ++i) words[i] = narrow_to_word<Format>(from[i]);
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = contained<Format>(words[i]);
-    } else {
-        for (std::size_t i = 0; i < convert_block; ++i) {
-            to[i] = contained<Format>(from_native<Format>(from[i], projection{}));
-        }
-    }
-}
-
-/// The values of the block of codes.
-template <class Format, class Native>
-void widen_block(const storage_of<Format>* __restrict from, Native* __restrict to) noexcept {
-#if MP_HARDWARE_F16C
-    if constexpr (is_binary16<Format> && std::same_as<Native, float>) {
-        f16c_widen_block(from, to);
-        return;
-    }
-#endif
-    if constexpr (is_float_exponent<Format>) {
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen_float_exponent<Native>(from[i]);
-    } else if constexpr (!fits_in<Format, Native>) {
-        for (std::size_t i = 0; i < convert_block; ++i) {
-            to[i] = static_cast<Native>(basic_float<Format>::from_bits(code_in<Format>(from[i])));
-        }
-    } else if constexpr (std::same_as<Native, double> && fits_in<Format, float> &&
-                         Format::exponent_bits < 8) {
-        // All finite values are normal floats or zero, so the second step is safe from flushing.
-        float values[convert_block];
-        widen_block<Format>(from, values);
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = static_cast<double>(values[i]);
-    } else if constexpr (Format::exponent_bits == 8) {
-        for (std::size_t i = 0; i < convert_block; ++i)
-            to[i] = widen<Native, Format>(code_in<Format>(from[i]));
-    } else {
-        std::uint32_t words[convert_block];
-        for (std::size_t i = 0; i < convert_block; ++i) words[i] = code_in<Format>(from[i]);
-        for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen<Native, Format>(words[i]);
-    }
-}
-
-/// Applies `convert`, which converts exactly one block, to `count` elements. The last elements, too few for a
-/// block, go through a block of their own.
-template <class From, class To, class Convert>
-void convert_blocks(const From* from, To* to, std::size_t count, Convert convert) noexcept {
-    const std::size_t rest = count % convert_block;
-    const From* const end = from + (count - rest);
-    for (; from != end; from += convert_block, to += convert_block) convert(from, to);
-    if (rest == 0) return;
-    From last_from[convert_block] = {};
-    To last_to[convert_block];
-    std::memcpy(last_from, from, rest * sizeof(From));
-    convert(last_from, last_to);
-    std::memcpy(to, last_to, rest * sizeof(To));
-}
-
-/// A double rounded to float. The conversion of the processor is right unless subnormal numbers, which it may
-/// flush, or NaNs are near.
-inline float double_to_float(double x) noexcept {
-    const auto field = static_cast<std::uint32_t>(bit_cast<std::uint64_t>(x) >> 52) & 0x7ff;
-    constexpr std::uint32_t smallest = 1023 - 126;
-    if (MP_HARDWARE_FLOAT && field - smallest < 0x7ff - smallest) return static_cast<float>(x);
-    return round_to<float>(x);
-}
-
-/// The same number; a NaN becomes quiet, as in every conversion.
-template <std::floating_point Native>
-Native quieted(Native x) noexcept {
-    using layout = layout_of<typename native_format<Native>::type>;
-    using word = typename layout::storage;
-    const auto bits = bit_cast<word>(x);
-    const word quiet =
-        less(layout::infinity_code, bits & layout::magnitude_mask) ? layout::quiet_bit : word{0};
-    return bit_cast<Native>(static_cast<word>(bits | quiet));
-}
-
-/// The codes of an array of reduced numbers as they lie in memory (see contained), to which such a number is
-/// pointer-interconvertible.
-template <class Format>
-storage_of<Format>* codes_of(basic_float<Format>* values) noexcept {
-    return reinterpret_cast<storage_of<Format>*>(values);
-}
-template <class Format>
-const storage_of<Format>* codes_of(const basic_float<Format>* values) noexcept {
-    return reinterpret_cast<const storage_of<Format>*>(values);
-}
-
-/// Types whose numbers are not all floats.
-template <number T>
-inline constexpr bool needs_scalar_conversion = [] {
-    if constexpr (reduced<T>) {
-        return !is_exact_in<format_of_t<T>, float>;
-    }
-    return false;
-}();
-
-/// Rounds to nearest even, overflow as saturation::none. The arrays must not overlap.
+/// Rounds to nearest even, overflow as saturation::none, with the kernel of a level, which must not be
+/// instruction_set::best (see level_of). The arrays must not overlap.
+///
+/// The bits are those of the function without a level, which looks at nothing when it runs and serves where
+/// there is no executor. Here a call first sees to the processor's floating-point modes, which takes some
+/// nanoseconds, and an element then costs several times less.
 template <number From, number To>
-void convert_nearest(const From* from, To* to, std::size_t count) noexcept {
-    if constexpr (needs_scalar_conversion<From> || needs_scalar_conversion<To>) {
-        for (std::size_t i = 0; i < count; ++i) to[i] = round_to<To>(from[i]);
-    } else if constexpr (reduced<From> && reduced<To>) {
-        using from_format = typename From::format;
-        using to_format = typename To::format;
-        using from_code = storage_of<from_format>;
-        using to_code = storage_of<to_format>;
-        convert_blocks(codes_of(from), codes_of(to), count, [](const from_code* source, to_code* target) {
-            // Exact in float, so rounded once.
-            float values[convert_block];
-            widen_block<from_format>(source, values);
-            narrow_block<to_format>(values, target);
-        });
-    } else if constexpr (reduced<From>) {
-        using format = typename From::format;
-        convert_blocks(codes_of(from), to, count, [](const storage_of<format>* source, To* target) {
-            widen_block<format>(source, target);
-        });
-    } else if constexpr (reduced<To>) {
-        using format = typename To::format;
-        convert_blocks(from, codes_of(to), count, [](const From* source, storage_of<format>* target) {
-            narrow_block<format>(source, target);
-        });
-    } else if constexpr (std::same_as<From, float> && std::same_as<To, double>) {
-        for (std::size_t i = 0; i < count; ++i) {
-            to[i] = widen<double, formats::binary32>(bit_cast<std::uint32_t>(from[i]));
-        }
-    } else if constexpr (std::same_as<From, double> && std::same_as<To, float>) {
-        for (std::size_t i = 0; i < count; ++i) to[i] = double_to_float(from[i]);
+void convert_nearest(instruction_set level, const From* from, To* to, std::size_t count) noexcept {
+    if constexpr (has_convert_array<From, To>) {
+        void (*const portable)(const From*, To*, std::size_t) noexcept = &convert_nearest<From, To>;
+        const auto kernel = MP_SELECT_TARGET(level, portable, convert_array<From, To>);
+        kernel(from, to, count);
     } else {
-        static_assert(std::same_as<From, To>);
-        for (std::size_t i = 0; i < count; ++i) to[i] = quieted(from[i]);
-    }
-}
-
-/// Rounds as the projection says.
-template <number From, number To>
-void convert_projected(const From* from, To* to, std::size_t count, projection p) noexcept {
-    if (p == projection{}) {
+        static_cast<void>(level);
         convert_nearest(from, to, count);
-    } else {
-        for (std::size_t i = 0; i < count; ++i) to[i] = round_to<To>(from[i], p);
     }
 }
 
 /// The values as floats, exactly.
 template <reduced From>
-void widen_to_float(const From* from, float* to, std::size_t count) noexcept {
-    convert_nearest(from, to, count);
+void widen_to_float(instruction_set level, const From* from, float* to, std::size_t count) noexcept {
+    convert_nearest(level, from, to, count);
+}
+
+/// Elements that go through buffers at a time.
+inline constexpr std::size_t project_block = 512;
+
+/// Pairs whose every number is converted exactly, to a type that has infinity.
+template <class From, class To>
+inline constexpr bool widens_exactly = [] {
+    if constexpr (std::same_as<From, To> || (std::same_as<From, float> && std::same_as<To, double>)) {
+        return built_in<To>;
+    } else if constexpr (reduced<From> && built_in<To>) {
+        return is_exact_in<format_of_t<From>, To>;
+    } else {
+        return false;
+    }
+}();
+
+/// Whether the kernels round From to To in every projection.
+template <class From, class To>
+inline constexpr bool has_project_array = has_convert_array<From, To>&& reduced<To>;
+
+#if MP_SIMD_TARGETS
+/// Rounds as the projection says, which must have a plan; for stochastic rounding by words of one element
+/// each, whose source must not be double.
+template <class From, class To>
+    requires has_project_array<From, To>
+void project_blocks(instruction_set level, const From* from, To* to, std::size_t count, const projection& p,
+                    const std::uint32_t* random) noexcept {
+    const projection_plan plan = plan_of<typename To::format>(p);
+    void (*const none)(const float*, To*, std::size_t, const projection_plan&,
+                       const std::uint32_t*) noexcept = nullptr;
+    const auto project = MP_SELECT_TARGET(level, none, project_array<To>);
+    if constexpr (std::same_as<From, float>) {
+        project(from, to, count, plan, random);
+    } else {
+        float values[project_block];
+        for (std::size_t i = 0; i < count; i += project_block) {
+            const std::size_t length = std::min(project_block, count - i);
+            if constexpr (std::same_as<From, double>) {
+                void (*const no_odd)(const double*, float*, std::size_t) noexcept = nullptr;
+                MP_SELECT_TARGET(level, no_odd, narrow_to_odd_array)(from + i, values, length);
+            } else {
+                convert_nearest(level, from + i, values, length);
+            }
+            project(values, to + i, length, plan, random != nullptr ? random + i : nullptr);
+        }
+    }
+}
+#endif
+
+/// Rounds as the projection says, all elements with the same random bits.
+template <number From, number To>
+void convert_projected(instruction_set level, const From* from, To* to, std::size_t count,
+                       const projection& p) noexcept {
+    const bool is_exact =
+        widens_exactly<From, To> && p.saturate != saturation::finite && p.nan == nan_propagation::keep;
+    if (p == projection{} || is_exact) {
+        convert_nearest(level, from, to, count);
+        return;
+    }
+#if MP_SIMD_TARGETS
+    if constexpr (has_project_array<From, To>) {
+        if (level >= instruction_set::avx2 && !is_stochastic(p.round)) {
+            project_blocks(level, from, to, count, p, nullptr);
+            return;
+        }
+    }
+#endif
+    convert_projected(from, to, count, p);
+}
+
+/// Random words in buffers: those of some elements, and of the rest of the blocks of four that they are in.
+inline constexpr std::size_t random_buffer = project_block + 32;
+
+/// Rounds stochastically, element i with random_bits(seed, first + i).
+template <number From, number To>
+void convert_stochastically(instruction_set level, const From* from, To* to, std::size_t count, projection p,
+                            std::uint64_t seed, std::uint64_t first) noexcept {
+    std::uint32_t random[random_buffer];
+    for (std::size_t i = 0; i < count; i += project_block) {
+        const std::size_t length = std::min(project_block, count - i);
+        const std::uint64_t block = (first + i) / 4;
+        const auto skipped = static_cast<std::size_t>((first + i) % 4);
+#if MP_SIMD_TARGETS
+        if (level >= instruction_set::avx2) {
+            void (*const none)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept = nullptr;
+            const std::size_t blocks = (skipped + length + 31) / 32 * 8;
+            MP_SELECT_TARGET(level, none, random_words)(seed, block, random, blocks);
+            if constexpr (has_project_array<From, To> && !std::same_as<From, double>) {
+                if (has_plan(p)) {
+                    project_blocks(level, from + i, to + i, length, p, random + skipped);
+                    continue;
+                }
+            }
+        } else
+#endif
+        {
+            static_cast<void>(level);
+            for (std::size_t j = 0; j < skipped + length; j += 4) {
+                const std::uint64_t counter = block + j / 4;
+                const philox4x32 words = philox4x32::generate(
+                    {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0}},
+                    static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+                std::memcpy(random + j, words.word, sizeof words.word);
+            }
+        }
+        for (std::size_t j = 0; j < length; ++j) {
+            p.random = random[skipped + j];
+            to[i + j] = round_to<To>(from[i + j], p);
+        }
+    }
 }
 
 }  // namespace mp::detail

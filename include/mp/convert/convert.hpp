@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Conversion of whole arrays.
+/// Conversion of whole arrays and matrices.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
 #include <mp/convert/number_range.hpp>
 #include <mp/detail/parallel.hpp>
+#include <mp/detail/view_extent.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/memory.hpp>
+#include <mp/simd/processor.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 namespace mp {
 
@@ -37,31 +45,291 @@ void check_arrays(std::string_view function, std::span<From> from, std::span<To>
     check_memory(function, from, to);
 }
 
+/// Bytes of source and target together from which on the target is written around the caches: a share of the
+/// last one, since what is left there of so much is of little use and other cores want their part.
+inline std::size_t streaming_threshold() noexcept {
+    constexpr std::size_t unknown = std::size_t{16} << 20;
+    const cache_sizes& caches = processor_caches();
+    return caches.last == 0 ? unknown : std::max(caches.last / 8, 4 * caches.level_2);
+}
+
+/// Elements of a buffer that is then streamed: whole cache lines of every type.
+inline constexpr std::size_t streaming_block = 1024;
+
+/// Elements from `to` up to the next cache line.
+template <class To>
+std::size_t elements_to_line(const To* to) noexcept {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % cache_line;
+    return past == 0 ? 0 : (cache_line - past) / sizeof(To);
+}
+
+/// Applies convert(from, to, count, index of the first element) in blocks whose results go around the caches.
+/// Converted into a buffer first, so that conversions need not know of it; meanwhile the next source is
+/// fetched.
+template <class From, class To, class Convert>
+void convert_streaming(const From* from, To* to, std::size_t count, std::size_t first, Convert convert) {
+    alignas(cache_line) To buffer[streaming_block];
+    const std::size_t head = std::min(count, elements_to_line(to));
+    convert(from, to, head, first);
+    std::size_t i = head;
+    for (; i + streaming_block <= count; i += streaming_block) {
+        convert(from + i, buffer, streaming_block, first + i);
+        const std::size_t ahead = (i + streaming_block) * sizeof(From) + 1024;
+        stream_lines(to + i, buffer, sizeof buffer, reinterpret_cast<std::uintptr_t>(from) + ahead,
+                     streaming_block * sizeof(From));
+    }
+    finish_streaming();
+    convert(from + i, to + i, count - i, first + i);
+}
+
+/// Applies convert(from, to, count, index of the first element) to pieces of arrays on the threads of `exec`.
+/// No two threads write to the same cache line.
+template <class From, class To, class Convert>
+void convert_pieces(cpu exec, instruction_set level, const From* from, To* to, std::size_t count,
+                    Convert convert) {
+    // What takes longer than starting a thread.
+    const std::size_t grain = std::size_t{1} << (level == instruction_set::portable ? 16 : 18);
+    const bool streams =
+        has_streaming_stores && count >= grain && count * (sizeof(From) + sizeof(To)) > streaming_threshold();
+    const auto convert_piece = [&](std::size_t begin, std::size_t end) {
+        const default_floating_point_modes modes;
+        if (streams) {
+            convert_streaming(from + begin, to + begin, end - begin, begin, convert);
+        } else {
+            convert(from + begin, to + begin, end - begin, begin);
+        }
+    };
+    if (exec.threads == 1 || count < 2 * grain) {
+        if (count != 0) convert_piece(0, count);
+        return;
+    }
+    // Pieces begin at a cache line of the target.
+    constexpr std::size_t unit = 4096;
+    const std::size_t lead = elements_to_line(to);
+    const std::size_t units = (count - lead + unit - 1) / unit;
+    parallel_for(exec, units, grain / unit, [&](std::size_t begin, std::size_t end) {
+        convert_piece(begin == 0 ? 0 : lead + begin * unit, end == units ? count : lead + end * unit);
+    });
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// Checks the arguments of mp::convert and applies convert(level, from, to, count) to the pieces of arrays.
+template <class Source, class Target, class Convert>
+void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) {
+    const std::span source = as_span(from);
+    const std::span target = as_span(to);
+    check_threads("mp::convert", exec);
+    check_arrays("mp::convert", source, target);
+    const instruction_set level = level_of("mp::convert", exec);
+    using from_type = std::remove_cv_t<contiguous_element<const Source>>;
+    using to_type = contiguous_element<Target>;
+    convert_pieces(exec, level, static_cast<const from_type*>(source.data()), target.data(), source.size(),
+                   [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
+                       convert(level, values, results, count);
+                   });
+}
+
 }  // namespace detail
 
 /// Converts an array of numbers to another type, element by element: to[i] = round_to<To>(from[i], p), with
-/// the same bits whatever the instructions and the number of threads.
+/// the same bits whatever the instructions and the number of threads, and whatever rounding direction and
+/// flushing of subnormal numbers the processor is set to.
 ///
 /// `from` and `to` are contiguous ranges (vector, array, span) of any number types, float and double
 /// included, with the same number of elements. Throws argument_error, with nothing written, if the sizes
-/// differ, a range is null but not empty, the ranges overlap, or exec.threads is less than one. May be called
-/// from several threads on different targets.
+/// differ, a range is null but not empty, the ranges overlap, exec.threads is less than one, or the
+/// processor lacks exec.instructions. May be called from several threads on different targets.
+///
+/// Targets of many megabytes are written around the caches. With a stochastic p all elements have the same
+/// random bits; see convert_stochastic. Over the memory of the source itself: convert_in_place.
 ///
 ///     std::vector<float> weights = ...;
 ///     std::vector<mp::half> copy(weights.size());
 ///     mp::convert(mp::cpu{}, weights, copy);
 template <detail::number_range Source, detail::writable_number_range Target>
-void convert(cpu exec, const Source& from, Target&& to, projection p = {}) {
+void convert(cpu exec, const Source& from, Target&& to, projection p) {
+    detail::convert_ranges(exec, from, to,
+                           [&](instruction_set level, const auto* values, auto* results, std::size_t count) {
+                               detail::convert_projected(level, values, results, count, p);
+                           });
+}
+
+/// The same to nearest even, with saturation::none. (Not a default argument: those who need no other
+/// projection do not wait for the compiler to make their code.)
+template <detail::number_range Source, detail::writable_number_range Target>
+void convert(cpu exec, const Source& from, Target&& to) {
+    detail::convert_ranges(exec, from, to,
+                           [](instruction_set level, const auto* values, auto* results, std::size_t count) {
+                               detail::convert_nearest(level, values, results, count);
+                           });
+}
+
+/// Rounds an array stochastically with random bits of its own for each element: to[i] =
+/// round_to<To>(from[i], q) where q is p with q.random = random_bits(seed, first_index + i). The same bits
+/// whatever the instructions and the number of threads; a large array may be converted in parts, each with
+/// the index of its first element.
+///
+/// `p` chooses among the kinds of stochastic rounding, the number of random bits and the rest; p.random is
+/// not looked at. Arguments and errors are those of mp::convert; p.round must be one of the stochastic
+/// modes, and first_index + from.size() must not exceed 2^64.
+///
+///     mp::convert_stochastic(mp::cpu{}, weights, copy, seed, step * weights.size());
+template <detail::number_range Source, detail::writable_number_range Target>
+void convert_stochastic(cpu exec, const Source& from, Target&& to, std::uint64_t seed,
+                        std::uint64_t first_index = 0, projection p = stochastic(0)) {
     const std::span source = detail::as_span(from);
     const std::span target = detail::as_span(to);
+    detail::check_threads("mp::convert_stochastic", exec);
+    if (!detail::is_stochastic(p.round)) {
+        detail::throw_argument("mp::convert_stochastic", "p.round", static_cast<int>(p.round),
+                               "must be stochastic_a, stochastic_b or stochastic_c");
+    }
+    detail::check_arrays("mp::convert_stochastic", source, target);
+    const instruction_set level = detail::level_of("mp::convert_stochastic", exec);
+    using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
+    using to_type = detail::contiguous_element<Target>;
+    detail::convert_pieces(
+        exec, level, static_cast<const from_type*>(source.data()), target.data(), source.size(),
+        [&](const from_type* values, to_type* results, std::size_t count, std::size_t first) {
+            detail::convert_stochastically(level, values, results, count, p, seed, first_index + first);
+        });
+}
+
+/// Converts an array to a type that is not larger, over its own memory, and returns the results: a span of
+/// To that begins where the array began and has as many elements. Behind it, the array's memory holds
+/// nothing of meaning.
+///
+/// The elements of the array are gone: read the memory through the returned span, and through the array
+/// again only after assigning to its elements. The results are those of mp::convert. Runs on the calling
+/// thread. Throws argument_error, with nothing written, if the array is null but not empty or the processor
+/// lacks exec.instructions.
+///
+///     std::span<float> gradients = ...;
+///     std::span<mp::half> sent = mp::convert_in_place<mp::half>(mp::cpu{}, gradients);
+template <number To, detail::writable_number_range Range>
+std::span<To> convert_in_place(cpu exec, Range&& numbers, projection p = {}) {
+    const std::span source = detail::as_span(numbers);
+    using from_type = detail::contiguous_element<Range>;
+    static_assert(sizeof(To) <= sizeof(from_type),
+                  "mp::convert_in_place: the new type must not be larger than the old one");
+    static_assert(alignof(To) <= alignof(from_type));
+    detail::check_threads("mp::convert_in_place", exec);
+    if (!source.empty() && source.data() == nullptr) {
+        detail::throw_argument("mp::convert_in_place", "numbers.data()", "null",
+                               "must point to numbers.size() elements");
+    }
+    const instruction_set level = detail::level_of("mp::convert_in_place", exec);
+    const detail::default_floating_point_modes modes;
+    // Through buffers and bytes, which have no type that a compiler could draw conclusions from; front to
+    // back, where a result never reaches an element that is still to be read.
+    constexpr std::size_t block = 512;
+    from_type values[block];
+    To results[block];
+    auto* const memory = reinterpret_cast<unsigned char*>(source.data());
+    for (std::size_t i = 0; i < source.size(); i += block) {
+        const std::size_t length = std::min(block, source.size() - i);
+        std::memcpy(values, memory + i * sizeof(from_type), length * sizeof(from_type));
+        detail::convert_projected(level, values, results, length, p);
+        std::memcpy(memory + i * sizeof(To), results, length * sizeof(To));
+    }
+    return {reinterpret_cast<To*>(source.data()), source.size()};
+}
+
+namespace detail {
+
+/// Throws unless both views are sound, have the same shape, and lie in memory apart.
+inline void check_matrices(std::string_view function, const view_extent& from, const view_extent& to) {
+    check_view(function, "from", from);
+    check_view(function, "to", to);
+    if (from.rows != to.rows) {
+        throw_argument(function, "to.rows", to.rows,
+                       "must equal from.rows, which is " + std::to_string(from.rows));
+    }
+    if (from.columns != to.columns) {
+        throw_argument(function, "to.columns", to.columns,
+                       "must equal from.columns, which is " + std::to_string(from.columns));
+    }
+    if (from.empty()) return;
+    if (from.address < to.address + to.byte_count() && to.address < from.address + from.byte_count())
+        throw_argument(function, "to", "overlapping from", "must be memory of its own");
+}
+
+/// Converts lines [begin, end) of a matrix whose elements are not neighbours in the source: from_step apart,
+/// and neighbours in another direction. By tiles, so that every cache line of the source is used while it is
+/// there.
+template <class From, class To>
+void convert_transposing(instruction_set level, const From* from, std::ptrdiff_t from_step, To* to,
+                         std::ptrdiff_t to_step, std::ptrdiff_t begin, std::ptrdiff_t end,
+                         std::ptrdiff_t length, const projection& p) {
+    constexpr std::ptrdiff_t tile = 32;
+    From gathered[tile * tile];
+    for (std::ptrdiff_t line = begin; line < end; line += tile) {
+        const std::ptrdiff_t lines = std::min(tile, end - line);
+        for (std::ptrdiff_t at = 0; at < length; at += tile) {
+            const std::ptrdiff_t count = std::min(tile, length - at);
+            for (std::ptrdiff_t j = 0; j < count; ++j) {
+                const From* const source = from + (at + j) * from_step + line;
+                for (std::ptrdiff_t i = 0; i < lines; ++i) gathered[i * tile + j] = source[i];
+            }
+            for (std::ptrdiff_t i = 0; i < lines; ++i) {
+                convert_projected(level, gathered + i * tile, to + (line + i) * to_step + at,
+                                  static_cast<std::size_t>(count), p);
+            }
+        }
+    }
+}
+
+}  // namespace detail
+
+/// Converts a matrix, element by element, as the function for arrays does. The views may have different
+/// leading dimensions and storage orders; padding is neither read nor written.
+///
+/// Throws argument_error, with nothing written, if the shapes differ, a view is not sound (negative sizes,
+/// a leading dimension smaller than a line, null data), the memory from the first to the last element of one
+/// view overlaps that of the other, exec.threads is less than one, or the processor lacks exec.instructions.
+///
+///     mp::convert(mp::cpu{}, mp::row_major(weights, 512, 768, 1024), mp::row_major(copy, 512, 768));
+template <class From, number To>
+    requires number<std::remove_const_t<From>>
+void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p = {}) {
+    using from_type = std::remove_const_t<From>;
     detail::check_threads("mp::convert", exec);
-    detail::check_arrays("mp::convert", source, target);
-    constexpr std::size_t grain = 1 << 16;
-    detail::parallel_for(exec, source.size(), grain, [&](std::size_t begin, std::size_t end) {
-        using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
-        detail::convert_projected<from_type, detail::contiguous_element<Target>>(
-            source.data() + begin, target.data() + begin, end - begin, p);
-    });
+    const detail::view_extent extent = detail::extent_of(to);
+    detail::check_matrices("mp::convert", detail::extent_of(from), extent);
+    const instruction_set level = detail::level_of("mp::convert", exec);
+    if (extent.empty()) return;
+    const std::ptrdiff_t lines = extent.line_count();
+    const std::ptrdiff_t length = extent.line_length();
+    const auto convert_array = [&](const from_type* values, To* results, std::size_t count, std::size_t) {
+        detail::convert_projected(level, values, results, count, p);
+    };
+    const bool same_order = from.order == to.order;
+    if (same_order && (lines == 1 || (from.leading_dimension == length && to.leading_dimension == length))) {
+        detail::convert_pieces(exec, level, static_cast<const from_type*>(from.data), to.data,
+                               static_cast<std::size_t>(lines * length), convert_array);
+        return;
+    }
+    constexpr std::ptrdiff_t grain = std::ptrdiff_t{1} << 17;
+    detail::parallel_for(exec, static_cast<std::size_t>(lines), static_cast<std::size_t>(grain / length + 1),
+                         [&](std::size_t first, std::size_t last) {
+                             const detail::default_floating_point_modes modes;
+                             const auto begin = static_cast<std::ptrdiff_t>(first);
+                             const auto end = static_cast<std::ptrdiff_t>(last);
+                             if (!same_order) {
+                                 detail::convert_transposing(level, static_cast<const from_type*>(from.data),
+                                                             from.leading_dimension, to.data,
+                                                             to.leading_dimension, begin, end, length, p);
+                                 return;
+                             }
+                             for (std::ptrdiff_t line = begin; line < end; ++line) {
+                                 convert_array(from.data + line * from.leading_dimension,
+                                               to.data + line * to.leading_dimension,
+                                               static_cast<std::size_t>(length), 0);
+                             }
+                         });
 }
 
 }  // namespace mp

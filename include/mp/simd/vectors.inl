@@ -24,6 +24,7 @@ typedef float floats __attribute__((vector_size(vector_bytes)));
 typedef std::uint32_t words __attribute__((vector_size(vector_bytes)));
 typedef std::int32_t ints __attribute__((vector_size(vector_bytes)));
 typedef std::uint16_t halfwords __attribute__((vector_size(vector_bytes / 2)));
+typedef std::uint8_t bytes __attribute__((vector_size(vector_bytes / 4)));
 typedef std::uint8_t bytes_of_words __attribute__((vector_size(vector_bytes)));
 /// Half as many lanes: as many doubles as a register holds, and the floats that they are made of.
 typedef double doubles __attribute__((vector_size(vector_bytes)));
@@ -69,6 +70,11 @@ MP_ALWAYS_INLINE halfwords load(const std::uint16_t* from) {
     std::memcpy(&x, from, sizeof x);
     return x;
 }
+MP_ALWAYS_INLINE bytes load(const std::uint8_t* from) {
+    bytes x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
 MP_ALWAYS_INLINE void store(float* to, floats x) {
     std::memcpy(to, &x, sizeof x);
 }
@@ -76,6 +82,10 @@ MP_ALWAYS_INLINE void store(std::uint32_t* to, words x) {
     std::memcpy(to, &x, sizeof x);
 }
 MP_ALWAYS_INLINE void store(std::uint16_t* to, halfwords x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+MP_ALWAYS_INLINE void store(std::uint8_t* to, bytes x) {
     std::memcpy(to, &x, sizeof x);
 }
 
@@ -163,48 +173,57 @@ MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words p
     return x;
 }
 
-// Wider and narrower integers, in assembly where g++ 12 would convert the elements one by one or in four parts.
-
+// Wider and narrower integers, as instructions: of __builtin_convertvector g++ 12 makes much more. Narrowing takes
+// words that fit.
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
 MP_ALWAYS_INLINE words widen(halfwords x) {
     words wide;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     __asm__("vpmovzxwd %1, %0" : "=v"(wide) : "v"(x));
-#else
-    __asm__("vpmovzxwd %1, %0" : "=x"(wide) : "x"(x));
-#endif
     return wide;
 }
-
-/// `lanes` bytes from memory, each in a word.
-MP_ALWAYS_INLINE words load_widened(const std::uint8_t* from) {
-    words x;
-    struct memory {
-        std::uint8_t codes[lanes];
-    };
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vpmovzxbd %1, %0" : "=v"(x) : "m"(*reinterpret_cast<const memory*>(from)));
-#else
-    __asm__("vpmovzxbd %1, %0" : "=x"(x) : "m"(*reinterpret_cast<const memory*>(from)));
-#endif
-    return x;
+MP_ALWAYS_INLINE words widen(bytes x) {
+    words wide;
+    __asm__("vpmovzxbd %1, %0" : "=v"(wide) : "v"(x));
+    return wide;
 }
-
-/// The lowest byte of every word into memory.
-MP_ALWAYS_INLINE void store_lowest_bytes(std::uint8_t* to, words x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    struct memory {
-        std::uint8_t codes[lanes];
-    };
-    __asm__("vpmovdb %1, %0" : "=m"(*reinterpret_cast<memory*>(to)) : "v"(x));
-#else
-    // The four bytes of each half to its front, and then the fronts together.
-    const bytes_of_words lowest = {0, 4, 8, 12, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
-                                   0, 4, 8, 12, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128};
-    const auto y = reinterpret_cast<words>(shuffle_bytes(reinterpret_cast<bytes_of_words>(x), lowest));
-    const auto codes = __builtin_shufflevector(y, y, 0, 4);
-    std::memcpy(to, &codes, sizeof codes);
-#endif
+MP_ALWAYS_INLINE halfwords narrow_to_halfwords(words x) {
+    halfwords narrowed;
+    __asm__("vpmovdw %1, %0" : "=v"(narrowed) : "v"(x));
+    return narrowed;
 }
+MP_ALWAYS_INLINE bytes narrow_to_bytes(words x) {
+    bytes narrowed;
+    __asm__("vpmovdb %1, %0" : "=v"(narrowed) : "v"(x));
+    return narrowed;
+}
+#else
+MP_ALWAYS_INLINE words widen(halfwords x) {
+    words wide;
+    __asm__("vpmovzxwd %1, %0" : "=x"(wide) : "x"(x));
+    return wide;
+}
+/// Eight bytes in a register; clang takes no shorter vector for an operand.
+typedef std::uint64_t register_of_bytes __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
+MP_ALWAYS_INLINE words widen(bytes x) {
+    const register_of_bytes narrow = {reinterpret_cast<std::uint64_t>(x), 0};
+    words wide;
+    __asm__("vpmovzxbd %1, %0" : "=x"(wide) : "x"(narrow));
+    return wide;
+}
+MP_ALWAYS_INLINE halfwords narrow_to_halfwords(words x) {
+    const auto low = __builtin_shufflevector(x, x, 0, 1, 2, 3);
+    const auto high = __builtin_shufflevector(x, x, 4, 5, 6, 7);
+    halfwords narrowed;
+    __asm__("vpackusdw %2, %1, %0" : "=x"(narrowed) : "x"(low), "x"(high));
+    return narrowed;
+}
+MP_ALWAYS_INLINE bytes narrow_to_bytes(words x) {
+    const halfwords narrowed = narrow_to_halfwords(x);
+    register_of_bytes result;
+    __asm__("vpackuswb %1, %1, %0" : "=x"(result) : "x"(narrowed));
+    return reinterpret_cast<bytes>(static_cast<std::uint64_t>(result[0]));
+}
+#endif
 
 /// Stores past the caches, where the address is a multiple of a vector's bytes.
 MP_ALWAYS_INLINE void store_past_caches(float* to, floats x) {
@@ -214,11 +233,6 @@ MP_ALWAYS_INLINE void store_past_caches(float* to, floats x) {
 #else
     __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
 #endif
-}
-
-/// The same number of integers; narrowing keeps the low bits.
-MP_ALWAYS_INLINE halfwords narrow_to_halfwords(words x) {
-    return __builtin_convertvector(x, halfwords);
 }
 
 }  // namespace mp::detail::MP_TARGET

@@ -143,7 +143,7 @@ MP_ALWAYS_INLINE floats load_arguments(const Value* from) {
     if constexpr (comes_in_pairs<Value>) {
         return as_floats(widen(load(codes_of(from))) << 16);
     } else if constexpr (sizeof(Value) == 1) {
-        return widen_codes<typename Value::format>(load_widened(codes_of(from)));
+        return widen_codes<typename Value::format>(widen(load(codes_of(from))));
     } else {
         return load_numbers(from);
     }

@@ -122,7 +122,7 @@ MP_ALWAYS_INLINE evaluated evaluate(hyperbolic_tangent, floats x) {
     const floats above_one = parts.scale * parts.above_one + rounded(parts.scale - 1);
     const words share = as_words(quotient(above_one, rounded(above_one + 2)));
     const words sign = as_words(x) ^ magnitude;
-    return {as_floats(magnitude < small ? as_words(x) : quotient | sign), words{}};
+    return {as_floats(magnitude < small ? as_words(x) : share | sign), words{}};
 }
 
 /// With x = m 2^n and m between sqrt(1/2) and sqrt(2): n ln 2 + log m. The terms have the same sign, or the

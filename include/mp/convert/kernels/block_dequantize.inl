@@ -72,7 +72,7 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
             // All values are NaN, the same one.
             const bool is_nan = isnan(*scales);
             for (std::size_t i = 0; i < size; i += lanes) {
-                floats x = scaled_values<BlockScaled, Value>(load_widened(codes + first + i), factor, tensor);
+                floats x = scaled_values<BlockScaled, Value>(widen(load(codes + first + i)), factor, tensor);
                 if (is_nan) x = as_floats(all_lanes(0x7fc0'0000U));
                 if (i + lanes <= size) {
                     store_numbers(to + first + i, x);

@@ -47,7 +47,7 @@ MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code,
     const std::uint32_t field = 254 - scale_code;
     const floats factor = as_floats(all_lanes(field == 0 ? half_of_smallest_normal : field << 23));
     for (std::size_t i = 0; i < Block; i += lanes) {
-        store_lowest_bytes(codes + i, element_codes<Element>(rounded(load_numbers(from + i) * factor)));
+        store(codes + i, narrow_to_bytes(element_codes<Element>(rounded(load_numbers(from + i) * factor))));
     }
 }
 
@@ -82,9 +82,9 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
         }
         const words sign = (bits & 0x8000'0000U) >> (31 - layout_of<format>::magnitude_bits);
         if constexpr (format::nans == nan_encoding::negative_zero) {
-            store_lowest_bytes(codes + i, code == 0 ? words{} : as_words(code) | sign);
+            store(codes + i, narrow_to_bytes(code == 0 ? words{} : as_words(code) | sign));
         } else {
-            store_lowest_bytes(codes + i, as_words(code) | sign);
+            store(codes + i, narrow_to_bytes(as_words(code) | sign));
         }
     }
 }
@@ -109,7 +109,7 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
         std::size_t finite = 0;
         while (finite < group && magnitudes[finite] < 0x7f80'0000U) ++finite;
         if constexpr (is_power_of_two_scale<scale>) {
-            store_lowest_bytes(scale_codes, scale_exponent_codes<element_format<element>>(largest, rule));
+            store(scale_codes, narrow_to_bytes(scale_exponent_codes<element_format<element>>(largest, rule)));
             for (std::size_t b = 0; b < finite; ++b) {
                 encode_scaled<element, block>(from + b * block, scale_codes[b], codes + b * block);
             }
@@ -119,7 +119,7 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
                 scale_quotient_codes<element_format<element>, scale_format>(largest, tensor_scale, rule);
             float values[lanes];
             store(values, widen_codes<scale_format>(code));
-            store_lowest_bytes(scale_codes, code);
+            store(scale_codes, narrow_to_bytes(code));
             for (std::size_t b = 0; b < finite; ++b) {
                 const double divisor = static_cast<double>(values[b]) * static_cast<double>(tensor_scale);
                 encode_quotients<element, block>(from + b * block, divisor, codes + b * block);

@@ -4,7 +4,7 @@
 /// number_vectors.inl.
 #pragma once
 
-#include <mp/convert/bulk.hpp>
+#include <mp/convert/portable.hpp>
 #include <mp/simd/vectors.hpp>
 
 #include <cstddef>
@@ -15,13 +15,15 @@
 namespace mp::detail {
 
 /// Types of which the kernels read and write arrays through vectors of floats: float, and every reduced
-/// format that fits_in float.
+/// format that fits_in float, with room for the sums of narrow_codes.
 template <class Value>
 inline constexpr bool has_number_vectors = [] {
     if constexpr (std::is_same_v<Value, float>) {
         return true;
     } else if constexpr (reduced<Value>) {
-        return fits_in<typename Value::format, float>;
+        using layout = layout_of<typename Value::format>;
+        return fits_in<typename Value::format, float> &&
+               (layout::exponent_bits == 8 || layout::max_exponent + 24 - layout::fraction_bits <= 127);
     } else {
         return false;
     }

@@ -5,6 +5,17 @@
 
 namespace mp::detail::MP_TARGET {
 
+/// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
+MP_ALWAYS_INLINE floats quieted(floats x) {
+    const floats minus_zero = as_floats(words{} + 0x8000'0000U);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vaddps %1, %0, %0" : "+v"(x) : "v"(minus_zero));
+#else
+    __asm__("vaddps %1, %0, %0" : "+x"(x) : "x"(minus_zero));
+#endif
+    return x;
+}
+
 /// The values of codes, exactly; NaNs become quiet and keep sign and payload.
 template <class Format>
 MP_ALWAYS_INLINE floats widen_codes(words code) {
@@ -14,8 +25,7 @@ MP_ALWAYS_INLINE floats widen_codes(words code) {
     if constexpr (is_binary16<Format>) {
         return widen_binary16(narrow_to_halfwords(code));
     } else if constexpr (Format::exponent_bits == 8) {
-        const words bits = code << shift;
-        return as_floats((bits & 0x7fff'ffffU) > 0x7f80'0000U ? bits | quiet : bits);
+        return quieted(as_floats(code << shift));
     } else {
         constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
         const words magnitude = code & std::uint32_t{narrow::magnitude_mask};
@@ -61,22 +71,26 @@ MP_ALWAYS_INLINE words narrow_codes(floats x) {
         const words rounded_code = (bits + half_minus_one + (kept & 1U)) >> shift;
         return is_nan ? kept | std::uint32_t{narrow::quiet_bit} : rounded_code;
     } else {
-        constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
+        // Both kinds of result at once: with 2^e the power of two in the number, but not less than that of
+        // the smallest normal number, adding 2^(e + shift) leaves the float 2^(e - fraction bits) for its
+        // last place. The sum's own addition rounds, and its low bits are the significand k of the result;
+        // the code is k + (e - min_exponent << fraction bits), see round_and_pack.
         constexpr bool can_overflow = narrow::has_infinity || narrow::has_nan;
         constexpr std::uint32_t beyond = std::uint32_t{narrow::max_finite_code} + (can_overflow ? 1 : 0);
         constexpr std::uint32_t overflow = narrow::has_infinity ? std::uint32_t{narrow::infinity_code}
                                            : narrow::has_nan    ? std::uint32_t{narrow::nan_code}
                                                                 : beyond;
+        constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
         constexpr std::uint32_t largest = (beyond << shift) + bias_difference;
-        const words limited = magnitude < largest ? magnitude : words{} + largest;
-        words code = (limited - bias_difference + half_minus_one + ((magnitude >> shift) & 1U)) >> shift;
-        if constexpr (overflow != beyond) code = code == beyond ? words{} + overflow : code;
-
-        constexpr float unit = power_of_two<float>(narrow::quantum_exponent + 23);
         constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent)
                                                   << 23;
-        const words subnormal = as_words(as_floats(magnitude) + unit) - bit_cast<std::uint32_t>(unit);
-        code = magnitude < smallest_normal ? subnormal : code;
+        constexpr std::uint32_t up = std::uint32_t{shift} << 23;
+        const words limited = magnitude < largest ? magnitude : words{} + largest;
+        const words exponent = limited & 0x7f80'0000U;
+        const words binade = exponent > smallest_normal ? exponent : words{} + smallest_normal;
+        const words sum = as_words(rounded(as_floats(limited) + as_floats(binade + up)));
+        words code = (sum - (binade + (up + (smallest_normal >> shift)))) + (binade >> shift);
+        if constexpr (overflow != beyond) code = code == beyond ? words{} + overflow : code;
 
         words nan = words{} + (narrow::has_nan ? std::uint32_t{narrow::nan_code}
                                                : std::uint32_t{narrow::max_finite_code});
@@ -97,6 +111,118 @@ MP_ALWAYS_INLINE words narrow_codes(floats x) {
     }
 }
 
+/// Copies fewer than 2 * Chunk bytes, without the call that memcpy of an unknown length is.
+template <std::size_t Chunk>
+MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
+    if constexpr (Chunk == 0) {
+        return;
+    } else {
+        if (size < Chunk) {
+            copy_few<Chunk / 2>(to, from, size);
+            return;
+        }
+        // Two pieces that may overlap.
+        unsigned char first[Chunk];
+        unsigned char last[Chunk];
+        std::memcpy(first, from, Chunk);
+        std::memcpy(last, static_cast<const unsigned char*>(from) + (size - Chunk), Chunk);
+        std::memcpy(to, first, Chunk);
+        std::memcpy(static_cast<unsigned char*>(to) + (size - Chunk), last, Chunk);
+    }
+}
+
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+/// The first `count` < lanes elements, the rest zero; memory behind them is not touched.
+MP_ALWAYS_INLINE floats load_first(const float* from, std::size_t count) {
+    floats x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovups (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE words load_first(const std::uint32_t* from, std::size_t count) {
+    words x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovdqu32 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE halfwords load_first(const std::uint16_t* from, std::size_t count) {
+    halfwords x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovdqu16 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE bytes load_first(const std::uint8_t* from, std::size_t count) {
+    bytes x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovdqu8 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+/// The first `count` < lanes elements into memory, which is not touched behind them.
+MP_ALWAYS_INLINE void store_first(float* to, floats x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovups %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+MP_ALWAYS_INLINE void store_first(std::uint32_t* to, words x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovdqu32 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+MP_ALWAYS_INLINE void store_first(std::uint16_t* to, halfwords x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovdqu16 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+MP_ALWAYS_INLINE void store_first(std::uint8_t* to, bytes x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovdqu8 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+#else
+template <class Element>
+MP_ALWAYS_INLINE auto load_first(const Element* from, std::size_t count) {
+    alignas(32) Element copy[lanes] = {};
+    copy_few<sizeof copy / 2>(copy, from, count * sizeof(Element));
+    return load(copy);
+}
+template <class Element, class Vector>
+MP_ALWAYS_INLINE void store_first(Element* to, Vector x, std::size_t count) {
+    alignas(32) Element copy[lanes];
+    store(copy, x);
+    copy_few<sizeof copy / 2>(to, copy, count * sizeof(Element));
+}
+#endif
+
+/// A vector of codes as they lie in memory, as floats.
+template <class Format, class Codes>
+MP_ALWAYS_INLINE floats widen_container(Codes codes) {
+    if constexpr (is_binary16<Format>) {
+        return widen_binary16(codes);
+    } else if constexpr (sizeof(storage_of<Format>) == 4) {
+        return widen_codes<Format>(codes >> layout_of<Format>::container_shift);
+    } else {
+        return widen_codes<Format>(widen(codes));
+    }
+}
+
+/// Codes in the low bits of words as they lie in memory.
+template <class Format>
+MP_ALWAYS_INLINE auto container_of(words codes) {
+    if constexpr (sizeof(storage_of<Format>) == 4) {
+        return codes << layout_of<Format>::container_shift;
+    } else if constexpr (sizeof(storage_of<Format>) == 2) {
+        return narrow_to_halfwords(codes);
+    } else {
+        return narrow_to_bytes(codes);
+    }
+}
+
+/// Floats rounded to nearest even, as they lie in memory.
+template <class Format>
+MP_ALWAYS_INLINE auto narrow_to_container(floats x) {
+    if constexpr (is_binary16<Format>) {
+        return narrow_binary16(x);
+    } else {
+        return container_of<Format>(narrow_codes<Format>(x));
+    }
+}
+
 /// `lanes` numbers from memory as floats. NaNs of floats stay as they are, those of other formats become
 /// quiet.
 template <class Value>
@@ -104,16 +230,7 @@ MP_ALWAYS_INLINE floats load_numbers(const Value* from) {
     if constexpr (std::is_same_v<Value, float>) {
         return load(from);
     } else {
-        using format = typename Value::format;
-        if constexpr (sizeof(Value) == 1) {
-            return widen_codes<format>(load_widened(codes_of(from)));
-        } else if constexpr (is_binary16<format>) {
-            return widen_binary16(load(codes_of(from)));
-        } else if constexpr (sizeof(Value) == 4) {
-            return widen_codes<format>(load(codes_of(from)) >> layout_of<format>::container_shift);
-        } else {
-            return widen_codes<format>(widen(load(codes_of(from))));
-        }
+        return widen_container<typename Value::format>(load(codes_of(from)));
     }
 }
 
@@ -123,33 +240,28 @@ MP_ALWAYS_INLINE void store_numbers(Value* to, floats x) {
     if constexpr (std::is_same_v<Value, float>) {
         store(to, x);
     } else {
-        using format = typename Value::format;
-        if constexpr (is_binary16<format>) {
-            store(codes_of(to), narrow_binary16(x));
-        } else if constexpr (sizeof(Value) == 4) {
-            store(codes_of(to), narrow_codes<format>(x) << layout_of<format>::container_shift);
-        } else if constexpr (sizeof(Value) == 2) {
-            store(codes_of(to), narrow_to_halfwords(narrow_codes<format>(x)));
-        } else {
-            store_lowest_bytes(codes_of(to), narrow_codes<format>(x));
-        }
+        store(codes_of(to), narrow_to_container<typename Value::format>(x));
     }
 }
 
 /// The first `count` < lanes numbers, and zeros behind them; memory beyond them is not touched.
 template <class Value>
 MP_ALWAYS_INLINE floats load_first_numbers(const Value* from, std::size_t count) {
-    alignas(64) unsigned char copy[lanes * sizeof(Value)] = {};
-    std::memcpy(copy, from, count * sizeof(Value));
-    return load_numbers(reinterpret_cast<const Value*>(copy));
+    if constexpr (std::is_same_v<Value, float>) {
+        return load_first(from, count);
+    } else {
+        return widen_container<typename Value::format>(load_first(codes_of(from), count));
+    }
 }
 
 /// The first `count` < lanes floats rounded into memory; memory beyond them is not touched.
 template <class Value>
 MP_ALWAYS_INLINE void store_first_numbers(Value* to, floats x, std::size_t count) {
-    alignas(64) unsigned char copy[lanes * sizeof(Value)];
-    store_numbers(reinterpret_cast<Value*>(copy), x);
-    std::memcpy(to, copy, count * sizeof(Value));
+    if constexpr (std::is_same_v<Value, float>) {
+        store_first(to, x, count);
+    } else {
+        store_first(codes_of(to), narrow_to_container<typename Value::format>(x), count);
+    }
 }
 
 }  // namespace mp::detail::MP_TARGET

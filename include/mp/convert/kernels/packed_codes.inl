@@ -129,10 +129,10 @@ void pack_numbers(const From* from, std::byte* to, std::size_t count) {
         const std::size_t part = count < codes_at_a_time ? count : codes_at_a_time;
         std::size_t i = 0;
         for (; i + lanes <= part; i += lanes) {
-            store_lowest_bytes(codes + i, narrow_codes<format>(load_numbers(from + i)));
+            store(codes + i, narrow_to_bytes(narrow_codes<format>(load_numbers(from + i))));
         }
         if (i != part) {
-            store_lowest_bytes(codes + i, narrow_codes<format>(load_first_numbers(from + i, part - i)));
+            store(codes + i, narrow_to_bytes(narrow_codes<format>(load_first_numbers(from + i, part - i))));
         }
         pack_code_vectors<width>(codes, to, part);
         from += part;
@@ -153,10 +153,10 @@ void unpack_numbers(const std::byte* from, To* to, std::size_t count) {
         unpack_code_vectors<width>(from, codes, part);
         std::size_t i = 0;
         for (; i + lanes <= part; i += lanes) {
-            store_numbers(to + i, widen_codes<format>(load_widened(codes + i)));
+            store_numbers(to + i, widen_codes<format>(widen(load(codes + i))));
         }
         if (i != part) {
-            store_first_numbers(to + i, widen_codes<format>(load_widened(codes + i)), part - i);
+            store_first_numbers(to + i, widen_codes<format>(widen(load(codes + i))), part - i);
         }
         from += part / 8 * width;
         to += part;

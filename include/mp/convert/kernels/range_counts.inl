@@ -57,12 +57,12 @@ void count_range(const Value* from, std::size_t count, range_thresholds at, rang
             for (; i + lanes <= size; i += lanes) {
                 magnitude = as_words(load_numbers(from + first + i)) & 0x7fff'ffffU;
                 count_lanes(sum, magnitude, at);
-                store_lowest_bytes(fields + i, magnitude >> 23);
+                store(fields + i, narrow_to_bytes(magnitude >> 23));
             }
             if (i != size) {
                 magnitude = as_words(load_first_numbers(from + first + i, size - i)) & 0x7fff'ffffU;
                 count_lanes(sum, magnitude, at);
-                store_lowest_bytes(fields + i, magnitude >> 23);
+                store(fields + i, narrow_to_bytes(magnitude >> 23));
             }
             for (i = 0; i + tables <= size; i += tables) {
                 std::uint64_t eight = 0;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Conversion of arrays to nearest even for one instruction set. See convert_arrays.inl.
+#pragma once
+
+#include <mp/convert/kernels/number_vectors.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace mp::detail {
+
+/// Whether convert_array exists for a pair of types: all formats whose numbers are floats, float and double.
+template <class From, class To>
+inline constexpr bool has_convert_array = (has_number_vectors<From> ||
+                                           std::same_as<From, double>)&&(has_number_vectors<To> ||
+                                                                         std::same_as<To, double>);
+
+}  // namespace mp::detail
+
+#define MP_KERNEL_FILE <mp/convert/kernels/convert_arrays.inl>
+#include <mp/simd/for_each_target.hpp>

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Arrays from and to float, double and every format whose numbers are floats, rounded once to nearest even.
+//
+// Everything passes through a vector of floats. That rounds once because formats are exact in float, and
+// doubles are first rounded to odd to float's 24 bits, after which rounding to at most 22 bits is rounding
+// once (Boldo and Melquiond 2008).
+
+namespace mp::detail::MP_TARGET {
+
+/// As many doubles as floats, in two registers, and back; a NaN becomes quiet and keeps sign and payload.
+struct double_pair {
+    doubles low, high;
+};
+
+MP_ALWAYS_INLINE doubles load(const double* from) {
+    doubles x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE void store(double* to, doubles x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+MP_ALWAYS_INLINE doubles widen(half_floats x) {
+    doubles wide;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "v"(x));
+#else
+    __asm__("vcvtps2pd %1, %0" : "=x"(wide) : "x"(x));
+#endif
+    return wide;
+}
+
+/// Rounded to nearest even.
+MP_ALWAYS_INLINE half_floats narrow(doubles x) {
+    half_floats narrowed;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtpd2ps %1, %0" : "=v"(narrowed) : "v"(x));
+#else
+    __asm__("vcvtpd2ps %1, %0" : "=x"(narrowed) : "x"(x));
+#endif
+    return narrowed;
+}
+
+MP_ALWAYS_INLINE floats join(half_floats low, half_floats high) {
+    floats joined;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vinsertf64x4 $1, %2, %g1, %0" : "=v"(joined) : "v"(low), "v"(high));
+#else
+    __asm__("vinsertf128 $1, %2, %t1, %0" : "=x"(joined) : "x"(low), "x"(high));
+#endif
+    return joined;
+}
+
+MP_ALWAYS_INLINE double_pair widen(floats x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    return {widen(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7)),
+            widen(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15))};
+#else
+    return {widen(__builtin_shufflevector(x, x, 0, 1, 2, 3)),
+            widen(__builtin_shufflevector(x, x, 4, 5, 6, 7))};
+#endif
+}
+
+/// Whether the highest bit of any lane is set.
+MP_ALWAYS_INLINE bool any_sign(longwords x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    std::uint8_t signs = 0;
+    __asm__("vpmovq2m %1, %0" : "=Yk"(signs) : "v"(x));
+#else
+    int signs = 0;
+    __asm__("vmovmskpd %1, %0" : "=r"(signs) : "x"(x));
+#endif
+    return signs != 0;
+}
+
+inline constexpr std::uint64_t double_magnitude = 0x7fff'ffff'ffff'ffff;
+/// Of a double's fraction, what a float has no place for.
+inline constexpr std::uint64_t below_float = (std::uint64_t{1} << 29) - 1;
+/// 2^-126.
+inline constexpr std::uint64_t smallest_normal_float = std::uint64_t{1023 - 126} << 52;
+
+/// 24 leading bits of numbers, the last of them set if anything was below: conversion to float is then exact,
+/// but for numbers below 2^-126.
+MP_ALWAYS_INLINE longwords leading_bits_to_odd(longwords x) {
+    longwords carry = (x & below_float) + below_float;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    // (carry | x) & ~below_float
+    __asm__("vpternlogq $0x54, %2, %1, %0" : "+v"(carry) : "v"(x), "v"(longwords{} + below_float));
+    return carry;
+#else
+    return (x | carry) & ~below_float;
+#endif
+}
+
+/// The floats of some magnitudes up to 2^-126 are replaced by those of the doubles rounded to odd. Rarely
+/// needed, and kept apart so that loops stay short.
+MP_NEVER_INLINE inline void correct_tiny(const double* from, float* to) noexcept {
+    constexpr std::uint64_t hidden = std::uint64_t{1} << 52;
+    for (std::size_t i = 0; i < lanes; ++i) {
+        const auto bits = bit_cast<std::uint64_t>(from[i]);
+        const std::uint64_t magnitude = bits & double_magnitude;
+        if (magnitude > smallest_normal_float) continue;
+        const std::uint64_t field = magnitude >> 52;
+        const std::uint64_t significand = field == 0 ? magnitude : (magnitude & (hidden - 1)) | hidden;
+        // Subnormal doubles are one place off, but then only whether they are zero counts.
+        const std::uint64_t distance = 1023 - 126 + 29 - field;
+        const std::uint64_t shift = distance < 63 ? distance : 63;
+        const std::uint64_t kept = significand >> shift;
+        const std::uint64_t odd = kept | ((kept << shift) != significand ? 1U : 0U);
+        to[i] = bit_cast<float>(static_cast<std::uint32_t>(odd | (bits & ~double_magnitude) >> 32));
+    }
+}
+
+/// Doubles as floats, rounded to odd; a NaN becomes quiet, and may have its last bit changed. Unless
+/// WithTiny, what is below 2^-126 comes out as something up to 2^-126.
+template <bool WithTiny>
+MP_ALWAYS_INLINE floats narrow_to_odd(doubles low, doubles high) {
+    const auto low_bits = reinterpret_cast<longwords>(low);
+    const auto high_bits = reinterpret_cast<longwords>(high);
+    half_floats narrow_low = narrow(reinterpret_cast<doubles>(leading_bits_to_odd(low_bits)));
+    half_floats narrow_high = narrow(reinterpret_cast<doubles>(leading_bits_to_odd(high_bits)));
+    if constexpr (WithTiny) {
+        const longwords low_magnitude = low_bits & double_magnitude;
+        const longwords high_magnitude = high_bits & double_magnitude;
+        // The highest bit: less than 2^-126, and not zero.
+        const longwords low_tiny = (low_magnitude - smallest_normal_float) & ~(low_magnitude - 1);
+        const longwords high_tiny = (high_magnitude - smallest_normal_float) & ~(high_magnitude - 1);
+        if (any_sign(low_tiny | high_tiny)) {
+            alignas(64) double source[lanes];
+            alignas(64) float target[lanes];
+            store(source, low);
+            store(source + lanes / 2, high);
+            store(target, join(narrow_low, narrow_high));
+            correct_tiny(source, target);
+            return load(target);
+        }
+    }
+    return join(narrow_low, narrow_high);
+}
+
+/// NaNs made quiet, all else as it is.
+MP_ALWAYS_INLINE doubles quieted(doubles x) {
+    const auto minus_zero = reinterpret_cast<doubles>(longwords{} + ~double_magnitude);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vaddpd %1, %0, %0" : "+v"(x) : "v"(minus_zero));
+#else
+    __asm__("vaddpd %1, %0, %0" : "+x"(x) : "x"(minus_zero));
+#endif
+    return x;
+}
+
+/// `lanes` doubles as what is to be rounded to To.
+template <class To>
+MP_ALWAYS_INLINE floats narrow_for(doubles low, doubles high) {
+    if constexpr (std::same_as<To, float>) {
+        return join(narrow(low), narrow(high));
+    } else {
+        // What may come out wrong is less than half of the smallest number, and stays so.
+        return narrow_to_odd<(layout_of<typename To::format>::quantum_exponent - 1 <= -126)>(low, high);
+    }
+}
+
+/// Converts `lanes` numbers.
+template <class From, class To>
+MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
+    constexpr std::size_t half = lanes / 2;
+    if constexpr (std::same_as<From, double> && std::same_as<To, double>) {
+        store(to, quieted(load(from)));
+        store(to + half, quieted(load(from + half)));
+    } else if constexpr (std::same_as<From, double>) {
+        store_numbers(to, narrow_for<To>(load(from), load(from + half)));
+    } else if constexpr (std::same_as<To, double>) {
+        const double_pair wide = widen(load_numbers(from));
+        store(to, wide.low);
+        store(to + half, wide.high);
+    } else if constexpr (std::same_as<From, float> && std::same_as<To, float>) {
+        store(to, quieted(load(from)));
+    } else {
+        store_numbers(to, load_numbers(from));
+    }
+}
+
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+/// Floats rounded to bfloat16, which is the upper half of each lane.
+MP_ALWAYS_INLINE words round_to_upper_half(floats x) {
+    words bits = as_words(quieted(x));
+    std::uint16_t is_number = 0;
+    std::uint16_t is_odd = 0;
+    // Half a place less one, and one more where the last bit kept is set. NaNs are truncated.
+    __asm__(
+        "vcmpps $7, %0, %0, %1\n\t"
+        "vptestmd %3, %0, %2%{%1%}\n\t"
+        "vpaddd %4, %0, %0%{%1%}\n\t"
+        "vpaddd %5, %0, %0%{%2%}"
+        : "+&v"(bits), "=&Yk"(is_number), "=&Yk"(is_odd)
+        : "v"(words{} + 0x0001'0000U), "v"(words{} + 0x7fffU), "v"(words{} + 1U));
+    return bits;
+}
+
+typedef std::uint16_t halfword_pairs __attribute__((vector_size(64)));  // NOLINT(modernize-use-using)
+/// The upper halves of two vectors of words.
+MP_ALWAYS_INLINE halfword_pairs upper_halves(words low, words high) {
+    const auto a = reinterpret_cast<halfword_pairs>(low);
+    const auto b = reinterpret_cast<halfword_pairs>(high);
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35,
+                                   37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
+}
+#endif
+
+/// Converts 2 * lanes numbers.
+template <class From, class To>
+MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    if constexpr (std::same_as<To, basic_float<formats::bfloat16>> && !std::same_as<From, double>) {
+        const words low = round_to_upper_half(load_numbers(from));
+        const words high = round_to_upper_half(load_numbers(from + lanes));
+        const halfword_pairs codes = upper_halves(low, high);
+        std::memcpy(codes_of(to), &codes, sizeof codes);
+        return;
+    }
+#endif
+    convert_vector(from, to);
+    convert_vector(from + lanes, to + lanes);
+}
+
+/// Converts `count` < lanes numbers.
+template <class From, class To>
+MP_ALWAYS_INLINE void convert_first(const From* from, To* to, std::size_t count) {
+    if constexpr (std::same_as<From, double> || std::same_as<To, double>) {
+        alignas(64) From source[lanes] = {};
+        alignas(64) To target[lanes];
+        copy_few<sizeof source / 2>(source, from, count * sizeof(From));
+        convert_vector(source, target);
+        copy_few<sizeof target / 2>(to, target, count * sizeof(To));
+    } else if constexpr (std::same_as<From, float> && std::same_as<To, float>) {
+        store_first(to, quieted(load_first(from, count)), count);
+    } else {
+        store_first_numbers(to, load_first_numbers(from, count), count);
+    }
+}
+
+/// The arrays must not overlap, unless they begin at the same place and To is not larger than From.
+template <class From, class To>
+void convert_array(const From* from, To* to, std::size_t count) noexcept {
+    const default_floating_point_modes modes;
+    std::size_t i = 0;
+    for (; i + 4 * lanes <= count; i += 4 * lanes) {
+        convert_two_vectors(from + i, to + i);
+        convert_two_vectors(from + i + 2 * lanes, to + i + 2 * lanes);
+    }
+    for (; i + lanes <= count; i += lanes) convert_vector(from + i, to + i);
+    if (i < count) convert_first(from + i, to + i, count - i);
+}
+
+}  // namespace mp::detail::MP_TARGET

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// Floats to every format in every projection, and the random words of stochastic rounding.
+
+namespace mp::detail::MP_TARGET {
+
+/// Whether stochastic rounding goes away from zero: all ones or zero. `rest` is what is cut off, in units of
+/// 2^(-places) of the last place; see stochastically_up. Random bits and the rest are compared at the top of
+/// a word: their sum carries out of it where it reaches one.
+MP_ALWAYS_INLINE words goes_away(const projection_plan& plan, words rest, words places, words random) {
+    const words few = places <= 31U ? places : words{} + 31U;
+    const words beyond = places - 32U;
+    const words shift = beyond <= 31U ? beyond : words{} + 31U;
+    const words shifted = rest >> shift;
+    const words aligned = places >= 32U ? shifted : rest << (32U - few);
+    const words head = aligned & plan.compared;
+    words increment = aligned & plan.next;
+    if (plan.ties_to_even) {
+        const words cut_off = (aligned & (plan.next - 1U)) |
+                              (places > 32U ? (shifted << shift) ^ rest : words{}) | (head & plan.unit);
+        increment = cut_off != 0U ? increment : words{};
+    }
+    // The bit behind the compared ones, where it counts, makes one of their last.
+    const words whole = head + increment * 2U;
+    const words sum = whole + (random << plan.unused_random_bits);
+    return as_words((whole < head) | (sum < whole));
+}
+
+/// Floats rounded as planned; the codes are in the low bits.
+template <class Format>
+MP_ALWAYS_INLINE words project_codes(const projection_plan& plan, floats x, words random) {
+    using narrow = layout_of<Format>;
+    constexpr std::uint32_t shift = 23 - narrow::fraction_bits;
+    const words bits = as_words(x);
+    const words magnitude = bits & 0x7fff'ffffU;
+    const auto is_negative = bits > 0x7fff'ffffU;
+
+    // The code before it is rounded, with `places` bits behind its last one. Of a number that will be
+    // subnormal this is its significand, else the bits of the float as they are.
+    words places = words{} + shift;
+    words unrounded = magnitude;
+    if constexpr (Format::exponent_bits < 8) {
+        constexpr std::uint32_t smallest_field = 127 + narrow::min_exponent;
+        constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
+        const words field = magnitude >> 23;
+        const words fraction = magnitude & 0x007f'ffffU;
+        const words significand = field == 0U ? fraction : fraction | 0x0080'0000U;
+        const words binade = field == 0U ? words{} + 1U : field;
+        const auto is_small = magnitude < (smallest_field << 23);
+        places = is_small ? (shift + smallest_field) - binade : places;
+        unrounded = is_small ? significand : magnitude - bias_difference;
+    }
+    // 31 places are as good as more: a significand has 24 bits.
+    const words cut = places < 31U ? places : words{} + 31U;
+    const words ones = ((words{} + 1U) << cut) - 1U;
+    const words kept = unrounded >> cut;
+    words code;
+    if (plan.is_stochastic) {
+        code = kept - goes_away(plan, unrounded & ones, places, random);
+    } else {
+        const words last = kept & 1U;
+        const words away = is_negative ? words{} + plan.away[1] : words{} + plan.away[0];
+        words added = ((ones >> plan.halved) & away) + (last & plan.even) + plan.one;
+        added &= ~((0U - last) & plan.odd);
+        code = (unrounded + added) >> cut;
+    }
+
+    const words too_large = is_negative ? words{} + plan.too_large[1] : words{} + plan.too_large[0];
+    const words infinite = is_negative ? words{} + plan.infinite[1] : words{} + plan.infinite[0];
+    code = code > std::uint32_t{narrow::max_finite_code} ? too_large : code;
+    code = magnitude == 0x7f80'0000U ? infinite : code;
+    words sign = (bits >> 31) << narrow::magnitude_bits;
+    if constexpr (Format::nans == nan_encoding::negative_zero) {
+        constexpr std::uint32_t with_sign = narrow::max_finite_code + (narrow::has_infinity ? 1U : 0U);
+        sign = code - 1U < with_sign ? sign : words{};
+    }
+    const words nan = (((magnitude >> shift) & plan.nan_payload) | plan.nan) | (sign & plan.nan_sign);
+    return magnitude > 0x7f80'0000U ? nan : code | sign;
+}
+
+/// `random` has a word for every element if the plan is stochastic, and is not read otherwise.
+template <class To>
+void project_array(const float* from, To* to, std::size_t count, const projection_plan& plan,
+                   const std::uint32_t* random) noexcept {
+    using format = typename To::format;
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        const words bits = plan.is_stochastic ? load(random + i) : words{};
+        store(codes_of(to + i), container_of<format>(project_codes<format>(plan, load(from + i), bits)));
+    }
+    if (i < count) {
+        const words bits = plan.is_stochastic ? load_first(random + i, count - i) : words{};
+        const words codes = project_codes<format>(plan, load_first(from + i, count - i), bits);
+        store_first(codes_of(to + i), container_of<format>(codes), count - i);
+    }
+}
+
+/// The same, and finite numbers beyond those of float become the largest of them, which is odd.
+MP_ALWAYS_INLINE doubles limited_to_floats(doubles x) {
+    constexpr std::uint64_t largest = 0x47ef'ffff'e000'0000;
+    constexpr std::uint64_t infinity = 0x7ff0'0000'0000'0000;
+    const auto bits = reinterpret_cast<longwords>(x);
+    const longwords magnitude = bits & double_magnitude;
+    const longwords limited = (bits ^ magnitude) | largest;
+    const auto is_large = (magnitude > largest) & (magnitude < infinity);
+    return reinterpret_cast<doubles>(is_large ? limited : bits);
+}
+
+/// Doubles as floats, rounded to odd: what is rounded to a format next is then rounded once.
+inline void narrow_to_odd_array(const double* from, float* to, std::size_t count) noexcept {
+    const default_floating_point_modes modes;
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes)
+        store(to + i, narrow_to_odd<true>(limited_to_floats(load(from + i)),
+                                          limited_to_floats(load(from + i + lanes / 2))));
+    if (i < count) {
+        alignas(64) double source[lanes] = {};
+        std::memcpy(source, from + i, (count - i) * sizeof(double));
+        const floats odd =
+            narrow_to_odd<true>(limited_to_floats(load(source)), limited_to_floats(load(source + lanes / 2)));
+        store_first(to + i, odd, count - i);
+    }
+}
+
+/// The products of the low 32 bits of all lanes.
+MP_ALWAYS_INLINE longwords multiply_low(longwords a, longwords b) {
+    longwords product;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpmuludq %2, %1, %0" : "=v"(product) : "v"(a), "v"(b));
+#else
+    __asm__("vpmuludq %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
+#endif
+    return product;
+}
+
+/// random_bits(seed, 4 * first_block + i) for i in [0, 4 * block_count), in whole vectors: block_count is a
+/// multiple of lanes / 2. The rounds of philox4x32, where the constants are from; what lies in the upper
+/// halves of the lanes does no harm.
+inline void random_words(std::uint64_t seed, std::uint64_t first_block, std::uint32_t* to,
+                         std::size_t block_count) noexcept {
+    constexpr std::size_t at_once = lanes / 2;
+    constexpr std::uint64_t low_half = 0xffff'ffff;
+    longwords index = {};
+    for (std::size_t i = 0; i < at_once; ++i) index[i] = i;
+    for (std::size_t block = 0; block < block_count; block += at_once) {
+        const longwords counter = index + (first_block + block);
+        longwords x0 = counter;
+        longwords x1 = counter >> 32;
+        longwords x2 = {};
+        longwords x3 = {};
+        auto key_low = static_cast<std::uint32_t>(seed);
+        auto key_high = static_cast<std::uint32_t>(seed >> 32);
+        for (int round = 0; round < 10; ++round) {
+            const longwords product_0 = multiply_low(x0, longwords{} + 0xd251'1f53U);
+            const longwords product_1 = multiply_low(x2, longwords{} + 0xcd9e'8d57U);
+            x0 = (product_1 >> 32) ^ x1 ^ key_low;
+            x1 = product_1;
+            x2 = (product_0 >> 32) ^ x3 ^ key_high;
+            x3 = product_0;
+            key_low += 0x9e37'79b9U;
+            key_high += 0xbb67'ae85U;
+        }
+        const longwords first = (x0 & low_half) | (x1 << 32);
+        const longwords second = (x2 & low_half) | (x3 << 32);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+        const longwords low = __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11);
+        const longwords high = __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+        const longwords low = __builtin_shufflevector(first, second, 0, 4, 1, 5);
+        const longwords high = __builtin_shufflevector(first, second, 2, 6, 3, 7);
+#endif
+        std::memcpy(to + 4 * block, &low, sizeof low);
+        std::memcpy(to + 4 * block + lanes, &high, sizeof high);
+    }
+}
+
+}  // namespace mp::detail::MP_TARGET

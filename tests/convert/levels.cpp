@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// The kernels of every instruction set give the bits of the conversion of single numbers, whatever the length
+// and the alignment of arrays, and whatever the processor's modes.
+#include <mp/convert.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "convert/levels.hpp"
+
+namespace {
+
+template <class To, class From>
+std::vector<To> expected_of(const std::vector<From>& from) {
+    std::vector<To> to(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] = mp::round_to<To>(from[i]);
+    return to;
+}
+
+template <class From, class To>
+void compare_levels(oracle::disagreements& wrong) {
+    const std::vector<From> from = edge_values<From, To>(5000);
+    const std::vector<To> expected = expected_of<To>(from);
+    for (const mp::instruction_set level : levels_at_hand()) {
+        std::vector<To> to(from.size());
+        mp::convert(mp::cpu{.instructions = level}, from, to);
+        for (std::size_t i = 0; i < to.size(); ++i) {
+            if (bits_of(to[i]) != bits_of(expected[i])) {
+                wrong.add(static_cast<int>(level), bits_of(from[i]), "becomes", bits_of(to[i]), "and not",
+                          bits_of(expected[i]));
+            }
+        }
+    }
+}
+
+/// Calls `check` with a number of each of the types.
+template <class... Types, class Check>
+void for_types(Check check) {
+    (check(Types{}), ...);
+}
+
+/// MXCSR as a program may have set it: rounding in two bits, flushing of results and operands.
+class modes_scope {
+public:
+    explicit modes_scope(unsigned modes) {
+#if defined(__SSE2__) && defined(__GNUC__)
+        before_ = __builtin_ia32_stmxcsr();
+        __builtin_ia32_ldmxcsr((before_ & ~0xe040U) | modes);
+#else
+        static_cast<void>(modes);
+#endif
+    }
+    ~modes_scope() {
+#if defined(__SSE2__) && defined(__GNUC__)
+        __builtin_ia32_ldmxcsr(before_);
+#endif
+    }
+    modes_scope(const modes_scope&) = delete;
+    modes_scope& operator=(const modes_scope&) = delete;
+
+    static unsigned now() {
+#if defined(__SSE2__) && defined(__GNUC__)
+        return __builtin_ia32_stmxcsr();
+#else
+        return 0;
+#endif
+    }
+
+private:
+    unsigned before_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("every instruction set rounds floats and doubles to a format as single numbers are", T,
+                   mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
+                   mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e4m3fnuz, mp::float8_e5m2fnuz,
+                   mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn, mp::float8_e8m0fnu) {
+    oracle::disagreements wrong;
+    compare_levels<float, T>(wrong);
+    compare_levels<double, T>(wrong);
+    compare_levels<T, float>(wrong);
+    compare_levels<T, double>(wrong);
+    compare_levels<T, mp::half>(wrong);
+    compare_levels<T, mp::bfloat16>(wrong);
+    compare_levels<mp::half, T>(wrong);
+    compare_levels<mp::bfloat16, T>(wrong);
+    compare_levels<T, mp::float8_e4m3fn>(wrong);
+    INFO(wrong.first());
+    CHECK(wrong.count == 0);
+}
+
+TEST_CASE("every instruction set converts between float and double as single numbers are") {
+    oracle::disagreements wrong;
+    compare_levels<float, double>(wrong);
+    compare_levels<double, float>(wrong);
+    compare_levels<float, float>(wrong);
+    compare_levels<double, double>(wrong);
+    INFO(wrong.first());
+    CHECK(wrong.count == 0);
+}
+
+TEST_CASE("doubles next to the ties of bfloat16's and float's subnormal numbers are rounded once") {
+    std::vector<double> from;
+    for (int exponent = -1074; exponent < -120; ++exponent) {
+        for (const double significand : {1.0, 1.25, 1.5, 1.75, 1.0 + 0x1p-8, 1.0 + 0x1p-7 + 0x1p-8}) {
+            const double x = std::ldexp(significand, exponent);
+            for (const double y : {x, std::nextafter(x, 1.0), std::nextafter(x, 0.0)}) {
+                from.push_back(y);
+                from.push_back(-y);
+            }
+        }
+    }
+    const auto check = [&](auto to_type) {
+        using To = decltype(to_type);
+        const std::vector<To> expected = expected_of<To>(from);
+        for (const mp::instruction_set level : levels_at_hand()) {
+            std::vector<To> to(from.size());
+            mp::convert(mp::cpu{.instructions = level}, from, to);
+            CHECK(std::memcmp(to.data(), expected.data(), to.size() * sizeof(To)) == 0);
+        }
+    };
+    for_types<mp::half, mp::bfloat16, mp::tfloat32, float>(check);
+}
+
+TEST_CASE("arrays of every length and alignment are converted, and nothing beside them is touched") {
+    const auto check = [](auto from_type, auto to_type) {
+        using From = decltype(from_type);
+        using To = decltype(to_type);
+        const std::vector<From> source = edge_values<From, float>(200);
+        const std::vector<To> expected = expected_of<To>(source);
+        oracle::disagreements wrong;
+        for (const mp::instruction_set level : levels_at_hand()) {
+            for (std::size_t length = 0; length <= 130; ++length) {
+                for (std::size_t offset = 0; offset < (length < 40 ? 33U : 5U); ++offset) {
+                    constexpr unsigned char guard = 0xa5;
+                    std::vector<unsigned char> memory((length + 200) * sizeof(To), guard);
+                    // 64 bytes of guard before, at every alignment that the type may have.
+                    auto* const base = reinterpret_cast<To*>(memory.data() + 64) + offset;
+                    const std::size_t start = 33 - offset;
+                    mp::convert(mp::cpu{.instructions = level},
+                                std::span<const From>(source).subspan(start, length),
+                                std::span<To>(base, length));
+                    const auto begin =
+                        static_cast<std::size_t>(reinterpret_cast<unsigned char*>(base) - memory.data());
+                    if (std::memcmp(base, expected.data() + start, length * sizeof(To)) != 0)
+                        wrong.add(static_cast<int>(level), length, offset);
+                    for (std::size_t i = 0; i < memory.size(); ++i) {
+                        const bool inside = i >= begin && i < begin + length * sizeof(To);
+                        if (!inside && memory[i] != guard) wrong.add("wrote", i, length, offset);
+                    }
+                }
+            }
+        }
+        INFO(wrong.first());
+        CHECK(wrong.count == 0);
+    };
+    for_types<mp::half, mp::bfloat16, mp::float8_e5m2, mp::tfloat32, double, float>(
+        [&](auto to) { check(float{}, to); });
+    for_types<mp::half, mp::bfloat16, float, double>([&](auto to) { check(double{}, to); });
+    for_types<mp::half, mp::float8_e4m3fn, float, double>([&](auto to) { check(mp::half{}, to); });
+}
+
+TEST_CASE("the processor's modes change no bit and are as before") {
+    const auto check = [](auto from_type, auto to_type) {
+        using From = decltype(from_type);
+        using To = decltype(to_type);
+        const std::vector<From> from = edge_values<From, To>(3000);
+        const std::vector<To> expected = expected_of<To>(from);
+        for (const mp::instruction_set level : levels_at_hand()) {
+            // Rounding down, up and to zero; flushing; all of them.
+            for (const unsigned modes : {0x2000U, 0x4000U, 0x6000U, 0x8040U, 0xe040U}) {
+                std::vector<To> to(from.size());
+                unsigned before = 0;
+                unsigned after = 0;
+                {
+                    const modes_scope scope(modes);
+                    before = modes_scope::now();
+                    mp::convert(mp::cpu{.instructions = level}, from, to);
+                    after = modes_scope::now();
+                }
+                CHECK((before & 0xffc0U) == (after & 0xffc0U));
+                CAPTURE(modes);
+                CHECK(std::memcmp(to.data(), expected.data(), to.size() * sizeof(To)) == 0);
+            }
+        }
+    };
+    for_types<mp::half, mp::bfloat16, mp::float8_e4m3fn, double, float>([&](auto to) {
+        check(float{}, to);
+        check(double{}, to);
+        check(mp::half{}, to);
+        check(mp::bfloat16{}, to);
+    });
+}
+
+TEST_CASE("arrays that are written around the caches have the same bits, at any alignment and thread count") {
+    std::size_t count = mp::detail::streaming_threshold() / (sizeof(float) + sizeof(mp::half)) + 100003;
+    // Where caches are large this would take long for nothing.
+    if (count > (std::size_t{1} << 23)) count = std::size_t{1} << 23;
+    oracle::random_bits random(3);
+    std::vector<float> from(count + 64);
+    for (float& x : from) x = oracle::value_of<float>(random.next() & 0xffff'ffffU);
+    const std::span<const float> source(from.data(), count);
+    std::vector<mp::half> expected(count);
+    for (std::size_t i = 0; i < count; ++i) expected[i] = mp::round_to<mp::half>(from[i]);
+    std::vector<mp::half> memory(count + 64);
+    for (const std::size_t offset : {0U, 1U, 17U}) {
+        for (const int threads : {1, 2, 3}) {
+            std::fill(memory.begin(), memory.end(), mp::half(1.0f));
+            mp::convert(mp::cpu{.threads = threads}, source,
+                        std::span<mp::half>(memory.data() + offset, count));
+            CHECK(std::memcmp(memory.data() + offset, expected.data(), count * sizeof(mp::half)) == 0);
+            CHECK((offset == 0 || memory[offset - 1] == mp::half(1.0f)));
+            CHECK(memory[offset + count] == mp::half(1.0f));
+        }
+    }
+    // The blocks by themselves, on a short array.
+    for (std::size_t offset = 0; offset < 40; offset += 3) {
+        std::fill(memory.begin(), memory.end(), mp::half(1.0f));
+        const std::size_t length = 5000 + offset;
+        mp::detail::convert_streaming(
+            from.data(), memory.data() + offset, length, 7,
+            [](const float* values, mp::half* results, std::size_t n, std::size_t first) {
+                CHECK(first >= 7);
+                mp::detail::convert_nearest(values, results, n);
+            });
+        CHECK(std::memcmp(memory.data() + offset, expected.data(), length * sizeof(mp::half)) == 0);
+        CHECK(memory[offset + length] == mp::half(1.0f));
+    }
+}
