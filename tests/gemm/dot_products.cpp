@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of bfloat16 under accumulation::fastest, against the instructions' definition written out in float.
+// Products of bfloat16 under accumulation::fastest, against the instructions' definition written out in
+// float.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -120,8 +121,8 @@ TEST_CASE("under accumulation::ordered, products of bfloat16 have the same bits 
     b.fill_random(random);
     for (std::ptrdiff_t k = 0; k < 700; k += 3) a.set(7, k, std::ldexp(a.get(7, k), -126));
     matrix<float> first(45, 61, by_row, 0);
-    mp::gemm(mp::cpu{.instructions = mp::instruction_set::portable, .products = mp::accumulation::ordered}, 1.0F,
-             a.view(), b.view(), 0.0F, first.view());
+    mp::gemm(mp::cpu{.instructions = mp::instruction_set::portable, .products = mp::accumulation::ordered},
+             1.0F, a.view(), b.view(), 0.0F, first.view());
     for (mp::cpu exec : reference::executors()) {
         if (exec.products != mp::accumulation::ordered) continue;
         for (const int threads : {1, 3}) {

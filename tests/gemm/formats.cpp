@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include <memory>
 #include <cstddef>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -46,10 +46,13 @@ constexpr bool in_bfloat16 = !std::is_same_v<Value, float> && !std::is_same_v<Va
 
 template <class A, class B, class C>
 mix make_mix() {
-    return {&make_matrix<A>, &make_matrix<B>, &make_matrix<C>, format_of<C>,
+    return {&make_matrix<A>,
+            &make_matrix<B>,
+            &make_matrix<C>,
+            format_of<C>,
             [](mp::cpu exec, float alpha, any_matrix& a, any_matrix& b, float beta, any_matrix& c) {
-                mp::gemm(exec, alpha, dynamic_cast<matrix<A>&>(a).view(),
-                         dynamic_cast<matrix<B>&>(b).view(), beta, dynamic_cast<matrix<C>&>(c).view());
+                mp::gemm(exec, alpha, dynamic_cast<matrix<A>&>(a).view(), dynamic_cast<matrix<B>&>(b).view(),
+                         beta, dynamic_cast<matrix<C>&>(c).view());
             },
             in_bfloat16<A> && in_bfloat16<B>};
 }

@@ -109,10 +109,9 @@ TEST_CASE("no size is special: all sizes up to 12 in each dimension") {
     for (std::ptrdiff_t rows = 0; rows <= 12; ++rows) {
         for (std::ptrdiff_t columns = 0; columns <= 12; ++columns) {
             for (std::ptrdiff_t depth = 0; depth <= 12; ++depth) {
-                check_product({}, random, {rows, columns, depth},
-                                                         orders[static_cast<std::size_t>(rows) % 2],
-                                                         orders[static_cast<std::size_t>(columns) % 2],
-                                                         orders[static_cast<std::size_t>(depth) % 2]);
+                check_product({}, random, {rows, columns, depth}, orders[static_cast<std::size_t>(rows) % 2],
+                              orders[static_cast<std::size_t>(columns) % 2],
+                              orders[static_cast<std::size_t>(depth) % 2]);
             }
         }
     }

@@ -71,7 +71,8 @@ TEST_CASE("a packed B keeps its numbers when the matrix is gone, and serves othe
         std::fill(weights.begin(), weights.end(), mp::bfloat16{});
         for (const mp::cpu user : reference::executors()) {
             std::vector<float> y(5 * 70);
-            mp::gemm(user, 1.0F, mp::row_major(x.data(), 5, 60), packed, 0.0F, mp::row_major(y.data(), 5, 70));
+            mp::gemm(user, 1.0F, mp::row_major(x.data(), 5, 60), packed, 0.0F,
+                     mp::row_major(y.data(), 5, 70));
             CHECK(y == expected);
         }
         weights = kept;
@@ -109,7 +110,8 @@ TEST_CASE("sizes that do not fit a packed B are refused with names and values") 
                          "mp::gemm: b.rows() is 4; it must equal a.columns, which is 6", mp::argument_error);
     CHECK_THROWS_WITH_AS(mp::gemm(mp::cpu{}, 1.0F, mp::row_major(numbers.data(), 3, 4), packed, 0.0F,
                                   mp::row_major(c.data(), 3, 6)),
-                         "mp::gemm: c.columns is 6; it must equal b.columns(), which is 5", mp::argument_error);
+                         "mp::gemm: c.columns is 6; it must equal b.columns(), which is 5",
+                         mp::argument_error);
     CHECK_THROWS_AS(mp::packed_b<float>(mp::cpu{}, mp::row_major(numbers.data(), -1, 5)), mp::argument_error);
     CHECK(c == std::vector<float>(200, 2.0F));
 }

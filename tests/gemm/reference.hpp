@@ -253,8 +253,8 @@ std::vector<mp::cpu> executors_of_kernels() {
     return result;
 }
 
-/// Whether products of floats fuse multiplication and addition on this executor: (1 + 2^-12)^2 - 1 keeps its last
-/// bit 2^-24 only if they do.
+/// Whether products of floats fuse multiplication and addition on this executor: (1 + 2^-12)^2 - 1 keeps its
+/// last bit 2^-24 only if they do.
 inline bool fuses(mp::cpu exec) {
     const float a[2] = {-1.0F, 1.0F + 0x1p-12F};
     const float b[2] = {1.0F, 1.0F + 0x1p-12F};

@@ -62,9 +62,9 @@ constexpr std::ptrdiff_t even_block(std::ptrdiff_t total, std::ptrdiff_t largest
 
 /// Sizes of the blocks in which one thread computes a piece, and of the memory that it needs.
 ///
-/// A panel of B (panel_width columns of a block of the depth) stays in the first-level cache while the block of A
-/// passes by from the second-level cache; the block of B (its columns) is in the second or third level. When the
-/// depth takes several blocks and C cannot hold the sums, they wait in a buffer.
+/// A panel of B (panel_width columns of a block of the depth) stays in the first-level cache while the block
+/// of A passes by from the second-level cache; the block of B (its columns) is in the second or third level.
+/// When the depth takes several blocks and C cannot hold the sums, they wait in a buffer.
 struct product_blocks {
     static constexpr std::ptrdiff_t most_b_bytes = 1 << 20;
     static constexpr std::ptrdiff_t most_rows_waiting = 2048;
@@ -84,10 +84,12 @@ struct product_blocks {
         const std::ptrdiff_t unit = std::max(kernel.depth_unit, std::ptrdiff_t{2});
         depth = even_block(task.depth, kernel.depth_block, unit);
         rows = even_block(piece_rows, kernel.block_rows, kernel.rows);
-        const std::ptrdiff_t column_bytes = (panel_bytes_of(kernel.b_element, kernel.depth_block) - panel_padding) / panel_width;
+        const std::ptrdiff_t column_bytes =
+            (panel_bytes_of(kernel.b_element, kernel.depth_block) - panel_padding) / panel_width;
         columns = even_block(piece_columns, most_b_bytes / column_bytes, panel_width);
         const bool sums_wait = task.depth > depth && task.c.sums_in_place() == nullptr;
-        waiting_rows = sums_wait ? even_block(piece_rows, most_rows_waiting, rows) : round_up(piece_rows, rows);
+        waiting_rows =
+            sums_wait ? even_block(piece_rows, most_rows_waiting, rows) : round_up(piece_rows, rows);
         depth = round_up(depth, kernel.depth_unit);
         panel_bytes = panel_bytes_of(kernel.b_element, depth);
         a_bytes = round_up(std::min(rows, round_up(piece_rows, kernel.rows)) * a_row_bytes, 64);
@@ -96,7 +98,9 @@ struct product_blocks {
         tile_bytes = kernel.rows * panel_width * static_cast<std::ptrdiff_t>(sizeof(float));
     }
 
-    [[nodiscard]] std::ptrdiff_t workspace_bytes() const { return a_bytes + b_bytes + sum_bytes + tile_bytes; }
+    [[nodiscard]] std::ptrdiff_t workspace_bytes() const {
+        return a_bytes + b_bytes + sum_bytes + tile_bytes;
+    }
 };
 
 /// Computes pieces of C on one thread.
@@ -140,16 +144,18 @@ private:
                 panels = task_.packed_b.data + block.column / panel_width * panel_bytes +
                          steps * panel_width * bytes_together(kernel_.b_element);
             } else {
-                task_.pack_b(task_.b, {block.column, block.columns, round_up(block.columns, panel_width), k, depth, padded},
-                             b_, panel_bytes);
+                task_.pack_b(
+                    task_.b,
+                    {block.column, block.columns, round_up(block.columns, panel_width), k, depth, padded}, b_,
+                    panel_bytes);
             }
             for (std::ptrdiff_t row = 0; row < block.rows; row += blocks_.rows) {
                 const std::ptrdiff_t rows = std::min(blocks_.rows, block.rows - row);
-                task_.pack_a(task_.a, {block.row + row, rows, round_up(rows, kernel_.rows), k, depth, padded}, a_);
+                task_.pack_a(task_.a, {block.row + row, rows, round_up(rows, kernel_.rows), k, depth, padded},
+                             a_);
                 for (std::ptrdiff_t column = 0; column < block.columns; column += kernel_.width) {
-                    const std::byte* const b =
-                        panels + column / panel_width * panel_bytes +
-                        column % panel_width * bytes_together(kernel_.b_element);
+                    const std::byte* const b = panels + column / panel_width * panel_bytes +
+                                               column % panel_width * bytes_together(kernel_.b_element);
                     const std::ptrdiff_t columns = std::min(kernel_.width, block.columns - column);
                     for (std::ptrdiff_t r = 0; r < rows; r += kernel_.rows) {
                         const output_piece tile{block.row + row + r, block.column + column,
@@ -181,7 +187,8 @@ private:
     void compute_tile(const output_piece& tile, const std::byte* a, const std::byte* b, float* waiting,
                       std::ptrdiff_t depth, bool resume, bool last) {
         const multiply_tile multiply = kernel_.multiply_for(tile.rows);
-        tile_product product{depth, a, b, panel_width * bytes_together(kernel_.b_element), tile_, panel_width, resume};
+        tile_product product{depth, a,           b,     panel_width * bytes_together(kernel_.b_element),
+                             tile_, panel_width, resume};
         if (in_place_ != nullptr) {
             float* const c = in_place_ + tile.row * task_.c.line_stride + tile.column;
             if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {
@@ -201,7 +208,8 @@ private:
         }
         multiply(product);
         if (last) {
-            finish_tile(task_.c, product.tile, product.tile_stride, tile.row, tile.column, tile.rows, tile.columns);
+            finish_tile(task_.c, product.tile, product.tile_stride, tile.row, tile.column, tile.rows,
+                        tile.columns);
         }
     }
 
@@ -244,7 +252,8 @@ inline thread_grid choose_grid(int threads, const product_task& task) {
     for (std::ptrdiff_t down = 1; down <= useful; ++down) {
         const std::ptrdiff_t across = useful / down;
         const auto piece_rows = static_cast<double>(round_up(divide_up(task.rows, down), task.kernel->rows));
-        const auto piece_columns = static_cast<double>(round_up(divide_up(task.columns, across), panel_width));
+        const auto piece_columns =
+            static_cast<double>(round_up(divide_up(task.columns, across), panel_width));
         const double cost = piece_rows * piece_columns + packing * (piece_rows + piece_columns);
         if (cost < best_cost) {
             best = {down, across};
@@ -254,7 +263,8 @@ inline thread_grid choose_grid(int threads, const product_task& task) {
     return best;
 }
 
-/// Computes the whole product. rows, columns and depth are positive. Memory is taken before anything is written.
+/// Computes the whole product. rows, columns and depth are positive. Memory is taken before anything is
+/// written.
 inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace* workspace) {
     const thread_grid grid = choose_grid(exec.threads, task);
     const std::ptrdiff_t piece_rows = round_up(divide_up(task.rows, grid.rows), task.kernel->rows);

@@ -16,18 +16,19 @@
 
 namespace mp::detail {
 
-/// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it does
-/// twice as much; on Sapphire Rapids it was measured to do 0.6 of it.
+/// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it
+/// does twice as much; on Sapphire Rapids it was measured to do 0.6 of it.
 inline bool bfloat16_dot_is_fast(instruction_set level) {
-    return level == instruction_set::avx512_bf16 || (level > instruction_set::avx512_bf16 && is_amd_processor());
+    return level == instruction_set::avx512_bf16 ||
+           (level > instruction_set::avx512_bf16 && is_amd_processor());
 }
 
-/// The kernel for factors of these types, the left one of so many rows. `level` is one that the processor has. Which
-/// of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes into reading B,
-/// which is then left narrow, and with many it pays to widen it once. With fewer rows still, dot products have
-/// nothing to gain.
-inline const product_kernel& choose_kernel(instruction_set level, accumulation order, const product_types& types,
-                                           std::ptrdiff_t rows) {
+/// The kernel for factors of these types, the left one of so many rows. `level` is one that the processor
+/// has. Which of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes
+/// into reading B, which is then left narrow, and with many it pays to widen it once. With fewer rows still,
+/// dot products have nothing to gain.
+inline const product_kernel& choose_kernel(instruction_set level, accumulation order,
+                                           const product_types& types, std::ptrdiff_t rows) {
 #if MP_SIMD_TARGETS
     if (level >= instruction_set::avx2) {
         const bool pairs = types.b_element == panel_element::bfloat16_pair;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Products with few rows on the left, such as one sample through a layer: the time goes into reading B, which is
-/// therefore read once, from where it lies, in the order of memory.
+/// Products with few rows on the left, such as one sample through a layer: the time goes into reading B,
+/// which is therefore read once, from where it lies, in the order of memory.
 #pragma once
 
 #include <mp/gemm/blocked_product.hpp>
@@ -37,12 +37,12 @@ const product_kernel* direct_kernel_for(instruction_set level) {
 struct direct_product {
     const product_kernel* kernel;
     std::ptrdiff_t element_size;
-    const product_kernel* float_kernel;        ///< for the columns that are no whole tile
+    const product_kernel* float_kernel;  ///< for the columns that are no whole tile
     pack_panels_function pack_float_panels;
 };
 
-/// Computes some columns of C, all rows, on the calling thread. Runs of B's rows pass by while the sums of all
-/// columns wait in the cache.
+/// Computes some columns of C, all rows, on the calling thread. Runs of B's rows pass by while the sums of
+/// all columns wait in the cache.
 class few_rows_piece {
 public:
     /// Rows of B that are read side by side: no more than a processor fetches ahead.
@@ -55,7 +55,8 @@ public:
                panel_bytes_of(panel_element::float32, depth_block);
     }
 
-    few_rows_piece(const product_task& task, const direct_product& direct, std::byte* workspace, std::ptrdiff_t columns)
+    few_rows_piece(const product_task& task, const direct_product& direct, std::byte* workspace,
+                   std::ptrdiff_t columns)
         : task_(task),
           direct_(direct),
           stride_(round_up(columns, panel_width)),
@@ -78,28 +79,34 @@ public:
     }
 
 private:
-    void add_whole_tiles(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k, std::ptrdiff_t depth) {
+    void add_whole_tiles(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
+                         std::ptrdiff_t depth) {
         const product_kernel& kernel = *direct_.kernel;
         const multiply_tile multiply = kernel.multiply_for(task_.rows);
         const std::ptrdiff_t step = task_.b.depth_stride * direct_.element_size;
-        const auto* const b = static_cast<const std::byte*>(task_.b.data) + first_column * direct_.element_size;
+        const auto* const b =
+            static_cast<const std::byte*>(task_.b.data) + first_column * direct_.element_size;
         for (std::ptrdiff_t run = 0; run < depth; run += rows_of_run) {
             const std::byte* const rows = b + (k + run) * step;
             for (std::ptrdiff_t column = 0; column + kernel.width <= columns; column += kernel.width) {
-                multiply({std::min(rows_of_run, depth - run), a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)),
+                multiply({std::min(rows_of_run, depth - run),
+                          a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)),
                           rows + column * direct_.element_size, step, sums_ + column, stride_, k + run > 0});
             }
         }
     }
 
-    void add_last_columns(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k, std::ptrdiff_t depth) {
+    void add_last_columns(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
+                          std::ptrdiff_t depth) {
         const product_kernel& kernel = *direct_.float_kernel;
         const std::ptrdiff_t done = columns / kernel.width * kernel.width;
         if (done == columns) return;
-        direct_.pack_float_panels(task_.b, {first_column + done, columns - done, panel_width, k, depth, depth}, panel_,
+        direct_.pack_float_panels(task_.b,
+                                  {first_column + done, columns - done, panel_width, k, depth, depth}, panel_,
                                   panel_bytes_of(panel_element::float32, depth_block));
-        kernel.multiply_for(task_.rows)(
-            {depth, a_, panel_, panel_width * static_cast<std::ptrdiff_t>(sizeof(float)), sums_ + done, stride_, k > 0});
+        kernel.multiply_for(task_.rows)({depth, a_, panel_,
+                                         panel_width * static_cast<std::ptrdiff_t>(sizeof(float)),
+                                         sums_ + done, stride_, k > 0});
     }
 
     const product_task& task_;
@@ -121,17 +128,19 @@ inline void multiply_few_rows(cpu exec, const product_task& task, const direct_p
     const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
     const std::ptrdiff_t share = round_up(few_rows_piece::workspace_bytes(direct, piece_columns), 4096);
     gemm_workspace own;
-    std::byte* const memory = (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
-    parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
-                 [&](std::size_t begin, std::size_t end) {
-                     for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
-                          ++index) {
-                         const std::ptrdiff_t column = index * piece_columns;
-                         if (column >= task.columns) return;
-                         const std::ptrdiff_t columns = std::min(piece_columns, task.columns - column);
-                         few_rows_piece(task, direct, memory + index * share, columns).compute(column, columns);
-                     }
-                 });
+    std::byte* const memory =
+        (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
+    parallel_for(
+        cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
+        [&](std::size_t begin, std::size_t end) {
+            for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
+                 ++index) {
+                const std::ptrdiff_t column = index * piece_columns;
+                if (column >= task.columns) return;
+                const std::ptrdiff_t columns = std::min(piece_columns, task.columns - column);
+                few_rows_piece(task, direct, memory + index * share, columns).compute(column, columns);
+            }
+        });
 }
 
 }  // namespace mp::detail

@@ -34,9 +34,10 @@ namespace detail {
 /// The task of a row-major product, or of the transposed one, without its factors' types. The product that is
 /// computed has A's rows and B's columns as given here.
 template <class A, class B>
-product_task make_product_task(const product_kernel& kernel, instruction_set level, const product_factor_source& a,
-                               const product_factor_source& b, const tile_output& output, std::ptrdiff_t rows,
-                               std::ptrdiff_t columns, std::ptrdiff_t depth) {
+product_task make_product_task(const product_kernel& kernel, instruction_set level,
+                               const product_factor_source& a, const product_factor_source& b,
+                               const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                               std::ptrdiff_t depth) {
     return {&kernel,
             a,
             pack_rows_for<A>(level, kernel),
@@ -51,8 +52,8 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
 
 /// mp::gemm behind its checks. `packed` is B if it is packed already, else null; then b has its shape.
 template <class A, class B, class C, class Epilogue>
-void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, const packed_panels& packed, float beta,
-                  matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
+void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, const packed_panels& packed,
+                  float beta, matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
@@ -61,8 +62,8 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const instruction_set level = level_of("mp::gemm", exec);
     const bool is_packed = packed.data != nullptr;
     const bool column_major = c.order == storage_order::column_major;
-    // Then c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so few rows that b is
-    // better read where it lies.
+    // Then c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so few rows
+    // that b is better read where it lies.
     const bool transposed = column_major && !is_packed && c.rows > most_direct_rows;
     const tile_output output =
         make_tile_output(level, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
@@ -76,8 +77,8 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     if (transposed) {
         const auto& kernel = choose_kernel(level, exec.products, product_types_of<b_value, a_value>, c.rows);
         multiply_blocked(exec,
-                         make_product_task<b_value, a_value>(kernel, level, b_columns, a_rows, output, c.columns,
-                                                             c.rows, a.columns),
+                         make_product_task<b_value, a_value>(kernel, level, b_columns, a_rows, output,
+                                                             c.columns, c.rows, a.columns),
                          workspace);
         return;
     }
@@ -85,8 +86,8 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     product_task task = make_product_task<a_value, b_value>(kernel, level, a_rows, b_columns, output, c.rows,
                                                             c.columns, a.columns);
     const product_kernel* const direct = direct_kernel_for<b_value>(level);
-    if (direct != nullptr && !is_packed && c.rows <= std::min(most_direct_rows, direct->rows) && b_columns.line_stride == 1 &&
-        task.kernel->a_element == panel_element::float32) {
+    if (direct != nullptr && !is_packed && c.rows <= std::min(most_direct_rows, direct->rows) &&
+        b_columns.line_stride == 1 && task.kernel->a_element == panel_element::float32) {
         multiply_few_rows(exec, task,
                           {direct, sizeof(b_value), direct_kernel_for<float>(level),
                            pack_panels_for<b_value>(level, panel_element::float32)},
@@ -112,8 +113,8 @@ void gemm_of_views(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, fl
 }
 
 template <class A, class B, class C, class Epilogue>
-void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
-                    const Epilogue& epilogue, gemm_workspace* workspace) {
+void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta,
+                    matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
     constexpr std::string_view function = "mp::gemm";
     check_threads(function, exec);
     check_view(function, "a", extent_of(a));
@@ -122,8 +123,8 @@ void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& 
     check_equal_sizes(function, "c.rows", c.rows, "a.rows", a.rows);
     check_equal_sizes(function, "c.columns", c.columns, "b.columns()", b.columns());
     check_no_overlap(function, extent_of(c), "a", extent_of(a));
-    gemm_checked(exec, alpha, a, matrix_view<const B>{nullptr, b.rows(), b.columns(), b.columns()}, b.panels(), beta, c,
-                 epilogue, workspace);
+    gemm_checked(exec, alpha, a, matrix_view<const B>{nullptr, b.rows(), b.columns(), b.columns()},
+                 b.panels(), beta, c, epilogue, workspace);
 }
 
 }  // namespace detail
@@ -165,14 +166,16 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
     detail::gemm_of_views(exec, alpha, a, b, beta, c, epilogue, nullptr);
 }
 
-/// The same with memory of the caller's for packed blocks, which grows where it is too small: see gemm_workspace.
+/// The same with memory of the caller's for packed blocks, which grows where it is too small: see
+/// gemm_workspace.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue>
-void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c, Epilogue epilogue,
-          gemm_workspace& workspace) {
+void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+          Epilogue epilogue, gemm_workspace& workspace) {
     detail::gemm_of_views(exec, alpha, a, b, beta, c, epilogue, &workspace);
 }
 
-/// The same with a B that was packed before: see packed_b. The bits are those of the product with b as it was.
+/// The same with a B that was packed before: see packed_b. The bits are those of the product with b as it
+/// was.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
@@ -184,12 +187,14 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float b
     detail::gemm_of_packed(exec, alpha, a, b, beta, c, epilogue, &workspace);
 }
 
-/// Name of the kernel with which mp::gemm multiplies matrices of these types, the left one of so many rows: where it runs, what it reads of B, the
-/// instruction set, and rows x columns of its tile. `cpu.bf16.amx.32x32`.
+/// Name of the kernel with which mp::gemm multiplies matrices of these types, the left one of so many rows:
+/// where it runs, what it reads of B, the instruction set, and rows x columns of its tile.
+/// `cpu.bf16.amx.32x32`.
 template <gemm_input A, gemm_input B>
 [[nodiscard]] std::string_view gemm_kernel_name(cpu exec, std::ptrdiff_t rows = 1024) {
     return detail::choose_kernel(detail::level_of("mp::gemm_kernel_name", exec), exec.products,
-                                 detail::product_types_of<std::remove_const_t<A>, std::remove_const_t<B>>, rows)
+                                 detail::product_types_of<std::remove_const_t<A>, std::remove_const_t<B>>,
+                                 rows)
         .name;
 }
 

@@ -27,8 +27,8 @@ namespace mp {
 /// rows rounded up to multiples of 32. The order is the same for all instruction sets. Does not refer to the
 /// matrix it was made from. Movable, not copyable; may be used by several threads at once.
 ///
-///     const mp::packed_b<mp::bfloat16> weights(exec, mp::transposed(mp::row_major(w.data(), outputs, inputs)));
-///     mp::gemm(exec, 1, x, weights, 0, y);
+///     const mp::packed_b<mp::bfloat16> weights(exec, mp::transposed(mp::row_major(w.data(), outputs,
+///     inputs))); mp::gemm(exec, 1, x, weights, 0, y);
 template <gemm_input Value>
 class packed_b {
 public:
@@ -48,12 +48,13 @@ public:
         const detail::product_factor_source source{b.data, b.column_stride(), b.row_stride()};
         const auto pack = detail::pack_panels_for<Value>(level, element);
         constexpr std::size_t grain = 8;
-        detail::parallel_for(exec, static_cast<std::size_t>(count), grain, [&](std::size_t begin, std::size_t end) {
-            const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(begin) * detail::panel_width;
-            const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(end) * detail::panel_width;
-            pack(source, {first, std::min(last, columns_) - first, last - first, 0, rows_, depth},
-                 to + static_cast<std::ptrdiff_t>(begin) * panel_bytes_, panel_bytes_);
-        });
+        detail::parallel_for(
+            exec, static_cast<std::size_t>(count), grain, [&](std::size_t begin, std::size_t end) {
+                const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(begin) * detail::panel_width;
+                const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(end) * detail::panel_width;
+                pack(source, {first, std::min(last, columns_) - first, last - first, 0, rows_, depth},
+                     to + static_cast<std::ptrdiff_t>(begin) * panel_bytes_, panel_bytes_);
+            });
         data_ = to;
     }
     packed_b(cpu exec, matrix_view<Value> b) : packed_b(exec, matrix_view<const Value>(b)) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Packing: parts of a matrix of any number format, layout and alignment, in the order in which the kernels read
-/// them. A block of A has rows of floats, or of bfloat16, in an a_layout. A panel of B has, for every step of the
-/// depth, panel_width elements of the type's panel_element side by side.
+/// Packing: parts of a matrix of any number format, layout and alignment, in the order in which the kernels
+/// read them. A block of A has rows of floats, or of bfloat16, in an a_layout. A panel of B has, for every
+/// step of the depth, panel_width elements of the type's panel_element side by side.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
@@ -18,8 +18,8 @@
 
 namespace mp::detail {
 
-/// Part of a factor: lines are rows of A or columns of B, each along the depth, the dimension that is summed over.
-/// What is between the sizes and the padded ones is filled with zeros.
+/// Part of a factor: lines are rows of A or columns of B, each along the depth, the dimension that is summed
+/// over. What is between the sizes and the padded ones is filled with zeros.
 struct factor_block {
     std::ptrdiff_t first_line;
     std::ptrdiff_t lines;
@@ -37,7 +37,8 @@ struct product_factor_source {
 
     template <class Value>
     [[nodiscard]] const Value* at(const factor_block& block) const {
-        return static_cast<const Value*>(data) + block.first_line * line_stride + block.first_depth * depth_stride;
+        return static_cast<const Value*>(data) + block.first_line * line_stride +
+               block.first_depth * depth_stride;
     }
 };
 
@@ -105,7 +106,8 @@ void pack_panels_portably(const product_factor_source& source, const factor_bloc
     }
     for_each_factor<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t k, float value) {
         std::byte* const panel = to + column / panel_width * panel_bytes;
-        const std::ptrdiff_t place = (k / together * panel_width + column % panel_width) * together + k % together;
+        const std::ptrdiff_t place =
+            (k / together * panel_width + column % panel_width) * together + k % together;
         if constexpr (Element == panel_element::float32) {
             reinterpret_cast<float*>(panel)[place] = value;
         } else if constexpr (Element == panel_element::binary16) {
@@ -121,7 +123,7 @@ void pack_panels_portably(const product_factor_source& source, const factor_bloc
 /// packed panels as the source's data, line_stride bytes apart.
 template <panel_element Element>
 void widen_panels_portably(const product_factor_source& source, const factor_block& block, std::byte* to,
-                  std::ptrdiff_t panel_bytes) {
+                           std::ptrdiff_t panel_bytes) {
     constexpr std::ptrdiff_t together = steps_together(Element);
     const auto* const panels = static_cast<const std::byte*>(source.data);
     for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
@@ -158,7 +160,8 @@ pack_rows_function pack_rows_for(instruction_set level, const product_kernel& ke
     }
 #endif
     static_cast<void>(kernel);
-    return MP_SELECT_TARGET(level, &pack_float_rows<Value>, pack_rows<Value, panel_element::float32, a_layout::rows>);
+    return MP_SELECT_TARGET(level, &pack_float_rows<Value>,
+                            pack_rows<Value, panel_element::float32, a_layout::rows>);
 }
 
 /// How the columns of B are packed: into the type's own panel_element, or as floats.

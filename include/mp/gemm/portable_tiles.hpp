@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Kernels of the matrix product in plain C++, for what the compiler was told to aim at: on vector types that g++
-/// and clang map to the registers of the target, elsewhere on arrays that the compiler may vectorise.
+/// Kernels of the matrix product in plain C++, for what the compiler was told to aim at: on vector types that
+/// g++ and clang map to the registers of the target, elsewhere on arrays that the compiler may vectorise.
 #pragma once
 
 #include <mp/config.hpp>
@@ -40,8 +40,8 @@ inline constexpr int tile_rows = 8;  // of 32 registers
 inline constexpr int tile_rows = 6;  // of 16
 #endif
 
-/// The sums of Rows x tile_vectors vectors, written out for each of them by the folds: this is what keeps them in
-/// registers at every optimisation level, where loops over them do so only at -O3.
+/// The sums of Rows x tile_vectors vectors, written out for each of them by the folds: this is what keeps
+/// them in registers at every optimisation level, where loops over them do so only at -O3.
 template <int Rows>
 struct register_tile {
     four_floats sums[Rows * tile_vectors];
@@ -72,8 +72,8 @@ struct register_tile {
     }
 };
 
-/// Each sum is a chain of sum += a * b in ascending k, of which the compiler makes fused multiply-adds where the
-/// target has them.
+/// Each sum is a chain of sum += a * b in ascending k, of which the compiler makes fused multiply-adds where
+/// the target has them.
 template <int Rows>
 void multiply_rows(const tile_product& p) {
     using all = std::make_integer_sequence<int, Rows * tile_vectors>;
@@ -99,14 +99,15 @@ void multiply_rows(const tile_product& p) {
 template <int Rows>
 void multiply_rows_fused(const tile_product& p) {
     float sums[Rows][tile_width] = {};
-    for (int r = 0; p.resume && r < Rows; ++r) std::memcpy(sums[r], p.tile + r * p.tile_stride, sizeof sums[r]);
+    for (int r = 0; p.resume && r < Rows; ++r)
+        std::memcpy(sums[r], p.tile + r * p.tile_stride, sizeof sums[r]);
     const auto* b = static_cast<const std::byte*>(p.b);
     for (std::ptrdiff_t k = 0; k < p.depth; ++k) {
         float step[tile_width];
         std::memcpy(step, b, sizeof step);
         for (int r = 0; r < Rows; ++r) {
-            const float factor =
-                static_cast<const float*>(p.a)[r * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float))) + k];
+            const float factor = static_cast<const float*>(
+                p.a)[r * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float))) + k];
             for (int j = 0; j < tile_width; ++j) sums[r][j] = std::fma(factor, step[j], sums[r][j]);
         }
         b += p.b_step;

@@ -16,8 +16,8 @@
 
 namespace mp {
 
-/// An element type of the factors of a matrix product: float, a reduced format of which float holds every value,
-/// or std::int8_t, whose scale goes into alpha or an epilogue.
+/// An element type of the factors of a matrix product: float, a reduced format of which float holds every
+/// value, or std::int8_t, whose scale goes into alpha or an epilogue.
 template <class Value>
 concept gemm_input = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>) ||
                      std::is_same_v<std::remove_cv_t<Value>, std::int8_t>;
@@ -26,8 +26,8 @@ concept gemm_input = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, 
 
 namespace mp::detail {
 
-/// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of every
-/// tile divides it.
+/// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of
+/// every tile divides it.
 inline constexpr std::ptrdiff_t panel_width = 32;
 
 /// Bytes from one row of a block of A to the next: what 512 floats take and a cache line more, because rows
@@ -40,15 +40,16 @@ inline constexpr std::ptrdiff_t panel_padding = 128;
 /// How a block of A lies in memory.
 enum class a_layout : unsigned char {
     rows,   ///< rows a_row_bytes apart
-    tiles,  ///< for every 32 rows, one after the other: pieces of 32 rows by 64 bytes, which follow each other along
-            ///< the depth
+    tiles,  ///< for every 32 rows, one after the other: pieces of 32 rows by 64 bytes, which follow each
+            ///< other along the depth
 };
 
 /// What the elements of blocks and panels are.
 enum class panel_element : unsigned char {
     float32,        ///< float
     binary16,       ///< half, widened where it is used
-    bfloat16_pair,  ///< in A: bfloat16; in B: pairs of two steps of the depth, beside each other for every column
+    bfloat16_pair,  ///< in A: bfloat16; in B: pairs of two steps of the depth, beside each other for every
+                    ///< column
     bfloat16_row,   ///< bfloat16 in memory as it is, never packed
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// From a tile of float accumulators to the memory of C: alpha and beta, the epilogue, one rounding. The types of
-/// C and of the epilogue are behind functions that work on a line of a tile, so that the loops around them are
-/// compiled once.
+/// From a tile of float accumulators to the memory of C: alpha and beta, the epilogue, one rounding. The
+/// types of C and of the epilogue are behind functions that work on a line of a tile, so that the loops
+/// around them are compiled once.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
@@ -32,9 +32,10 @@ struct tile_output {
     /// Elements of C as floats (a double is rounded), and floats rounded to elements of C.
     void (*read)(const void* c, float* to, std::ptrdiff_t count);
     void (*write)(const float* from, void* c, std::ptrdiff_t count);
-    /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a column.
-    void (*apply)(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
-                  bool down);
+    /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a
+    /// column.
+    void (*apply)(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
+                  std::ptrdiff_t column, bool down);
     const void* epilogue;
     bool is_float;
 
@@ -48,11 +49,11 @@ struct tile_output {
     [[nodiscard]] bool needs_columns() const { return column_major != transposed; }
 };
 
-/// values = alpha * values + beta * c. With both terms, the products are exact in double and the sum is rounded to
-/// double and then to float, so that fused operations change nothing. Without accumulators (alpha == 0, or no
-/// depth) the values are not read, and with beta == 0 c is not.
-inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumulators, const tile_output& output,
-                          const void* c) {
+/// values = alpha * values + beta * c. With both terms, the products are exact in double and the sum is
+/// rounded to double and then to float, so that fused operations change nothing. Without accumulators (alpha
+/// == 0, or no depth) the values are not read, and with beta == 0 c is not.
+inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumulators,
+                          const tile_output& output, const void* c) {
     const float alpha = output.alpha;
     const float beta = output.beta;
     if (beta == 0.0F) {
@@ -86,10 +87,11 @@ inline void finish_line(const tile_output& output, float* values, std::ptrdiff_t
     output.write(values, c, count);
 }
 
-/// Writes the rows x columns elements at (row, column) of the product from a tile, which is scratch afterwards.
-/// Row and column are those of the product that the kernels compute.
-inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t tile_stride, std::ptrdiff_t row,
-                        std::ptrdiff_t column, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+/// Writes the rows x columns elements at (row, column) of the product from a tile, which is scratch
+/// afterwards. Row and column are those of the product that the kernels compute.
+inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t tile_stride,
+                        std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows,
+                        std::ptrdiff_t columns) {
     if (!output.needs_columns()) {
         for (std::ptrdiff_t r = 0; r < rows; ++r) {
             const std::ptrdiff_t c_row = output.transposed ? column : row + r;
@@ -108,7 +110,8 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
 }
 
 /// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its factors.
-inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_rows, std::ptrdiff_t c_columns) {
+inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_rows,
+                                   std::ptrdiff_t c_columns) {
     float line[output_run];
     const std::ptrdiff_t lines = output.column_major ? c_columns : c_rows;
     const std::ptrdiff_t length = output.column_major ? c_rows : c_columns;
@@ -141,8 +144,8 @@ void write_output_portably(const float* from, void* c, std::ptrdiff_t count) {
 }
 
 template <class Epilogue>
-void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
-                    bool down) {
+void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
+                    std::ptrdiff_t column, bool down) {
     const Epilogue& function = *static_cast<const Epilogue*>(epilogue);
     if (down) {
         for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = function(values[j], row + j, column);
@@ -159,11 +162,21 @@ void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, s
 namespace mp::detail {
 
 template <class Value, class Epilogue>
-tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t line_stride, bool column_major,
-                             bool transposed, float alpha, float beta, const Epilogue& epilogue) {
-    tile_output output{data, line_stride, sizeof(Value), column_major, transposed, alpha, beta,
-                       &read_output_portably<Value>, &write_output_portably<Value>,
-                       nullptr, &epilogue, std::is_same_v<Value, float>};
+tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t line_stride,
+                             bool column_major, bool transposed, float alpha, float beta,
+                             const Epilogue& epilogue) {
+    tile_output output{data,
+                       line_stride,
+                       sizeof(Value),
+                       column_major,
+                       transposed,
+                       alpha,
+                       beta,
+                       &read_output_portably<Value>,
+                       &write_output_portably<Value>,
+                       nullptr,
+                       &epilogue,
+                       std::is_same_v<Value, float>};
     if constexpr (has_number_vectors<Value>) {
         output.read = MP_SELECT_TARGET(level, &read_output_portably<Value>, read_output<Value>);
         output.write = MP_SELECT_TARGET(level, &write_output_portably<Value>, write_output<Value>);

@@ -10,8 +10,8 @@
 
 namespace mp {
 
-/// Memory for packed blocks. A product that is given one allocates nothing once the workspace has grown to what
-/// the largest product needed, so that a loop of products runs without the heap:
+/// Memory for packed blocks. A product that is given one allocates nothing once the workspace has grown to
+/// what the largest product needed, so that a loop of products runs without the heap:
 ///
 ///     mp::gemm_workspace workspace;
 ///     for (...) mp::gemm(exec, 1, a, b, 0, c, {}, workspace);

@@ -97,7 +97,9 @@ inline bool is_amd_processor() noexcept {
 
 #else
 
-inline bool is_amd_processor() noexcept { return false; }
+inline bool is_amd_processor() noexcept {
+    return false;
+}
 
 inline instruction_set detect_instruction_set() noexcept {
     return instruction_set::portable;

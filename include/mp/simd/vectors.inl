@@ -173,8 +173,8 @@ MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words p
     return x;
 }
 
-// Wider and narrower integers, as instructions: of __builtin_convertvector g++ 12 makes much more. Narrowing takes
-// words that fit.
+// Wider and narrower integers, as instructions: of __builtin_convertvector g++ 12 makes much more. Narrowing
+// takes words that fit.
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
 MP_ALWAYS_INLINE words widen(halfwords x) {
     words wide;

@@ -72,8 +72,8 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
         const words y = __builtin_shufflevector(x, x, 0, 1, 2, 6, 3, 4, 5, 7);
 #endif
         constexpr std::uint8_t apart[16] = {0, 1, 2, 128, 3, 4, 5, 128, 6, 7, 8, 128, 9, 10, 11, 128};
-        const auto twenty_four =
-            reinterpret_cast<words>(shuffle_bytes(reinterpret_cast<bytes_of_words>(y), repeat_16_bytes(apart)));
+        const auto twenty_four = reinterpret_cast<words>(
+            shuffle_bytes(reinterpret_cast<bytes_of_words>(y), repeat_16_bytes(apart)));
         const words twelve = (twenty_four & 0x0000'0fffU) | ((twenty_four << 4) & 0x0fff'0000U);
         const words six = (twelve & 0x003f'003fU) | ((twelve << 2) & 0x3f00'3f00U);
         std::memcpy(codes, &six, sizeof six);

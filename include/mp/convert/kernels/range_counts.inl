@@ -28,7 +28,7 @@ MP_ALWAYS_INLINE void count_lanes(lane_counts& counts, words magnitude, range_th
     counts.smallest = less_one < counts.smallest ? less_one : counts.smallest;
 }
 
-MP_ALWAYS_INLINE std::uint64_t sum_of_lanes(ints x) {
+MP_ALWAYS_INLINE std::uint64_t count_of_lanes(ints x) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < lanes; ++i) sum += static_cast<std::uint32_t>(x[i]);
     return sum;
@@ -87,10 +87,10 @@ void count_range(const Value* from, std::size_t count, range_thresholds at, rang
         }
         // The zeros that fill up the last vector.
         const std::size_t zeros = (lanes - of_section % lanes) % lanes;
-        result->below_nonzero += sum_of_lanes(sum.below_nonzero) - zeros;
-        result->below_normal += sum_of_lanes(sum.below_normal) - zeros;
-        result->overflows += sum_of_lanes(sum.overflows);
-        result->nans += sum_of_lanes(sum.nans);
+        result->below_nonzero += count_of_lanes(sum.below_nonzero) - zeros;
+        result->below_normal += count_of_lanes(sum.below_normal) - zeros;
+        result->overflows += count_of_lanes(sum.overflows);
+        result->nans += count_of_lanes(sum.nans);
         for (std::size_t k = 0; k < lanes; ++k) {
             const auto code = static_cast<std::uint32_t>(sum.largest[k]);
             result->largest = code > result->largest ? code : result->largest;

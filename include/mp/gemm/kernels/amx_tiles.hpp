@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The kernel of the matrix product for AMX: 32 x 32 sums in four tiles of 16 x 16, fed from two tiles of 16 rows
-/// of A by 32 steps of the depth and two of 32 steps by 16 columns of B.
+/// The kernel of the matrix product for AMX: 32 x 32 sums in four tiles of 16 x 16, fed from two tiles of 16
+/// rows of A by 32 steps of the depth and two of 32 steps by 16 columns of B.
 ///
-/// tdpbf16ps adds to each sum, for 32 steps at a time: the sum of the products of the even steps plus that of the
-/// odd ones, both begun at zero and formed by fused multiply-adds in ascending order; rounding to nearest even,
-/// subnormal operands and results taken for zero (Intel 64 and IA-32 Architectures Software Developer's Manual,
-/// volume 2, TDPBF16PS).
+/// tdpbf16ps adds to each sum, for 32 steps at a time: the sum of the products of the even steps plus that of
+/// the odd ones, both begun at zero and formed by fused multiply-adds in ascending order; rounding to nearest
+/// even, subnormal operands and results taken for zero (Intel 64 and IA-32 Architectures Software Developer's
+/// Manual, volume 2, TDPBF16PS).
 #pragma once
 
 #include <mp/config.hpp>
@@ -31,10 +31,12 @@ inline void begin_tiles() {
     static constexpr tile_configuration configuration;
     __asm__ volatile("ldtilecfg %0" : : "m"(configuration));
 }
-inline void end_tiles() { __asm__ volatile("tilerelease"); }
+inline void end_tiles() {
+    __asm__ volatile("tilerelease");
+}
 
-/// 32 rows by 32 columns, or the upper 16 rows alone. The tile registers are named here, since compilers do not
-/// hand them out: 0 to 3 are the sums, 4 and 5 hold A, 6 and 7 hold B.
+/// 32 rows by 32 columns, or the upper 16 rows alone. The tile registers are named here, since compilers do
+/// not hand them out: 0 to 3 are the sums, 4 and 5 hold A, 6 and 7 hold B.
 template <int Rows>
 void multiply_tiles(const tile_product& p) {
     static_assert(Rows == 16 || Rows == 32);
@@ -107,18 +109,19 @@ void multiply_tiles(const tile_product& p) {
     }
 }
 
-inline constexpr product_kernel bfloat16_tile_kernel = {"cpu.bf16.amx.32x32",
-                                                        32,
-                                                        32,
-                                                        32,
-                                                        1024,
-                                                        256,
-                                                        panel_element::bfloat16_pair,
-                                                        panel_element::bfloat16_pair,
-                                                        a_layout::tiles,
-                                                        {{16, &multiply_tiles<16>}, {32, &multiply_tiles<32>}},
-                                                        &begin_tiles,
-                                                        &end_tiles};
+inline constexpr product_kernel bfloat16_tile_kernel = {
+    "cpu.bf16.amx.32x32",
+    32,
+    32,
+    32,
+    1024,
+    256,
+    panel_element::bfloat16_pair,
+    panel_element::bfloat16_pair,
+    a_layout::tiles,
+    {{16, &multiply_tiles<16>}, {32, &multiply_tiles<32>}},
+    &begin_tiles,
+    &end_tiles};
 
 }  // namespace mp::detail::amx
 #endif

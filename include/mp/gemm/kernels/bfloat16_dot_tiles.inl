@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tiles of bfloat16 by vdpbf16ps, which adds two products to a sum: first that of the odd k and then that of the
-// even one, each time rounding to nearest even, with subnormal operands and results taken for zero (Intel 64 and
-// IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS).
+// Tiles of bfloat16 by vdpbf16ps, which adds two products to a sum: first that of the odd k and then that of
+// the even one, each time rounding to nearest even, with subnormal operands and results taken for zero (Intel
+// 64 and IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS).
 
 #if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
 namespace mp::detail::MP_TARGET {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Packing by vectors: blocks of A and panels of B from any number format and layout. See <mp/gemm/packing.hpp>
-// for what they look like.
+// Packing by vectors: blocks of A and panels of B from any number format and layout. See
+// <mp/gemm/packing.hpp> for what they look like.
 
 namespace mp::detail::MP_TARGET {
 
@@ -15,7 +15,8 @@ MP_ALWAYS_INLINE floats load_factors(const Value* from) {
         std::memcpy(&x, from, sizeof x);
         return __builtin_convertvector(x, floats);
     } else if constexpr (holds_bfloat16<Value>) {
-        return as_floats(widen(load(codes_of(from))) << 16);  // a NaN may stay as it is: products make it quiet
+        return as_floats(widen(load(codes_of(from)))
+                         << 16);  // a NaN may stay as it is: products make it quiet
     } else if constexpr (has_number_vectors<Value>) {
         return load_numbers(from);
     } else {
@@ -61,17 +62,17 @@ MP_ALWAYS_INLINE floats interleave_upper(floats a, floats b) {
 #endif
 }
 
-/// A square of lanes x lanes, and its transposition: interleaving row i with row i + lanes / 2 rotates the bits of
-/// the place (row, lane) by one, so that after log2(lanes) rounds rows and lanes have changed places.
+/// A square of lanes x lanes, and its transposition: interleaving row i with row i + lanes / 2 rotates the
+/// bits of the place (row, lane) by one, so that after log2(lanes) rounds rows and lanes have changed places.
 struct float_square {
     floats row[lanes];
 
     template <int... Index>
     MP_ALWAYS_INLINE void interleave(std::integer_sequence<int, Index...> /*half*/) {
         constexpr int half = static_cast<int>(lanes) / 2;
-        const floats mixed[lanes] = {
-            (Index % 2 == 0 ? interleave_lower(row[Index / 2], row[Index / 2 + half])
-                            : interleave_upper(row[Index / 2], row[Index / 2 + half]))...};
+        const floats mixed[lanes] = {(Index % 2 == 0
+                                          ? interleave_lower(row[Index / 2], row[Index / 2 + half])
+                                          : interleave_upper(row[Index / 2], row[Index / 2 + half]))...};
         ((row[Index] = mixed[Index]), ...);
     }
     MP_ALWAYS_INLINE void transpose() {
@@ -115,8 +116,8 @@ MP_ALWAYS_INLINE std::byte* place_in_block(std::byte* block, std::ptrdiff_t row,
         return block + row * a_row_bytes + k * element_size;
     } else {
         const std::ptrdiff_t bytes_along = k * element_size;
-        return block + row / 32 * (32 * padded_depth * element_size) + bytes_along / 64 * 2048 + row % 32 * 64 +
-               bytes_along % 64;
+        return block + row / 32 * (32 * padded_depth * element_size) + bytes_along / 64 * 2048 +
+               row % 32 * 64 + bytes_along % 64;
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles whose sums are held in vector registers: one fused multiply-add after the other, in ascending k, so that
-// the bits are those of mp::accumulation::ordered whatever the shape of the tile.
+// Tiles whose sums are held in vector registers: one fused multiply-add after the other, in ascending k, so
+// that the bits are those of mp::accumulation::ordered whatever the shape of the tile.
 
 namespace mp::detail::MP_TARGET {
 
@@ -24,9 +24,9 @@ struct binary16_steps {
 struct bfloat16_row_steps {
     static constexpr int together = 1;
     static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int /*step*/) {
-        return as_floats(widen(load(reinterpret_cast<const std::uint16_t*>(b) +
-                                    static_cast<std::size_t>(vector) * lanes))
-                         << 16);
+        return as_floats(
+            widen(load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes))
+            << 16);
     }
 };
 struct bfloat16_pair_steps {
@@ -38,8 +38,8 @@ struct bfloat16_pair_steps {
     }
 };
 
-/// The sums of Rows x tile_vectors vectors, and what is done to all of them, written out by the folds: this is
-/// what keeps them in registers at every level of optimisation.
+/// The sums of Rows x tile_vectors vectors, and what is done to all of them, written out by the folds: this
+/// is what keeps them in registers at every level of optimisation.
 template <int Rows>
 struct register_tile {
     floats sums[Rows * tile_vectors];

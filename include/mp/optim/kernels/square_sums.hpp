@@ -33,7 +33,7 @@ MP_ALWAYS_INLINE double rounded_double(double x) noexcept {
 }
 
 /// The sum of the lanes of a block, in pairs; they are scratch afterwards.
-MP_ALWAYS_INLINE double sum_of_lanes(double* lane_sums) noexcept {
+MP_ALWAYS_INLINE double sum_of_square_lanes(double* lane_sums) noexcept {
     for (std::size_t width = square_lanes / 2; width != 0; width /= 2) {
         for (std::size_t lane = 0; lane < width; ++lane) {
             lane_sums[lane] = rounded_double(lane_sums[lane] + lane_sums[lane + width]);
@@ -94,7 +94,7 @@ inline void square_sums_portable(const float* values, std::size_t count, double*
         float last[square_lanes] = {};
         std::memcpy(last, values + at + whole, (length - whole) * sizeof(float));
         add_squares_portable(last, lane_sums, square_lanes);
-        *sums = sum_of_lanes(lane_sums);
+        *sums = sum_of_square_lanes(lane_sums);
     }
 }
 

@@ -40,7 +40,7 @@ void square_sums(const float* values, std::size_t count, double* sums) {
         }
         double all[square_lanes];
         std::memcpy(all, lane_sums, sizeof all);
-        *sums = sum_of_lanes(all);
+        *sums = sum_of_square_lanes(all);
     }
 }
 
