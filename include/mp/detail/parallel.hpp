@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Splitting a range of work over threads. Threads live for one call: the library keeps no pool, so it costs
-/// nothing while nothing runs, and a call costs some ten microseconds a thread.
+/// nothing while nothing runs, and a call costs some ten microseconds a thread. Where the including project
+/// is compiled with OpenMP, its threads are used instead, which wait between calls and allocate nothing.
 #pragma once
 
 #include <mp/error.hpp>
@@ -31,6 +32,7 @@ inline void check_threads(std::string_view function, cpu exec) {
 /// Returns when every piece is done. When pieces throw, the exception of the first of them (in the order of
 /// the range, not of time) reaches the caller; the other pieces still run to their end. A thread that the
 /// system refuses to start has its piece run by the caller. `f` is called concurrently through one reference.
+/// Threads inherit the floating-point modes of the caller, or have those of OpenMP's threads.
 template <class Function>
 void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
     if (count == 0) {
@@ -54,6 +56,10 @@ void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) 
             failures[piece] = std::current_exception();
         }
     };
+#if defined(_OPENMP)
+#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
+    for (std::size_t piece = 0; piece < pieces; ++piece) run_piece(piece);
+#else
     std::vector<std::thread> threads;
     threads.reserve(pieces - 1);
     std::size_t next = 0;
@@ -69,6 +75,7 @@ void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) 
     for (std::thread& thread : threads) {
         thread.join();
     }
+#endif
     for (const std::exception_ptr& failure : failures) {
         if (failure) {
             std::rethrow_exception(failure);

@@ -135,31 +135,42 @@ void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& 
 /// any sizes, zero included, and any alignment. mp::transposed(view) gives the products with transposed
 /// factors.
 ///
-/// Numerics: elements of a and b are exact in float. The products of one element of c are added in float in
-/// ascending k, starting from zero and rounding to nearest after each step; a step is one fused multiply-add
-/// where the compiler may contract for the target, else a multiplication and an addition. So a b has an error
-/// of at most g sum |a||b| with g = (k + 1) u / (1 - (k + 1) u), u = 2^-24, as long as nothing overflows or
-/// becomes subnormal on the way. Then alpha * ab + beta * c is formed from exact products and rounded to
-/// float (a double c takes part rounded to float), the epilogue works in float, and the result is rounded
-/// once to the type of c, nearest-even; overflow gives infinity, or NaN in formats without infinity. The bits
-/// of an element (other than those of a NaN) depend on its row of a, its column of b, its own c, alpha and
-/// beta and on nothing else: not on the number of threads, the shape around it, leading dimensions or storage
-/// orders.
+/// Numerics: elements of a and b are exact in float. The products of one element of c are added in float,
+/// rounding to nearest even after each step, in an order that exec.products chooses:
+/// - accumulation::ordered: one fused multiply-add after the other, in ascending k from zero. The same bits
+/// on every
+///   processor.
+/// - accumulation::fastest (the default): the same, but for two cases. Where both types are bfloat16 or hold
+/// no
+///   number that is not a normal one of it (all of 8 bits and fewer, std::int8_t), c has more than four rows,
+///   and the processor has dot products that are faster, these are used: vdpbf16ps adds the odd k of a pair
+///   before the even one, tdpbf16ps (AMX) adds up the even and the odd k of 32 apart and then their sum; both
+///   take subnormal numbers for zero. And at instruction_set::portable a step is a multiplication and an
+///   addition unless the compiler fuses them for its target.
+///
+/// So a b has an error of at most g sum |a||b| with g = (k + 1) u / (1 - (k + 1) u), u = 2^-24, as long as
+/// nothing overflows or becomes subnormal on the way. Then alpha * ab + beta * c is formed from exact
+/// products and rounded to float (a double c takes part rounded to float), the epilogue works in float, and
+/// the result is rounded once to the type of c, nearest-even; overflow gives infinity, or NaN in formats
+/// without infinity. The bits of an element (other than those of a NaN) depend on its row of a, its column of
+/// b, its own c, alpha and beta and on nothing else: not on the number of threads, the shape around it (but
+/// for the four rows above), leading dimensions or storage orders. The caller's rounding direction and
+/// flushing of subnormals play no part and stay as they are.
 ///
 /// As in BLAS, beta == 0 means that c is not read, so that NaN in uninitialised memory does no harm, and
 /// alpha == 0 or k == 0 that a and b are not read: c = epilogue(beta * c). Infinities and NaN propagate as
 /// the sum demands. Padding between the lines of c is left alone.
 ///
 /// Runs on exec.threads threads, fewer where the product is small. Memory for packed blocks is taken from the
-/// heap unless they fit in 32 KiB of stack; on one thread it is at most about 10 MiB. Different calls may run
+/// heap, on one thread at most about 10 MiB, unless a gemm_workspace is passed. Different calls may run
 /// concurrently when none writes what another one reads or writes.
 ///
-/// Throws argument_error, before anything is written, for: fewer than one thread; a negative size; a leading
-/// dimension shorter than a line; null data with a non-zero size; b.rows or c's shape that does not fit; a c
-/// that overlaps a or b (blocks that interleave in one larger matrix of equal leading dimension, in the same
-/// order, are told apart exactly; otherwise the ranges from first to last byte must be disjoint); an epilogue
-/// that rejects the shape of c. std::bad_alloc, too, leaves c as it was.
-///
+/// Throws argument_error, before anything is written, for: fewer than one thread; instructions that the
+/// processor lacks; a negative size; a leading dimension shorter than a line; null data with a non-zero size;
+/// b.rows or c's shape that does not fit; a c that overlaps a or b (blocks that interleave in one larger
+/// matrix of equal leading dimension, in the same order, are told apart exactly; otherwise the ranges from
+/// first to last byte must be disjoint); an epilogue that rejects the shape of c. std::bad_alloc, too, leaves
+/// c as it was.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
