@@ -10,6 +10,7 @@
 #include <mp/format/philox.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/levels.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,6 +34,19 @@ void convert_nearest(instruction_set level, const From* from, To* to, std::size_
         static_cast<void>(level);
         convert_nearest(from, to, count);
     }
+}
+
+/// The level of conversions that are a part of algorithms without kernels of their own. An MP_ISA that cannot be
+/// used, which algorithms with an executor refuse, counts for nothing here.
+inline instruction_set conversion_level() noexcept {
+    static const instruction_set level = []() noexcept {
+        try {
+            return best_instruction_set();
+        } catch (...) {
+            return processor_instruction_set();
+        }
+    }();
+    return level;
 }
 
 /// The values as floats, exactly.

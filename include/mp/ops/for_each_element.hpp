@@ -109,14 +109,14 @@ void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, floa
         if constexpr (std::same_as<Value, float>) {
             std::memcpy(to, from, count * sizeof(float));
         } else {
-            widen_to_float(from, to, count);
+            widen_to_float(conversion_level(), from, to, count);
         }
     } else if constexpr (std::same_as<Value, float>) {
         for (std::size_t i = 0; i < count; ++i) to[i] = from[static_cast<std::ptrdiff_t>(i) * step];
     } else {
         Value gathered[element_block];
         for (std::size_t i = 0; i < count; ++i) gathered[i] = from[static_cast<std::ptrdiff_t>(i) * step];
-        widen_to_float(gathered, to, count);
+        widen_to_float(conversion_level(), gathered, to, count);
     }
 }
 
@@ -130,7 +130,7 @@ void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_
     } else if constexpr (std::same_as<Value, float>) {
         std::memcpy(to, from, count * sizeof(float));
     } else {
-        convert_nearest(from, to, count);
+        convert_nearest(conversion_level(), from, to, count);
     }
 }
 

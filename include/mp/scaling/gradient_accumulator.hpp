@@ -101,7 +101,7 @@ private:
         if constexpr (std::is_same_v<std::remove_const_t<Value>, float>) {
             addend = gradient;
         } else {
-            detail::convert_nearest(gradient, static_cast<float*>(buffer), count);
+            detail::convert_nearest(detail::conversion_level(), gradient, static_cast<float*>(buffer), count);
         }
         std::uint32_t carries = 0;
         if (first) {

@@ -72,7 +72,7 @@ template <class Value>
 tensor_statistics statistics_of_piece(const Value* values, std::size_t count) {
     double finite[unscale_block];
     double wide[unscale_block];
-    convert_nearest(values, wide, count);
+    convert_nearest(conversion_level(), values, wide, count);
     tensor_statistics result;
     double sum = 0.0;
     for (std::size_t i = 0; i < count; ++i) {
