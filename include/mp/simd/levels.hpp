@@ -32,5 +32,7 @@ static_assert(MP_LEVEL_PORTABLE == static_cast<int>(mp::instruction_set::portabl
      : (level) >= ::mp::instruction_set::avx2 ? &::mp::detail::avx2::__VA_ARGS__   \
                                               : (portable))
 #else
-#define MP_SELECT_TARGET(level, portable, ...) (static_cast<void>(level), (portable))
+// Both branches are the same; the condition uses the level.
+#define MP_SELECT_TARGET(level, portable, ...) \
+    ((level) == ::mp::instruction_set{} ? (portable) : (portable))
 #endif
