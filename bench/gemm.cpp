@@ -171,12 +171,23 @@ void add_mp(const std::string& table, const row& it) {
         const A* const a = numbers<A, 0>(s.m, s.k).data();
         const B* const b = numbers<B, 1>(s.k, s.n).data();
         C* const c = product_memory<C>(s.m, s.n).data();
+        const auto workspace = std::make_shared<mp::gemm_workspace>();
         return [=] {
             mp::gemm(mp::cpu{it.threads}, 1.0F, mp::row_major(a, s.m, s.k), mp::row_major(b, s.k, s.n), 0.0F,
-                     mp::row_major(c, s.m, s.n));
+                     mp::row_major(c, s.m, s.n), mp::identity_epilogue{}, *workspace);
         };
     });
-    // A product with packed B of mp goes here, as the contender "mp packed B".
+    add_product<A, B, C>(table, it, "mp packed B", [=] {
+        const A* const a = numbers<A, 0>(s.m, s.k).data();
+        C* const c = product_memory<C>(s.m, s.n).data();
+        const auto b = std::make_shared<mp::packed_b<B>>(mp::cpu{it.threads},
+                                                         mp::row_major(numbers<B, 1>(s.k, s.n).data(), s.k, s.n));
+        const auto workspace = std::make_shared<mp::gemm_workspace>();
+        return [=] {
+            mp::gemm(mp::cpu{it.threads}, 1.0F, mp::row_major(a, s.m, s.k), *b, 0.0F,
+                     mp::row_major(c, s.m, s.n), mp::identity_epilogue{}, *workspace);
+        };
+    });
 }
 
 /// Threads of a peer spin for a while after their work; they must not disturb what runs next.
@@ -343,7 +354,6 @@ void bench::register_benchmarks() {
     register_products<half, half, float>("half by half to float", float_peak, false);
     register_products<mp::float8_e4m3fn, mp::float8_e5m2, half>("float8_e4m3fn by float8_e5m2 to half",
                                                                 float_peak, false);
-    // Products of int8 factors go here, with limits::int8_peak() and oneDNN's s8 as peer.
     add_note("float matrix product",
              "mp may use the instruction set " + std::string(mp::name_of(mp::best_instruction_set())) + ".");
     if (bfloat16_peak != nullptr) {

@@ -16,7 +16,7 @@ int main() {
     std::cout << "1/3 is " << third << " in half and " << mp::bfloat16(1.0 / 3) << " in bfloat16\n";
 
     // Arrays are converted as a whole, and a report says what a format would do to them.
-    const mp::cpu exec{.threads = 2};
+    const mp::cpu exec{.threads = 2, .products = mp::accumulation::ordered};
     const std::vector<float> gradients{3e-9F, -2e-7F, 0.0F, 0.25F, 70000.0F};
     std::vector<mp::half> narrow(gradients.size());
     mp::convert(exec, gradients, narrow);

@@ -104,7 +104,7 @@ double accuracy(mp::cpu exec, const Way& way, network<Value>& model, const digit
 /// that is disabled has scale 1.
 template <class Value, class Master, class Way, class Scaler>
 training_record train(const training_task& task, const Way& way, Scaler scaler) {
-    const mp::cpu exec{};
+    const mp::cpu exec{.products = mp::accumulation::ordered};  // the same figures on every processor
     const auto weight = static_cast<float>(task.loss_weight);
     network<Value> model(network_widths, batch_size, task.seed);
     mp::sgd<Value, Value, Master> optimizer(
