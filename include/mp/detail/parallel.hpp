@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace mp::detail {
@@ -21,6 +23,49 @@ namespace mp::detail {
 inline void check_threads(std::string_view function, cpu exec) {
     if (exec.threads < 1) {
         throw_argument(function, "exec.threads", exec.threads, "must be at least 1");
+    }
+}
+
+/// The work of a thread, without its type: run(work, begin, end).
+using piece_function = void (*)(const void* work, std::size_t begin, std::size_t end);
+
+/// parallel_for with more than one piece.
+inline void run_pieces(std::size_t pieces, std::size_t count, piece_function run, const void* work) {
+    const std::size_t share = count / pieces;
+    const std::size_t larger = count % pieces;  // the first `larger` pieces take one more
+    std::vector<std::exception_ptr> failures(pieces);
+    const auto run_piece = [&](std::size_t piece) noexcept {
+        const std::size_t begin = piece * share + std::min(piece, larger);
+        try {
+            run(work, begin, begin + share + (piece < larger ? 1 : 0));
+        } catch (...) {
+            failures[piece] = std::current_exception();
+        }
+    };
+#if defined(_OPENMP)
+#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
+    for (std::size_t piece = 0; piece < pieces; ++piece) run_piece(piece);
+#else
+    std::vector<std::thread> threads;
+    threads.reserve(pieces - 1);
+    std::size_t next = 0;
+    try {
+        for (; next < pieces - 1; ++next) {
+            threads.emplace_back(run_piece, next);
+        }
+    } catch (...) {  // the system has no more threads or memory to give: the rest runs here
+    }
+    for (; next < pieces; ++next) {
+        run_piece(next);
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+#endif
+    for (const std::exception_ptr& failure : failures) {
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
     }
 }
 
@@ -45,42 +90,13 @@ void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) 
         f(std::size_t{0}, count);
         return;
     }
-    const std::size_t share = count / pieces;
-    const std::size_t larger = count % pieces;  // the first `larger` pieces take one more
-    std::vector<std::exception_ptr> failures(pieces);
-    const auto run_piece = [&](std::size_t piece) noexcept {
-        const std::size_t begin = piece * share + std::min(piece, larger);
-        try {
-            f(begin, begin + share + (piece < larger ? 1 : 0));
-        } catch (...) {
-            failures[piece] = std::current_exception();
-        }
-    };
-#if defined(_OPENMP)
-#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
-    for (std::size_t piece = 0; piece < pieces; ++piece) run_piece(piece);
-#else
-    std::vector<std::thread> threads;
-    threads.reserve(pieces - 1);
-    std::size_t next = 0;
-    try {
-        for (; next < pieces - 1; ++next) {
-            threads.emplace_back(run_piece, next);
-        }
-    } catch (...) {  // the system has no more threads or memory to give: the rest runs here
-    }
-    for (; next < pieces; ++next) {
-        run_piece(next);
-    }
-    for (std::thread& thread : threads) {
-        thread.join();
-    }
-#endif
-    for (const std::exception_ptr& failure : failures) {
-        if (failure) {
-            std::rethrow_exception(failure);
-        }
-    }
+    using work = std::remove_reference_t<Function>;
+    run_pieces(
+        pieces, count,
+        [](const void* it, std::size_t begin, std::size_t end) {
+            (*const_cast<work*>(static_cast<const work*>(it)))(begin, end);
+        },
+        std::addressof(f));
 }
 
 }  // namespace mp::detail
