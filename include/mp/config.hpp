@@ -57,8 +57,9 @@
 #endif
 
 /// 1 where the compiler has the types _Float16, __bf16 and __float128. Not under nvcc, whose device code
-/// lacks them.
-#if defined(__FLT16_MAX__) && !defined(__CUDACC__)
+/// lacks them. g++ 12 for ARM has the macros of _Float16, but not the type in C++.
+#if defined(__FLT16_MAX__) && !defined(__CUDACC__) && \
+    (defined(__clang__) || !defined(__GNUC__) || __GNUC__ >= 13 || defined(__x86_64__) || defined(__i386__))
 #define MP_HAS_COMPILER_BINARY16 1
 #else
 #define MP_HAS_COMPILER_BINARY16 0
