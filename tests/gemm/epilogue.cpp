@@ -168,4 +168,29 @@ TEST_CASE("an epilogue that does not fit the shape of C is refused before anythi
     CHECK(c[0] == 0);
 }
 
+TEST_CASE("scales multiply rows or columns after the product, and a residual is added to it") {
+    const std::vector<std::int8_t> a = {1, 2, 3, -4, 5, -6};
+    const std::vector<std::int8_t> b = {7, -8, 9, 10, -11, 12};
+    const std::vector<float> column_scales = {0.5F, 0.25F};
+    const std::vector<mp::half> row_scales = {mp::half(2), mp::half(-1)};
+    std::vector<mp::bfloat16> residual = {mp::bfloat16(1), mp::bfloat16(2), mp::bfloat16(3), mp::bfloat16(4)};
+    std::vector<float> c(4);
+    const auto view = mp::row_major(c.data(), 2, 2);
+    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 2, 3), mp::row_major(b.data(), 3, 2), 0.0F, view,
+             mp::then(mp::scale_per_column(column_scales),
+                      mp::then(mp::scale_per_row(row_scales),
+                               mp::add_residual(mp::row_major(residual.data(), 2, 2)))));
+    // [1 2 3; -4 5 -6] [7 -8; 9 10; -11 12] = [-8 48; 83 10].
+    CHECK(c == std::vector<float>{-8 + 1, 24 + 2, -41.5F + 3, -2.5F + 4});
+    const std::vector<float> wrong(3);
+    CHECK_THROWS_WITH_AS(mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 2, 3),
+                                  mp::row_major(b.data(), 3, 2), 0.0F, view, mp::scale_per_column(wrong)),
+                         "mp::gemm: scale.size() is 3; it must equal c.columns, which is 2",
+                         mp::argument_error);
+    CHECK_THROWS_WITH_AS(
+        mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 2, 3), mp::row_major(b.data(), 3, 2), 0.0F, view,
+                 mp::add_residual(mp::row_major(residual.data(), 1, 2))),
+        "mp::gemm: residual.rows is 1; it must equal c.rows, which is 2", mp::argument_error);
+}
+
 }  // namespace

@@ -5,8 +5,10 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/detail/view_extent.hpp>
 #include <mp/error.hpp>
 #include <mp/gemm/activation_functions.hpp>
+#include <mp/matrix_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -99,11 +101,26 @@ struct silu_epilogue {
     }
 };
 
-/// Along which axis of C a bias has one value per position.
+/// Along which axis of C a bias or a scale has one value per position.
 enum class bias_axis {
-    column,  ///< bias[column]: what a linear layer adds when each row of C is one sample
-    row,     ///< bias[row]: the same for products written the other way round
+    column,  ///< [column]: what belongs to a linear layer's outputs when each row of C is one sample
+    row,     ///< [row]: the same for products written the other way round
 };
+
+namespace detail {
+
+/// Throws argument_error unless there is one value per column (or row) of C.
+inline void check_epilogue_size(std::string_view name, std::size_t size, bias_axis axis, std::ptrdiff_t rows,
+                                std::ptrdiff_t columns) {
+    const std::ptrdiff_t expected = axis == bias_axis::column ? columns : rows;
+    if (static_cast<std::ptrdiff_t>(size) != expected) {
+        const std::string side = axis == bias_axis::column ? "c.columns" : "c.rows";
+        throw_argument("mp::gemm", std::string(name) + ".size()", size,
+                       "must equal " + side + ", which is " + error_text(expected));
+    }
+}
+
+}  // namespace detail
 
 /// Adds bias[column] or bias[row] to the value, rounded once to float. The bias is read while C is written,
 /// so the two must not overlap. Made by bias_per_column and bias_per_row.
@@ -118,12 +135,44 @@ struct bias_epilogue {
 
     /// Throws argument_error unless there is one bias per column (or row) of C.
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
-        const std::ptrdiff_t expected = Axis == bias_axis::column ? columns : rows;
-        if (static_cast<std::ptrdiff_t>(size) != expected) {
-            const std::string name = Axis == bias_axis::column ? "c.columns" : "c.rows";
-            detail::throw_argument("mp::gemm", "bias.size()", size,
-                                   "must equal " + name + ", which is " + detail::error_text(expected));
-        }
+        detail::check_epilogue_size("bias", size, Axis, rows, columns);
+    }
+};
+
+/// Multiplies the value by scale[column] or scale[row], rounded once to float: what quantised weights carry.
+/// The scales are read while C is written, so the two must not overlap. Made by scale_per_column and
+/// scale_per_row.
+template <class Value, bias_axis Axis>
+struct scale_epilogue {
+    const Value* scale;
+    std::size_t size;
+
+    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return value * static_cast<float>(scale[Axis == bias_axis::column ? column : row]);
+    }
+
+    /// Throws argument_error unless there is one scale per column (or row) of C.
+    void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
+        detail::check_epilogue_size("scale", size, Axis, rows, columns);
+    }
+};
+
+/// Adds an element of another matrix, such as what goes around a block of layers, rounded once to float. The
+/// matrix is read while C is written: it may be C itself, from the same place on, but not overlap it
+/// otherwise. Made by add_residual.
+template <class Value>
+struct residual_epilogue {
+    matrix_view<const Value> residual;
+
+    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return value + static_cast<float>(residual(row, column));
+    }
+
+    /// Throws argument_error unless the matrix has the shape of C.
+    void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
+        detail::check_view("mp::gemm", "residual", detail::extent_of(residual));
+        detail::check_equal_sizes("mp::gemm", "residual.rows", residual.rows, "c.rows", rows);
+        detail::check_equal_sizes("mp::gemm", "residual.columns", residual.columns, "c.columns", columns);
     }
 };
 
@@ -140,6 +189,31 @@ template <class Range>
 [[nodiscard]] constexpr auto bias_per_row(const Range& bias) {
     const std::span view(bias);
     return bias_epilogue<typename decltype(view)::value_type, bias_axis::row>{view.data(), view.size()};
+}
+
+/// Epilogue that multiplies by scale[column], for weights of eight bits with a scale for every output; the
+/// conditions of bias_per_column hold.
+///
+///     mp::gemm(exec, 1, x, int8_weights, 0, y, mp::then(mp::scale_per_column(scales), mp::relu_epilogue{}));
+template <class Range>
+[[nodiscard]] constexpr auto scale_per_column(const Range& scale) {
+    const std::span view(scale);
+    return scale_epilogue<typename decltype(view)::value_type, bias_axis::column>{view.data(), view.size()};
+}
+
+/// Epilogue that multiplies by scale[row], for factors of eight bits with a scale for every sample; the
+/// conditions of bias_per_column hold.
+template <class Range>
+[[nodiscard]] constexpr auto scale_per_row(const Range& scale) {
+    const std::span view(scale);
+    return scale_epilogue<typename decltype(view)::value_type, bias_axis::row>{view.data(), view.size()};
+}
+
+/// Epilogue that adds residual(row, column); the matrix must live until the product is done.
+template <class Value>
+[[nodiscard]] constexpr residual_epilogue<std::remove_const_t<Value>> add_residual(
+    matrix_view<Value> residual) {
+    return {residual};
 }
 
 /// Two epilogues, one after the other, on the float value; made by mp::then.
