@@ -28,6 +28,7 @@ struct product_task {
     const product_kernel* kernel;
     product_factor_source a;
     pack_rows_function pack_a;
+    bool a_is_tiles;  ///< whether A is in memory as a kernel with a_layout::tiles reads it: rows of bfloat16
     product_factor_source b;
     pack_panels_function pack_b;
     packed_panels packed_b;  ///< used instead of b if there
@@ -151,8 +152,17 @@ private:
             }
             for (std::ptrdiff_t row = 0; row < block.rows; row += blocks_.rows) {
                 const std::ptrdiff_t rows = std::min(blocks_.rows, block.rows - row);
-                task_.pack_a(task_.a, {block.row + row, rows, round_up(rows, kernel_.rows), k, depth, padded},
-                             a_);
+                // Whole tiles may be read where they lie, unless their rows would fall into the same few sets
+                // of the nearest cache; the rest is packed.
+                const bool in_place =
+                    task_.a_is_tiles && padded == depth && task_.a.line_stride * 2 % 1024 != 0;
+                const std::ptrdiff_t unpacked = in_place ? rows / kernel_.rows * kernel_.rows : 0;
+                if (unpacked < rows) {
+                    task_.pack_a(task_.a,
+                                 {block.row + row + unpacked, rows - unpacked,
+                                  round_up(rows - unpacked, kernel_.rows), k, depth, padded},
+                                 a_);
+                }
                 for (std::ptrdiff_t column = 0; column < block.columns; column += kernel_.width) {
                     const std::byte* const b = panels + column / panel_width * panel_bytes +
                                                column % panel_width * bytes_together(kernel_.b_element);
@@ -161,14 +171,29 @@ private:
                         const output_piece tile{block.row + row + r, block.column + column,
                                                 std::min(kernel_.rows, rows - r), columns};
                         float* const waiting = sums_ + (row + r) * blocks_.columns + column;
-                        const std::byte* const a =
-                            a_ + r * (kernel_.layout == a_layout::rows ? a_row_bytes : padded * 2);
+                        const rows_of_a a =
+                            r < unpacked ? rows_in_place(tile.row, k) : packed_rows(r - unpacked, padded);
                         prefetch(tile);
                         compute_tile(tile, a, b, waiting, padded, k > 0, k + depth == task_.depth);
                     }
                 }
             }
         }
+    }
+
+    /// Where the rows of a tile are, and with a_layout::tiles how they lie.
+    struct rows_of_a {
+        const std::byte* data;
+        std::ptrdiff_t row;
+        std::ptrdiff_t piece;
+    };
+    [[nodiscard]] rows_of_a packed_rows(std::ptrdiff_t row, std::ptrdiff_t padded) const {
+        if (kernel_.layout == a_layout::rows) return {a_ + row * a_row_bytes, a_row_bytes, 0};
+        return {a_ + row * padded * 2, 64, 2048};
+    }
+    [[nodiscard]] rows_of_a rows_in_place(std::ptrdiff_t row, std::ptrdiff_t k) const {
+        const std::ptrdiff_t row_bytes = task_.a.line_stride * 2;
+        return {static_cast<const std::byte*>(task_.a.data) + row * row_bytes + k * 2, row_bytes, 64};
     }
 
     /// C is written a tile at a time, from line to line far apart: asks for the tile below while this one is
@@ -184,11 +209,12 @@ private:
 #endif
     }
 
-    void compute_tile(const output_piece& tile, const std::byte* a, const std::byte* b, float* waiting,
+    void compute_tile(const output_piece& tile, const rows_of_a& a, const std::byte* b, float* waiting,
                       std::ptrdiff_t depth, bool resume, bool last) {
         const multiply_tile multiply = kernel_.multiply_for(tile.rows);
-        tile_product product{depth, a,           b,     panel_width * bytes_together(kernel_.b_element),
-                             tile_, panel_width, resume};
+        tile_product product{depth,   a.data,      a.row,
+                             a.piece, b,           panel_width * bytes_together(kernel_.b_element),
+                             tile_,   panel_width, resume};
         if (in_place_ != nullptr) {
             float* const c = in_place_ + tile.row * task_.c.line_stride + tile.column;
             if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {

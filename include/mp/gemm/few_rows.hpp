@@ -90,7 +90,7 @@ private:
             const std::byte* const rows = b + (k + run) * step;
             for (std::ptrdiff_t column = 0; column + kernel.width <= columns; column += kernel.width) {
                 multiply({std::min(rows_of_run, depth - run),
-                          a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)),
+                          a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
                           rows + column * direct_.element_size, step, sums_ + column, stride_, k + run > 0});
             }
         }
@@ -104,7 +104,7 @@ private:
         direct_.pack_float_panels(task_.b,
                                   {first_column + done, columns - done, panel_width, k, depth, depth}, panel_,
                                   panel_bytes_of(panel_element::float32, depth_block));
-        kernel.multiply_for(task_.rows)({depth, a_, panel_,
+        kernel.multiply_for(task_.rows)({depth, a_, a_row_bytes, 0, panel_,
                                          panel_width * static_cast<std::ptrdiff_t>(sizeof(float)),
                                          sums_ + done, stride_, k > 0});
     }

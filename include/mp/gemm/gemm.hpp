@@ -41,6 +41,7 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
     return {&kernel,
             a,
             pack_rows_for<A>(level, kernel),
+            kernel.layout == a_layout::tiles && holds_bfloat16<A> && a.depth_stride == 1,
             b,
             pack_panels_for<B>(level, kernel.b_element),
             {},

@@ -72,6 +72,8 @@ constexpr std::ptrdiff_t panel_bytes_of(panel_element element, std::ptrdiff_t de
 struct tile_product {
     std::ptrdiff_t depth;        ///< a multiple of the kernel's depth_unit; what is beyond the matrix is zero
     const void* a;               ///< rows of the kernel's a_element in its a_layout
+    std::ptrdiff_t a_row;        ///< with a_layout::tiles, bytes from one row of a piece to the next
+    std::ptrdiff_t a_piece;      ///< and from one piece to the next, along the depth
     const void* b;               ///< steps of the kernel's b_element
     std::ptrdiff_t b_step;       ///< bytes from one step (or pair) to the next
     float* tile;                 ///< rows of floats

@@ -41,7 +41,6 @@ template <int Rows>
 void multiply_tiles(const tile_product& p) {
     static_assert(Rows == 16 || Rows == 32);
     const std::ptrdiff_t tile_bytes = p.tile_stride * static_cast<std::ptrdiff_t>(sizeof(float));
-    constexpr std::ptrdiff_t piece_row = 64;  // bytes of a row in a piece, see a_layout::tiles
     const auto* a = static_cast<const std::byte*>(p.a);
     const auto* b = static_cast<const std::byte*>(p.b);
     float* const lower = p.tile + 16 * p.tile_stride;
@@ -65,7 +64,8 @@ void multiply_tiles(const tile_product& p) {
     }
     for (std::ptrdiff_t k = 0; k < p.depth; k += 32) {
         // A passes by from the second-level cache: asks for what comes after the next step.
-        for (std::ptrdiff_t line = 0; line < Rows; ++line) __builtin_prefetch(a + (64 + line) * piece_row);
+        for (std::ptrdiff_t line = 0; line < Rows; ++line)
+            __builtin_prefetch(a + 2 * p.a_piece + line * p.a_row);
         if constexpr (Rows == 32) {
             __asm__ volatile(
                 "tileloadd (%0,%2,1), %%tmm4\n\t"
@@ -77,7 +77,7 @@ void multiply_tiles(const tile_product& p) {
                 "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n\t"
                 "tdpbf16ps %%tmm7, %%tmm5, %%tmm3"
                 :
-                : "r"(a), "r"(a + 16 * piece_row), "r"(piece_row), "r"(b), "r"(p.b_step)
+                : "r"(a), "r"(a + 16 * p.a_row), "r"(p.a_row), "r"(b), "r"(p.b_step)
                 : "memory");
         } else {
             __asm__ volatile(
@@ -87,10 +87,10 @@ void multiply_tiles(const tile_product& p) {
                 "tileloadd 64(%2,%3,1), %%tmm7\n\t"
                 "tdpbf16ps %%tmm7, %%tmm4, %%tmm1"
                 :
-                : "r"(a), "r"(piece_row), "r"(b), "r"(p.b_step)
+                : "r"(a), "r"(p.a_row), "r"(b), "r"(p.b_step)
                 : "memory");
         }
-        a += 32 * piece_row;
+        a += p.a_piece;
         b += 16 * p.b_step;
     }
     __asm__ volatile(

@@ -135,7 +135,7 @@ constexpr product_kernel make_register_kernel(std::string_view name, panel_eleme
 }
 
 inline constexpr product_kernel float_kernel =
-    make_register_kernel<float_steps>(MP_TILE_NAMES("f32"), panel_element::float32, 256);
+    make_register_kernel<float_steps>(MP_TILE_NAMES("f32"), panel_element::float32, 512);
 inline constexpr product_kernel binary16_kernel =
     make_register_kernel<binary16_steps>(MP_TILE_NAMES("f16"), panel_element::binary16, 512);
 inline constexpr product_kernel bfloat16_kernel =
