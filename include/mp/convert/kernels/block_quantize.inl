@@ -5,7 +5,7 @@
 namespace mp::detail::MP_TARGET {
 
 /// Finite floats rounded to nearest even, what is too large becoming the largest element. The codes are in
-/// the low bits; for mx_int8 there is more above them.
+/// the low bits.
 template <class Element>
 MP_ALWAYS_INLINE words element_codes(floats x) {
     using format = element_format<Element>;
@@ -19,7 +19,7 @@ MP_ALWAYS_INLINE words element_codes(floats x) {
     if constexpr (std::is_same_v<Element, mx_int8>) {
         // The addition rounds to a multiple of 2^-6; what it leaves in the low bits is in two's complement.
         constexpr float unit = 0x1.8p17f;
-        return as_words(as_floats(limited | (bits & 0x8000'0000U)) + unit);
+        return as_words(as_floats(limited | (bits & 0x8000'0000U)) + unit) & 0xffU;
     } else {
         // As narrow_codes, but for what cannot happen.
         constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
