@@ -57,7 +57,10 @@ void check(mp::cpu exec, dot_product dot, generator& random, double scale) {
     for (int round = 0; round < 12; ++round) {
         const std::ptrdiff_t rows = reference::random_size(random, 5, 70);  // fewer are fused
         const std::ptrdiff_t columns = reference::random_size(random, 5, 70);
-        const std::ptrdiff_t depth = reference::random_size(random, 1, round == 0 ? 2500 : 90);
+        // Every third depth is one that whole tiles fill, so that A may be read where it lies.
+        const std::ptrdiff_t depth = round % 3 == 2
+                                         ? 32 * reference::random_size(random, 1, 5)
+                                         : reference::random_size(random, 1, round == 0 ? 2500 : 90);
         matrix<A> a(rows, depth, round % 2 == 0 ? by_row : by_column, 1);
         matrix<B> b(depth, columns, round % 4 < 2 ? by_row : by_column, 2);
         a.fill_random(random);
