@@ -33,12 +33,13 @@ const product_kernel* direct_kernel_for(instruction_set level) {
     return nullptr;
 }
 
-/// What there is to do beside the task: B as it lies, and how its last columns are packed.
+/// What there is to know beside the task: how B is read.
 struct direct_product {
     const product_kernel* kernel;
-    std::ptrdiff_t element_size;
-    const product_kernel* float_kernel;  ///< for the columns that are no whole tile
-    pack_panels_function pack_float_panels;
+    bool is_packed;                          ///< whether task.packed_b is read, or B as it lies
+    std::ptrdiff_t element_size;             ///< of B as it lies
+    const product_kernel* float_kernel;      ///< for the columns of it that are no whole tile
+    pack_panels_function pack_float_panels;  ///< and how these are packed
 };
 
 /// Computes some columns of C, all rows, on the calling thread. Runs of B's rows pass by while the sums of
@@ -68,9 +69,14 @@ public:
         const default_floating_point_modes modes;
         for (std::ptrdiff_t k = 0; k < task_.depth; k += depth_block) {
             const std::ptrdiff_t depth = std::min(depth_block, task_.depth - k);
-            task_.pack_a(task_.a, {0, task_.rows, direct_.kernel->rows, k, depth, depth}, a_);
-            add_whole_tiles(first_column, columns, k, depth);
-            add_last_columns(first_column, columns, k, depth);
+            const std::ptrdiff_t padded = round_up(depth, direct_.kernel->depth_unit);
+            task_.pack_a(task_.a, {0, task_.rows, direct_.kernel->rows, k, depth, padded}, a_);
+            if (direct_.is_packed) {
+                add_panels(first_column, columns, k, depth);
+            } else {
+                add_whole_tiles(first_column, columns, k, depth);
+                add_last_columns(first_column, columns, k, depth);
+            }
         }
         for (std::ptrdiff_t column = 0; column < columns; column += output_run) {
             finish_tile(task_.c, sums_ + column, stride_, 0, first_column + column, task_.rows,
@@ -79,6 +85,31 @@ public:
     }
 
 private:
+    /// Runs of several packed panels by turns: memory delivers more from a few places at once than from one.
+    void add_panels(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
+                    std::ptrdiff_t depth) {
+        constexpr std::ptrdiff_t side_by_side = 8 * panel_width;
+        constexpr std::ptrdiff_t steps_of_run = 32;
+        const product_kernel& kernel = *direct_.kernel;
+        const multiply_tile multiply = kernel.multiply_for(task_.rows);
+        const std::ptrdiff_t column_bytes = bytes_together(kernel.b_element);
+        const std::ptrdiff_t step = panel_width * column_bytes;
+        for (std::ptrdiff_t group = 0; group < columns; group += side_by_side) {
+            const std::ptrdiff_t end = std::min(group + side_by_side, columns);
+            for (std::ptrdiff_t run = 0; run < depth; run += steps_of_run) {
+                const std::ptrdiff_t place = (k + run) / steps_together(kernel.b_element) * step;
+                for (std::ptrdiff_t column = group; column < end; column += kernel.width) {
+                    const std::ptrdiff_t panel = (first_column + column) / panel_width;
+                    multiply({round_up(std::min(steps_of_run, depth - run), kernel.depth_unit),
+                              a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
+                              task_.packed_b.data + panel * task_.packed_b.panel_bytes + place +
+                                  column % panel_width * column_bytes,
+                              step, sums_ + column, stride_, k + run > 0});
+                }
+            }
+        }
+    }
+
     void add_whole_tiles(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
                          std::ptrdiff_t depth) {
         const product_kernel& kernel = *direct_.kernel;
@@ -117,7 +148,8 @@ private:
     float* sums_;
 };
 
-/// Computes the whole product, of at most most_direct_rows rows, with B's rows being runs of memory.
+/// Computes the whole product, of at most most_direct_rows rows, with B packed or its rows being runs of
+/// memory.
 inline void multiply_few_rows(cpu exec, const product_task& task, const direct_product& direct,
                               gemm_workspace* workspace) {
     const std::ptrdiff_t panels = divide_up(task.columns, panel_width);

@@ -86,11 +86,14 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const auto& kernel = choose_kernel(level, exec.products, product_types_of<a_value, b_value>, c.rows);
     product_task task = make_product_task<a_value, b_value>(kernel, level, a_rows, b_columns, output, c.rows,
                                                             c.columns, a.columns);
-    const product_kernel* const direct = direct_kernel_for<b_value>(level);
-    if (direct != nullptr && !is_packed && c.rows <= std::min(most_direct_rows, direct->rows) &&
-        b_columns.line_stride == 1 && task.kernel->a_element == panel_element::float32) {
+    const product_kernel* const direct = is_packed ? &kernel : direct_kernel_for<b_value>(level);
+    const bool readable =
+        is_packed ? kernel.b_element == panel_element_of<b_value>() : b_columns.line_stride == 1;
+    if (direct != nullptr && readable && c.rows <= std::min(most_direct_rows, direct->rows) &&
+        kernel.a_element == panel_element::float32) {
+        task.packed_b = packed;
         multiply_few_rows(exec, task,
-                          {direct, sizeof(b_value), direct_kernel_for<float>(level),
+                          {direct, is_packed, sizeof(b_value), direct_kernel_for<float>(level),
                            pack_panels_for<b_value>(level, panel_element::float32)},
                           workspace);
         return;
