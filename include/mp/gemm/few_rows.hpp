@@ -89,7 +89,7 @@ private:
     void add_panels(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
                     std::ptrdiff_t depth) {
         constexpr std::ptrdiff_t side_by_side = 8 * panel_width;
-        constexpr std::ptrdiff_t steps_of_run = 32;
+        constexpr std::ptrdiff_t steps_of_run = 16;
         const product_kernel& kernel = *direct_.kernel;
         const multiply_tile multiply = kernel.multiply_for(task_.rows);
         const std::ptrdiff_t column_bytes = bytes_together(kernel.b_element);
