@@ -180,8 +180,8 @@ void add_mp(const std::string& table, const row& it) {
     add_product<A, B, C>(table, it, "mp packed B", [=] {
         const A* const a = numbers<A, 0>(s.m, s.k).data();
         C* const c = product_memory<C>(s.m, s.n).data();
-        const auto b = std::make_shared<mp::packed_b<B>>(mp::cpu{it.threads},
-                                                         mp::row_major(numbers<B, 1>(s.k, s.n).data(), s.k, s.n));
+        const auto b = std::make_shared<mp::packed_b<B>>(
+            mp::cpu{it.threads}, mp::row_major(numbers<B, 1>(s.k, s.n).data(), s.k, s.n));
         const auto workspace = std::make_shared<mp::gemm_workspace>();
         return [=] {
             mp::gemm(mp::cpu{it.threads}, 1.0F, mp::row_major(a, s.m, s.k), *b, 0.0F,

@@ -26,7 +26,7 @@
 #include "format/flushing_scope.hpp"
 
 #define MP_KERNEL_FILE <array/function_errors.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 using arrays::count_different;
 

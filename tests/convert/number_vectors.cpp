@@ -14,7 +14,7 @@
 #include <vector>
 
 #define MP_KERNEL_FILE <convert/number_vectors.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 #if MP_SIMD_TARGETS
 

@@ -145,7 +145,7 @@ void widen_panels_portably(const product_factor_source& source, const factor_blo
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/gemm/kernels/packing.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

@@ -157,7 +157,7 @@ void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, s
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/gemm/kernels/output.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

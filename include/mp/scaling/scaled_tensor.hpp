@@ -56,20 +56,20 @@ void multiply_scale(cpu exec, scaled_tensor<Values>& tensor, float factor) {
         detail::throw_argument(function, "tensor.scale * factor", scale, "must be a positive normal float");
     }
     if (factor != 1.0F) {
-        detail::parallel_for(exec, values.size(), detail::unscale_grain,
-                             [&](std::size_t begin, std::size_t end) {
-                                 constexpr std::size_t piece = 256;
-                                 double wide[piece];
-                                 for (std::size_t at = begin; at < end; at += piece) {
-                                     const std::size_t count = std::min(piece, end - at);
-                                     const value* from = values.data() + at;
-                                     detail::convert_nearest(detail::conversion_level(), from, wide, count);
-                                     for (std::size_t i = 0; i < count; ++i) {
-                                         wide[i] *= static_cast<double>(factor);
-                                     }
-                                     detail::convert_nearest(detail::conversion_level(), wide, values.data() + at, count);
-                                 }
-                             });
+        detail::parallel_for(
+            exec, values.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
+                constexpr std::size_t piece = 256;
+                double wide[piece];
+                for (std::size_t at = begin; at < end; at += piece) {
+                    const std::size_t count = std::min(piece, end - at);
+                    const value* from = values.data() + at;
+                    detail::convert_nearest(detail::conversion_level(), from, wide, count);
+                    for (std::size_t i = 0; i < count; ++i) {
+                        wide[i] *= static_cast<double>(factor);
+                    }
+                    detail::convert_nearest(detail::conversion_level(), wide, values.data() + at, count);
+                }
+            });
     }
     tensor.scale = static_cast<float>(scale);
 }

@@ -33,6 +33,5 @@ static_assert(MP_LEVEL_PORTABLE == static_cast<int>(mp::instruction_set::portabl
                                               : (portable))
 #else
 // Both branches are the same; the condition uses the level.
-#define MP_SELECT_TARGET(level, portable, ...) \
-    ((level) == ::mp::instruction_set{} ? (portable) : (portable))
+#define MP_SELECT_TARGET(level, portable, ...) ((level) == ::mp::instruction_set{} ? (portable) : (portable))
 #endif

@@ -12,4 +12,4 @@
 
 #define MP_KERNEL_LEVELS MP_LEVEL_AMX
 #define MP_KERNEL_FILE <mp/simd/vectors.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

@@ -125,7 +125,8 @@ void check_product(generator& random, const problem& p, mp::storage_order a_orde
     auto b = make(Input{}, p.depth, p.columns, b_order);
     auto c = make(Output{}, p.rows, p.columns, c_order);
     auto expected = c;
-    mp::gemm(mp::cpu{}, p.alpha, a.view(), b.view(), p.beta, expected.view(), epilogue);
+    const mp::cpu ordered{.products = mp::accumulation::ordered};
+    mp::gemm(ordered, p.alpha, a.view(), b.view(), p.beta, expected.view(), epilogue);
     const std::string violation =
         run_blocks<Tile>(random, p.alpha, a.view(), b.view(), p.beta, c.view(), epilogue);
     CAPTURE(p.rows);

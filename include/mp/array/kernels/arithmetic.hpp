@@ -66,10 +66,10 @@ void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/array/kernels/arithmetic.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 #define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
 #define MP_KERNEL_FILE <mp/array/kernels/binary16.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

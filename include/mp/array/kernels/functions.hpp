@@ -56,7 +56,7 @@ inline constexpr bool has_function_vectors = [] {
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/array/kernels/functions.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

@@ -119,7 +119,7 @@ void sum_portable(Accumulator* result, std::size_t count, const Value*... from) 
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/array/kernels/reductions.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

@@ -52,7 +52,7 @@ inline constexpr bool has_ordered_codes = layout_of<format_of_t<Value>>::is_sign
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/array/kernels/selection.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

@@ -6,4 +6,4 @@
 #include <mp/convert/kernels/block_kernels.hpp>
 
 #define MP_KERNEL_FILE <mp/convert/kernels/block_scales.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

@@ -22,4 +22,4 @@ inline constexpr bool has_convert_array = (has_number_vectors<From> ||
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/convert/kernels/convert_arrays.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

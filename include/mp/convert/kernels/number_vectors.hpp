@@ -33,4 +33,4 @@ inline constexpr bool has_number_vectors = [] {
 
 #define MP_KERNEL_LEVELS MP_LEVEL_AMX
 #define MP_KERNEL_FILE <mp/convert/kernels/number_vectors.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

@@ -49,4 +49,4 @@ inline constexpr std::size_t codes_at_a_time = 512;
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/convert/kernels/packed_codes.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

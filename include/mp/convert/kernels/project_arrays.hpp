@@ -88,4 +88,4 @@ constexpr projection_plan plan_of(const projection& p) noexcept {
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/convert/kernels/project_arrays.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

@@ -33,4 +33,4 @@ struct range_counts {
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/convert/kernels/range_counts.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

@@ -10,4 +10,4 @@
 
 #define MP_KERNEL_LEVELS MP_LEVEL_AVX512_BF16
 #define MP_KERNEL_FILE <mp/gemm/kernels/bfloat16_dot_tiles.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

@@ -12,4 +12,4 @@
 #include <utility>
 
 #define MP_KERNEL_FILE <mp/gemm/kernels/register_tiles.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

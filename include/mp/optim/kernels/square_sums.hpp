@@ -101,4 +101,4 @@ inline void square_sums_portable(const float* values, std::size_t count, double*
 }  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/optim/kernels/square_sums.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>

@@ -152,11 +152,11 @@ inline constexpr bool has_update_kernels = [] {
 #undef MP_TARGET_LEVEL
 
 #define MP_KERNEL_FILE <mp/optim/kernels/update_rules.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 #define MP_KERNEL_FILE <mp/optim/kernels/random_rounding.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 #define MP_KERNEL_FILE <mp/optim/kernels/update.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

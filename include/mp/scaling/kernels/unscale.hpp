@@ -181,7 +181,7 @@ non_finite_report check_array_portable(const Gradient* gradient, std::size_t cou
 }  // namespace mp
 
 #define MP_KERNEL_FILE <mp/scaling/kernels/unscale.inl>
-#include <mp/simd/for_each_target.hpp>
+#include <mp/simd/for_each_target.inl>
 
 namespace mp::detail {
 

@@ -4,7 +4,7 @@
 /// code, whatever its own target is. Has no include guard, since it serves many files:
 ///
 ///     #define MP_KERNEL_FILE <mp/convert/kernels/narrow.inl>
-///     #include <mp/simd/for_each_target.hpp>
+///     #include <mp/simd/for_each_target.inl>
 ///
 /// The file puts its functions into namespace mp::detail::MP_TARGET, in which they may use the vectors of
 /// <mp/simd/vectors.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
@@ -16,7 +16,7 @@
 /// instructions. Functions outside of these files are inlined into them, since those want less.
 
 #if !defined(MP_KERNEL_FILE)
-#error "define MP_KERNEL_FILE before including <mp/simd/for_each_target.hpp>"
+#error "define MP_KERNEL_FILE before including <mp/simd/for_each_target.inl>"
 #endif
 #if !defined(MP_KERNEL_LEVELS)
 #define MP_KERNEL_LEVELS MP_LEVEL_AVX512
