@@ -155,7 +155,7 @@ private:
                 // Whole tiles may be read where they lie, unless their rows would fall into the same few sets
                 // of the nearest cache; the rest is packed.
                 const bool in_place =
-                    task_.a_is_tiles && padded == depth && task_.a.line_stride * 2 % 1024 != 0;
+                    task_.a_is_tiles && padded == depth && task_.a.line_stride * 2 <= most_row_bytes_in_place;
                 const std::ptrdiff_t unpacked = in_place ? rows / kernel_.rows * kernel_.rows : 0;
                 if (unpacked < rows) {
                     task_.pack_a(task_.a,
@@ -180,6 +180,8 @@ private:
             }
         }
     }
+
+    static constexpr std::ptrdiff_t most_row_bytes_in_place = 256;
 
     /// Where the rows of a tile are, and with a_layout::tiles how they lie.
     struct rows_of_a {

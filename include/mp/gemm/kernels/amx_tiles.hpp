@@ -41,6 +41,11 @@ template <int Rows>
 void multiply_tiles(const tile_product& p) {
     static_assert(Rows == 16 || Rows == 32);
     const std::ptrdiff_t tile_bytes = p.tile_stride * static_cast<std::ptrdiff_t>(sizeof(float));
+    // In variables, since the assembly below may write any memory for all that the compiler knows.
+    const std::ptrdiff_t a_row = p.a_row;
+    const std::ptrdiff_t a_piece = p.a_piece;
+    const std::ptrdiff_t b_step = p.b_step;
+    const std::ptrdiff_t depth = p.depth;
     const auto* a = static_cast<const std::byte*>(p.a);
     const auto* b = static_cast<const std::byte*>(p.b);
     float* const lower = p.tile + 16 * p.tile_stride;
@@ -62,10 +67,9 @@ void multiply_tiles(const tile_product& p) {
     } else {
         __asm__ volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
     }
-    for (std::ptrdiff_t k = 0; k < p.depth; k += 32) {
+    for (std::ptrdiff_t k = 0; k < depth; k += 32) {
         // A passes by from the second-level cache: asks for what comes after the next step.
-        for (std::ptrdiff_t line = 0; line < Rows; ++line)
-            __builtin_prefetch(a + 2 * p.a_piece + line * p.a_row);
+        for (std::ptrdiff_t line = 0; line < Rows; ++line) __builtin_prefetch(a + 2 * a_piece + line * a_row);
         if constexpr (Rows == 32) {
             __asm__ volatile(
                 "tileloadd (%0,%2,1), %%tmm4\n\t"
@@ -77,7 +81,7 @@ void multiply_tiles(const tile_product& p) {
                 "tdpbf16ps %%tmm6, %%tmm5, %%tmm2\n\t"
                 "tdpbf16ps %%tmm7, %%tmm5, %%tmm3"
                 :
-                : "r"(a), "r"(a + 16 * p.a_row), "r"(p.a_row), "r"(b), "r"(p.b_step)
+                : "r"(a), "r"(a + 16 * a_row), "r"(a_row), "r"(b), "r"(b_step)
                 : "memory");
         } else {
             __asm__ volatile(
@@ -87,11 +91,11 @@ void multiply_tiles(const tile_product& p) {
                 "tileloadd 64(%2,%3,1), %%tmm7\n\t"
                 "tdpbf16ps %%tmm7, %%tmm4, %%tmm1"
                 :
-                : "r"(a), "r"(p.a_row), "r"(b), "r"(p.b_step)
+                : "r"(a), "r"(a_row), "r"(b), "r"(b_step)
                 : "memory");
         }
-        a += p.a_piece;
-        b += 16 * p.b_step;
+        a += a_piece;
+        b += 16 * b_step;
     }
     __asm__ volatile(
         "tilestored %%tmm0, (%0,%1,1)\n\t"
