@@ -11,10 +11,8 @@ namespace mp {
 /// In which order, and with how many roundings, a matrix product adds its terms on the CPU.
 enum class accumulation : unsigned char {
     /// As the fastest instructions of the processor do, some of which add pairs of products before the
-    /// accumulator
-    /// and take subnormal numbers for zero. The same bits for any number of threads, but not on every
-    /// processor; see
-    /// mp::gemm.
+    /// accumulator and take subnormal numbers for zero. The same bits for any number of threads, but not on
+    /// every processor; see mp::gemm.
     fastest,
     /// One fused multiply-add after the other, in ascending order of the terms: the same bits on every
     /// processor. Costs nothing for factors of float and half, and on processors without dot products of

@@ -63,8 +63,8 @@ constexpr std::ptrdiff_t even_block(std::ptrdiff_t total, std::ptrdiff_t largest
 
 /// Sizes of the blocks in which one thread computes a piece, and of the memory that it needs.
 ///
-/// A panel of B (panel_width columns of a block of the depth) stays in the first-level cache while the block
-/// of A passes by from the second-level cache; the block of B (its columns) is in the second or third level.
+/// A panel of B (panel_width columns of a block of the depth) stays in the nearest cache that holds it while
+/// the block of A passes by from the second level; the block of B (its columns) is in the second or third.
 /// When the depth takes several blocks and C cannot hold the sums, they wait in a buffer.
 struct product_blocks {
     static constexpr std::ptrdiff_t most_b_bytes = 1 << 20;
@@ -152,8 +152,8 @@ private:
             }
             for (std::ptrdiff_t row = 0; row < block.rows; row += blocks_.rows) {
                 const std::ptrdiff_t rows = std::min(blocks_.rows, block.rows - row);
-                // Whole tiles may be read where they lie, unless their rows would fall into the same few sets
-                // of the nearest cache; the rest is packed.
+                // Whole tiles of short rows are read where they lie. Longer rows fall into few sets of the
+                // nearest cache, and it pays to pack them.
                 const bool in_place =
                     task_.a_is_tiles && padded == depth && task_.a.line_stride * 2 <= most_row_bytes_in_place;
                 const std::ptrdiff_t unpacked = in_place ? rows / kernel_.rows * kernel_.rows : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Products with few rows on the left, such as one sample through a layer: the time goes into reading B,
-/// which is therefore read once, from where it lies, in the order of memory.
+/// which is therefore read once, from where it lies or is packed, in an order that suits memory.
 #pragma once
 
 #include <mp/gemm/blocked_product.hpp>
@@ -14,7 +14,7 @@
 
 namespace mp::detail {
 
-/// Most rows for which B is read where it lies.
+/// Most rows for which B is read so.
 inline constexpr std::ptrdiff_t most_direct_rows = 8;
 
 /// The kernel that reads rows of B of this type from memory, or null.

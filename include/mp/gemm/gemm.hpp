@@ -142,11 +142,9 @@ void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& 
 /// Numerics: elements of a and b are exact in float. The products of one element of c are added in float,
 /// rounding to nearest even after each step, in an order that exec.products chooses:
 /// - accumulation::ordered: one fused multiply-add after the other, in ascending k from zero. The same bits
-/// on every
-///   processor.
+///   on every processor.
 /// - accumulation::fastest (the default): the same, but for two cases. Where both types are bfloat16 or hold
-/// no
-///   number that is not a normal one of it (all of 8 bits and fewer, std::int8_t), c has more than four rows,
+///   only normal numbers of it (all of 8 bits and fewer, std::int8_t), c has more than four rows,
 ///   and the processor has dot products that are faster, these are used: vdpbf16ps adds the odd k of a pair
 ///   before the even one, tdpbf16ps (AMX) adds up the even and the odd k of 32 apart and then their sum; both
 ///   take subnormal numbers for zero. And at instruction_set::portable a step is a multiplication and an

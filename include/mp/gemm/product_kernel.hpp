@@ -89,7 +89,7 @@ struct product_kernel {
     std::ptrdiff_t rows;         ///< of a tile
     std::ptrdiff_t width;        ///< of a tile, in columns
     std::ptrdiff_t depth_unit;   ///< blocks of the depth are filled up with zeros to a multiple of it
-    std::ptrdiff_t depth_block;  ///< longest block of the depth: a panel of B that stays in the nearest cache
+    std::ptrdiff_t depth_block;  ///< longest block of the depth; longer ones pass over C less often
     std::ptrdiff_t block_rows;   ///< rows of a block of A, which stays in the second-level cache
     panel_element a_element;
     panel_element b_element;
