@@ -5,8 +5,8 @@
 
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm/packing.hpp>
 #include <mp/gemm/product_kernel.hpp>
+#include <mp/gemm/product_task.hpp>
 #include <mp/gemm/tile_output.hpp>
 #include <mp/gemm/workspace.hpp>
 #include <mp/simd/floating_point_modes.hpp>
@@ -17,27 +17,6 @@
 
 namespace mp::detail {
 
-/// Panels of B that are packed already, each of the whole depth.
-struct packed_panels {
-    const std::byte* data = nullptr;
-    std::ptrdiff_t panel_bytes = 0;
-};
-
-/// C = A B of rows x columns elements summed over `depth`.
-struct product_task {
-    const product_kernel* kernel;
-    product_factor_source a;
-    pack_rows_function pack_a;
-    bool a_is_tiles;  ///< whether A is in memory as a kernel with a_layout::tiles reads it: rows of bfloat16
-    product_factor_source b;
-    pack_panels_function pack_b;
-    packed_panels packed_b;  ///< used instead of b if there
-    tile_output c;
-    std::ptrdiff_t rows;
-    std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
-};
-
 /// A rectangle of C.
 struct output_piece {
     std::ptrdiff_t row;
@@ -45,14 +24,6 @@ struct output_piece {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
 };
-
-constexpr std::ptrdiff_t divide_up(std::ptrdiff_t value, std::ptrdiff_t unit) {
-    return (value + unit - 1) / unit;
-}
-
-constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t unit) {
-    return divide_up(value, unit) * unit;
-}
 
 /// The smallest multiple of `unit` with which `total` divides into as few parts as parts of `largest` would
 /// be: equal blocks instead of full ones and a remnant.
@@ -93,14 +64,32 @@ struct product_blocks {
             sums_wait ? even_block(piece_rows, most_rows_waiting, rows) : round_up(piece_rows, rows);
         depth = round_up(depth, kernel.depth_unit);
         panel_bytes = panel_bytes_of(kernel.b_element, depth);
-        a_bytes = round_up(std::min(rows, round_up(piece_rows, kernel.rows)) * a_row_bytes, 64);
-        b_bytes = task.packed_b.data != nullptr ? 0 : columns / panel_width * panel_bytes;
+        a_bytes = round_up(packed_rows(task, piece_rows) * packed_row_bytes(kernel), 64);
+        b_bytes = packed_panels(task) * panel_bytes;
         sum_bytes = sums_wait ? waiting_rows * columns * static_cast<std::ptrdiff_t>(sizeof(float)) : 0;
         tile_bytes = kernel.rows * panel_width * static_cast<std::ptrdiff_t>(sizeof(float));
     }
 
     [[nodiscard]] std::ptrdiff_t workspace_bytes() const {
         return a_bytes + b_bytes + sum_bytes + tile_bytes;
+    }
+
+private:
+    [[nodiscard]] std::ptrdiff_t packed_row_bytes(const product_kernel& kernel) const {
+        return kernel.layout == a_layout::rows ? a_row_bytes : depth * 2;
+    }
+    /// Rows of A and panels of B that are packed at a time.
+    [[nodiscard]] std::ptrdiff_t packed_rows(const product_task& task, std::ptrdiff_t piece_rows) const {
+        const std::ptrdiff_t unit = task.kernel->rows;
+        if (task.a_lies_well() && task.depth % task.kernel->depth_unit == 0) {
+            return task.rows % unit == 0 ? 0 : unit;
+        }
+        return std::min(rows, round_up(piece_rows, unit));
+    }
+    [[nodiscard]] std::ptrdiff_t packed_panels(const product_task& task) const {
+        if (task.packed_b.data != nullptr) return 0;
+        if (task.b_lies_well()) return task.columns % panel_width == 0 ? 0 : 1;
+        return columns / panel_width;
     }
 };
 
@@ -116,7 +105,9 @@ public:
           b_(a_ + blocks.a_bytes),
           sums_(reinterpret_cast<float*>(b_ + blocks.b_bytes)),
           tile_(reinterpret_cast<float*>(b_ + blocks.b_bytes + blocks.sum_bytes)),
-          in_place_(task.c.sums_in_place()) {}
+          in_place_(task.c.sums_in_place()),
+          a_lies_well_(task.a_lies_well()),
+          b_lies_well_(task.b_lies_well()) {}
 
     void compute(const output_piece& piece) {
         const default_floating_point_modes modes;
@@ -137,6 +128,10 @@ private:
         for (std::ptrdiff_t k = 0; k < task_.depth; k += blocks_.depth) {
             const std::ptrdiff_t depth = std::min(blocks_.depth, task_.depth - k);
             const std::ptrdiff_t padded = round_up(depth, kernel_.depth_unit);
+            // Whole tiles' columns of B and whole tiles' rows of A may stay where they lie. The others are
+            // packed.
+            const std::ptrdiff_t b_unpacked =
+                b_lies_well_ ? block.columns / panel_width * panel_width : std::ptrdiff_t{0};
             const std::byte* panels = b_;
             std::ptrdiff_t panel_bytes = blocks_.panel_bytes;
             if (task_.packed_b.data != nullptr) {
@@ -144,19 +139,17 @@ private:
                 panel_bytes = task_.packed_b.panel_bytes;
                 panels = task_.packed_b.data + block.column / panel_width * panel_bytes +
                          steps * panel_width * bytes_together(kernel_.b_element);
-            } else {
+            } else if (b_unpacked < block.columns) {
+                const std::ptrdiff_t columns = block.columns - b_unpacked;
                 task_.pack_b(
                     task_.b,
-                    {block.column, block.columns, round_up(block.columns, panel_width), k, depth, padded}, b_,
-                    panel_bytes);
+                    {block.column + b_unpacked, columns, round_up(columns, panel_width), k, depth, padded},
+                    b_, panel_bytes);
             }
             for (std::ptrdiff_t row = 0; row < block.rows; row += blocks_.rows) {
                 const std::ptrdiff_t rows = std::min(blocks_.rows, block.rows - row);
-                // Whole tiles of short rows are read where they lie. Longer rows fall into few sets of the
-                // nearest cache, and it pays to pack them.
-                const bool in_place =
-                    task_.a_is_tiles && padded == depth && task_.a.line_stride * 2 <= most_row_bytes_in_place;
-                const std::ptrdiff_t unpacked = in_place ? rows / kernel_.rows * kernel_.rows : 0;
+                const std::ptrdiff_t unpacked =
+                    a_lies_well_ && padded == depth ? rows / kernel_.rows * kernel_.rows : std::ptrdiff_t{0};
                 if (unpacked < rows) {
                     task_.pack_a(task_.a,
                                  {block.row + row + unpacked, rows - unpacked,
@@ -164,15 +157,16 @@ private:
                                  a_);
                 }
                 for (std::ptrdiff_t column = 0; column < block.columns; column += kernel_.width) {
-                    const std::byte* const b = panels + column / panel_width * panel_bytes +
-                                               column % panel_width * bytes_together(kernel_.b_element);
+                    const steps_of_b b = column < b_unpacked
+                                             ? task_.steps_in_place(block.column + column, k)
+                                             : packed_steps(panels, panel_bytes, column - b_unpacked);
                     const std::ptrdiff_t columns = std::min(kernel_.width, block.columns - column);
                     for (std::ptrdiff_t r = 0; r < rows; r += kernel_.rows) {
                         const output_piece tile{block.row + row + r, block.column + column,
                                                 std::min(kernel_.rows, rows - r), columns};
                         float* const waiting = sums_ + (row + r) * blocks_.columns + column;
-                        const rows_of_a a =
-                            r < unpacked ? rows_in_place(tile.row, k) : packed_rows(r - unpacked, padded);
+                        const rows_of_a a = r < unpacked ? task_.rows_in_place(tile.row, k)
+                                                         : packed_rows(r - unpacked, padded);
                         prefetch(tile);
                         compute_tile(tile, a, b, waiting, padded, k > 0, k + depth == task_.depth);
                     }
@@ -181,21 +175,15 @@ private:
         }
     }
 
-    static constexpr std::ptrdiff_t most_row_bytes_in_place = 256;
-
-    /// Where the rows of a tile are, and with a_layout::tiles how they lie.
-    struct rows_of_a {
-        const std::byte* data;
-        std::ptrdiff_t row;
-        std::ptrdiff_t piece;
-    };
     [[nodiscard]] rows_of_a packed_rows(std::ptrdiff_t row, std::ptrdiff_t padded) const {
         if (kernel_.layout == a_layout::rows) return {a_ + row * a_row_bytes, a_row_bytes, 0};
         return {a_ + row * padded * 2, 64, 2048};
     }
-    [[nodiscard]] rows_of_a rows_in_place(std::ptrdiff_t row, std::ptrdiff_t k) const {
-        const std::ptrdiff_t row_bytes = task_.a.line_stride * 2;
-        return {static_cast<const std::byte*>(task_.a.data) + row * row_bytes + k * 2, row_bytes, 64};
+    [[nodiscard]] steps_of_b packed_steps(const std::byte* panels, std::ptrdiff_t panel_bytes,
+                                          std::ptrdiff_t column) const {
+        const std::ptrdiff_t column_bytes = bytes_together(kernel_.b_element);
+        return {panels + column / panel_width * panel_bytes + column % panel_width * column_bytes,
+                panel_width * column_bytes};
     }
 
     /// C is written a tile at a time, from line to line far apart: asks for the tile below while this one is
@@ -211,12 +199,12 @@ private:
 #endif
     }
 
-    void compute_tile(const output_piece& tile, const rows_of_a& a, const std::byte* b, float* waiting,
-                      std::ptrdiff_t depth, bool resume, bool last) {
+    /// Inlined, since its arguments would pass through memory and be read back as wider words than they were
+    /// written: a load that has to wait until all of the tile before is in the cache.
+    MP_ALWAYS_INLINE void compute_tile(const output_piece& tile, const rows_of_a& a, const steps_of_b& b,
+                                       float* waiting, std::ptrdiff_t depth, bool resume, bool last) {
         const multiply_tile multiply = kernel_.multiply_for(tile.rows);
-        tile_product product{depth,   a.data,      a.row,
-                             a.piece, b,           panel_width * bytes_together(kernel_.b_element),
-                             tile_,   panel_width, resume};
+        tile_product product{depth, a.data, a.row, a.piece, b.data, b.step, tile_, panel_width, resume};
         if (in_place_ != nullptr) {
             float* const c = in_place_ + tile.row * task_.c.line_stride + tile.column;
             if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {
@@ -256,6 +244,8 @@ private:
     float* sums_;
     float* tile_;
     float* in_place_;
+    bool a_lies_well_;
+    bool b_lies_well_;
 };
 
 /// How the rows and columns of C are dealt to threads: a grid of pieces whose sides are whole tiles.
@@ -303,9 +293,13 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     const product_blocks blocks(task, std::min(piece_rows, task.rows), std::min(piece_columns, task.columns));
 
     const std::ptrdiff_t share = round_up(blocks.workspace_bytes(), 4096);
+    // A small product needs no heap.
+    alignas(64) std::byte small[32 << 10];
     gemm_workspace own;
-    std::byte* const memory =
-        (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
+    std::byte* memory = small;
+    if (pieces * share > static_cast<std::ptrdiff_t>(sizeof small)) {
+        memory = (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
+    }
     parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
                  [&](std::size_t begin, std::size_t end) {
                      for (auto index = static_cast<std::ptrdiff_t>(begin);

@@ -38,12 +38,19 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
                                const product_factor_source& a, const product_factor_source& b,
                                const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                std::ptrdiff_t depth) {
+    constexpr bool a_is_bfloat16 = holds_bfloat16<A>;
+    constexpr bool a_is_float = std::is_same_v<A, float>;
+    constexpr bool b_is_its_panel =
+        std::is_same_v<B, float> || panel_element_of<B>() == panel_element::binary16;
     return {&kernel,
             a,
             pack_rows_for<A>(level, kernel),
-            kernel.layout == a_layout::tiles && holds_bfloat16<A> && a.depth_stride == 1,
+            kernel.any_strides && a.depth_stride == 1 &&
+                (kernel.a_element == panel_element::float32 ? a_is_float : a_is_bfloat16),
             b,
             pack_panels_for<B>(level, kernel.b_element),
+            kernel.any_strides && b.line_stride == 1 && b_is_its_panel &&
+                kernel.b_element == panel_element_of<B>(),
             {},
             output,
             rows,

@@ -124,6 +124,7 @@ inline constexpr product_kernel float_kernel = {"cpu.f32.portable",
                                                 panel_element::float32,
                                                 panel_element::float32,
                                                 a_layout::rows,
+                                                false,
                                                 {{1, &multiply_rows<1>},
                                                  {2, &multiply_rows<2>},
                                                  {4, &multiply_rows<4>},
@@ -137,6 +138,7 @@ inline constexpr product_kernel fused_kernel = {"cpu.f32.portable_fused",
                                                 panel_element::float32,
                                                 panel_element::float32,
                                                 a_layout::rows,
+                                                false,
                                                 {{1, &multiply_rows_fused<1>}, {4, &multiply_rows_fused<4>}}};
 
 }  // namespace mp::detail::portable

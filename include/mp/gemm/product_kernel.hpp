@@ -39,7 +39,7 @@ inline constexpr std::ptrdiff_t panel_padding = 128;
 
 /// How a block of A lies in memory.
 enum class a_layout : unsigned char {
-    rows,   ///< rows a_row_bytes apart
+    rows,   ///< rows, packed ones a_row_bytes apart
     tiles,  ///< for every 32 rows, one after the other: pieces of 32 rows by 64 bytes, which follow each
             ///< other along the depth
 };
@@ -72,8 +72,8 @@ constexpr std::ptrdiff_t panel_bytes_of(panel_element element, std::ptrdiff_t de
 struct tile_product {
     std::ptrdiff_t depth;        ///< a multiple of the kernel's depth_unit; what is beyond the matrix is zero
     const void* a;               ///< rows of the kernel's a_element in its a_layout
-    std::ptrdiff_t a_row;        ///< with a_layout::tiles, bytes from one row of a piece to the next
-    std::ptrdiff_t a_piece;      ///< and from one piece to the next, along the depth
+    std::ptrdiff_t a_row;        ///< bytes from one row to the next
+    std::ptrdiff_t a_piece;      ///< with a_layout::tiles, from one piece to the next along the depth
     const void* b;               ///< steps of the kernel's b_element
     std::ptrdiff_t b_step;       ///< bytes from one step (or pair) to the next
     float* tile;                 ///< rows of floats
@@ -94,6 +94,8 @@ struct product_kernel {
     panel_element a_element;
     panel_element b_element;
     a_layout layout;
+    bool any_strides;  ///< whether rows of A and steps of B may be any distance apart and so stay where they
+                       ///< lie
     /// The functions, each for at most so many rows, ascending; the last one for `rows`.
     struct of_rows {
         std::ptrdiff_t rows;

@@ -68,8 +68,6 @@ void multiply_tiles(const tile_product& p) {
         __asm__ volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
     }
     for (std::ptrdiff_t k = 0; k < depth; k += 32) {
-        // A passes by from the second-level cache: asks for what comes after the next step.
-        for (std::ptrdiff_t line = 0; line < Rows; ++line) __builtin_prefetch(a + 2 * a_piece + line * a_row);
         if constexpr (Rows == 32) {
             __asm__ volatile(
                 "tileloadd (%0,%2,1), %%tmm4\n\t"
@@ -119,10 +117,11 @@ inline constexpr product_kernel bfloat16_tile_kernel = {
     32,
     32,
     1024,
-    256,
+    32,
     panel_element::bfloat16_pair,
     panel_element::bfloat16_pair,
     a_layout::tiles,
+    true,
     {{16, &multiply_tiles<16>}, {32, &multiply_tiles<32>}},
     &begin_tiles,
     &end_tiles};

@@ -10,10 +10,9 @@ inline constexpr auto lane_count = static_cast<std::ptrdiff_t>(lanes);
 template <class Value>
 MP_ALWAYS_INLINE floats load_factors(const Value* from) {
     if constexpr (std::is_same_v<Value, std::int8_t>) {
-        typedef std::int8_t signed_bytes __attribute__((vector_size(lanes)));  // NOLINT(modernize-use-using)
-        signed_bytes x;
-        std::memcpy(&x, from, sizeof x);
-        return __builtin_convertvector(x, floats);
+        // Flipping the sign and subtracting what it is worth extends it.
+        const words code = widen(load(reinterpret_cast<const std::uint8_t*>(from)));
+        return __builtin_convertvector(reinterpret_cast<ints>((code ^ 0x80U) - 0x80U), floats);
     } else if constexpr (holds_bfloat16<Value>) {
         return as_floats(widen(load(codes_of(from)))
                          << 16);  // a NaN may stay as it is: products make it quiet
@@ -44,6 +43,11 @@ MP_ALWAYS_INLINE halfwords bfloat16_codes(floats x) {
 /// Two steps of such floats side by side, the first in the lower half.
 MP_ALWAYS_INLINE words bfloat16_pairs(floats first, floats second) {
     return as_words(first) >> 16 | (as_words(second) & 0xffff'0000U);
+}
+
+/// Two steps of bfloat16 side by side, the first in the lower half.
+MP_ALWAYS_INLINE words pairs_of(halfwords first, halfwords second) {
+    return widen(first) | widen(second) << 16;
 }
 
 /// The lanes of two vectors in turn: of their lower and of their upper halves.
@@ -93,6 +97,13 @@ struct float_square {
     MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
             std::memcpy(&row[i], from + i * stride, sizeof(floats));
+        }
+    }
+    /// row[i] = step 2 i and step 2 i + 1 of bfloat16 side by side, steps `stride` apart.
+    MP_ALWAYS_INLINE void pair(const std::uint16_t* from, std::ptrdiff_t stride) {
+        for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
+            const std::uint16_t* const even = from + 2 * i * stride;
+            row[i] = as_floats(pairs_of(load(even), load(even + stride)));
         }
     }
     template <class Value>
@@ -159,13 +170,32 @@ void pack_rows(const product_factor_source& source, const factor_block& block, s
         }
         return;
     }
-    for (std::ptrdiff_t i = 0; i < block.lines; i += lane_count) {
-        const std::ptrdiff_t lines = std::min(lane_count, block.lines - i);
-        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += lane_count) {
+    // Squares side by side, as the lines of memory go.
+    const std::ptrdiff_t stride = source.depth_stride;
+    const std::ptrdiff_t lines = block.lines;
+    std::ptrdiff_t k = 0;
+    if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_pair) {
+        // Two steps of the depth beside each other are a float's worth of bits.
+        for (; lines % lane_count == 0 && k + 2 * lane_count <= block.depth; k += 2 * lane_count) {
+            for (std::ptrdiff_t i = 0; i < lines; i += lane_count) {
+                float_square square;
+                square.pair(codes_of(from + i + k * stride), stride);
+                square.transpose();
+                for (std::ptrdiff_t j = 0; j < lane_count; ++j) {
+                    store(reinterpret_cast<float*>(place(i + j, k)), square.row[j]);
+                }
+            }
+        }
+    }
+    for (; k < block.padded_depth; k += lane_count) {
+        for (std::ptrdiff_t i = 0; i < lines; i += lane_count) {
             float_square square;
-            square.read(from + i + k * source.depth_stride, source.depth_stride, block.depth - k, lines);
+            square.read(from + i + k * stride, stride, block.depth - k, lines - i);
             square.transpose();
-            for (std::ptrdiff_t j = 0; j < lines; ++j) store_in_row<Element>(place(i + j, k), square.row[j]);
+            const std::ptrdiff_t height = std::min(lane_count, lines - i);
+            for (std::ptrdiff_t j = 0; j < height; ++j) {
+                store_in_row<Element>(place(i + j, k), square.row[j]);
+            }
         }
     }
 }
@@ -186,7 +216,7 @@ MP_ALWAYS_INLINE void store_in_panel(std::byte* to, floats first, floats second)
 MP_ALWAYS_INLINE void store_pairs(const std::uint16_t* even, const std::uint16_t* odd, std::byte* to) {
     static_assert(panel_width % lane_count == 0);
     for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
-        store(reinterpret_cast<std::uint32_t*>(to) + j, widen(load(even + j)) | widen(load(odd + j)) << 16);
+        store(reinterpret_cast<std::uint32_t*>(to) + j, pairs_of(load(even + j), load(odd + j)));
     }
 }
 
@@ -199,36 +229,53 @@ void pack_panel_runs(const product_factor_source& source, const factor_block& bl
     constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
     // What needs no conversion is copied.
     constexpr bool same_bytes = std::is_same_v<Value, float> || Element == panel_element::binary16;
+    // In variables of their own: the bytes that are written could be those of the arguments, as far as the
+    // compiler knows.
     const Value* const from = source.at<Value>(block);
+    const std::ptrdiff_t stride = source.depth_stride;
+    const std::ptrdiff_t lines = block.lines;
+    const std::ptrdiff_t depth = block.depth;
     // As many panels side by side as make a run that reads memory at full speed, and no more, so that what is
     // written stays in the nearest cache.
     constexpr std::ptrdiff_t run = 32 * panel_width;
-    for (std::ptrdiff_t first = 0; first < block.lines; first += run) {
+    for (std::ptrdiff_t first = 0; first < lines; first += run) {
         const std::ptrdiff_t last = std::min(first + run, block.padded_lines);
+        const std::ptrdiff_t last_whole = std::min(last, lines / panel_width * panel_width);
         for (std::ptrdiff_t k = 0; k < block.padded_depth; k += together) {
-            const Value* const even = from + k * source.depth_stride;
-            const Value* const odd = even + source.depth_stride;
-            const bool has_even = k < block.depth;
-            const bool has_odd = together == 2 && k + 1 < block.depth;
+            const Value* const even = from + k * stride;
+            const Value* const odd = even + stride;
+            const bool has_even = k < depth;
+            const bool has_odd = together == 2 && k + 1 < depth;
             std::byte* step = to + first / panel_width * panel_bytes + k / together * step_bytes;
-            for (std::ptrdiff_t panel = first; panel < last; panel += panel_width, step += panel_bytes) {
-                const std::ptrdiff_t left = block.lines - panel;
-                // The processor does not fetch ahead across the rows of a large matrix.
-                __builtin_prefetch(even + together * source.depth_stride + panel);
-                if constexpr (together == 2) __builtin_prefetch(odd + together * source.depth_stride + panel);
-                if (left >= panel_width && has_even && same_bytes) {
-                    std::memcpy(step, even + panel, step_bytes);
-                    continue;
-                }
-                if constexpr (holds_bfloat16<Value> && together == 2) {
-                    if (left >= panel_width && has_odd) {
+            std::ptrdiff_t panel = first;
+            if constexpr (same_bytes || holds_bfloat16<Value>) {
+                const bool whole = together == 2 ? has_odd : has_even;
+                for (; whole && panel < last_whole; panel += panel_width, step += panel_bytes) {
+                    // The processor does not fetch ahead across the rows of a large matrix.
+                    __builtin_prefetch(even + together * stride + panel);
+                    if constexpr (same_bytes) {
+                        std::memcpy(step, even + panel, step_bytes);
+                    } else {
+                        __builtin_prefetch(odd + together * stride + panel);
                         store_pairs(codes_of(even + panel), codes_of(odd + panel), step);
-                        continue;
                     }
                 }
+            }
+            if constexpr (!same_bytes && !holds_bfloat16<Value>) {
+                const Value* const second = together == 2 ? odd : even;
+                const bool whole = together == 2 ? has_odd : has_even;
+                for (; whole && panel < last_whole; panel += panel_width, step += panel_bytes) {
+                    for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
+                        store_in_panel<Element>(step + j * column_bytes, load_factors(even + panel + j),
+                                                load_factors(second + panel + j));
+                    }
+                }
+            }
+            for (; panel < last; panel += panel_width, step += panel_bytes) {
                 for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
-                    const floats x = has_even ? load_factors(even + panel + j, left - j) : floats{};
-                    const floats y = has_odd ? load_factors(odd + panel + j, left - j) : floats{};
+                    const std::ptrdiff_t left = lines - panel - j;
+                    const floats x = has_even ? load_factors(even + panel + j, left) : floats{};
+                    const floats y = has_odd ? load_factors(odd + panel + j, left) : floats{};
                     store_in_panel<Element>(step + j * column_bytes, x, y);
                 }
             }

@@ -38,6 +38,37 @@ struct bfloat16_pair_steps {
     }
 };
 
+/// Where one step is in the rows of A, any number of bytes apart: pointers to every third row, from which the
+/// next two are one and two strides away, as addresses have it. Twelve pointers would not fit the registers.
+struct step_of_a {
+    const std::byte* row_0;
+    const std::byte* row_3;
+    const std::byte* row_6;
+    const std::byte* row_9;
+    std::ptrdiff_t stride;
+
+    MP_ALWAYS_INLINE step_of_a(const void* first, std::ptrdiff_t row_bytes)
+        : row_0(static_cast<const std::byte*>(first)),
+          row_3(row_0 + 3 * row_bytes),
+          row_6(row_0 + 6 * row_bytes),
+          row_9(row_0 + 9 * row_bytes),
+          stride(row_bytes) {}
+
+    template <int Row>
+    [[nodiscard]] MP_ALWAYS_INLINE float at() const {
+        const std::byte* const third = Row < 3 ? row_0 : Row < 6 ? row_3 : Row < 9 ? row_6 : row_9;
+        return *reinterpret_cast<const float*>(third + Row % 3 * stride);
+    }
+    MP_ALWAYS_INLINE void advance() {
+        row_0 += sizeof(float);
+        row_3 += sizeof(float);
+        row_6 += sizeof(float);
+        row_9 += sizeof(float);
+        // Keeps them in registers of their own; g++ would add to all four in a vector.
+        __asm__("" : "+r"(row_0), "+r"(row_3), "+r"(row_6), "+r"(row_9));
+    }
+};
+
 /// The sums of Rows x tile_vectors vectors, and what is done to all of them, written out by the folds: this
 /// is what keeps them in registers at every level of optimisation.
 template <int Rows>
@@ -68,9 +99,9 @@ struct register_tile {
         sums[row * tile_vectors + 1] = fused_multiply_add(factor, b[1], sums[row * tile_vectors + 1]);
     }
     template <int... Row>
-    MP_ALWAYS_INLINE void add(const float* a, const floats (&b)[tile_vectors],
+    MP_ALWAYS_INLINE void add(const step_of_a& a, const floats (&b)[tile_vectors],
                               std::integer_sequence<int, Row...> /*rows*/) {
-        (add_row(Row, a[Row * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float)))], b), ...);
+        (add_row(Row, a.at<Row>(), b), ...);
     }
 };
 
@@ -84,17 +115,20 @@ void multiply_rows(const tile_product& p) {
     } else {
         registers.clear(all{});
     }
-    const auto* a = static_cast<const float*>(p.a);
+    step_of_a a(p.a, p.a_row);
     const auto* b = static_cast<const std::byte*>(p.b);
-    for (std::ptrdiff_t k = 0; k < p.depth; k += Steps::together) {
+    const std::ptrdiff_t depth = p.depth;
+    const std::ptrdiff_t b_step = p.b_step;
+    for (std::ptrdiff_t k = 0; k < depth; k += Steps::together) {
         const floats first[tile_vectors] = {Steps::load_step(b, 0, 0), Steps::load_step(b, 1, 0)};
         registers.add(a, first, rows{});
+        a.advance();
         if constexpr (Steps::together == 2) {
             const floats second[tile_vectors] = {Steps::load_step(b, 0, 1), Steps::load_step(b, 1, 1)};
-            registers.add(a + 1, second, rows{});
+            registers.add(a, second, rows{});
+            a.advance();
         }
-        a += Steps::together;
-        b += p.b_step;
+        b += b_step;
     }
     registers.write(p.tile, p.tile_stride, all{});
 }
@@ -107,7 +141,7 @@ inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Ste
                                                           {8, &multiply_rows<Steps, 8>},
                                                           {12, &multiply_rows<Steps, 12>}};
 inline constexpr std::ptrdiff_t tile_rows = 12;
-inline constexpr std::ptrdiff_t rows_of_block = 144;
+inline constexpr std::ptrdiff_t rows_of_block = 72;
 #else
 #define MP_TILE_NAMES(element) "cpu." element ".avx2.6x16"
 template <class Steps>
@@ -131,6 +165,7 @@ constexpr product_kernel make_register_kernel(std::string_view name, panel_eleme
             panel_element::float32,
             element,
             a_layout::rows,
+            true,
             {row_choices<Steps>[0], row_choices<Steps>[1], row_choices<Steps>[2], row_choices<Steps>[3]}};
 }
 
