@@ -9,7 +9,8 @@
 /// The file puts its functions into namespace mp::detail::MP_TARGET, in which they may use the vectors of
 /// <mp/simd/vectors.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
 /// MP_TARGET_LEVEL says which of MP_LEVEL_AVX2, ... it is. A file that has something to gain from more than
-/// AVX-512 defines MP_KERNEL_LEVELS before as the highest level that it is to be compiled for.
+/// AVX-512 defines MP_KERNEL_LEVELS before as the highest level that it is to be compiled for, at most
+/// AVX512_FP16: the tiles of AMX are reached through assembly, for which the compiler need not know them.
 ///
 /// This is the way by which functions for several targets can share their source: a template does not pass
 /// its own target on to what it calls, and neither compiler inlines a function into one with fewer
@@ -115,32 +116,6 @@
 #endif
 #define MP_TARGET avx512_fp16
 #define MP_TARGET_LEVEL MP_LEVEL_AVX512_FP16
-#include MP_KERNEL_FILE
-#undef MP_TARGET
-#undef MP_TARGET_LEVEL
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-#endif
-
-// AMX: the tiles are reached through assembly alone, so that the compiler need not know them.
-#if MP_KERNEL_LEVELS >= MP_LEVEL_AMX
-#if defined(__clang__)
-#pragma clang attribute push(                                                                              \
-    __attribute__((                                                                                        \
-        target(                                                                                            \
-            "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16"), \
-        __min_vector_width__(512))),                                                                       \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target( \
-    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
-#endif
-#define MP_TARGET amx
-#define MP_TARGET_LEVEL MP_LEVEL_AMX
 #include MP_KERNEL_FILE
 #undef MP_TARGET
 #undef MP_TARGET_LEVEL

@@ -10,6 +10,6 @@
 #include <cstdint>
 #include <cstring>
 
-#define MP_KERNEL_LEVELS MP_LEVEL_AMX
+#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
 #define MP_KERNEL_FILE <mp/simd/vectors.inl>
 #include <mp/simd/for_each_target.inl>
