@@ -188,7 +188,7 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
 
 /// The same with memory of the caller's for packed blocks, which grows where it is too small: see
 /// gemm_workspace.
-template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue>
+template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue, gemm_workspace& workspace) {
     detail::gemm_of_views(exec, alpha, a, b, beta, c, epilogue, &workspace);
@@ -201,7 +201,7 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float b
           Epilogue epilogue = {}) {
     detail::gemm_of_packed(exec, alpha, a, b, beta, c, epilogue, nullptr);
 }
-template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue>
+template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
           Epilogue epilogue, gemm_workspace& workspace) {
     detail::gemm_of_packed(exec, alpha, a, b, beta, c, epilogue, &workspace);

@@ -66,6 +66,7 @@ struct scaled_dot_product_attention_op {
             (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
         const std::ptrdiff_t rows = std::min(sizes.queries, detail::attention_block_rows);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            gemm_workspace workspace;
             std::vector<float> scores(static_cast<std::size_t>(rows * sizes.keys));
             std::vector<float> sums(static_cast<std::size_t>(rows));
             const detail::staging_buffer<V> weights(scores.size());
@@ -73,7 +74,7 @@ struct scaled_dot_product_attention_op {
                 const detail::query_block block =
                     sizes.block(piece / blocks, piece % blocks * detail::attention_block_rows);
                 const std::ptrdiff_t first_row = block.head * sizes.queries + block.first;
-                detail::multiply_scores(inner, q, k, sizes, block, scores.data());
+                detail::multiply_scores(inner, q, k, sizes, block, scores.data(), workspace);
                 for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                     const detail::seen_keys<Mask> seen(mask, sizes, block, row);
                     const auto found =
@@ -90,7 +91,7 @@ struct scaled_dot_product_attention_op {
                 gemm(inner, 1.0F, row_major(static_cast<const V*>(weights.data()), block.count, block.keys),
                      v.block(block.head * sizes.keys, 0, block.keys, sizes.value_depth), 0.0F,
                      y.block(first_row, 0, block.count, sizes.value_depth),
-                     detail::row_divisor_epilogue{sums.data()});
+                     detail::row_divisor_epilogue{sums.data()}, workspace);
             }
         };
         detail::for_each_piece(exec, sizes.heads * blocks, sizes.work(rows), run);
@@ -188,6 +189,7 @@ struct scaled_dot_product_attention_backward_op {
         const detail::attention_sizes sizes(q, k, v, options);
         const std::ptrdiff_t rows = std::min(sizes.queries, detail::attention_block_rows);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            gemm_workspace workspace;
             std::vector<float> probabilities(static_cast<std::size_t>(rows * sizes.keys));
             std::vector<float> slopes(probabilities.size());  // of the loss in the scores
             std::vector<float> key_sums(static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0));
@@ -203,7 +205,7 @@ struct scaled_dot_product_attention_backward_op {
                     const auto dense = [&](std::vector<float>& from) {
                         return row_major(static_cast<const float*>(from.data()), block.count, block.keys);
                     };
-                    detail::multiply_scores(inner, q, k, sizes, block, probabilities.data());
+                    detail::multiply_scores(inner, q, k, sizes, block, probabilities.data(), workspace);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                         detail::to_probabilities(
                             detail::seen_keys<Mask>(mask, sizes, block, row),
@@ -214,12 +216,12 @@ struct scaled_dot_product_attention_backward_op {
                     }
                     if constexpr (wants_dv) {
                         detail::add_product(inner, 1.0F, transposed(dense(probabilities)), gradient,
-                                            value_sums.data());
+                                            value_sums.data(), workspace);
                     }
                     if constexpr (!wants_dq && !wants_dk) return;
                     gemm(inner, 1.0F, gradient,
                          transposed(v.block(first_key, 0, block.keys, sizes.value_depth)), 0.0F,
-                         row_major(slopes.data(), block.count, block.keys));
+                         row_major(slopes.data(), block.count, block.keys), {}, workspace);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                         softmax_slopes(probabilities.data() + row * block.keys,
                                        slopes.data() + row * block.keys, block.keys);
@@ -227,11 +229,12 @@ struct scaled_dot_product_attention_backward_op {
                     if constexpr (wants_dq) {
                         gemm(inner, sizes.scale, dense(slopes),
                              k.block(first_key, 0, block.keys, sizes.depth), 0.0F,
-                             dq.block(first_row, 0, block.count, sizes.depth));
+                             dq.block(first_row, 0, block.count, sizes.depth), {}, workspace);
                     }
                     if constexpr (wants_dk) {
                         detail::add_product(inner, sizes.scale, transposed(dense(slopes)),
-                                            q.block(first_row, 0, block.count, sizes.depth), key_sums.data());
+                                            q.block(first_row, 0, block.count, sizes.depth), key_sums.data(),
+                                            workspace);
                     }
                 });
                 if constexpr (wants_dk) {

@@ -135,10 +135,10 @@ private:
 /// scores = scale * q k^T for a block, dense and row-major.
 template <class Q, class K>
 void multiply_scores(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, const attention_sizes& sizes,
-                     const query_block& block, float* scores) {
+                     const query_block& block, float* scores, gemm_workspace& workspace) {
     gemm(exec, sizes.scale, q.block(block.head * sizes.queries + block.first, 0, block.count, sizes.depth),
          transposed(k.block(block.head * sizes.keys, 0, block.keys, sizes.depth)), 0.0F,
-         row_major(scores, block.count, block.keys));
+         row_major(scores, block.count, block.keys), {}, workspace);
 }
 
 /// Largest score of a query and the sum of the exponentials of the distances from it, both 0 if it sees no
@@ -200,8 +200,9 @@ struct row_divisor_epilogue {
 
 /// Adds scale * a b to sums, in float.
 template <class A, class B>
-void add_product(cpu exec, float scale, matrix_view<A> a, matrix_view<B> b, float* sums) {
-    gemm(exec, scale, a, b, 1.0F, row_major(sums, a.rows, b.columns));
+void add_product(cpu exec, float scale, matrix_view<A> a, matrix_view<B> b, float* sums,
+                 gemm_workspace& workspace) {
+    gemm(exec, scale, a, b, 1.0F, row_major(sums, a.rows, b.columns), {}, workspace);
 }
 
 /// Writes dense sums to rows of a gradient, each rounded once.

@@ -112,6 +112,7 @@ struct conv2d_op {
         const bool dense = y.column_stride() == 1;
         if (channels == 0) return;
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            gemm_workspace workspace;
             const detail::row_reader<X> read(x, image);
             const detail::staging_buffer<X> patches(static_cast<std::size_t>(patch * positions));
             const detail::staging_buffer<Y> copy(dense ? 0 : static_cast<std::size_t>(channels * positions));
@@ -123,7 +124,7 @@ struct conv2d_op {
                     const auto product = [&](const auto& epilogue) {
                         gemm(inner, 1.0F, w.block(group * channels, 0, channels, patch),
                              row_major(static_cast<const X*>(patches.data()), patch, positions), 0.0F, result,
-                             epilogue);
+                             epilogue, workspace);
                     };
                     if constexpr (std::is_same_v<Bias, absent_t>) {
                         product(identity_epilogue{});
@@ -234,6 +235,7 @@ private:
         const std::ptrdiff_t channels = w.rows / geometry.groups;
         const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            gemm_workspace workspace;
             const detail::row_reader<DY> read(dy, channels * positions);
             const detail::staging_buffer<float> patches(static_cast<std::size_t>(patch * positions));
             std::vector<float> sums(static_cast<std::size_t>(image));
@@ -243,7 +245,7 @@ private:
                     if (channels > 0) {
                         gemm(inner, 1.0F, transposed(w.block(group * channels, 0, channels, patch)),
                              row_major(read(n, group * channels * positions), channels, positions), 0.0F,
-                             row_major(patches.data(), patch, positions));
+                             row_major(patches.data(), patch, positions), {}, workspace);
                         detail::fold_patches(geometry, patches.data(), sums.data());
                     }
                     for (std::ptrdiff_t i = 0; i < image; ++i) {
@@ -266,6 +268,7 @@ private:
         if (channels == 0) return;
         std::vector<float> sums(static_cast<std::size_t>(dw.rows * patch));
         const auto totals = row_major(sums.data(), dw.rows, patch);
+        gemm_workspace workspace;
         const detail::row_reader<X> read_x(x, image);
         const detail::row_reader<DY> read_dy(dy, channels * positions);
         const detail::staging_buffer<X> patches(static_cast<std::size_t>(patch * positions));
@@ -274,7 +277,7 @@ private:
                 detail::unfold_image(geometry, read_x(n, group * image), patches.data());
                 gemm(exec, 1.0F, row_major(read_dy(n, group * channels * positions), channels, positions),
                      transposed(row_major(static_cast<const X*>(patches.data()), patch, positions)), 1.0F,
-                     totals.block(group * channels, 0, channels, patch));
+                     totals.block(group * channels, 0, channels, patch), {}, workspace);
             }
         }
         for (std::ptrdiff_t r = 0; r < dw.rows; ++r) {
