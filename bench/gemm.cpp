@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -63,12 +64,30 @@ std::size_t area(int rows, int columns) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
 }
 
+/// Matrices begin at a cache line, as they do where their owner cares for speed.
+template <class Value>
+struct line_allocator {
+    using value_type = Value;
+    static constexpr std::align_val_t line{64};
+
+    line_allocator() = default;
+    template <class Other>
+    line_allocator(const line_allocator<Other>&) {}  // NOLINT(google-explicit-constructor)
+    Value* allocate(std::size_t count) {
+        return static_cast<Value*>(::operator new(count * sizeof(Value), line));
+    }
+    void deallocate(Value* memory, std::size_t) { ::operator delete(memory, line); }
+    friend bool operator==(const line_allocator&, const line_allocator&) { return true; }
+};
+template <class Value>
+using matrix = std::vector<Value, line_allocator<Value>>;
+
 /// Numbers of both signs below one, the same in every run; all who ask for the same get the same memory.
 /// `Which` tells the left factor from the right one.
 template <class Value, int Which>
-const std::vector<Value>& numbers(int rows, int columns) {
-    static std::map<std::size_t, std::vector<Value>> all;
-    std::vector<Value>& result = all[area(rows, columns)];
+const matrix<Value>& numbers(int rows, int columns) {
+    static std::map<std::size_t, matrix<Value>> all;
+    matrix<Value>& result = all[area(rows, columns)];
     if (!result.empty()) return result;
     result.resize(area(rows, columns));
     std::uint32_t bits = 1 + Which;
@@ -80,9 +99,9 @@ const std::vector<Value>& numbers(int rows, int columns) {
 }
 
 template <class Value>
-std::vector<Value>& product_memory(int rows, int columns) {
-    static std::map<std::size_t, std::vector<Value>> all;
-    std::vector<Value>& result = all[area(rows, columns)];
+matrix<Value>& product_memory(int rows, int columns) {
+    static std::map<std::size_t, matrix<Value>> all;
+    matrix<Value>& result = all[area(rows, columns)];
     result.resize(area(rows, columns));
     return result;
 }
