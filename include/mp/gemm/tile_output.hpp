@@ -10,14 +10,22 @@
 #include <mp/gemm/epilogue.hpp>
 #include <mp/simd/levels.hpp>
 
+#include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <type_traits>
 
 namespace mp::detail {
 
 /// Elements of a line that are finished at a time.
 inline constexpr std::ptrdiff_t output_run = 256;
+
+/// Lines of floats that are to become lines of C.
+struct output_floats {
+    const float* first;
+    std::ptrdiff_t stride;  ///< from one line to the next
+    std::ptrdiff_t lines;
+    std::ptrdiff_t count;  ///< in each line
+};
 
 /// C and what is done to it. `lines` are the rows of a row-major C and the columns of a column-major one.
 struct tile_output {
@@ -29,9 +37,10 @@ struct tile_output {
     bool transposed;
     float alpha;
     float beta;
-    /// Elements of C as floats (a double is rounded), and floats rounded to elements of C.
+    /// Elements of C as floats (a double is rounded).
     void (*read)(const void* c, float* to, std::ptrdiff_t count);
-    void (*write)(const float* from, void* c, std::ptrdiff_t count);
+    /// Floats rounded to elements of C.
+    void (*write)(const output_floats& from, void* c, std::ptrdiff_t line_stride);
     /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a
     /// column.
     void (*apply)(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
@@ -41,12 +50,20 @@ struct tile_output {
 
     /// The memory of C where the sums themselves are what it shall hold, else null.
     [[nodiscard]] float* sums_in_place() const {
-        const bool plain = alpha == 1.0F && beta == 0.0F && apply == nullptr && is_float && !needs_columns();
-        return plain ? static_cast<float*>(data) : nullptr;
+        return is_float && !prepares() && !needs_columns() ? static_cast<float*>(data) : nullptr;
     }
 
     /// Whether the lines of C lie across those of the tiles.
     [[nodiscard]] bool needs_columns() const { return column_major != transposed; }
+
+    /// Whether anything is done to the sums before they are rounded.
+    [[nodiscard]] bool prepares() const { return alpha != 1.0F || beta != 0.0F || apply != nullptr; }
+
+    /// The memory of an element of C.
+    [[nodiscard]] void* at(std::ptrdiff_t row, std::ptrdiff_t column) const {
+        const std::ptrdiff_t place = column_major ? column * line_stride + row : row * line_stride + column;
+        return static_cast<std::byte*>(data) + place * element_size;
+    }
 };
 
 /// values = alpha * values + beta * c. With both terms, the products are exact in double and the sum is
@@ -72,19 +89,16 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
     }
 }
 
-/// Finishes up to output_run values that are neighbours in C from (row, column) on; the place is that in C.
-inline void finish_line(const tile_output& output, float* values, std::ptrdiff_t count, bool has_accumulators,
-                        std::ptrdiff_t row, std::ptrdiff_t column) {
-    const std::ptrdiff_t place =
-        output.column_major ? column * output.line_stride + row : row * output.line_stride + column;
-    std::byte* const c = static_cast<std::byte*>(output.data) + place * output.element_size;
+/// What becomes of up to output_run values that are neighbours in C, before they are rounded; the place is
+/// that in C.
+inline void prepare_line(const tile_output& output, float* values, std::ptrdiff_t count,
+                         bool has_accumulators, std::ptrdiff_t row, std::ptrdiff_t column) {
     if (!has_accumulators || output.alpha != 1.0F || output.beta != 0.0F) {
-        scale_and_add(values, count, has_accumulators, output, c);
+        scale_and_add(values, count, has_accumulators, output, output.at(row, column));
     }
     if (output.apply != nullptr) {
         output.apply(output.epilogue, values, count, row, column, output.column_major);
     }
-    output.write(values, c, count);
 }
 
 /// Writes the rows x columns elements at (row, column) of the product from a tile, which is scratch
@@ -92,20 +106,26 @@ inline void finish_line(const tile_output& output, float* values, std::ptrdiff_t
 inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t tile_stride,
                         std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows,
                         std::ptrdiff_t columns) {
+    const std::ptrdiff_t c_row = output.transposed ? column : row;
+    const std::ptrdiff_t c_column = output.transposed ? row : column;
     if (!output.needs_columns()) {
-        for (std::ptrdiff_t r = 0; r < rows; ++r) {
-            const std::ptrdiff_t c_row = output.transposed ? column : row + r;
-            const std::ptrdiff_t c_column = output.transposed ? row + r : column;
-            finish_line(output, tile + r * tile_stride, columns, true, c_row, c_column);
+        if (output.prepares()) {
+            for (std::ptrdiff_t r = 0; r < rows; ++r) {
+                prepare_line(output, tile + r * tile_stride, columns, true,
+                             output.transposed ? c_row : c_row + r,
+                             output.transposed ? c_column + r : c_column);
+            }
         }
+        output.write({tile, tile_stride, rows, columns}, output.at(c_row, c_column), output.line_stride);
         return;
     }
     float line[output_run];
     for (std::ptrdiff_t j = 0; j < columns; ++j) {
         for (std::ptrdiff_t r = 0; r < rows; ++r) line[r] = tile[r * tile_stride + j];
-        const std::ptrdiff_t c_row = output.transposed ? column + j : row;
-        const std::ptrdiff_t c_column = output.transposed ? row : column + j;
-        finish_line(output, line, rows, true, c_row, c_column);
+        const std::ptrdiff_t line_row = output.transposed ? c_row + j : c_row;
+        const std::ptrdiff_t line_column = output.transposed ? c_column : c_column + j;
+        prepare_line(output, line, rows, true, line_row, line_column);
+        output.write({line, 0, 1, rows}, output.at(line_row, line_column), 0);
     }
 }
 
@@ -117,8 +137,11 @@ inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_r
     const std::ptrdiff_t length = output.column_major ? c_rows : c_columns;
     for (std::ptrdiff_t i = 0; i < lines; ++i) {
         for (std::ptrdiff_t j = 0; j < length; j += output_run) {
-            finish_line(output, line, std::min(output_run, length - j), false, output.column_major ? j : i,
-                        output.column_major ? i : j);
+            const std::ptrdiff_t count = std::min(output_run, length - j);
+            const std::ptrdiff_t row = output.column_major ? j : i;
+            const std::ptrdiff_t column = output.column_major ? i : j;
+            prepare_line(output, line, count, false, row, column);
+            output.write({line, 0, 1, count}, output.at(row, column), 0);
         }
     }
 }
@@ -134,12 +157,15 @@ void read_output_portably(const void* c, float* to, std::ptrdiff_t count) {
 }
 
 template <class Value>
-void write_output_portably(const float* from, void* c, std::ptrdiff_t count) {
-    auto* values = static_cast<Value*>(c);
-    if constexpr (reduced<Value>) {
-        convert_nearest(from, values, static_cast<std::size_t>(count));
-    } else {
-        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = static_cast<Value>(from[j]);
+void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t line_stride) {
+    for (std::ptrdiff_t i = 0; i < from.lines; ++i) {
+        const float* const line = from.first + i * from.stride;
+        Value* const values = static_cast<Value*>(c) + i * line_stride;
+        if constexpr (reduced<Value>) {
+            convert_nearest(line, values, static_cast<std::size_t>(from.count));
+        } else {
+            for (std::ptrdiff_t j = 0; j < from.count; ++j) values[j] = static_cast<Value>(line[j]);
+        }
     }
 }
 

@@ -4,13 +4,20 @@
 namespace mp::detail::MP_TARGET {
 
 template <class Value>
-void write_output(const float* from, void* to, std::ptrdiff_t count) {
-    auto* values = static_cast<Value*>(to);
+void write_output(const output_floats& from, void* to, std::ptrdiff_t line_stride) {
     constexpr auto step = static_cast<std::ptrdiff_t>(lanes);
-    for (; count >= step; count -= step, from += step, values += step) store_numbers(values, load(from));
-    if (count > 0) {
-        const auto rest = static_cast<std::size_t>(count);
-        store_first_numbers(values, load_first_numbers(from, rest), rest);
+    for (std::ptrdiff_t i = 0; i < from.lines; ++i) {
+        const float* line = from.first + i * from.stride;
+        Value* values = static_cast<Value*>(to) + i * line_stride;
+        std::ptrdiff_t left = from.count;
+        for (; left >= 2 * step; left -= 2 * step, line += 2 * step, values += 2 * step) {
+            convert_two_vectors(line, values);
+        }
+        for (; left >= step; left -= step, line += step, values += step) store_numbers(values, load(line));
+        if (left > 0) {
+            const auto rest = static_cast<std::size_t>(left);
+            store_first_numbers(values, load_first_numbers(line, rest), rest);
+        }
     }
 }
 
