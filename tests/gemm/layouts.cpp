@@ -119,13 +119,24 @@ TEST_CASE("no size is special: all sizes up to 12 in each dimension") {
 
 TEST_CASE("the number of threads changes no bit, whichever way C is divided") {
     generator random(4);
-    for (const problem& shape : {problem{150, 170, 710}, problem{3, 900, 2000}, problem{1500, 5, 1100},
-                                 problem{260, 250, 301, 0.5F, 0.25F}}) {
-        for (const int threads : {2, 3, 5, 16}) {
-            problem p = shape;
-            p.threads = threads;
-            check_product({}, random, p, orders[0], orders[0], orders[0]);
-            check_product({}, random, p, orders[1], orders[0], orders[1]);
+    for (const problem& p : {problem{150, 170, 710}, problem{3, 900, 2000}, problem{1500, 5, 1100},
+                             problem{260, 250, 301, 0.5F, 0.25F}}) {
+        for (const auto order : orders) {
+            check_product({}, random, p, order, orders[0], order);
+            matrix<float> a(p.rows, p.depth, order, 1);
+            matrix<float> b(p.depth, p.columns, orders[0], 2);
+            a.fill_random(random);
+            b.fill_random(random);
+            std::vector<double> first;
+            for (const int threads : {1, 2, 3, 5, 16}) {
+                matrix<float> c(p.rows, p.columns, order, 3);
+                generator same(5);
+                c.fill_random(same);
+                mp::gemm(mp::cpu{threads}, p.alpha, a.view(), b.view(), p.beta, c.view());
+                if (threads == 1) first = c.values();
+                CHECK(std::equal(first.begin(), first.end(), c.values().begin(), reference::same_value));
+                CHECK(c.surroundings_untouched());
+            }
         }
     }
 }

@@ -271,13 +271,17 @@ inline std::vector<float> documented_product(const std::vector<double>& a, const
     const std::ptrdiff_t depth = rows == 0 ? 0 : static_cast<std::ptrdiff_t>(a.size()) / rows;
     std::vector<float> result(static_cast<std::size_t>(rows * columns));
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
+        std::vector<float> sums(static_cast<std::size_t>(columns));
+        for (std::ptrdiff_t k = 0; k < depth; ++k) {
+            const auto factor = static_cast<float>(a[static_cast<std::size_t>(r * depth + k)]);
+            const double* const b_row = b.data() + k * columns;
+            for (std::size_t j = 0; j < sums.size(); ++j) {
+                sums[j] = step(factor, static_cast<float>(b_row[j]), sums[j], fused);
+            }
+        }
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
             const auto place = static_cast<std::size_t>(r * columns + j);
-            float sum = 0;
-            for (std::ptrdiff_t k = 0; k < depth; ++k) {
-                sum = step(static_cast<float>(a[static_cast<std::size_t>(r * depth + k)]),
-                           static_cast<float>(b[static_cast<std::size_t>(k * columns + j)]), sum, fused);
-            }
+            const float sum = sums[static_cast<std::size_t>(j)];
             const double product = static_cast<double>(alpha) * static_cast<double>(sum);
             const double kept =
                 beta == 0 ? 0 : static_cast<double>(beta) * static_cast<double>(static_cast<float>(c[place]));
