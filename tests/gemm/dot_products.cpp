@@ -74,7 +74,11 @@ void check(mp::cpu exec, dot_product dot, generator& random, double scale) {
         const std::vector<double> b_values = b.values();
         matrix<float> c(rows, columns, round % 3 == 0 ? by_column : by_row, 3);
         mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, c.view());
+        // The same, rounded on its way to memory.
+        matrix<mp::bfloat16> narrow(rows, columns, round % 2 == 0 ? by_column : by_row, 1);
+        mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, narrow.view());
         std::size_t different = 0;
+        std::size_t rounded_differently = 0;
         for (std::ptrdiff_t r = 0; r < rows; ++r) {
             for (std::ptrdiff_t j = 0; j < columns; ++j) {
                 std::vector<float> row;
@@ -85,10 +89,14 @@ void check(mp::cpu exec, dot_product dot, generator& random, double scale) {
                 }
                 const auto expected = static_cast<double>(dot(row, column));
                 different += reference::same_value(c.get(r, j), expected) ? 0U : 1U;
+                const double rounded = reference::rounded(reference::format_of<mp::bfloat16>, expected);
+                rounded_differently += reference::same_value(narrow.get(r, j), rounded) ? 0U : 1U;
             }
         }
         CHECK(different == 0);
+        CHECK(rounded_differently == 0);
         CHECK(c.surroundings_untouched());
+        CHECK(narrow.surroundings_untouched());
     }
 }
 

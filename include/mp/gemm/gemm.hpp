@@ -40,6 +40,8 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
                                std::ptrdiff_t depth) {
     constexpr bool a_is_bfloat16 = holds_bfloat16<A>;
     constexpr bool a_is_float = std::is_same_v<A, float>;
+    tile_output c = output;
+    if (kernel.normal_sums && !c.prepares() && c.write_normal != nullptr) c.write = c.write_normal;
     constexpr bool b_is_its_panel =
         std::is_same_v<B, float> || panel_element_of<B>() == panel_element::binary16;
     return {&kernel,
@@ -52,7 +54,7 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
             kernel.any_strides && b.line_stride == 1 && b_is_its_panel &&
                 kernel.b_element == panel_element_of<B>(),
             {},
-            output,
+            c,
             rows,
             columns,
             depth};

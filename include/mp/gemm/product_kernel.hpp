@@ -96,6 +96,7 @@ struct product_kernel {
     a_layout layout;
     bool any_strides;  ///< whether rows of A and steps of B may be any distance apart and so stay where they
                        ///< lie
+    bool normal_sums;  ///< whether no sum is subnormal, because the kernel takes such for zero
     /// The functions, each for at most so many rows, ascending; the last one for `rows`.
     struct of_rows {
         std::ptrdiff_t rows;

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 namespace mp::detail {
@@ -41,6 +43,8 @@ struct tile_output {
     void (*read)(const void* c, float* to, std::ptrdiff_t count);
     /// Floats rounded to elements of C.
     void (*write)(const output_floats& from, void* c, std::ptrdiff_t line_stride);
+    /// The same, faster, for floats that are not subnormal, or null.
+    void (*write_normal)(const output_floats& from, void* c, std::ptrdiff_t line_stride);
     /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a
     /// column.
     void (*apply)(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
@@ -185,6 +189,10 @@ void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, s
 #define MP_KERNEL_FILE <mp/gemm/kernels/output.inl>
 #include <mp/simd/for_each_target.inl>
 
+#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_BF16
+#define MP_KERNEL_FILE <mp/gemm/kernels/output_bfloat16.inl>
+#include <mp/simd/for_each_target.inl>
+
 namespace mp::detail {
 
 template <class Value, class Epilogue>
@@ -201,12 +209,18 @@ tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t 
                        &read_output_portably<Value>,
                        &write_output_portably<Value>,
                        nullptr,
+                       nullptr,
                        &epilogue,
                        std::is_same_v<Value, float>};
     if constexpr (has_number_vectors<Value>) {
         output.read = MP_SELECT_TARGET(level, &read_output_portably<Value>, read_output<Value>);
         output.write = MP_SELECT_TARGET(level, &write_output_portably<Value>, write_output<Value>);
     }
+#if MP_SIMD_TARGETS
+    if constexpr (std::is_same_v<Value, basic_float<formats::bfloat16>>) {
+        if (level >= instruction_set::avx512_bf16) output.write_normal = &avx512_bf16::write_normal_bfloat16;
+    }
+#endif
     if constexpr (!std::is_same_v<Epilogue, identity_epilogue>) output.apply = &apply_epilogue<Epilogue>;
     return output;
 }

@@ -122,6 +122,7 @@ inline constexpr product_kernel bfloat16_tile_kernel = {
     panel_element::bfloat16_pair,
     a_layout::tiles,
     true,
+    true,
     {{16, &multiply_tiles<16>}, {32, &multiply_tiles<32>}},
     &begin_tiles,
     &end_tiles};

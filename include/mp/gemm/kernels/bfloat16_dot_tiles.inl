@@ -59,6 +59,7 @@ inline constexpr product_kernel bfloat16_dot_kernel = {
     panel_element::bfloat16_pair,
     a_layout::rows,
     false,
+    true,
     {{1, &multiply_dots<1>}, {4, &multiply_dots<4>}, {8, &multiply_dots<8>}, {12, &multiply_dots<12>}}};
 
 }  // namespace mp::detail::MP_TARGET

@@ -166,6 +166,7 @@ constexpr product_kernel make_register_kernel(std::string_view name, panel_eleme
             element,
             a_layout::rows,
             true,
+            false,
             {row_choices<Steps>[0], row_choices<Steps>[1], row_choices<Steps>[2], row_choices<Steps>[3]}};
 }
 

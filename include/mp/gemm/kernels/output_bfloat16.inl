@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Rows of a C of bfloat16 by vcvtne2ps2bf16, which rounds to nearest even but takes subnormal numbers for
+// zero (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). So it is for sums that are
+// none.
+
+#if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
+namespace mp::detail::MP_TARGET {
+
+inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrdiff_t line_stride) {
+    constexpr auto step = static_cast<std::ptrdiff_t>(2 * lanes);
+    for (std::ptrdiff_t i = 0; i < from.lines; ++i) {
+        const float* line = from.first + i * from.stride;
+        auto* codes = static_cast<std::uint16_t*>(to) + i * line_stride;
+        std::ptrdiff_t left = from.count;
+        for (; left >= step; left -= step, line += step, codes += step) {
+            floats both;  // the lower half from the last operand
+            __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(load(line + lanes)), "v"(load(line)));
+            std::memcpy(codes, &both, sizeof both);
+        }
+        if (left > 0) {
+            float rest[2 * lanes] = {};
+            std::memcpy(rest, line, static_cast<std::size_t>(left) * sizeof(float));
+            floats both;
+            __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(load(rest + lanes)), "v"(load(rest)));
+            std::memcpy(codes, &both, static_cast<std::size_t>(left) * sizeof(std::uint16_t));
+        }
+    }
+}
+
+}  // namespace mp::detail::MP_TARGET
+#endif
