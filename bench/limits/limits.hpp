@@ -33,6 +33,11 @@ const peak* int8_peak();
 /// At least so many operations, on so many threads in all; returns how many it were.
 double run(const peak& it, double operations, int threads);
 
+/// Waits until this thread does multiply-adds of both kinds, float and bfloat16, at nine tenths of the best
+/// rate that it has seen, but for at most a second. On a processor that is shared, what other programs leave
+/// changes by a factor of four from one moment to the next, and contenders are to meet the same moments.
+void await_peaks();
+
 /// A way to move memory. All addresses are multiples of 64, what is read and written is a multiple of 256
 /// bytes, and the two stand in the proportion of `reads` to `writes`, but for memcpy, which moves half of the
 /// sum.

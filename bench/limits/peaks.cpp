@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -181,6 +182,33 @@ double run(const peak& it, double operations, int threads) {
     it.run(rounds);
     others.clear();
     return static_cast<double>(rounds) * it.operations * threads;
+}
+
+namespace {
+
+double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Whether the peak is as high as it was.
+bool is_reached(const peak* it, double& best) {
+    if (it == nullptr) return true;
+    constexpr std::int64_t rounds = 20000;
+    const double begin = seconds_now();
+    it->run(rounds);
+    const double rate = static_cast<double>(rounds) * it->operations / (seconds_now() - begin);
+    best = std::max(best, rate);
+    return rate >= 0.9 * best;
+}
+
+}  // namespace
+
+void await_peaks() {
+    static double best_float = 0;
+    static double best_bfloat16 = 0;
+    for (const double begin = seconds_now(); seconds_now() < begin + 1;) {
+        if (is_reached(bfloat16_peak(), best_bfloat16) && is_reached(float_peak(), best_float)) return;
+    }
 }
 
 }  // namespace bench::limits
