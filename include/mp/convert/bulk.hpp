@@ -27,6 +27,16 @@ namespace mp::detail {
 template <number From, number To>
 void convert_nearest(instruction_set level, const From* from, To* to, std::size_t count) noexcept {
     if constexpr (has_convert_array<From, To>) {
+#if MP_SIMD_TARGETS
+        if constexpr (std::same_as<From, float> && std::same_as<To, basic_float<formats::bfloat16>>) {
+            if (level >= instruction_set::avx512_bf16) {
+                return avx512_bf16::narrow_to_bfloat16(from, to, count);
+            }
+        }
+        if constexpr (std::same_as<From, double> && std::same_as<To, basic_float<formats::binary16>>) {
+            if (level >= instruction_set::avx512_fp16) return avx512_fp16::narrow_to_half(from, to, count);
+        }
+#endif
         void (*const portable)(const From*, To*, std::size_t) noexcept = &convert_nearest<From, To>;
         const auto kernel = MP_SELECT_TARGET(level, portable, convert_array<From, To>);
         kernel(from, to, count);
