@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "limits/limits.hpp"
 #include "progress.hpp"
 
 namespace bench {
@@ -71,8 +72,8 @@ inline bool& quick() {
     return result;
 }
 
-/// Adds a cell: what `contender` does in `row` of the table. No slash in the names. `run` loops over its
-/// state and calls one of the functions count_... below.
+/// Adds a cell: what `contender` does in `row` of the table, in moments that the processor has to itself. No
+/// slash in the names. `run` loops over its state and calls one of the functions count_... below.
 inline benchmark::internal::Benchmark* add(const std::string& table_name, const std::string& row,
                                            const std::string& contender,
                                            std::function<void(benchmark::State&)> run,
@@ -89,6 +90,7 @@ inline benchmark::internal::Benchmark* add(const std::string& table_name, const 
     const std::shared_ptr<progress::cell> advance = progress::new_cell();
     return benchmark::RegisterBenchmark(name.c_str(),
                                         [run = std::move(run), advance](benchmark::State& state) {
+                                            limits::await_peaks();
                                             run(state);
                                             progress::ran(*advance, state.max_iterations);
                                         });

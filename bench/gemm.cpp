@@ -171,7 +171,6 @@ void add_product(const std::string& table, const row& it, const std::string& con
                   }
                   if (prepared->failure != nullptr) return state.SkipWithError(prepared->failure);
                   const std::function<void()>& multiply = prepared->multiply;
-                  bench::limits::await_peaks();
                   for (auto _ : state) {
                       multiply();
                       benchmark::DoNotOptimize(c);
