@@ -12,7 +12,8 @@
 namespace mp::detail {
 
 /// Calls f(executor, begin, end) on ranges that cover `count` pieces: on several threads where there is a
-/// piece for each of them, and with one thread for f; else once, with all threads for f. A piece is `work`
+/// piece for each of them, and with one thread for f; else once, with all threads for f. Instructions and
+/// accumulation are those of exec. A piece is `work`
 /// multiplications. The results do not depend on the number of threads if f writes to different places for
 /// different pieces, and the products that it calls have that property.
 template <class Function>
@@ -22,11 +23,13 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
         f(exec, std::ptrdiff_t{0}, count);
         return;
     }
+    cpu inner = exec;
+    inner.threads = 1;
     constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
     parallel_for(exec, static_cast<std::size_t>(count),
                  static_cast<std::size_t>(1 + work_of_a_thread / std::max<std::ptrdiff_t>(work, 1)),
                  [&](std::size_t begin, std::size_t end) {
-                     f(cpu{}, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
+                     f(inner, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
                  });
 }
 
