@@ -19,4 +19,5 @@
 #include <mp/optim.hpp>
 #include <mp/p3109.hpp>
 #include <mp/packed_array.hpp>
+#include <mp/tensor_core.hpp>
 #include <mp/tfloat32.hpp>

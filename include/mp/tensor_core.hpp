@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The exact model of NVIDIA's tensor cores on the host: the bits that a GPU returns, without a GPU.
+#pragma once
+
+#include <mp/tensor_core/arch.hpp>
+#include <mp/tensor_core/block_fma.hpp>
+#include <mp/tensor_core/emulated.hpp>
+#include <mp/tensor_core/gemm.hpp>
+#include <mp/tensor_core/mma.hpp>

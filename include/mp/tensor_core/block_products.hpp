@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The inner loops of an emulated product and what they work on.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/simd/levels.hpp>
+#include <mp/simd/vectors.hpp>
+#include <mp/tensor_core/panels.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace mp::detail {
+
+/// One block of one row of A and one panel of B.
+struct block_operands {
+    const float* a;
+    const std::int16_t* a_exponents;
+    int a_base;
+    const float* b;
+    const std::int16_t* b_exponents;
+    const std::int32_t* b_bases;
+};
+
+/// A row of A and a panel of B over several blocks, and who does again what the loops cannot do.
+struct panel_task {
+    const factor_panels* a;
+    const factor_panels* b;
+    block_rule rule;
+    std::ptrdiff_t blocks;
+    /// The bits of one block by block_fma_bits; column is one of the panel's.
+    std::uint32_t (*slow)(const void* context, std::ptrdiff_t row, std::ptrdiff_t column,
+                          std::ptrdiff_t block, std::uint32_t addend);
+    const void* context;
+};
+
+using panel_function = void (*)(const panel_task& task, std::ptrdiff_t panel, std::ptrdiff_t rows,
+                                std::ptrdiff_t columns, float* sums, std::ptrdiff_t sums_stride);
+
+}  // namespace mp::detail
+
+#define MP_TARGET every_processor
+#define MP_TARGET_LEVEL MP_LEVEL_PORTABLE
+#include <mp/tensor_core/kernels/panel_products.inl>
+#undef MP_TARGET
+#undef MP_TARGET_LEVEL
+
+#define MP_KERNEL_FILE <mp/tensor_core/kernels/panel_products.inl>
+#include <mp/simd/for_each_target.inl>

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The general matrix product on the model of tensor cores.
+#pragma once
+
+#include <mp/detail/parallel.hpp>
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/gemm.hpp>
+#include <mp/gemm/tile_output.hpp>
+#include <mp/gemm/validation.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/levels.hpp>
+#include <mp/simd/processor.hpp>
+#include <mp/tensor_core/block_fma.hpp>
+#include <mp/tensor_core/block_products.hpp>
+#include <mp/tensor_core/emulated.hpp>
+#include <mp/tensor_core/panels.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace mp::detail {
+
+/// Rows, columns and products for which factors are taken apart at a time.
+inline constexpr std::ptrdiff_t emulated_tile_rows = 128;
+inline constexpr std::ptrdiff_t emulated_tile_columns = 64;
+inline constexpr std::ptrdiff_t emulated_tile_depth = 128;
+
+/// a b on the model, with its types.
+template <arch Arch, class Accumulator, class A, class B>
+struct emulated_product {
+    matrix_view<const A> a;
+    matrix_view<const B> b;
+    float8_unit unit;
+    instruction_set level;
+    std::ptrdiff_t promotion_interval;  ///< zero for none
+
+    static constexpr block_rule rule = checked_block_rule<Arch, A, B, Accumulator>();
+
+    /// Memory of a thread.
+    struct scratch {
+        factor_panels a_panels;
+        factor_panels b_panels;
+        std::vector<A> a_line;
+        std::vector<B> b_line;
+        std::vector<float> floats;
+        std::vector<float> sums;
+        std::vector<float> promoted;
+    };
+
+    /// The place of a tile of a b.
+    struct tile {
+        std::ptrdiff_t row;
+        std::ptrdiff_t column;
+        std::ptrdiff_t rows;
+        std::ptrdiff_t columns;
+    };
+
+    /// A chunk of a tile, for what goes through block_step_bits.
+    struct chunk {
+        const emulated_product* product;
+        tile place;
+        std::ptrdiff_t begin;  ///< of k
+        std::ptrdiff_t end;
+
+        [[nodiscard]] std::uint32_t step(std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t block,
+                                         std::uint32_t addend) const {
+            const std::ptrdiff_t products = products_of<A>(rule, product->unit);
+            const std::ptrdiff_t k = begin + block * products;
+            return block_step_bits<Arch, Accumulator, A, B>(
+                product->unit, static_cast<int>(std::min(products, end - k)),
+                [&](int i) { return product->a(place.row + row, k + i); },
+                [&](int i) { return product->b(k + i, place.column + column); }, addend);
+        }
+    };
+
+    static std::uint32_t slow_step(const void* context, std::ptrdiff_t row, std::ptrdiff_t column,
+                                   std::ptrdiff_t block, std::uint32_t addend) {
+        return static_cast<const chunk*>(context)->step(row, column, block, addend);
+    }
+
+    /// Adds the products of a chunk to the accumulators.
+    void add_chunk(const chunk& it, scratch& memory) const {
+        const tile& place = it.place;
+        float* const sums = memory.sums.data();
+        if constexpr (rule.products != 0) {
+            if (unit == float8_unit::native) {
+                add_panels(it, memory);
+                return;
+            }
+        }
+        const std::ptrdiff_t products = products_of<A>(rule, unit);
+        for (std::ptrdiff_t row = 0; row < place.rows; ++row) {
+            for (std::ptrdiff_t column = 0; column < place.columns; ++column) {
+                float& sum = sums[row * emulated_tile_columns + column];
+                auto bits = bit_cast<std::uint32_t>(sum);
+                for (std::ptrdiff_t block = 0; it.begin + block * products < it.end; ++block) {
+                    bits = it.step(row, column, block, bits);
+                }
+                sum = bit_cast<float>(bits);
+            }
+        }
+    }
+
+    void add_panels(const chunk& it, scratch& memory) const {
+        const tile& place = it.place;
+        const std::ptrdiff_t depth = it.end - it.begin;
+        const std::ptrdiff_t blocks = (depth + rule.products - 1) / rule.products;
+        memory.a_panels.resize(1, rule.products, static_cast<std::size_t>(place.rows),
+                               static_cast<std::size_t>(blocks));
+        memory.b_panels.resize(panel_columns, rule.products, static_cast<std::size_t>(place.columns),
+                               static_cast<std::size_t>(blocks));
+        pack_factor<rule.products>(level, &a(place.row, it.begin), a.row_stride(), a.column_stride(),
+                                   place.rows, depth, memory.a_panels, memory.a_line, memory.floats);
+        pack_factor<rule.products>(level, &b(it.begin, place.column), b.column_stride(), b.row_stride(),
+                                   place.columns, depth, memory.b_panels, memory.b_line, memory.floats);
+        const panel_task task{&memory.a_panels, &memory.b_panels, rule, blocks, &slow_step, &it};
+        const panel_function multiply =
+            MP_SELECT_TARGET(level, (&every_processor::multiply_panel<rule.products, rule.output>),
+                             multiply_panel<rule.products, rule.output>);
+        for (std::ptrdiff_t j = 0; j < place.columns; j += panel_columns) {
+            multiply(task, j / panel_columns, place.rows,
+                     std::min<std::ptrdiff_t>(panel_columns, place.columns - j), memory.sums.data() + j,
+                     emulated_tile_columns);
+        }
+    }
+
+    /// memory.sums = a b at the place, in rows of emulated_tile_columns.
+    void compute(const tile& place, scratch& memory) const {
+        constexpr std::size_t size = std::size_t{emulated_tile_rows} * emulated_tile_columns;
+        memory.sums.assign(size, 0.0F);
+        const bool promotes = promotion_interval != 0;
+        if (promotes) memory.promoted.assign(size, 0.0F);
+        const std::ptrdiff_t depth = a.columns;
+        for (std::ptrdiff_t begin = 0; begin < depth;) {
+            std::ptrdiff_t end = std::min(depth, begin + emulated_tile_depth);
+            if (promotes) {
+                const std::ptrdiff_t since = begin % promotion_interval;
+                if (promotion_interval - since < end - begin) end = begin + (promotion_interval - since);
+            }
+            add_chunk({this, place, begin, end}, memory);
+            if (promotes && (end % promotion_interval == 0 || end == depth)) {
+                for (std::size_t i = 0; i < size; ++i) {
+                    memory.promoted[i] = promoted_sum(memory.promoted[i], memory.sums[i]);
+                    memory.sums[i] = 0.0F;
+                }
+            }
+            begin = end;
+        }
+        if (promotes) memory.sums.swap(memory.promoted);
+    }
+
+    /// An ordinary float addition with the NaN of GPUs.
+    static float promoted_sum(float before, float sum) {
+        const float result = before + sum;
+        const std::uint32_t magnitude = bit_cast<std::uint32_t>(result) & 0x7FFF'FFFF;
+        return magnitude > 0x7F80'0000 ? bit_cast<float>(tensor_core_nan) : result;
+    }
+};
+
+}  // namespace mp::detail
+
+namespace mp {
+
+/// The general matrix product c = epilogue(alpha * a b + beta * c) on the model of an architecture's tensor
+/// cores: a b has the bits that the GPU's accumulators have.
+///
+/// Each element of a b starts from zero and takes blocks of ascending k, each as mp::block_fma; zeros fill
+/// the last one up. Any GPU kernel that does the same gives these bits, however it divides rows and columns
+/// among its instructions, but not one that splits k. What happens to a b afterwards is what mp::gemm does on
+/// the CPU, and so are shapes, storage orders, beta == 0, alpha == 0, epilogues and the errors that are
+/// thrown: see mp::gemm(cpu, ...). 8-bit factors on sm_89 and sm_90 are promoted every 128 products unless
+/// the executor says otherwise: see mp::emulated.
+///
+/// Also throws argument_error for a promotion_interval that is no multiple of 32, and for a float8 unit that
+/// the architecture lacks. Types that it does not multiply do not compile.
+///
+/// The result does not depend on exec.threads or exec.instructions. Memory for each thread is about 250 KiB;
+/// std::bad_alloc may leave a part of c written.
+template <arch Arch, class Accumulator, class A, class B, gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm(emulated<Arch, Accumulator> exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
+          matrix_view<C> c, Epilogue epilogue = {}) {
+    constexpr std::string_view function = "mp::gemm";
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    constexpr block_rule rule = detail::checked_block_rule<Arch, A, B, Accumulator>();
+    const cpu host{.threads = exec.threads, .instructions = exec.instructions};
+    detail::check_threads(function, host);
+    detail::check_product(function, detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
+    detail::check_float8_unit<Arch, a_value, Accumulator>(function, "exec.float8", exec.float8);
+    if (exec.promotion_interval < 0 || exec.promotion_interval % 32 != 0) {
+        detail::throw_argument(function, "exec.promotion_interval", exec.promotion_interval,
+                               "must be zero or a positive multiple of 32");
+    }
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    const instruction_set level = detail::level_of(function, host);
+    if (c.rows == 0 || c.columns == 0) return;
+
+    const bool column_major = c.order == storage_order::column_major;
+    const detail::tile_output output = detail::make_tile_output(level, c.data, c.leading_dimension,
+                                                                column_major, false, alpha, beta, epilogue);
+    if (alpha == 0.0F || a.columns == 0) {
+        const detail::default_floating_point_modes modes;
+        detail::finish_without_product(output, c.rows, c.columns);
+        return;
+    }
+    const bool promotes = rule.products != 0 && rule.output == output_rule::e8m13_truncated &&
+                          exec.float8 == float8_unit::native;
+    using product = detail::emulated_product<Arch, Accumulator, a_value, b_value>;
+    const product it{a, b, detail::unit_for<a_value>(exec.float8), level,
+                     promotes ? exec.promotion_interval : 0};
+    const std::ptrdiff_t tiles_down = (c.rows + detail::emulated_tile_rows - 1) / detail::emulated_tile_rows;
+    const std::ptrdiff_t tiles_across =
+        (c.columns + detail::emulated_tile_columns - 1) / detail::emulated_tile_columns;
+    const auto count = static_cast<std::size_t>(tiles_down * tiles_across);
+    detail::parallel_for(host, count, 1, [&](std::size_t begin, std::size_t end) {
+        const detail::default_floating_point_modes modes;
+        typename product::scratch memory;
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::ptrdiff_t row =
+                static_cast<std::ptrdiff_t>(i) / tiles_across * detail::emulated_tile_rows;
+            const std::ptrdiff_t column =
+                static_cast<std::ptrdiff_t>(i) % tiles_across * detail::emulated_tile_columns;
+            const std::ptrdiff_t rows = std::min(detail::emulated_tile_rows, c.rows - row);
+            const std::ptrdiff_t columns = std::min(detail::emulated_tile_columns, c.columns - column);
+            it.compute({row, column, rows, columns}, memory);
+            detail::finish_tile(output, memory.sums.data(), detail::emulated_tile_columns, row, column, rows,
+                                columns);
+        }
+    });
+}
+
+}  // namespace mp
