@@ -5,43 +5,11 @@
 #include <mp/loss_scaling.hpp>
 #include <mp/optim.hpp>
 
-#include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <limits>
-#include <new>
 #include <vector>
 
-namespace {
-
-std::atomic<long> allocations{0};
-
-void* counted(std::size_t size) {
-    ++allocations;
-    if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-    throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-    return counted(size);
-}
-void* operator new[](std::size_t size) {
-    return counted(size);
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
+#include "count_allocations.hpp"
 
 TEST_CASE("an iteration allocates nothing, whether it is applied, skipped or clipped") {
     std::vector<mp::half> weights(64, mp::half(1.0F));
