@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "message_of.hpp"
 #include "slow_model.hpp"
 
 namespace {
@@ -369,16 +370,6 @@ TEST_CASE("formats of 8 bits mix, and a block can be computed by the compiler") 
     CHECK(sum == 15.5F);
     static_assert(mp::block_rule_of(arch::sm_90, mp::factor_kind::fp16, false).products == 16);
     static_assert(mp::block_rule_of(arch::sm_70, mp::factor_kind::bf16, false).products == 0);
-}
-
-template <class Call>
-std::string message_of(Call call) {
-    try {
-        call();
-    } catch (const mp::argument_error& error) {
-        return error.what();
-    }
-    return "nothing thrown";
 }
 
 TEST_CASE("errors of blocks and fragments name the argument") {

@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "message_of.hpp"
 #include "slow_model.hpp"
 
 namespace {
@@ -380,16 +381,6 @@ TEST_CASE("numbers are cut off, so sums of positive numbers drift down, on older
     CHECK(ampere < 1.4 * hopper);
     CHECK(hopper < -0.005);
     CHECK(volta > -0.5);
-}
-
-template <class Call>
-std::string message_of(Call call) {
-    try {
-        call();
-    } catch (const mp::argument_error& error) {
-        return error.what();
-    }
-    return "nothing thrown";
 }
 
 TEST_CASE("errors of an emulated product name the argument, and nothing is written") {

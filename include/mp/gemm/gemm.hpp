@@ -174,8 +174,9 @@ void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& 
 ///
 /// Runs on exec.threads threads, fewer where the product is small. Fastest where the lines of matrices begin
 /// at multiples of 64 bytes: bfloat16 by AMX is then up to 1.4 times as fast. Memory for packed blocks is
-/// taken from the heap, on one thread at most about 10 MiB, unless a gemm_workspace is passed or 32 KiB of
-/// the stack suffice. Different calls may run concurrently when none writes what another one reads or writes.
+/// taken from the heap, on one thread at most about 10 MiB, unless a gemm_workspace is passed; a small
+/// product of more than a few rows that needs no more than 32 KiB takes them from the stack. Different calls
+/// may run concurrently when none writes what another one reads or writes.
 ///
 /// Throws argument_error, before anything is written, for: fewer than one thread; instructions that the
 /// processor lacks; a negative size; a leading dimension shorter than a line; null data with a non-zero size;
