@@ -4,9 +4,11 @@
 #pragma once
 
 #include <mp/cuda/error.hpp>
+#include <mp/simt/gpu_executor.hpp>
 
 #include <cuda_runtime_api.h>
 
+#include <type_traits>
 #include <utility>
 
 namespace mp {
@@ -20,6 +22,13 @@ namespace mp {
 struct cuda_stream {
     cudaStream_t stream = nullptr;  ///< null is the default stream
 };
+
+namespace detail {
+
+template <>
+struct is_gpu_executor<cuda_stream> : std::true_type {};
+
+}  // namespace detail
 
 /// Waits until everything enqueued on the stream so far is done, and throws cuda_error if any of it failed.
 inline void synchronize(cuda_stream exec) {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Launching a kernel of the warp-level vocabulary on a CUDA device.
+#pragma once
+
+#include <mp/cuda/compiler.hpp>
+
+#include <mp/cuda/error.hpp>
+#include <mp/cuda/stream.hpp>
+#include <mp/simt/device/device_thread.hpp>
+#include <mp/simt/kernel_traits.hpp>
+#include <mp/simt/launch_shape.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string_view>
+
+namespace mp::simt {
+
+namespace detail {
+
+template <class Kernel>
+__global__ void __launch_bounds__(Kernel::threads, resident_blocks_of<Kernel>())
+    run_kernel([[maybe_unused]] const __grid_constant__ Kernel kernel) {
+#if MP_DEVICE_CODE
+    kernel(device_thread());
+#endif
+}
+
+inline void check_launch(std::string_view function, cudaError_t status) {
+    if (status == cudaSuccess) return;
+    static_cast<void>(cudaGetLastError());  // an error that is thrown is not left behind
+    throw cuda_error(function, status);
+}
+
+}  // namespace detail
+
+/// Enqueues a kernel: what it is made of is said at mp::simt::kernel, an example is at the launch on the
+/// host. Throws argument_error for what no device can run, and cuda_error in the name of `function` if this
+/// launch is refused. Errors that earlier calls left behind are not mistaken for its own. What goes wrong
+/// while the kernel runs shows at a later call or when the stream is waited for, as always in CUDA.
+template <class Kernel>
+void launch(std::string_view function, cuda_stream exec, const launch_size& size, const Kernel& kernel) {
+    const launch_shape shape = shape_of_launch<Kernel>(function, size);
+    const auto entry = &detail::run_kernel<Kernel>;
+    // Up to 48 KiB every kernel may have; more has to be said, for each device.
+    if (shape.shared_bytes > (std::size_t{48} << 10)) {
+        detail::check_launch(function, cudaFuncSetAttribute(reinterpret_cast<const void*>(entry),
+                                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                            static_cast<int>(shape.shared_bytes)));
+    }
+    cudaLaunchConfig_t configuration{};
+    configuration.gridDim = dim3(static_cast<unsigned>(shape.blocks));
+    configuration.blockDim = dim3(static_cast<unsigned>(shape.threads));
+    configuration.dynamicSmemBytes = shape.shared_bytes;
+    configuration.stream = exec.stream;
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = static_cast<unsigned>(shape.cluster_blocks);
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+    configuration.attrs = &cluster;
+    configuration.numAttrs = shape.cluster_blocks > 1 ? 1 : 0;
+    Kernel parameters = kernel;
+    void* arguments[] = {&parameters};
+    detail::check_launch(
+        function, cudaLaunchKernelExC(&configuration, reinterpret_cast<const void*>(entry), arguments));
+}
+
+}  // namespace mp::simt

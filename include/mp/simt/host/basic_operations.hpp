@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What a thread on the host does with its warp, its block and memory. What each operation means is said
+/// where the device has it: <mp/simt/device/device_thread.hpp>.
+#pragma once
+
+#include <mp/simt/host/cluster.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::simt::detail {
+
+/// An operation for which all threads of a warp (or warpgroup) come together: the last one that comes calls
+/// execute(operands), with a pointer to the operands of each, and all go on. All of them have to come to the
+/// same line.
+template <class Operands, class Execute>
+void collective_operation(thread_state& me, collective_slot& slot, const char* operation, const site& where,
+                          Operands& mine, Execute execute) {
+    cluster& owner = *me.owner;
+    const std::size_t threads = slot.operands.size();
+    if (owner.left(me) != 0) {
+        owner.fail(me, where, kernel_violation::divergence,
+                   std::string("comes to ") + operation + " after other lanes of the warp left the kernel");
+    }
+    if (slot.arrived == 0) {
+        slot.operation = operation;
+        slot.where = where;
+        slot.first = me.number;
+    } else if (std::string_view(slot.operation) != operation || !same_site(slot.where, where)) {
+        owner.fail(me, where, kernel_violation::divergence,
+                   std::string("comes to ") + operation + " while " +
+                       owner.name_of(owner.thread(slot.first)) + " waits for this thread in " +
+                       slot.operation + " at " + place_of(slot.where));
+    }
+    slot.operands[static_cast<std::size_t>(me.number) % threads] = &mine;
+    if (++slot.arrived < threads) {
+        owner.wait(me, operation, where);
+        return;
+    }
+    execute(reinterpret_cast<Operands* const*>(slot.operands.data()));
+    slot.arrived = 0;
+    const int begin = me.number / static_cast<int>(threads) * static_cast<int>(threads);
+    for (int number = begin; number < begin + static_cast<int>(threads); ++number) {
+        if (number != me.number) owner.wake(number);
+    }
+}
+
+class basic_operations {
+public:
+    explicit basic_operations(thread_state& state) : state_(&state) {}
+
+    // --- who
+
+    [[nodiscard]] int index() const { return state_->index; }
+    [[nodiscard]] int threads() const { return shape().threads; }
+    [[nodiscard]] int lane() const { return state_->lane(); }
+    [[nodiscard]] int warp() const { return state_->index / warp_size; }
+    [[nodiscard]] std::ptrdiff_t block() const { return owner().block_number(*state_); }
+    [[nodiscard]] std::ptrdiff_t blocks() const { return shape().blocks; }
+    [[nodiscard]] int block_in_cluster() const { return state_->block; }
+
+    // --- warp
+
+    void sync_warp(const site& where = site::current()) const {
+        char none = 0;
+        cluster& all = owner();
+        collective_operation(*state_, all.warp_slot(*state_), "sync_warp", where, none, [&](char* const*) {
+            vector_clock known = state_->clock;
+            vector_clock fenced = state_->fenced;
+            const int begin = state_->number / warp_size * warp_size;
+            for (int i = begin; i < begin + warp_size; ++i) {
+                known.join(all.thread(i).clock);
+                fenced.join(all.thread(i).fenced);
+            }
+            for (int i = begin; i < begin + warp_size; ++i) {
+                all.thread(i).clock = known;
+                all.thread(i).fenced = fenced;
+                cluster::next_moment(all.thread(i));
+            }
+        });
+    }
+
+    template <class Value>
+    [[nodiscard]] Value shuffle(Value value, int from_lane, const site& where = site::current()) const {
+        return shuffled(value, from_lane, "shuffle", where);
+    }
+    template <class Value>
+    [[nodiscard]] Value shuffle_xor(Value value, int lane_mask, const site& where = site::current()) const {
+        return shuffled(value, lane() ^ lane_mask, "shuffle_xor", where);
+    }
+    template <class Value>
+    [[nodiscard]] Value shuffle_down(Value value, int distance, const site& where = site::current()) const {
+        const int from = lane() + distance;
+        return shuffled(value, from < warp_size ? from : lane(), "shuffle_down", where);
+    }
+    template <class Value>
+    [[nodiscard]] Value shuffle_up(Value value, int distance, const site& where = site::current()) const {
+        const int from = lane() - distance;
+        return shuffled(value, from >= 0 ? from : lane(), "shuffle_up", where);
+    }
+
+    template <class Value>
+    [[nodiscard]] Value uniform(Value value, const site& where = site::current()) const {
+        return shuffled(value, 0, "uniform", where);
+    }
+
+    [[nodiscard]] std::uint32_t ballot(bool vote, const site& where = site::current()) const {
+        return votes(vote, "ballot", where);
+    }
+    [[nodiscard]] bool any(bool vote, const site& where = site::current()) const {
+        return votes(vote, "any", where) != 0;
+    }
+    [[nodiscard]] bool all(bool vote, const site& where = site::current()) const {
+        return votes(vote, "all", where) == 0xFFFF'FFFFU;
+    }
+
+    // --- block
+
+    void sync_block(const site& where = site::current()) const {
+        come_to_barrier(0, -1, true, "sync_block", where);
+    }
+    void sync_barrier(int barrier, int threads, const site& where = site::current()) const {
+        check_barrier(barrier, threads, where);
+        come_to_barrier(barrier, threads, true, "sync_barrier", where);
+    }
+    void arrive_barrier(int barrier, int threads, const site& where = site::current()) const {
+        check_barrier(barrier, threads, where);
+        come_to_barrier(barrier, threads, false, "arrive_barrier", where);
+    }
+
+    // --- shared memory
+
+    template <class Value>
+    [[nodiscard]] Value load(shared_pointer<Value> from, const site& where = site::current()) const {
+        constexpr std::size_t size = checked_size<Value>();
+        shared_memory& memory = owner().memory_of(*state_);
+        owner().check_access(*state_, where, "reads", size, from.offset, [&] {
+            memory.check_place(from.offset, size, size);
+            memory.read(state_->access(), from.offset, size);
+        });
+        note(where, "load", true, from.offset, size);
+        return read_value<Value>(memory.data() + from.offset);
+    }
+    template <class Value>
+    void store(shared_pointer<Value> to, std::type_identity_t<Value> value,
+               const site& where = site::current()) const {
+        constexpr std::size_t size = checked_size<Value>();
+        shared_memory& memory = owner().memory_of(*state_);
+        owner().check_access(*state_, where, "writes", size, to.offset, [&] {
+            memory.check_place(to.offset, size, size);
+            memory.write(state_->access(), to.offset, size);
+        });
+        note(where, "store", true, to.offset, size);
+        std::memcpy(memory.data() + to.offset, &value, size);
+    }
+
+    // --- global memory
+
+    template <class Value>
+    [[nodiscard]] Value load(const Value* from, const site& where = site::current()) const {
+        check_global(from, "reads", checked_size<Value>(), where);
+        note(where, "load", false, reinterpret_cast<std::uintptr_t>(from), sizeof(Value));
+        return read_value<Value>(reinterpret_cast<const unsigned char*>(from));
+    }
+    template <class Value>
+    [[nodiscard]] Value load_streaming(const Value* from, const site& where = site::current()) const {
+        return load(from, where);
+    }
+    template <class Value>
+    void store(Value* to, std::type_identity_t<Value> value, const site& where = site::current()) const {
+        check_global(to, "writes", checked_size<Value>(), where);
+        note(where, "store", false, reinterpret_cast<std::uintptr_t>(to), sizeof(Value));
+        std::memcpy(static_cast<void*>(to), &value, sizeof(Value));
+    }
+    template <class Value>
+    void store_streaming(Value* to, std::type_identity_t<Value> value,
+                         const site& where = site::current()) const {
+        store(to, value, where);
+    }
+
+    // --- atomic operations
+
+    template <class Value>
+    Value atomic_add(Value* at, std::type_identity_t<Value> value,
+                     const site& where = site::current()) const {
+        check_global(at, "updates", sizeof(Value), where);
+        return std::atomic_ref<Value>(*at).fetch_add(value, std::memory_order_relaxed);
+    }
+    template <class Value>
+    Value atomic_min(Value* at, std::type_identity_t<Value> value,
+                     const site& where = site::current()) const {
+        check_global(at, "updates", sizeof(Value), where);
+        return update(std::atomic_ref<Value>(*at),
+                      [value](Value before) { return before < value ? before : value; });
+    }
+    template <class Value>
+    Value atomic_max(Value* at, std::type_identity_t<Value> value,
+                     const site& where = site::current()) const {
+        check_global(at, "updates", sizeof(Value), where);
+        return update(std::atomic_ref<Value>(*at),
+                      [value](Value before) { return before < value ? value : before; });
+    }
+    template <class Value>
+    Value atomic_or(Value* at, std::type_identity_t<Value> value, const site& where = site::current()) const {
+        check_global(at, "updates", sizeof(Value), where);
+        return std::atomic_ref<Value>(*at).fetch_or(value, std::memory_order_relaxed);
+    }
+    template <class Value>
+    Value atomic_add(shared_pointer<Value> at, std::type_identity_t<Value> value,
+                     const site& where = site::current()) const {
+        return update_shared(at, where, [value](Value before) { return static_cast<Value>(before + value); });
+    }
+    template <class Value>
+    Value atomic_max(shared_pointer<Value> at, std::type_identity_t<Value> value,
+                     const site& where = site::current()) const {
+        return update_shared(at, where, [value](Value before) { return before < value ? value : before; });
+    }
+    template <class Value>
+    Value atomic_min(shared_pointer<Value> at, std::type_identity_t<Value> value,
+                     const site& where = site::current()) const {
+        return update_shared(at, where, [value](Value before) { return before < value ? before : value; });
+    }
+
+    void fence_device() const { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+protected:
+    [[nodiscard]] thread_state& state() const { return *state_; }
+    [[nodiscard]] cluster& owner() const { return *state_->owner; }
+    [[nodiscard]] const launch_shape& shape() const { return owner().shape(); }
+
+    void check_global(const void* address, const char* verb, std::size_t bytes, const site& where) const {
+        if (reinterpret_cast<std::uintptr_t>(address) % bytes == 0) return;
+        owner().fail(*state_, where, kernel_violation::alignment,
+                     std::string(verb) + " " + std::to_string(bytes) +
+                         " bytes of global memory at an address that is no multiple of that");
+    }
+
+    void note(const site& where, const char* operation, bool shared, std::uint64_t address,
+              std::size_t bytes) const {
+        if (owner().statistics() == nullptr) return;
+        owner().statistics()->note(static_cast<std::size_t>(state_->warp()), lane(), where.file_name(),
+                                   where.line(), where.column(), operation, shared, address,
+                                   static_cast<std::uint32_t>(bytes));
+    }
+
+private:
+    template <class Value>
+    static constexpr std::size_t checked_size() {
+        static_assert(
+            std::is_trivially_copyable_v<Value> && std::has_single_bit(sizeof(Value)) && sizeof(Value) <= 16,
+            "mp: a thread reads and writes values of 1, 2, 4, 8 or 16 bytes");
+        return sizeof(Value);
+    }
+    template <class Value>
+    static Value read_value(const unsigned char* from) {
+        std::remove_const_t<Value> value;
+        std::memcpy(static_cast<void*>(&value), from, sizeof value);
+        return value;
+    }
+
+    [[nodiscard]] std::uint32_t votes(bool vote, const char* operation, const site& where) const {
+        struct vote_operands {
+            bool vote;
+            std::uint32_t result;
+        } mine{vote, 0};
+        collective_operation(*state_, owner().warp_slot(*state_), operation, where, mine,
+                             [](vote_operands* const* lanes) {
+                                 std::uint32_t all = 0;
+                                 for (int i = 0; i < warp_size; ++i) {
+                                     all |= static_cast<std::uint32_t>(lanes[i]->vote) << i;
+                                 }
+                                 for (int i = 0; i < warp_size; ++i) lanes[i]->result = all;
+                             });
+        return mine.result;
+    }
+
+    template <class Value>
+    Value shuffled(Value value, int from, const char* operation, const site& where) const {
+        static_assert(std::is_trivially_copyable_v<Value>, "mp: lanes exchange values that are plain bytes");
+        struct shuffle_operands {
+            Value value;
+            int from;
+            Value result;
+        } mine{value, from, value};
+        collective_operation(*state_, owner().warp_slot(*state_), operation, where, mine,
+                             [](shuffle_operands* const* lanes) {
+                                 for (int i = 0; i < warp_size; ++i) {
+                                     lanes[i]->result = lanes[lanes[i]->from & (warp_size - 1)]->value;
+                                 }
+                             });
+        return mine.result;
+    }
+
+    template <class Value, class Function>
+    static Value update(std::atomic_ref<Value> at, Function next) {
+        Value before = at.load(std::memory_order_relaxed);
+        while (!at.compare_exchange_weak(before, next(before), std::memory_order_relaxed)) {
+        }
+        return before;
+    }
+    template <class Value, class Function>
+    Value update_shared(shared_pointer<Value> at, const site& where, Function next) const {
+        constexpr std::size_t size = checked_size<Value>();
+        shared_memory& memory = owner().memory_of(*state_);
+        owner().check_access(*state_, where, "updates", size, at.offset, [&] {
+            memory.check_place(at.offset, size, size);
+            memory.update(state_->access(), at.offset, size);
+        });
+        const Value before = read_value<Value>(memory.data() + at.offset);
+        const Value after = next(before);
+        std::memcpy(memory.data() + at.offset, &after, size);
+        return before;
+    }
+
+    void check_barrier(int barrier, int threads, const site& where) const {
+        if (barrier < 1 || barrier >= block_barriers) {
+            owner().fail(*state_, where, kernel_violation::argument,
+                         "barrier is " + std::to_string(barrier) + "; it must be from 1 to 15");
+        }
+        if (threads <= 0 || threads % warp_size != 0 || threads > shape().threads) {
+            owner().fail(*state_, where, kernel_violation::argument,
+                         "threads is " + std::to_string(threads) +
+                             "; it must be a multiple of 32 and no more than the block has");
+        }
+    }
+
+    /// Arrives at a barrier for `expected` threads, or for all that are left, and waits there if asked to.
+    void come_to_barrier(int id, int expected, bool waits, const char* operation, const site& where) const {
+        cluster& all = owner();
+        block_barrier& it = all.barrier(state_->block, id);
+        if (it.expected == 0) it.expected = expected;
+        if (it.expected != expected) {
+            all.fail(*state_, where, kernel_violation::divergence,
+                     "comes to barrier " + std::to_string(id) + " for " + std::to_string(expected) +
+                         " threads while others wait there for " + std::to_string(it.expected));
+        }
+        bool first_of_warp = true;
+        for (const auto& [warp, place] : it.warps) {
+            if (warp != state_->warp()) continue;
+            first_of_warp = false;
+            if (!same_site(place, where)) {
+                all.fail(*state_, where, kernel_violation::divergence,
+                         "comes to " + std::string(operation) + " while other lanes of its warp are at " +
+                             place_of(place));
+            }
+        }
+        if (first_of_warp) it.warps.emplace_back(state_->warp(), where);
+        it.known.join(state_->clock);
+        if (all.fences_in_use()) it.fenced.join(state_->fenced);
+        cluster::next_moment(*state_);
+        ++it.arrived;
+        if (waits) it.waiting.push_back(state_->number);
+        if (it.arrived == (expected < 0 ? all.living(state_->block) : expected)) {
+            all.release(it);
+            if (!waits) return;
+            // Released with the others, so in their order.
+        }
+        if (waits) all.wait(*state_, operation, where);
+    }
+
+    thread_state* state_;
+};
+
+}  // namespace mp::simt::detail

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// A cluster of blocks on the host: its threads as fibers, their shared memory, and who waits for what.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/simt/host/access_statistics.hpp>
+#include <mp/simt/host/clock.hpp>
+#include <mp/simt/host/fiber.hpp>
+#include <mp/simt/host/scheduler.hpp>
+#include <mp/simt/host/shared_memory.hpp>
+#include <mp/simt/kernel_error.hpp>
+#include <mp/simt/launch_shape.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp::simt::detail {
+
+/// A line of the kernel.
+using site = std::source_location;
+
+/// "tile.hpp:120"
+inline std::string place_of(const site& where) {
+    const std::string_view path = where.file_name();
+    const std::size_t slash = path.find_last_of('/');
+    std::string text(slash == std::string_view::npos ? path : path.substr(slash + 1));
+    return text.append(":").append(std::to_string(where.line()));
+}
+
+inline bool same_site(const site& a, const site& b) {
+    return a.line() == b.line() && a.column() == b.column() &&
+           std::string_view(a.file_name()) == b.file_name();
+}
+
+/// Thrown on the other fibers of a kernel that failed, to take their stacks down. Not an exception of ours:
+/// it must not be caught as one.
+struct cancelled {};
+
+/// Bytes on their way into shared memory, as they were when the copy was issued.
+struct pending_copy {
+    std::uint32_t offset;
+    const unsigned char* source;
+    std::size_t source_bytes;
+    std::vector<unsigned char> bytes;  ///< zeros behind those of the source
+};
+
+/// An operation that all threads of a warp or warpgroup carry out together: the last one that comes does it
+/// for all.
+struct collective_slot {
+    const char* operation = nullptr;
+    site where;
+    int first = 0;  ///< the thread that came first
+    std::vector<void*> operands;
+    std::size_t arrived = 0;
+
+    explicit collective_slot(std::size_t threads) : operands(threads, nullptr) {}
+};
+
+/// A barrier of a block.
+struct block_barrier {
+    int arrived = 0;
+    int expected = 0;  ///< zero while nobody is there; -1 for all threads that are left
+    vector_clock known;
+    vector_clock fenced;
+    std::vector<int> waiting;
+    std::vector<std::pair<int, site>> warps;  ///< where the lanes of a warp came
+};
+
+/// A memory_barrier.
+struct memory_barrier_state {
+    std::uint32_t offset;
+    std::uint32_t expected;
+    std::uint32_t pending;
+    std::int64_t bytes = 0;
+    bool parity = false;  ///< of the phase that is under way
+    bool fenced = false;
+    int initialised_by;
+    std::size_t participant;  ///< as whom copies that arrive here write
+    vector_clock known;       ///< by those who arrived in this phase
+    vector_clock known_fenced;
+    vector_clock completed;  ///< the same of the phase before
+    vector_clock completed_fenced;
+    std::vector<int> waiting;
+};
+
+/// Something that an asynchronous unit does at some time after it was issued.
+class deferred_operation {
+public:
+    virtual ~deferred_operation() = default;
+    virtual void land() = 0;
+};
+
+/// A group of asynchronous operations of a thread or warp, which is waited for as a whole.
+using deferred_group = std::vector<std::unique_ptr<deferred_operation>>;
+
+class cluster;
+
+struct thread_state {
+    cluster* owner;
+    int number;  ///< in the cluster; the participant of the clocks
+    int block;   ///< in the cluster
+    int index;   ///< in the block
+    fiber stack;
+    vector_clock clock;
+    vector_clock fenced;
+    const char* waiting_for = nullptr;
+    site where;
+    std::vector<pending_copy> open_copies;
+    std::deque<std::vector<pending_copy>> copy_groups;
+    deferred_group open_stores;
+    std::deque<deferred_group> store_groups;
+
+    [[nodiscard]] int warp() const { return number / warp_size; }
+    [[nodiscard]] int lane() const { return number % warp_size; }
+    [[nodiscard]] accessor access() const { return {number, &clock, &fenced}; }
+};
+
+/// What is the same for all clusters of a launch on the host.
+struct host_settings {
+    std::uint64_t seed = 0;
+    std::size_t stack_bytes = std::size_t{256} << 10;
+    access_statistics* statistics = nullptr;
+};
+
+/// Runs one cluster of blocks after the other on one thread of the operating system.
+class cluster {
+public:
+    using entry_function = void (*)(const void* kernel, thread_state& thread);
+
+    /// Barrier objects of a cluster whose copies are told apart; with more, some reads too early go
+    /// unnoticed.
+    static constexpr std::size_t copy_participants = 64;
+
+    cluster(const launch_shape& shape, const host_settings& settings)
+        : shape_(shape), settings_(settings), scheduler_(thread_count(), settings.seed) {
+        for (int block = 0; block < shape.cluster_blocks; ++block) {
+            memories_.emplace_back(shape.shared_bytes);
+            barriers_.emplace_back();
+            memory_barriers_.emplace_back();
+        }
+        for (std::size_t i = 0; i < thread_count(); ++i) {
+            const int number = static_cast<int>(i);
+            threads_.push_back(std::unique_ptr<thread_state>(new thread_state{this,
+                                                                              number,
+                                                                              number / shape.threads,
+                                                                              number % shape.threads,
+                                                                              fiber(settings.stack_bytes),
+                                                                              vector_clock(participants()),
+                                                                              vector_clock(participants()),
+                                                                              nullptr,
+                                                                              {},
+                                                                              {},
+                                                                              {},
+                                                                              {},
+                                                                              {}}));
+        }
+    }
+    cluster(const cluster&) = delete;
+    cluster& operator=(const cluster&) = delete;
+
+    /// Runs the blocks from `first_block` on. Throws what the kernel throws first, kernel_error included,
+    /// after all of its threads have been ended.
+    void run(std::ptrdiff_t first_block, std::uint64_t seed, entry_function entry, const void* kernel) {
+        first_block_ = first_block;
+        entry_ = entry;
+        kernel_ = kernel;
+        scheduler_ = scheduler(thread_count(), seed);
+        reset();
+        for (const auto& thread : threads_) {
+            thread->stack.start(&cluster::enter, thread.get());
+            scheduler_.set_runnable(static_cast<std::size_t>(thread->number));
+        }
+        while (unfinished_ != 0 && failure_ == nullptr) step();
+        if (failure_ == nullptr && !deferred_.empty()) {
+            note_fault(-1, "the block has ended while a copy into its shared memory is under way",
+                       kernel_violation::unfinished_copy);
+        }
+        if (settings_.statistics != nullptr) settings_.statistics->end_block();
+        if (failure_ != nullptr) {
+            cancel();
+            std::rethrow_exception(std::exchange(failure_, nullptr));
+        }
+    }
+
+    // --- for the operations of threads
+
+    [[nodiscard]] const launch_shape& shape() const { return shape_; }
+    [[nodiscard]] access_statistics* statistics() const { return settings_.statistics; }
+    [[nodiscard]] std::ptrdiff_t block_number(const thread_state& thread) const {
+        return first_block_ + thread.block;
+    }
+    [[nodiscard]] shared_memory& memory(int block) { return memories_[static_cast<std::size_t>(block)]; }
+    [[nodiscard]] shared_memory& memory_of(const thread_state& thread) { return memory(thread.block); }
+    [[nodiscard]] thread_state& thread(int number) { return *threads_[static_cast<std::size_t>(number)]; }
+    [[nodiscard]] block_barrier& barrier(int block, int id) {
+        return barriers_[static_cast<std::size_t>(block)][static_cast<std::size_t>(id)];
+    }
+    [[nodiscard]] std::vector<memory_barrier_state>& memory_barriers(int block) {
+        return memory_barriers_[static_cast<std::size_t>(block)];
+    }
+    [[nodiscard]] collective_slot& warp_slot(const thread_state& thread) {
+        return warp_slots_[static_cast<std::size_t>(thread.warp())];
+    }
+    [[nodiscard]] collective_slot& warpgroup_slot(const thread_state& thread) {
+        return warpgroup_slots_[static_cast<std::size_t>(thread.number / warpgroup_size)];
+    }
+    [[nodiscard]] std::size_t participants() const { return thread_count() + copy_participants; }
+    /// As whom the copies that arrive at a new barrier object write.
+    [[nodiscard]] std::size_t next_copy_participant() {
+        return thread_count() + objects_++ % copy_participants;
+    }
+    /// A new moment of the copies of a barrier object.
+    [[nodiscard]] std::uint32_t next_copy_moment(std::size_t participant) {
+        return ++copy_moments_[participant - thread_count()];
+    }
+    /// Threads of a block that have not left the kernel.
+    [[nodiscard]] int living(int block) const { return living_[static_cast<std::size_t>(block)]; }
+    [[nodiscard]] bool fences_in_use() const { return fences_in_use_; }
+    void use_fences() { fences_in_use_ = true; }
+    void defer(std::unique_ptr<deferred_operation> operation) { deferred_.push_back(std::move(operation)); }
+
+    /// Suspends the thread until it is woken.
+    void wait(thread_state& thread, const char* operation, const site& where) {
+        if (failure_ != nullptr) return;  // on the way out already
+        thread.waiting_for = operation;
+        thread.where = where;
+        thread.stack.suspend();
+        thread.waiting_for = nullptr;
+        if (failure_ != nullptr) throw cancelled{};
+    }
+    void wake(int number) { scheduler_.set_runnable(static_cast<std::size_t>(number)); }
+
+    /// Begins a new moment of the thread, after it has told others of the one before.
+    static void next_moment(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
+
+    /// Throws kernel_error in the name of a thread: "mp::simulated_gpu: block 0, thread 37 (warp 1, lane 5),
+    /// tile.hpp:120: <text>".
+    [[noreturn]] void fail(const thread_state& thread, const site& where, kernel_violation violation,
+                           const std::string& text, std::ptrdiff_t address = -1) const {
+        throw kernel_error(violation, block_number(thread), thread.index, address,
+                           "mp::simulated_gpu: " + name_of(thread) + ", " + place_of(where) + ": " + text);
+    }
+
+    /// Runs an access to shared memory, and says who did what where when it breaks a rule: "reads 16 bytes at
+    /// shared address 4608, which nobody has written".
+    template <class Function>
+    void check_access(const thread_state& thread, const site& where, const char* verb, std::size_t bytes,
+                      std::uint32_t offset, Function access) const {
+        try {
+            access();
+        } catch (const memory_fault& fault) {
+            std::string text(verb);
+            text.append(" ").append(std::to_string(bytes)).append(" bytes at shared address ");
+            text.append(std::to_string(offset)).append(", ").append(fault.text);
+            if (fault.other >= 0 && static_cast<std::size_t>(fault.other) < thread_count()) {
+                text.append(" (the other is ")
+                    .append(name_of(*threads_[static_cast<std::size_t>(fault.other)]))
+                    .append(")");
+            } else if (fault.other >= 0) {
+                text.append(" (the other is an asynchronous copy)");
+            }
+            fail(thread, where, fault.violation, text, static_cast<std::ptrdiff_t>(fault.offset));
+        }
+    }
+
+    /// "block 0, thread 37 (warp 1, lane 5)"
+    [[nodiscard]] std::string name_of(const thread_state& thread) const {
+        std::string text = "block " + std::to_string(block_number(thread));
+        text.append(", thread ").append(std::to_string(thread.index)).append(" (warp ");
+        text.append(std::to_string(thread.index / warp_size)).append(", lane ");
+        return text.append(std::to_string(thread.lane())).append(")");
+    }
+
+    /// Lets the threads that wait at a barrier go on, with what all who came there knew.
+    void release(block_barrier& it) {
+        for (const int number : it.waiting) {
+            thread_state& waiting = thread(number);
+            waiting.clock.join(it.known);
+            if (fences_in_use_) waiting.fenced.join(it.fenced);
+            wake(number);
+        }
+        it.arrived = 0;
+        it.expected = 0;
+        it.known.reset();
+        it.fenced.reset();
+        it.waiting.clear();
+        it.warps.clear();
+    }
+
+private:
+    [[nodiscard]] std::size_t thread_count() const {
+        return static_cast<std::size_t>(shape_.threads) * static_cast<std::size_t>(shape_.cluster_blocks);
+    }
+
+    static void enter(void* argument) {
+        thread_state& thread = *static_cast<thread_state*>(argument);
+        cluster& owner = *thread.owner;
+        try {
+            owner.entry_(owner.kernel_, thread);
+        } catch (const cancelled&) {
+            // The failure is known.
+        } catch (...) {
+            if (owner.failure_ == nullptr) owner.failure_ = std::current_exception();
+        }
+    }
+
+    void reset() {
+        failure_ = nullptr;
+        deferred_.clear();
+        fences_in_use_ = false;
+        objects_ = 0;
+        copy_moments_.fill(0);
+        unfinished_ = thread_count();
+        living_.assign(memories_.size(), shape_.threads);
+        warp_slots_.assign(thread_count() / warp_size, collective_slot(warp_size));
+        warpgroup_slots_.assign(thread_count() / warpgroup_size, collective_slot(warpgroup_size));
+        left_.assign(thread_count() / warp_size, 0);
+        for (shared_memory& memory : memories_) memory.reset();
+        for (auto& barriers : barriers_) {
+            for (block_barrier& it : barriers) {
+                it = {0, 0, vector_clock(participants()), vector_clock(participants()), {}, {}};
+            }
+        }
+        for (auto& objects : memory_barriers_) objects.clear();
+        for (const auto& thread : threads_) {
+            thread->clock.reset();
+            thread->fenced.reset();
+            next_moment(*thread);
+            thread->waiting_for = nullptr;
+            thread->open_copies.clear();
+            thread->copy_groups.clear();
+            thread->open_stores.clear();
+            thread->store_groups.clear();
+        }
+    }
+
+    void step() {
+        if (!deferred_.empty() && scheduler_.chance(16)) land_one();
+        const std::ptrdiff_t number = scheduler_.take();
+        if (number < 0) {
+            if (deferred_.empty()) {
+                note_deadlock();
+            } else {
+                land_one();
+            }
+            return;
+        }
+        thread_state& next = *threads_[static_cast<std::size_t>(number)];
+        next.stack.resume();
+        if (next.stack.finished()) leave(next);
+    }
+
+    void land_one() {
+        const std::size_t i = scheduler_.choose(deferred_.size());
+        const std::unique_ptr<deferred_operation> operation = std::move(deferred_[i]);
+        deferred_.erase(deferred_.begin() + static_cast<std::ptrdiff_t>(i));
+        try {
+            operation->land();
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+    }
+
+    /// A thread has left the kernel. Barriers for all threads do not wait for it.
+    void leave(thread_state& thread) {
+        --unfinished_;
+        --living_[static_cast<std::size_t>(thread.block)];
+        left_[static_cast<std::size_t>(thread.warp())] |= std::uint32_t{1} << thread.lane();
+        for (block_barrier& it : barriers_[static_cast<std::size_t>(thread.block)]) {
+            if (it.expected < 0 && it.arrived == living(thread.block)) release(it);
+        }
+    }
+
+    void note_fault(std::ptrdiff_t address, const std::string& text, kernel_violation violation) {
+        failure_ = std::make_exception_ptr(
+            kernel_error(violation, first_block_, -1, address,
+                         "mp::simulated_gpu: block " + std::to_string(first_block_) + ": " + text));
+    }
+
+    void note_deadlock() {
+        std::string text = "no thread can go on";
+        std::vector<bool> told(thread_count(), false);
+        for (std::size_t i = 0; i < thread_count(); ++i) {
+            const thread_state& first = *threads_[i];
+            if (told[i] || first.stack.finished()) continue;
+            std::size_t count = 0;
+            for (std::size_t j = i; j < thread_count(); ++j) {
+                const thread_state& other = *threads_[j];
+                if (other.stack.finished() || other.block != first.block ||
+                    other.waiting_for != first.waiting_for || !same_site(other.where, first.where)) {
+                    continue;
+                }
+                told[j] = true;
+                ++count;
+            }
+            text.append("; ").append(name_of(first));
+            if (count > 1) text.append(" and ").append(std::to_string(count - 1)).append(" more");
+            text.append(count > 1 ? " wait in " : " waits in ").append(first.waiting_for).append(" at ");
+            text.append(place_of(first.where));
+        }
+        const std::size_t gone = thread_count() - unfinished_;
+        if (gone != 0) text.append("; ").append(std::to_string(gone)).append(" have left the kernel");
+        note_fault(-1, text, kernel_violation::deadlock);
+    }
+
+    /// Takes down the stacks of all threads that are left.
+    void cancel() {
+        for (const auto& thread : threads_) {
+            if (thread->stack.finished()) continue;
+            if (thread->waiting_for == nullptr) continue;  // has not begun: nothing is on its stack
+            thread->stack.resume();
+        }
+        deferred_.clear();
+    }
+
+public:
+    /// Lanes of a warp that have left the kernel.
+    [[nodiscard]] std::uint32_t left(const thread_state& thread) const {
+        return left_[static_cast<std::size_t>(thread.warp())];
+    }
+
+private:
+    launch_shape shape_;
+    host_settings settings_;
+    scheduler scheduler_;
+    std::ptrdiff_t first_block_ = 0;
+    entry_function entry_ = nullptr;
+    const void* kernel_ = nullptr;
+    std::vector<std::unique_ptr<thread_state>> threads_;
+    std::vector<shared_memory> memories_;
+    std::vector<std::array<block_barrier, block_barriers>> barriers_;
+    std::vector<std::vector<memory_barrier_state>> memory_barriers_;
+    std::vector<collective_slot> warp_slots_;
+    std::vector<collective_slot> warpgroup_slots_;
+    std::vector<std::uint32_t> left_;
+    std::vector<int> living_;
+    std::deque<std::unique_ptr<deferred_operation>> deferred_;
+    std::array<std::uint32_t, copy_participants> copy_moments_ = {};
+    std::size_t objects_ = 0;
+    std::size_t unfinished_ = 0;
+    bool fences_in_use_ = false;
+    std::exception_ptr failure_;
+};
+
+}  // namespace mp::simt::detail

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// A thread of a GPU on the host.
+#pragma once
+
+#include <mp/simt/host/basic_operations.hpp>
+#include <mp/tensor_core/arch.hpp>
+
+namespace mp::simt {
+
+/// What kernels get as their thread where they run on the host: the operations of
+/// <mp/simt/device/device_thread.hpp>, checked.
+template <arch Arch>
+class simulated_thread : public detail::basic_operations {
+public:
+    static constexpr int capability = static_cast<int>(Arch);
+    static constexpr bool on_device = false;
+
+    explicit simulated_thread(detail::thread_state& state) : basic_operations(state) {}
+};
+
+}  // namespace mp::simt

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What is thrown when a kernel that runs on the host does something that a device does not define.
+#pragma once
+
+#include <mp/error.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace mp {
+
+/// What a kernel did wrong.
+enum class kernel_violation : unsigned char {
+    divergence,          ///< lanes of a warp came to different operations that all of them have to come to
+    deadlock,            ///< threads wait for what nobody will do any more
+    uninitialised_read,  ///< shared memory is read that nobody has written
+    unfinished_copy,     ///< the target of a copy is touched before the copy was waited for, or its source
+                         ///< changed
+    race,                ///< two threads touch the same shared memory, one writes, and nothing orders them
+    bounds,              ///< an access outside of the block's shared memory
+    alignment,           ///< an address that the instruction does not take
+    argument,            ///< an operand that the instruction does not take
+    missing_fence,  ///< what was written by ordinary stores is read by an asynchronous unit without a fence
+};
+
+/// A kernel on the simulated GPU did what a device does not define: there it would have given wrong results
+/// at times, hung or stopped. The message names block, thread, warp, lane, the address in shared memory, the
+/// line of the kernel and what was violated:
+///
+///     mp::simulated_gpu: block 3, thread 37 (warp 1, lane 5), tile.hpp:120: reads 16 bytes at shared address
+///     4608, which nobody has written
+class kernel_error : public error {
+public:
+    kernel_error(kernel_violation violation, std::ptrdiff_t block, int thread, std::ptrdiff_t address,
+                 const std::string& message)
+        : error(message), violation_(violation), block_(block), thread_(thread), address_(address) {}
+
+    [[nodiscard]] kernel_violation violation() const noexcept { return violation_; }
+    /// Number of the block in the grid.
+    [[nodiscard]] std::ptrdiff_t block() const noexcept { return block_; }
+    /// Number of the thread in its block; -1 where it is not one thread's fault, as in a deadlock.
+    [[nodiscard]] int thread() const noexcept { return thread_; }
+    /// Offset in the block's shared memory; -1 where none is concerned.
+    [[nodiscard]] std::ptrdiff_t address() const noexcept { return address_; }
+
+private:
+    kernel_violation violation_;
+    std::ptrdiff_t block_;
+    int thread_;
+    std::ptrdiff_t address_;
+};
+
+}  // namespace mp

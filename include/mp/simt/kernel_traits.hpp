@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What a kernel says about itself, and what a launch says.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/simt/launch_shape.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::simt {
+
+/// What a launch chooses; the rest is the kernel's.
+struct launch_size {
+    std::ptrdiff_t blocks = 1;
+    std::size_t shared_bytes = 0;  ///< shared memory of each block
+};
+
+/// A kernel is a function object without anything that cannot be copied byte by byte, since it goes to the
+/// device as the parameter of the launch: at most 4 KiB. It has
+///  - `static constexpr int threads`: threads of a block, a multiple of 32, at most 1024;
+///  - optionally `static constexpr int resident_blocks`: blocks that a multiprocessor is to hold at a time,
+///  from
+///    which the compiler takes the most registers that a thread may use;
+///  - optionally `static constexpr int cluster_blocks`: blocks of a cluster;
+///  - `template <class Thread> MP_HOST_DEVICE void operator()(Thread thread) const`, which every thread runs.
+///  What
+///    a thread can do is said in <mp/simt/device/device_thread.hpp>.
+template <class Kernel>
+concept kernel = std::is_trivially_copyable_v<Kernel> && sizeof(Kernel) <= 4096 && requires {
+    { Kernel::threads + 0 } -> std::same_as<int>;
+};
+
+template <class Kernel>
+[[nodiscard]] constexpr int resident_blocks_of() {
+    if constexpr (requires { Kernel::resident_blocks; }) {
+        return Kernel::resident_blocks;
+    } else {
+        return 1;
+    }
+}
+
+template <class Kernel>
+[[nodiscard]] constexpr int cluster_blocks_of() {
+    if constexpr (requires { Kernel::cluster_blocks; }) {
+        return Kernel::cluster_blocks;
+    } else {
+        return 1;
+    }
+}
+
+/// The shape of a launch. Throws argument_error in the name of `function` for what no device can run.
+template <kernel Kernel>
+[[nodiscard]] launch_shape shape_of_launch(std::string_view function, const launch_size& size) {
+    constexpr int cluster = cluster_blocks_of<Kernel>();
+    static_assert(Kernel::threads > 0 && Kernel::threads % warp_size == 0 && Kernel::threads <= 1024,
+                  "mp: the threads of a block are a multiple of 32, at most 1024");
+    static_assert(cluster >= 1 && cluster <= 8, "mp: a cluster has one to eight blocks");
+    // What a grid can have in its first dimension.
+    constexpr std::ptrdiff_t most_blocks = 0x7FFF'FFFF;
+    // sm_90 and sm_100 have the most: 227 KiB.
+    constexpr std::size_t most_shared_bytes = std::size_t{227} << 10;
+    if (size.blocks < 1 || size.blocks > most_blocks || size.blocks % cluster != 0) {
+        mp::detail::throw_argument(function, "size.blocks", size.blocks,
+                                   "must be a positive multiple of the blocks of a cluster, below 2^31");
+    }
+    if (size.shared_bytes > most_shared_bytes) {
+        mp::detail::throw_argument(function, "size.shared_bytes", size.shared_bytes,
+                                   "must be at most 227 KiB, which is all that a block can have");
+    }
+    return {size.blocks, Kernel::threads, size.shared_bytes, cluster};
+}
+
+}  // namespace mp::simt

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The executor that runs GPU kernels on the host.
+#pragma once
+
+#include <mp/tensor_core/arch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mp {
+
+namespace simt {
+class access_statistics;
+}
+
+/// Runs the very kernels that mp::cuda_stream runs, on the host: each thread of the GPU is a fiber, tensor
+/// cores follow the exact model of the architecture (mp::block_fma), and whatever a device leaves undefined
+/// ends in an mp::kernel_error. Made for tests of kernels, yours too (mp::simt::launch); it is some thousand
+/// times slower than a GPU. Who wants the bits of a GPU's matrix product quickly takes mp::emulated.
+///
+///     mp::gemm(mp::simulated_gpu<mp::arch::sm_90>{.seed = 7}, 1, a, b, 0, c);
+///
+/// What is noticed: lanes of a warp at different operations; barriers at which not all threads arrive; shared
+/// memory that is read before anybody wrote it, before the copy into it was waited for, or with nothing
+/// between the threads that orders the accesses (whatever order they ran in); addresses out of bounds or
+/// misaligned; missing fences of asynchronous units. Global memory is ordinary memory of the program:
+/// AddressSanitizer watches it. What is not noticed: races between blocks, limits of registers, and how fast
+/// it would be.
+template <arch Arch>
+struct simulated_gpu {
+    static constexpr arch architecture = Arch;
+
+    /// Which schedule: 0 runs blocks, warps and lanes in order, any other number in an order of its own.
+    std::uint64_t seed = 0;
+    /// Threads of the host, each of which runs blocks. The results of kernels that add up in global memory by
+    /// floating-point atomics may depend on it.
+    int threads = 1;
+    /// Where to count bank conflicts and sectors; null for nowhere. Only with one thread.
+    simt::access_statistics* statistics = nullptr;
+    /// Stack of each GPU thread.
+    std::size_t stack_bytes = std::size_t{256} << 10;
+};
+
+}  // namespace mp
