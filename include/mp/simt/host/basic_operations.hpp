@@ -34,7 +34,8 @@ void collective_operation(thread_state& me, collective_slot& slot, const char* o
         slot.operation = operation;
         slot.where = where;
         slot.first = me.number;
-    } else if (std::string_view(slot.operation) != operation || !same_site(slot.where, where)) {
+    } else if ((slot.operation != operation && std::string_view(slot.operation) != operation) ||
+               !same_site(slot.where, where)) {
         owner.fail(me, where, kernel_violation::divergence,
                    std::string("comes to ") + operation + " while " +
                        owner.name_of(owner.thread(slot.first)) + " waits for this thread in " +

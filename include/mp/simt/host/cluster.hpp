@@ -41,7 +41,7 @@ inline std::string place_of(const site& where) {
 
 inline bool same_site(const site& a, const site& b) {
     return a.line() == b.line() && a.column() == b.column() &&
-           std::string_view(a.file_name()) == b.file_name();
+           (a.file_name() == b.file_name() || std::string_view(a.file_name()) == b.file_name());
 }
 
 /// Thrown on the other fibers of a kernel that failed, to take their stacks down. Not an exception of ours:

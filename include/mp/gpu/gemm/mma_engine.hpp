@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Products of stages by mma.sync, from swizzled shared memory.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/cuda/chunks.hpp>
+#include <mp/format/device.hpp>
+#include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/gemm/swizzled_stage.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace mp::detail {
+
+/// Whether the sums of 8-bit products have so few bits that they are added to a float every 128 products: the
+/// tensor cores of sm_89 keep 13 fraction bits. (mma.sync of sm_90 and sm_100 multiplies them as half, and
+/// that of sm_120 keeps 25 bits.)
+template <class Input, int Capability>
+inline constexpr bool promotes_sums = sizeof(Input) == 1 && Capability == 89;
+
+/// An engine of ring_gemm_kernel. Each warp multiplies 16 x 8 sums at a time, with 32 bytes of depth.
+template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
+struct mma_engine {
+    using tile = Tile;
+    using a_value = A;
+    using b_value = B;
+    using a_stage = swizzled_stage<A, Tile::rows, ADepthContiguous, Tile::threads>;
+    using b_stage = swizzled_stage<B, Tile::columns, BDepthContiguous, Tile::threads>;
+
+    static_assert(sizeof(A) == sizeof(B));
+
+    static constexpr int row_fragments = Tile::warp_rows / simt::mma_rows;
+    static constexpr int column_fragments = Tile::warp_columns / simt::mma_columns;
+    static constexpr int resident_blocks = std::max(1, 256 / Tile::threads);
+
+    /// cp.async begins with sm_80, as does bfloat16; 8 bits with sm_89.
+    template <class Thread>
+    static constexpr bool runs_on = Thread::capability >= (sizeof(A) == 1 ? 89 : 80);
+
+    template <class Thread>
+    struct sums {
+        static constexpr bool promotes = promotes_sums<A, Thread::capability>;
+
+        float of[row_fragments][column_fragments][4];
+        float promoted[promotes ? row_fragments : 1][promotes ? column_fragments : 1][4];
+    };
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread, sums<Thread>& sum) {
+        sum = {};
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
+                                                         simt::shared_pointer<B> b, int warp_row,
+                                                         int warp_column, sums<Thread>& sum) {
+        constexpr int steps = stage_depth_bytes / simt::mma_depth_bytes;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int step = 0; step < steps; ++step) {
+            simt::registers<4> left[row_fragments];
+            simt::registers<4> right[column_fragments / 2];
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < row_fragments; ++i) {
+                left[i] = a_stage::load_a(thread, a, warp_row + i * simt::mma_rows, step);
+            }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int j = 0; j < column_fragments / 2; ++j) {
+                right[j] = b_stage::load_b_pair(thread, b, warp_column + j * 2 * simt::mma_columns, step);
+            }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < row_fragments; ++i) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int j = 0; j < column_fragments; ++j) {
+                    const simt::registers<2> column = {
+                        {right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]}};
+                    thread.template multiply_add<A, B>(sum.of[i][j], left[i], column);
+                }
+            }
+        }
+    }
+
+    /// `steps` stages have been multiplied since the sums were zero.
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, [[maybe_unused]] std::ptrdiff_t steps,
+                                                         [[maybe_unused]] bool last,
+                                                         [[maybe_unused]] sums<Thread>& sum) {
+        if constexpr (sums<Thread>::promotes) {
+            constexpr int interval = 128 / a_stage::depth;
+            if (steps % interval != 0 && !last) return;
+            for (int i = 0; i < row_fragments; ++i) {
+                for (int j = 0; j < column_fragments; ++j) {
+                    for (int n = 0; n < 4; ++n) {
+                        sum.promoted[i][j][n] = float_add(sum.promoted[i][j][n], sum.of[i][j][n]);
+                        sum.of[i][j][n] = last ? sum.promoted[i][j][n] : 0.0F;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stores rows 16 i to 16 i + 15 of the warp's sums.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const sums<Thread>& sum, int i,
+                                                            simt::shared_pointer<float> strip, int pitch) {
+        using pair = chunk<float, 2>;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int j = 0; j < column_fragments; ++j) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int n = 0; n < 4; n += 2) {
+                const simt::fragment_place place = simt::mma_c_place(thread.lane(), n);
+                const auto to = strip + (place.line * pitch + j * simt::mma_columns + place.position);
+                thread.store(to.template as<pair>(), pair{{sum.of[i][j][n], sum.of[i][j][n + 1]}});
+            }
+        }
+    }
+};
+
+}  // namespace mp::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// From the sums of a matrix product to the memory of C.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/cuda/chunks.hpp>
+#include <mp/format/device.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+
+#include <cstddef>
+
+namespace mp::detail {
+
+/// alpha * product + beta * c as mp::gemm on the CPU forms it: with both terms, exact products in double
+/// whose sum is rounded to double and then to float; c is not looked at when beta is 0.
+template <class Output, class Epilogue>
+MP_HOST_DEVICE MP_ALWAYS_INLINE float scale_product(const product_output<Output, Epilogue>& output,
+                                                    float product, float c) {
+    if (output.beta == 0.0F) return output.has_product ? float_multiply(output.alpha, product) : 0.0F;
+    if (!output.has_product) return float_multiply(output.beta, c);
+    return float_from_double(double_from_float(output.alpha) * double_from_float(product) +
+                             double_from_float(output.beta) * double_from_float(c));
+}
+
+/// Neighbouring elements of a row of C that a thread ends together: 16 bytes, or 8 elements if they are
+/// smaller.
+template <class Output>
+inline constexpr int output_chunk = sizeof(Output) >= 4 ? 4 : 8;
+
+/// Ends a chunk of C: alpha and beta, the epilogue, one rounding.
+MP_ANY_EXECUTION_SPACE
+template <class Thread, class Output, class Epilogue>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
+                                                  const product_output<Output, Epilogue>& output,
+                                                  const float (&product)[output_chunk<Output>],
+                                                  std::ptrdiff_t row, std::ptrdiff_t column) {
+    constexpr int count = output_chunk<Output>;
+    using output_values = chunk<Output, count>;
+    if (row >= output.rows || column >= output.columns) return;
+    Output* const c = output.data + (row * output.stride + column);
+    const bool whole = output.aligned && column + count <= output.columns;
+    output_values values{};
+    if (output.beta != 0.0F) {
+        if (whole) {
+            values = thread.load(reinterpret_cast<const output_values*>(c));
+        } else {
+            for (int i = 0; i < count; ++i) {
+                if (column + i < output.columns)
+                    values.values[i] = thread.load(static_cast<const Output*>(c) + i);
+            }
+        }
+    }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+    for (int i = 0; i < count; ++i) {
+        if (column + i < output.columns) {
+            const float value = scale_product(output, product[i], static_cast<float>(values.values[i]));
+            const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
+            const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
+            values.values[i] = static_cast<Output>(output.epilogue(value, epilogue_row, epilogue_column));
+        }
+    }
+    if (whole) {
+        thread.store(reinterpret_cast<output_values*>(c), values);
+    } else {
+        for (int i = 0; i < count; ++i) {
+            if (column + i < output.columns) thread.store(c + i, values.values[i]);
+        }
+    }
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// A matrix product as its kernels see it: how the factors and C lie in memory, and how C is divided among
+/// blocks of threads.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/matrix_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// A factor as it lies in memory: lines of contiguous elements. In A these are rows or columns, in B too.
+template <class Value>
+struct factor_lines {
+    const Value* data;
+    std::ptrdiff_t stride;  ///< elements from one line to the next
+    std::ptrdiff_t lines;
+    std::ptrdiff_t length;        ///< elements of a line
+    std::ptrdiff_t batch_stride;  ///< elements from one matrix to the next
+    int alignment;          ///< every line begins at a multiple of so many bytes: 16, 8, 4, or one element
+    bool depth_contiguous;  ///< lines run along the depth: rows of A, columns of B
+};
+
+/// C, row after row, and what is done with it. Columns of a column-major C are the rows of its transpose,
+/// which is the product of the transposed factors in reverse order.
+template <class Output, class Epilogue>
+struct product_output {
+    Output* data;
+    std::ptrdiff_t stride;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t batch_stride;
+    bool aligned;      ///< every row begins at a multiple of the bytes of a chunk: see output_chunk
+    bool swapped;      ///< the rows are columns to the epilogue
+    bool has_product;  ///< false if the factors are not read: alpha is 0, or there is no depth
+    float alpha;
+    float beta;
+    Epilogue epilogue;
+};
+
+template <class A, class B, class Output, class Epilogue>
+struct product_problem {
+    factor_lines<A> a;
+    factor_lines<B> b;
+    product_output<Output, Epilogue> c;
+    std::ptrdiff_t depth;
+    /// The depth is divided among so many blocks of threads, each of which writes its sums into `sums`: see
+    /// split_sums.
+    std::ptrdiff_t splits;
+    float* sums;
+};
+
+/// Where a tile lies in C.
+struct tile_place {
+    std::ptrdiff_t row;
+    std::ptrdiff_t column;
+};
+
+/// Tiles are numbered down groups of 8 tile rows, so that tiles of neighbouring numbers, which run at the
+/// same time, share rows of A and columns of B in the cache.
+[[nodiscard]] MP_HOST_DEVICE constexpr tile_place place_of_tile(std::ptrdiff_t number,
+                                                                std::ptrdiff_t tile_rows,
+                                                                std::ptrdiff_t tile_columns) {
+    constexpr std::ptrdiff_t group = 8;
+    const std::ptrdiff_t group_tiles = group * tile_columns;
+    const std::ptrdiff_t first_row = number / group_tiles * group;
+    const std::ptrdiff_t height = tile_rows - first_row < group ? tile_rows - first_row : group;
+    const std::ptrdiff_t inside = number % group_tiles;
+    return {first_row + inside % height, inside / height};
+}
+
+/// Tiles of a size that it takes to cover a length, the last one perhaps in part.
+[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t tile_count(std::ptrdiff_t length, std::ptrdiff_t size) {
+    return length / size + (length % size != 0 ? 1 : 0);
+}
+
+/// `count` within 0 and `most`.
+[[nodiscard]] MP_HOST_DEVICE constexpr int left_of(std::ptrdiff_t count, int most) {
+    return count < 0 ? 0 : count < most ? static_cast<int>(count) : most;
+}
+
+/// Of 16, 8, 4 and the size of an element the largest number of bytes at whose multiples all lines begin.
+template <class Value>
+[[nodiscard]] int line_alignment(const Value* data, std::ptrdiff_t stride, std::ptrdiff_t batch_stride) {
+    constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(Value));
+    const auto together = reinterpret_cast<std::uintptr_t>(data) |
+                          static_cast<std::uintptr_t>(stride * size) |
+                          static_cast<std::uintptr_t>(batch_stride * size);
+    for (const int alignment : {16, 8, 4}) {
+        if (together % static_cast<std::uintptr_t>(alignment) == 0) return alignment;
+    }
+    return static_cast<int>(size);
+}
+
+template <class Value>
+factor_lines<std::remove_const_t<Value>> lines_of(matrix_view<Value> view, storage_order depth_contiguous,
+                                                  std::ptrdiff_t batch_stride) {
+    const bool row_major = view.order == storage_order::row_major;
+    return {view.data,
+            view.leading_dimension,
+            row_major ? view.rows : view.columns,
+            row_major ? view.columns : view.rows,
+            batch_stride,
+            line_alignment(view.data, view.leading_dimension, batch_stride),
+            view.order == depth_contiguous};
+}
+
+/// What of a problem is not in the types of its matrices.
+struct batch_strides {
+    std::ptrdiff_t a = 0;
+    std::ptrdiff_t b = 0;
+    std::ptrdiff_t c = 0;
+};
+
+/// The problem whose C is row-major already.
+template <class A, class B, class Output, class Epilogue>
+product_problem<A, B, Output, Epilogue> make_product_problem(float alpha, matrix_view<const A> a,
+                                                             matrix_view<const B> b, float beta,
+                                                             matrix_view<Output> c, const Epilogue& epilogue,
+                                                             const batch_strides& strides, bool swapped) {
+    // Chunks of 8-bit elements have 8 bytes, the others 16.
+    const bool aligned =
+        line_alignment(c.data, c.leading_dimension, strides.c) >= (sizeof(Output) == 1 ? 8 : 16);
+    return {lines_of(a, storage_order::row_major, strides.a),
+            lines_of(b, storage_order::column_major, strides.b),
+            {c.data, c.leading_dimension, c.rows, c.columns, strides.c, aligned, swapped,
+             alpha != 0.0F && a.columns != 0, alpha, beta, epilogue},
+            a.columns,
+            1,
+            nullptr};
+}
+
+/// Calls f<ADepthContiguous, BDepthContiguous>() with the flags of a problem.
+template <class Problem, class Function>
+void with_layouts(const Problem& problem, Function f) {
+    if (problem.a.depth_contiguous) {
+        problem.b.depth_contiguous ? f.template operator()<true, true>()
+                                   : f.template operator()<true, false>();
+    } else {
+        problem.b.depth_contiguous ? f.template operator()<false, true>()
+                                   : f.template operator()<false, false>();
+    }
+}
+
+}  // namespace mp::detail

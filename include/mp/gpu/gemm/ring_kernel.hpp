@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The matrix product of a block of threads: copies of several stages run ahead of the tensor cores.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/cuda/chunks.hpp>
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gpu/gemm/output.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/simt/launch_shape.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace mp::detail {
+
+/// The part of C that a block of threads computes, that of each warp, and how many stages of the factors are
+/// in shared memory at a time.
+template <int Rows, int Columns, int WarpRows, int WarpColumns, int Stages>
+struct gemm_tile {
+    static constexpr int rows = Rows;
+    static constexpr int columns = Columns;
+    static constexpr int warp_rows = WarpRows;
+    static constexpr int warp_columns = WarpColumns;
+    static constexpr int warps_across = Columns / WarpColumns;
+    static constexpr int threads = Rows / WarpRows * warps_across * simt::warp_size;
+    static constexpr int stages = Stages;
+
+    static_assert(Rows % WarpRows == 0 && Columns % WarpColumns == 0 && WarpRows % 16 == 0 &&
+                  WarpColumns % 16 == 0 && Stages >= 2);
+};
+
+/// Rows of C that a warp passes through shared memory at a time.
+inline constexpr int strip_rows = 16;
+
+/// c = epilogue(alpha * a b + beta * c), or the sums of one piece of the depth.
+///
+/// Shared memory is a ring of stages of 64 bytes of depth. At the begin of a step the thread waits for its
+/// copies into the stage that is next, and the block for all threads: now that stage is complete, and the one
+/// before it has been read by everybody, so the copies for the stage that comes last may be put there. One
+/// barrier a step. In the end each warp passes its sums through shared memory in strips of 16 rows, so that C
+/// is read and written in chunks.
+///
+/// Every element of a b starts at zero and takes blocks of ascending depth, so it has the bits of
+/// mp::emulated.
+///
+/// `Engine` is how tiles lie in shared memory and how warps multiply them:
+///  - a_stage and b_stage, with `bytes`, `depth` and copy();
+///  - sums<Thread>: what a thread has of the sums of its warp;
+///  - clear(), multiply() of one stage, end_step() after it, finish(), and store_strip().
+template <class Engine, class Output, class Epilogue>
+struct ring_gemm_kernel {
+    using tile = typename Engine::tile;
+    using a_value = typename Engine::a_value;
+    using b_value = typename Engine::b_value;
+    using a_stage = typename Engine::a_stage;
+    using b_stage = typename Engine::b_stage;
+
+    static constexpr int threads = tile::threads;
+    static constexpr int resident_blocks = Engine::resident_blocks;
+    static constexpr int stage_bytes = a_stage::bytes + b_stage::bytes;
+    /// Floats from one row of a strip to the next: with 8 more than the row has, the 4 rows that half a warp
+    /// writes at a time, 8 words each, fill the banks once.
+    static constexpr int strip_pitch = tile::warp_columns + 8;
+    static constexpr int strip_bytes = strip_rows * strip_pitch * static_cast<int>(sizeof(float));
+    static constexpr int strips_bytes = threads / simt::warp_size * strip_bytes;
+    static constexpr std::size_t shared_bytes =
+        static_cast<std::size_t>(std::max(tile::stages * stage_bytes, strips_bytes));
+
+    product_problem<a_value, b_value, Output, Epilogue> problem;
+
+    [[nodiscard]] std::ptrdiff_t blocks(std::ptrdiff_t batch) const {
+        return tile_count(problem.c.rows, tile::rows) * tile_count(problem.c.columns, tile::columns) *
+               problem.splits * batch;
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        // On other devices it is not launched, and cannot be compiled.
+        if constexpr (Engine::template runs_on<Thread>) run(thread);
+    }
+
+private:
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void run(Thread thread) const {
+        const std::ptrdiff_t tile_rows = tile_count(problem.c.rows, tile::rows);
+        const std::ptrdiff_t tile_columns = tile_count(problem.c.columns, tile::columns);
+        const std::ptrdiff_t tiles = tile_rows * tile_columns;
+        const std::ptrdiff_t work = thread.block() / tiles;
+        const std::ptrdiff_t split = work % problem.splits;
+        const std::ptrdiff_t batch = work / problem.splits;
+        const tile_place place = place_of_tile(thread.block() % tiles, tile_rows, tile_columns);
+        const std::ptrdiff_t row = place.row * tile::rows;
+        const std::ptrdiff_t column = place.column * tile::columns;
+
+        typename Engine::template sums<Thread> sum;
+        Engine::clear(thread, sum);
+        if (problem.c.has_product) {
+            factor_lines<a_value> a = problem.a;
+            factor_lines<b_value> b = problem.b;
+            a.data += batch * a.batch_stride;
+            b.data += batch * b.batch_stride;
+            const std::ptrdiff_t steps = tile_count(problem.depth, a_stage::depth);
+            const std::ptrdiff_t share = tile_count(steps, problem.splits);
+            const std::ptrdiff_t begin = split * share;
+            const std::ptrdiff_t end = begin + share < steps ? begin + share : steps;
+            add_products(thread, a, b, row, column, begin, end, sum);
+        }
+        const int warp = thread.warp();
+        const std::ptrdiff_t warp_row = row + warp / tile::warps_across * tile::warp_rows;
+        const std::ptrdiff_t warp_column = column + warp % tile::warps_across * tile::warp_columns;
+        if (problem.splits == 1) {
+            product_output<Output, Epilogue> c = problem.c;
+            c.data += batch * c.batch_stride;
+            write_sums(thread, sum, warp_row, warp_column, c);
+        } else {
+            write_sums(thread, sum, warp_row, warp_column, piece_of_sums(work));
+        }
+    }
+
+    /// Where the sums of a piece of the depth go: a matrix of its own, row after row.
+    MP_HOST_DEVICE product_output<float, identity_epilogue> piece_of_sums(std::ptrdiff_t work) const {
+        const std::ptrdiff_t rows = problem.c.rows;
+        const std::ptrdiff_t columns = problem.c.columns;
+        return {problem.sums + work * rows * columns,
+                columns,
+                rows,
+                columns,
+                0,
+                columns % 4 == 0,
+                false,
+                true,
+                1.0F,
+                0.0F,
+                {}};
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void begin_stage(Thread thread, const factor_lines<a_value>& a,
+                                                            const factor_lines<b_value>& b,
+                                                            std::ptrdiff_t row, std::ptrdiff_t column,
+                                                            std::ptrdiff_t step, int stage) {
+        a_stage::copy(thread, a_at(stage), a, row, step * a_stage::depth);
+        b_stage::copy(thread, b_at(stage), b, column, step * b_stage::depth);
+    }
+
+    /// Adds the products of the steps from `begin` to `end`.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread, class Sums>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_products(Thread thread, const factor_lines<a_value>& a,
+                                                             const factor_lines<b_value>& b,
+                                                             std::ptrdiff_t row, std::ptrdiff_t column,
+                                                             std::ptrdiff_t begin, std::ptrdiff_t end,
+                                                             Sums& sum) {
+        const int warp = thread.warp();
+        const int warp_row = warp / tile::warps_across * tile::warp_rows;
+        const int warp_column = warp % tile::warps_across * tile::warp_columns;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < tile::stages - 1; ++i) {
+            if (begin + i < end) begin_stage(thread, a, b, row, column, begin + i, i);
+            thread.commit_copies();
+        }
+        int stage = 0;
+        int next_stage = tile::stages - 1;
+#if MP_DEVICE_CODE
+#pragma unroll 1
+#endif
+        for (std::ptrdiff_t step = begin; step < end; ++step) {
+            thread.template wait_copies<tile::stages - 2>();
+            thread.sync_block();
+            const std::ptrdiff_t next = step + (tile::stages - 1);
+            if (next < end) begin_stage(thread, a, b, row, column, next, next_stage);
+            thread.commit_copies();
+            Engine::multiply(thread, a_at(stage), b_at(stage), warp_row, warp_column, sum);
+            Engine::end_step(thread, step - begin + 1, step + 1 == end, sum);
+            stage = stage + 1 == tile::stages ? 0 : stage + 1;
+            next_stage = next_stage + 1 == tile::stages ? 0 : next_stage + 1;
+        }
+        // The strips of the output lie where the stages are.
+        thread.template wait_copies<0>();
+        thread.sync_block();
+    }
+
+    /// Passes a warp's sums through its strip, 16 rows at a time, to C.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread, class Sums, class Target, class End>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, const Sums& sum, std::ptrdiff_t row,
+                                                           std::ptrdiff_t column,
+                                                           const product_output<Target, End>& c) {
+        constexpr int count = output_chunk<Target>;
+        constexpr int chunks_across = tile::warp_columns / count;
+        const simt::shared_pointer<float> strip{static_cast<std::uint32_t>(thread.warp() * strip_bytes)};
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < tile::warp_rows / strip_rows; ++i) {
+            Engine::store_strip(thread, sum, i, strip, strip_pitch);
+            thread.sync_warp();
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int n = 0; n < strip_rows * chunks_across / simt::warp_size; ++n) {
+                const int number = n * simt::warp_size + thread.lane();
+                const int line = number / chunks_across;
+                const int position = number % chunks_across * count;
+                float product[count];
+                load_chunk_of_sums(thread, strip + (line * strip_pitch + position), product);
+                finish_chunk(thread, c, product, row + i * strip_rows + line, column + position);
+            }
+            thread.sync_warp();
+        }
+    }
+
+    /// Neighbouring sums. Where there are eight of them, of eight lanes that are served together four begin
+    /// with the second half: then their words fill the banks once.
+    MP_ANY_EXECUTION_SPACE
+    template <int Count, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void load_chunk_of_sums(Thread thread,
+                                                                   simt::shared_pointer<float> from,
+                                                                   float (&sum)[Count]) {
+        using quarter = chunk<float, 4>;
+        const int first = Count == 8 ? thread.lane() / 4 % 2 * 4 : 0;
+        const quarter one = thread.load((from + first).template as<quarter>());
+        for (int k = 0; k < 4; ++k) sum[k] = one.values[k];
+        if constexpr (Count == 8) {
+            const quarter other = thread.load((from + (4 - first)).template as<quarter>());
+            for (int k = 0; k < 4; ++k) {
+                sum[k] = first == 0 ? one.values[k] : other.values[k];
+                sum[k + 4] = first == 0 ? other.values[k] : one.values[k];
+            }
+        }
+    }
+
+    MP_HOST_DEVICE static constexpr simt::shared_pointer<a_value> a_at(int stage) {
+        return {static_cast<std::uint32_t>(stage * stage_bytes)};
+    }
+    MP_HOST_DEVICE static constexpr simt::shared_pointer<b_value> b_at(int stage) {
+        return {static_cast<std::uint32_t>(stage * stage_bytes + a_stage::bytes)};
+    }
+};
+
+}  // namespace mp::detail

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The sum of the pieces of a product whose depth was divided among blocks of threads.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/cuda/chunks.hpp>
+#include <mp/format/device.hpp>
+#include <mp/gpu/gemm/output.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+
+#include <cstddef>
+
+namespace mp::detail {
+
+/// Adds the pieces of the sums, in their order, and ends the elements of C. Piece s of matrix b of a batch is
+/// a matrix of c.rows x c.columns floats, number b * splits + s behind `sums`. The float sums are rounded to
+/// nearest even, from the first piece on; so the result depends on the number of pieces, but not on the
+/// schedule.
+template <class Output, class Epilogue>
+struct split_sum_kernel {
+    static constexpr int threads = 256;
+    static constexpr int count = output_chunk<Output>;
+
+    product_output<Output, Epilogue> c;
+    const float* sums;
+    std::ptrdiff_t splits;
+    std::ptrdiff_t batch;
+
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t chunks_across() const { return tile_count(c.columns, count); }
+    [[nodiscard]] std::ptrdiff_t blocks() const {
+        return tile_count(chunks_across() * c.rows * batch, threads);
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        const std::ptrdiff_t number = thread.block() * threads + thread.index();
+        const std::ptrdiff_t line = number / chunks_across();
+        if (line >= c.rows * batch) return;
+        const std::ptrdiff_t matrix = line / c.rows;
+        const std::ptrdiff_t row = line % c.rows;
+        const std::ptrdiff_t column = number % chunks_across() * count;
+        float total[count] = {};
+        for (std::ptrdiff_t split = 0; split < splits; ++split) {
+            const float* const from =
+                sums + (((matrix * splits + split) * c.rows + row) * c.columns + column);
+            for (int i = 0; i < count; ++i) {
+                if (column + i >= c.columns) continue;
+                const float piece = thread.load(from + i);
+                total[i] = split == 0 ? piece : float_add(total[i], piece);
+            }
+        }
+        product_output<Output, Epilogue> output = c;
+        output.data += matrix * c.batch_stride;
+        finish_chunk(thread, output, total, row, column);
+    }
+};
+
+}  // namespace mp::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Copies of a piece of a factor from global to shared memory, whatever its alignment.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/cuda/chunks.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <cstddef>
+
+namespace mp::detail {
+
+/// Bytes of depth of one stage.
+inline constexpr int stage_depth_bytes = 64;
+
+MP_ANY_EXECUTION_SPACE
+template <int Bytes, class Input, class Thread>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_pieces(Thread thread, simt::shared_pointer<Input> to,
+                                                 const Input* from, int valid_bytes) {
+    constexpr int elements = Bytes / static_cast<int>(sizeof(Input));
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+    for (int i = 0; i < 16 / Bytes; ++i) {
+        const int valid = left_of(valid_bytes - i * Bytes, Bytes);
+        thread.template copy_async<Bytes>(to + i * elements, valid > 0 ? from + i * elements : from, valid);
+    }
+}
+
+/// Begins to copy 16 bytes, of which those at line `line` and position `position` (in elements) of the factor
+/// and behind it come from there; what lies outside of the factor becomes zero.
+MP_ANY_EXECUTION_SPACE
+template <class Input, class Thread>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_pointer<Input> to,
+                                                const factor_lines<Input>& factor, std::ptrdiff_t line,
+                                                std::ptrdiff_t position) {
+    constexpr int size = static_cast<int>(sizeof(Input));
+    constexpr int elements = 16 / size;
+    const int inside = line < factor.lines ? left_of(factor.length - position, elements) : 0;
+    // Where nothing is read the address has to be one all the same.
+    const Input* const from = inside > 0 ? factor.data + (line * factor.stride + position) : factor.data;
+    if (factor.alignment == 16) {
+        thread.template copy_async<16>(to, from, inside * size);
+    } else if (factor.alignment == 8) {
+        copy_pieces<8>(thread, to, from, inside * size);
+    } else if (factor.alignment == 4) {
+        copy_pieces<4>(thread, to, from, inside * size);
+    } else {
+        // No asynchronous copy takes such addresses.
+        using values = chunk<Input, elements>;
+        values copied{};
+        for (int i = 0; i < elements; ++i) {
+            if (i < inside) copied.values[i] = thread.load(from + i);
+        }
+        thread.store(to.template as<values>(), copied);
+    }
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Which lane holds what of the matrices that the matrix instructions of a warp work with, as functions.
+/// Kernels and the host backend both read it here; the tests show that each is one to one.
+///
+/// The instructions m16n8k8 (tf32), m16n8k16 (half, bfloat16) and m16n8k32 (8 bits) are one thing for all
+/// types: A has 16 rows of 32 bytes, B 8 columns of 32 bytes, and a register holds 4 neighbouring bytes of
+/// one. (Parallel Thread Execution ISA, "Matrix Fragments for mma.m16n8k16", and its siblings.)
+#pragma once
+
+#include <mp/config.hpp>
+
+namespace mp::simt {
+
+/// Rows of A and C, columns of B and C, and bytes along the depth of one matrix instruction of a warp.
+inline constexpr int mma_rows = 16;
+inline constexpr int mma_columns = 8;
+inline constexpr int mma_depth_bytes = 32;
+
+/// Elements of a type along the depth of one matrix instruction.
+template <class Input>
+inline constexpr int mma_depth = mma_depth_bytes / static_cast<int>(sizeof(Input));
+
+/// A place in a matrix: its row of A (column of B), and where along the depth, in bytes; for C row and
+/// column.
+struct fragment_place {
+    int line;
+    int position;
+
+    friend constexpr bool operator==(fragment_place, fragment_place) = default;
+};
+
+/// Where the four bytes of register 0 to 3 of A lie.
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place mma_a_place(int lane, int number) {
+    return {lane / 4 + number % 2 * 8, lane % 4 * 4 + number / 2 * 16};
+}
+/// Where the four bytes of register 0 or 1 of B lie.
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place mma_b_place(int lane, int number) {
+    return {lane / 4, lane % 4 * 4 + number * 16};
+}
+/// Where sum 0 to 3 of C lies.
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place mma_c_place(int lane, int number) {
+    return {lane / 4 + number / 2 * 8, lane % 4 * 2 + number % 2};
+}
+
+/// load_matrix reads matrices of 8 rows of 16 bytes; row r of matrix m is where lane 8 m + r points. Register
+/// m of a lane gets 4 bytes of matrix m: from this row and byte.
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place loaded_place(int lane) {
+    return {lane / 4, lane % 4 * 4};
+}
+/// The same transposed, for elements of 2 bytes: the register gets element lane / 4 of two neighbouring rows,
+/// of which this is the first one.
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place loaded_transposed_place(int lane) {
+    return {lane % 4 * 2, lane / 4 * 2};
+}
+
+}  // namespace mp::simt

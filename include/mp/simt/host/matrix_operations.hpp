@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrix instructions of a warp on the host.
+#pragma once
+
+#include <mp/detail/bits.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/host/copy_operations.hpp>
+#include <mp/simt/host/tensor_core_tile.hpp>
+#include <mp/simt/shared_pointer.hpp>
+#include <mp/tensor_core/arch.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace mp::simt::detail {
+
+template <arch Arch>
+class matrix_operations : public copy_operations {
+public:
+    using copy_operations::copy_operations;
+
+    template <int Count, class Value>
+    [[nodiscard]] registers<Count> load_matrix(shared_pointer<Value> row,
+                                               const site& where = site::current()) const {
+        return loaded<Count, false>(row.offset, "load_matrix", where);
+    }
+    template <int Count, class Value>
+    [[nodiscard]] registers<Count> load_matrix_transposed(shared_pointer<Value> row,
+                                                          const site& where = site::current()) const {
+        static_assert(sizeof(Value) == 2, "mp: matrices of elements of 2 bytes can be transposed");
+        return loaded<Count, true>(row.offset, "load_matrix_transposed", where);
+    }
+
+    template <class A, class B>
+    void multiply_add(float (&sum)[4], const registers<4>& a, const registers<2>& b,
+                      const site& where = site::current()) const {
+        struct mma_operands {
+            float (*sum)[4];
+            const registers<4>* a;
+            const registers<2>* b;
+        } mine{&sum, &a, &b};
+        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
+                             [](mma_operands* const* lanes) { multiply_warp<A, B>(lanes); });
+    }
+
+private:
+    template <int Count, bool Transposed>
+    registers<Count> loaded(std::uint32_t offset, const char* operation, const site& where) const {
+        static_assert(Count == 1 || Count == 2 || Count == 4, "mp: 1, 2 or 4 matrices are loaded");
+        struct load_operands {
+            const thread_state* thread;
+            std::uint32_t offset;
+            registers<Count> result;
+        } mine{&state(), offset, {}};
+        cluster& all = owner();
+        shared_memory& memory = all.memory_of(state());
+        collective_operation(
+            state(), all.warp_slot(state()), operation, where, mine, [&](load_operands* const* lanes) {
+                for (int i = 0; i < 8 * Count; ++i) {
+                    const load_operands& it = *lanes[i];
+                    all.check_access(*it.thread, where, "reads a row of", 16, it.offset, [&] {
+                        memory.check_place(it.offset, 16, 16);
+                        memory.read(it.thread->access(), it.offset, 16);
+                    });
+                }
+                for (int matrix = 0; matrix < Count; ++matrix) {
+                    count_rows(operation, where, lanes + 8 * matrix);
+                    for (int lane = 0; lane < warp_size; ++lane) {
+                        const auto byte_at = [&](int row, int byte) {
+                            return memory
+                                .data()[lanes[8 * matrix + row]->offset + static_cast<std::uint32_t>(byte)];
+                        };
+                        unsigned char bytes[4];
+                        for (int i = 0; i < 4; ++i) {
+                            if constexpr (Transposed) {
+                                const fragment_place from = loaded_transposed_place(lane);
+                                bytes[i] = byte_at(from.line + i / 2, from.position + i % 2);
+                            } else {
+                                const fragment_place from = loaded_place(lane);
+                                bytes[i] = byte_at(from.line, from.position + i);
+                            }
+                        }
+                        std::memcpy(&lanes[lane]->result[matrix], bytes, 4);
+                    }
+                }
+            });
+        return mine.result;
+    }
+
+    /// The eight rows of one matrix are read together.
+    template <class Operands>
+    void count_rows(const char* operation, const site& where, Operands* const* rows) const {
+        if (owner().statistics() == nullptr) return;
+        std::array<lane_access, 8> lanes;
+        for (int i = 0; i < 8; ++i) lanes[static_cast<std::size_t>(i)] = {i, rows[i]->offset, 16};
+        owner().statistics()->note_warp(where.file_name(), where.line(), where.column(), operation, true,
+                                        lanes);
+    }
+
+    template <class A, class B, class Operands>
+    static void multiply_warp(Operands* const* lanes) {
+        unsigned char a[mma_rows][mma_depth_bytes];
+        unsigned char b[mma_columns][mma_depth_bytes];
+        float c[mma_rows][mma_columns];
+        for (int lane = 0; lane < warp_size; ++lane) {
+            const Operands& it = *lanes[lane];
+            for (int i = 0; i < 4; ++i) {
+                const fragment_place place = mma_a_place(lane, i);
+                std::memcpy(&a[place.line][place.position], &(*it.a)[i], 4);
+                const fragment_place sum = mma_c_place(lane, i);
+                c[sum.line][sum.position] = (*it.sum)[i];
+            }
+            for (int i = 0; i < 2; ++i) {
+                const fragment_place place = mma_b_place(lane, i);
+                std::memcpy(&b[place.line][place.position], &(*it.b)[i], 4);
+            }
+        }
+        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_depth<A>, &a[0][0], &b[0][0],
+                                 synchronous_unit<Arch>())
+            .add_to(&c[0][0]);
+        for (int lane = 0; lane < warp_size; ++lane) {
+            for (int i = 0; i < 4; ++i) {
+                const fragment_place sum = mma_c_place(lane, i);
+                (*lanes[lane]->sum)[i] = c[sum.line][sum.position];
+            }
+        }
+    }
+};
+
+}  // namespace mp::simt::detail
