@@ -29,6 +29,26 @@ struct matrix_batch {
     }
 };
 
+namespace detail {
+
+/// Checks the matrices of a batch of at least one product.
+template <class A, class B, class C>
+void check_batch(std::string_view function, std::ptrdiff_t count, const matrix_batch<A>& a,
+                 const matrix_batch<B>& b, const matrix_batch<C>& c) {
+    const auto extent = extent_of(c.first);
+    check_view(function, "c", extent);
+    const std::ptrdiff_t length = static_cast<std::ptrdiff_t>(extent.byte_count()) / extent.element_size;
+    if (count > 1 && (c.stride < 0 ? -c.stride : c.stride) < length) {
+        throw_argument(function, "c.stride", c.stride,
+                       "must be at least the length of a matrix, which is " + error_text(length));
+    }
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+        check_product(function, extent_of(a[i]), extent_of(b[i]), extent_of(c[i]));
+    }
+}
+
+}  // namespace detail
+
 /// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, count), each as mp::gemm computes it, with
 /// the same bits. The threads share the products where there are at least as many of them as threads, and
 /// else each product.
@@ -48,18 +68,7 @@ void gemm_batched(cpu exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a
     detail::check_threads(function, exec);
     if (count < 0) detail::throw_argument(function, "count", count, "must not be negative");
     if (count == 0) return;
-    const auto extent = detail::extent_of(c.first);
-    detail::check_view(function, "c", extent);
-    const std::ptrdiff_t length = static_cast<std::ptrdiff_t>(extent.byte_count()) / extent.element_size;
-    if (count > 1 && (c.stride < 0 ? -c.stride : c.stride) < length) {
-        detail::throw_argument(
-            function, "c.stride", c.stride,
-            "must be at least the length of a matrix, which is " + detail::error_text(length));
-    }
-    for (std::ptrdiff_t i = 0; i < count; ++i) {
-        detail::check_product(function, detail::extent_of(a[i]), detail::extent_of(b[i]),
-                              detail::extent_of(c[i]));
-    }
+    detail::check_batch(function, count, a, b, c);
     if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
         epilogue.validate(c.first.rows, c.first.columns);
     }

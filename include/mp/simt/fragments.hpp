@@ -9,6 +9,9 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/tfloat32.hpp>
+
+#include <type_traits>
 
 namespace mp::simt {
 
@@ -20,6 +23,10 @@ inline constexpr int mma_depth_bytes = 32;
 /// Elements of a type along the depth of one matrix instruction.
 template <class Input>
 inline constexpr int mma_depth = mma_depth_bytes / static_cast<int>(sizeof(Input));
+
+/// Elements of a type along the depth of a fragment of nvcuda::wmma, whose sums are 16 x 16.
+template <class Input>
+inline constexpr int wmma_depth = std::is_same_v<Input, tfloat32> ? 8 : 16;
 
 /// A place in a matrix: its row of A (column of B), and where along the depth, in bytes; for C row and
 /// column.

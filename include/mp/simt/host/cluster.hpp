@@ -197,6 +197,7 @@ public:
     // --- for the operations of threads
 
     [[nodiscard]] const launch_shape& shape() const { return shape_; }
+    [[nodiscard]] std::uint64_t seed() const { return settings_.seed; }
     [[nodiscard]] access_statistics* statistics() const { return settings_.statistics; }
     [[nodiscard]] std::ptrdiff_t block_number(const thread_state& thread) const {
         return first_block_ + thread.block;

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The general matrix product on GPUs.
+#pragma once
+
+#include <mp/detail/view_extent.hpp>
+#include <mp/error.hpp>
+#include <mp/gemm/batched.hpp>
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/validation.hpp>
+#include <mp/gpu/gemm/lanes_engine.hpp>
+#include <mp/gpu/gemm/mma_engine.hpp>
+#include <mp/gpu/gemm/plan.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/gemm/split_sums.hpp>
+#include <mp/gpu/gemm/wmma_engine.hpp>
+#include <mp/gpu/properties.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/simt/gpu_executor.hpp>
+#include <mp/simt/kernel_traits.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp {
+
+/// An element type of the result of a matrix product on a GPU.
+template <class Value>
+concept gpu_gemm_output = !std::is_const_v<Value> && (reduced<Value> || std::same_as<Value, float>);
+
+namespace detail {
+
+template <class Engine, class Executor, class Problem, class Output, class Epilogue>
+void launch_engine(Executor exec, const Problem& problem, std::ptrdiff_t batch) {
+    using kernel = ring_gemm_kernel<Engine, Output, Epilogue>;
+    const kernel it{problem};
+    launch("mp::gemm", exec, simt::launch_size{it.blocks(batch), kernel::shared_bytes}, it);
+}
+
+template <template <class, class, class, bool, bool> class Engine, class Tile, class Executor, class A,
+          class B, class Output, class Epilogue>
+void launch_layouts(Executor exec, const product_problem<A, B, Output, Epilogue>& problem,
+                    std::ptrdiff_t batch) {
+    with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
+        using engine = Engine<Tile, A, B, ADepthContiguous, BDepthContiguous>;
+        launch_engine<engine, Executor, product_problem<A, B, Output, Epilogue>, Output, Epilogue>(
+            exec, problem, batch);
+    });
+}
+
+template <class Executor, class A, class B, class Output, class Epilogue>
+void launch_plan(Executor exec, const gpu_gemm_plan& plan,
+                 const product_problem<A, B, Output, Epilogue>& problem) {
+    const std::ptrdiff_t batch = plan.batch;
+    switch (plan.kernel) {
+        case gpu_gemm_kernel::mma:
+            if (plan.tile_columns == 256) {
+                launch_layouts<mma_engine, mma_tile_256>(exec, problem, batch);
+            } else if (plan.tile_columns == 128) {
+                launch_layouts<mma_engine,
+                               std::conditional_t<sizeof(A) == 1, promoted_tile_128, mma_tile_128>>(
+                    exec, problem, batch);
+            } else {
+                launch_layouts<mma_engine, mma_tile_64>(exec, problem, batch);
+            }
+            return;
+        case gpu_gemm_kernel::wmma:
+            if constexpr (std::is_same_v<A, B> && sizeof(A) != 1) {
+                launch_layouts<wmma_engine, wmma_tile_128>(exec, problem, batch);
+            }
+            return;
+        default:
+            launch_layouts<lanes_engine, lanes_tile_64>(exec, problem, batch);
+    }
+}
+
+/// Throws unless the plan is for these matrices and has its workspace.
+template <class Input>
+void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_gemm_plan& plan,
+                std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
+                std::size_t workspace) {
+    const auto check = [&](std::string_view name, std::ptrdiff_t planned, std::ptrdiff_t given) {
+        if (planned != given) {
+            throw_argument(function, name, planned,
+                           "must be that of the product, which is " + error_text(given));
+        }
+    };
+    check("plan.rows", plan.rows, rows);
+    check("plan.columns", plan.columns, columns);
+    check("plan.depth", plan.depth, depth);
+    check("plan.batch", plan.batch, batch);
+    check("plan.tile_depth", plan.tile_depth, stage_depth_bytes / static_cast<int>(sizeof(Input)));
+    if (plan.kernel == gpu_gemm_kernel::automatic || gpu.capability < least_capability<Input>(plan.kernel)) {
+        throw_argument(function, "plan.kernel", name_of(plan.kernel),
+                       "must be one that this device has for factors of this type: see mp::plan_gemm");
+    }
+    if (workspace < plan.workspace_size()) {
+        throw_argument(
+            function, "workspace.size()", workspace,
+            "must be at least plan.workspace_size(), which is " + error_text(plan.workspace_size()));
+    }
+}
+
+/// Products behind their checks.
+template <class Executor, class A, class B, class C, class Epilogue>
+void run_plan(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<const A> a,
+              matrix_view<const B> b, float beta, matrix_view<C> c, const Epilogue& epilogue,
+              std::span<float> workspace, const batch_strides& strides) {
+    const auto run = [&](auto problem) {
+        problem.splits = plan.splits;
+        problem.sums = workspace.data();
+        launch_plan(exec, plan, problem);
+        if (plan.splits == 1) return;
+        const split_sum_kernel<C, Epilogue> sum{problem.c, workspace.data(), plan.splits, plan.batch};
+        launch("mp::gemm", exec, simt::launch_size{sum.blocks()}, sum);
+    };
+    // A column-major C is the row-major product of the transposed factors in reverse order.
+    if (c.order == storage_order::column_major) {
+        run(make_product_problem<B, A>(alpha, transposed(b), transposed(a), beta, transposed(c), epilogue,
+                                       {strides.b, strides.a, strides.c}, true));
+    } else {
+        run(make_product_problem<A, B>(alpha, a, b, beta, c, epilogue, strides, false));
+    }
+}
+
+}  // namespace detail
+
+/// Decides how mp::gemm computes products of this shape on the executor's device: see plan_gemm above.
+///
+///     const mp::gpu_gemm_plan plan = mp::plan_gemm<mp::half>(stream, m, n, k, 1, {.splits = 0});
+///     mp::device_buffer<float> workspace(plan.workspace_size());
+///     mp::gemm(stream, plan, 1, a, b, 0, c, mp::relu_epilogue{}, workspace.span());
+template <tensor_core_input Input, gpu_executor Executor>
+[[nodiscard]] gpu_gemm_plan plan_gemm(Executor exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                      std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
+                                      const gpu_gemm_options& options = {}) {
+    return plan_gemm<Input>(properties_of(exec), rows, columns, depth, batch, options);
+}
+
+/// The general matrix product c = epilogue(alpha * a b + beta * c) on a GPU, in its tensor cores: the
+/// interface and meaning of mp::gemm on the CPU, with views of device memory.
+///
+/// Shapes: a is m x k, b is k x n, c is m x n, each in its own storage order with its own leading dimension;
+/// any sizes, zero included, and any alignment: matrices whose lines all begin at multiples of 16 bytes are
+/// copied in pieces of 16 bytes, others in pieces of 8 or 4 bytes or by elements, slower. a and b are both of
+/// half, both of bfloat16, both of tfloat32 (an array of floats is one, without its last 13 bits), or of 8
+/// bits, in any mix. What the tensor cores of a device do not take is computed by ordinary instructions, far
+/// slower.
+///
+/// Numerics: a b has the bits of mp::gemm on mp::emulated of the device's architecture (with
+/// float8_unit::through_half for 8 bits on sm_90 and sm_100, whose mma.sync is that): each element starts at
+/// zero and takes blocks of ascending k. Where the depth is split, each piece has these bits, and the pieces
+/// are added in float, in their order. By ordinary instructions: fused multiply-adds in ascending k. alpha,
+/// beta, the epilogue and the one rounding to the type of c are those of the CPU, bit for bit. The bits of an
+/// element of c depend on its row of a, its column of b, its own c, alpha, beta, the architecture and the
+/// number of splits, and on nothing else.
+///
+/// beta == 0 means that c is not read, and alpha == 0 or k == 0 that a and b are not read. Padding between
+/// lines is left alone.
+///
+/// The epilogue is copied to the device: it must be trivially copyable, callable in device code, and refer to
+/// device memory only, as mp::bias_per_column(buffer.span()) does for a device_buffer.
+///
+/// Enqueues one kernel, two with splits; nothing is allocated and nothing waited for, so it can be captured
+/// into a graph. The workspace must stay until the stream has passed. Throws argument_error, with nothing
+/// enqueued, for everything that the CPU's mp::gemm refuses, for a plan that does not fit the matrices, the
+/// types or the device, and for a workspace that is too small; and cuda_error when the launch fails.
+template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a, matrix_view<B> b,
+          float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
+    static_assert(tensor_core_pair<A, B>,
+                  "mp::gemm on a GPU: a and b must have the same element type, or both have 8 bits");
+    static_assert(std::is_trivially_copyable_v<Epilogue>,
+                  "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    constexpr std::string_view function = "mp::gemm";
+    detail::check_product(function, detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    detail::check_plan<a_value>(function, properties_of(exec), plan, c.rows, c.columns, a.columns, 1,
+                                workspace.size());
+    if (c.rows == 0 || c.columns == 0) return;
+    detail::run_plan<Executor, a_value, b_value>(exec, plan, alpha, a, b, beta, c, epilogue, workspace, {});
+}
+
+/// The same by the plan that plan_gemm makes without options.
+template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm(Executor exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+          Epilogue epilogue = {}) {
+    detail::check_product("mp::gemm", detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
+    gemm(exec, plan_gemm<A>(exec, c.rows, c.columns, a.columns), alpha, a, b, beta, c, epilogue);
+}
+
+/// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, plan.batch), in one launch: see gemm_batched
+/// on the CPU for batches, and gemm above for the rest. Each product has the bits that gemm gives.
+template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm_batched(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_batch<A> a, matrix_batch<B> b,
+                  float beta, matrix_batch<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
+    static_assert(tensor_core_pair<A, B>,
+                  "mp::gemm_batched: a and b must have the same element type, or both have 8 bits");
+    static_assert(std::is_trivially_copyable_v<Epilogue>,
+                  "mp::gemm_batched on a GPU: the epilogue is copied to the device byte by byte");
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    constexpr std::string_view function = "mp::gemm_batched";
+    if (plan.batch == 0) return;
+    detail::check_batch(function, plan.batch, a, b, c);
+    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
+        epilogue.validate(c.first.rows, c.first.columns);
+    }
+    detail::check_plan<a_value>(function, properties_of(exec), plan, c.first.rows, c.first.columns,
+                                a.first.columns, plan.batch, workspace.size());
+    if (c.first.rows == 0 || c.first.columns == 0) return;
+    detail::run_plan<Executor, a_value, b_value>(exec, plan, alpha, a.first, b.first, beta, c.first, epilogue,
+                                                 workspace, {a.stride, b.stride, c.stride});
+}
+
+/// The same by the plan that plan_gemm makes without options.
+template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm_batched(Executor exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a, matrix_batch<B> b,
+                  float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
+    if (count < 0) detail::throw_argument("mp::gemm_batched", "count", count, "must not be negative");
+    gemm_batched(exec, plan_gemm<A>(exec, c.first.rows, c.first.columns, a.first.columns, count), alpha, a, b,
+                 beta, c, epilogue);
+}
+
+}  // namespace mp

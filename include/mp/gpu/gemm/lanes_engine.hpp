@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Products of stages by ordinary instructions, for types that the tensor cores of a device do not take.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/cuda/chunks.hpp>
+#include <mp/gpu/gemm/wmma_engine.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace mp::detail {
+
+/// a * b + c, rounded once, with subnormals.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_multiply_add(float a, float b, float c) {
+#if MP_DEVICE_CODE
+    float result;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
+    return result;
+#else
+    return __builtin_fmaf(a, b, c);
+#endif
+}
+
+/// An engine of ring_gemm_kernel: right everywhere, but slow. Of each 16 x 16 sums lane l has the 8 of row l
+/// / 2 that begin at column l % 2 * 8. Products are added in ascending depth by fused multiply-adds: the bits
+/// of mp::gemm on mp::cpu with accumulation::ordered.
+template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
+struct lanes_engine {
+    using tile = Tile;
+    using a_value = A;
+    using b_value = B;
+    using a_stage = padded_stage<A, Tile::rows, ADepthContiguous, Tile::threads>;
+    using b_stage = padded_stage<B, Tile::columns, BDepthContiguous, Tile::threads>;
+
+    static constexpr int row_fragments = Tile::warp_rows / 16;
+    static constexpr int column_fragments = Tile::warp_columns / 16;
+    static constexpr int resident_blocks = std::max(1, 256 / Tile::threads);
+
+    template <class Thread>
+    static constexpr bool runs_on = true;
+
+    template <class>
+    struct sums {
+        float of[row_fragments][column_fragments][8];
+    };
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread, sums<Thread>& sum) {
+        sum = {};
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
+                                                         simt::shared_pointer<B> b, int warp_row,
+                                                         int warp_column, sums<Thread>& sum) {
+        const int row = warp_row + thread.lane() / 2;
+        const int column = warp_column + thread.lane() % 2 * 8;
+#if MP_DEVICE_CODE
+#pragma unroll 1
+#endif
+        for (int k = 0; k < a_stage::depth; ++k) {
+            float left[row_fragments];
+            for (int i = 0; i < row_fragments; ++i) {
+                left[i] = static_cast<float>(thread.load(a_stage::element(a, row + i * 16, k)));
+            }
+            for (int j = 0; j < column_fragments; ++j) {
+                for (int n = 0; n < 8; ++n) {
+                    const auto right =
+                        static_cast<float>(thread.load(b_stage::element(b, column + j * 16 + n, k)));
+                    for (int i = 0; i < row_fragments; ++i) {
+                        float& total = sum.of[i][j][n];
+                        total = float_multiply_add(left[i], right, total);
+                    }
+                }
+            }
+        }
+    }
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, std::ptrdiff_t /*steps*/, bool /*last*/,
+                                                         sums<Thread>&) {}
+
+    /// Stores rows 16 i to 16 i + 15 of the warp's sums.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const sums<Thread>& sum, int i,
+                                                            simt::shared_pointer<float> strip, int pitch) {
+        using quarter = chunk<float, 4>;
+        for (int j = 0; j < column_fragments; ++j) {
+            const float(&v)[8] = sum.of[i][j];
+            const auto to = strip + (thread.lane() / 2 * pitch + j * 16 + thread.lane() % 2 * 8);
+            thread.store(to.template as<quarter>(), quarter{{v[0], v[1], v[2], v[3]}});
+            thread.store((to + 4).template as<quarter>(), quarter{{v[4], v[5], v[6], v[7]}});
+        }
+    }
+};
+
+}  // namespace mp::detail

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Which kernel computes a matrix product on a GPU, and how the work is divided.
+#pragma once
+
+#include <mp/bfloat16.hpp>
+#include <mp/error.hpp>
+#include <mp/float8.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/properties.hpp>
+#include <mp/half.hpp>
+#include <mp/tfloat32.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace mp {
+
+/// An element type of the factors of a matrix product in tensor cores.
+template <class Value>
+concept tensor_core_input =
+    std::same_as<std::remove_const_t<Value>, half> || std::same_as<std::remove_const_t<Value>, bfloat16> ||
+    std::same_as<std::remove_const_t<Value>, tfloat32> ||
+    std::same_as<std::remove_const_t<Value>, float8_e4m3fn> ||
+    std::same_as<std::remove_const_t<Value>, float8_e5m2>;
+
+/// Two types that are multiplied with each other: one type, or the two of 8 bits.
+template <class A, class B>
+concept tensor_core_pair = tensor_core_input<A> && tensor_core_input<B> &&
+    (std::same_as<std::remove_const_t<A>, std::remove_const_t<B>> || (sizeof(A) == 1 && sizeof(B) == 1));
+
+/// By which instructions a kernel multiplies.
+enum class gpu_gemm_kernel : unsigned char {
+    automatic,  ///< the fastest one that the device has for the types
+    lanes,      ///< ordinary instructions: every device, every type, far slower
+    wmma,       ///< nvcuda::wmma: half from sm_75 on, bfloat16 and tfloat32 from sm_80 on
+    mma,        ///< mma.sync with copies that run ahead: from sm_80 on, 8 bits from sm_89 on
+};
+
+[[nodiscard]] constexpr std::string_view name_of(gpu_gemm_kernel kernel) {
+    constexpr std::array<std::string_view, 4> names{"automatic", "lanes", "wmma", "mma"};
+    return names[static_cast<std::size_t>(kernel)];
+}
+
+/// What a caller may ask for.
+struct gpu_gemm_options {
+    gpu_gemm_kernel kernel = gpu_gemm_kernel::automatic;
+    /// Pieces of the depth that different blocks of threads add up, for products with few elements and much
+    /// depth. With more than one the product needs a workspace. Zero: as many as fill the device.
+    int splits = 1;
+};
+
+/// The decisions for products of one shape and type, which can be made once and used often. Made by
+/// plan_gemm.
+struct gpu_gemm_plan {
+    gpu_gemm_kernel kernel = gpu_gemm_kernel::automatic;
+    int tile_rows = 0;     ///< of C, by a block of threads
+    int tile_columns = 0;  ///< the same
+    int tile_depth = 0;    ///< elements of depth that are multiplied between two barriers
+    int splits = 1;
+    std::ptrdiff_t rows = 0;
+    std::ptrdiff_t columns = 0;
+    std::ptrdiff_t depth = 0;
+    std::ptrdiff_t batch = 1;
+
+    /// Floats of workspace that a product by this plan needs; zero unless it splits the depth.
+    [[nodiscard]] std::size_t workspace_size() const {
+        return splits == 1 ? 0
+                           : static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) *
+                                 static_cast<std::size_t>(splits) * static_cast<std::size_t>(batch);
+    }
+
+    /// Such as "mma.128x256x32", and ".split4" behind it.
+    [[nodiscard]] std::string kernel_name() const {
+        std::string text(name_of(kernel));
+        text.append(".").append(std::to_string(tile_rows)).append("x").append(std::to_string(tile_columns));
+        text.append("x").append(std::to_string(tile_depth));
+        if (splits != 1) text.append(".split").append(std::to_string(splits));
+        return text;
+    }
+};
+
+namespace detail {
+
+/// The architecture from which on a kernel takes factors of a type.
+template <class Input>
+[[nodiscard]] constexpr int least_capability(gpu_gemm_kernel kernel) {
+    constexpr bool is_half = std::is_same_v<Input, half>;
+    constexpr int never = 1 << 20;
+    switch (kernel) {
+        case gpu_gemm_kernel::wmma:
+            return sizeof(Input) == 1 ? never : is_half ? 75 : 80;
+        case gpu_gemm_kernel::mma:
+            return sizeof(Input) == 1 ? 89 : 80;
+        default:
+            return 0;
+    }
+}
+
+/// Tiles of the kernels. Those of mma are large, since each byte that is fetched then serves more products:
+/// 64 x 64 sums a warp is what registers have room for.
+using mma_tile_256 = gemm_tile<128, 256, 64, 64, 4>;
+using mma_tile_128 = gemm_tile<128, 128, 64, 64, 4>;
+using mma_tile_64 = gemm_tile<64, 64, 32, 32, 4>;
+/// Sums that are promoted need twice the registers.
+using promoted_tile_128 = gemm_tile<128, 128, 32, 64, 4>;
+using wmma_tile_128 = gemm_tile<128, 128, 64, 32, 3>;
+using wmma_tile_turing = gemm_tile<128, 128, 64, 32, 2>;
+using lanes_tile_64 = gemm_tile<64, 64, 32, 32, 2>;
+
+struct tile_choice {
+    int rows;
+    int columns;
+    /// Multiply-adds per cycle and multiprocessor, relative to the largest tile. Estimates from how often a
+    /// byte of shared memory is used; to be replaced by measurements.
+    double rate;
+    int resident_blocks;
+};
+
+inline constexpr tile_choice mma_tiles[] = {{128, 256, 1.0, 1}, {128, 128, 0.9, 2}, {64, 64, 0.55, 2}};
+
+/// The tile with which the product takes the least time, by the number of rounds that its blocks take.
+[[nodiscard]] inline tile_choice choose_mma_tile(const gpu_properties& gpu, std::ptrdiff_t rows,
+                                                 std::ptrdiff_t columns, std::ptrdiff_t batch, int splits,
+                                                 bool may_be_largest) {
+    tile_choice best{};
+    double least = 0;
+    for (const tile_choice& tile : mma_tiles) {
+        if (!may_be_largest && tile.columns == 256) continue;
+        const std::ptrdiff_t blocks =
+            tile_count(rows, tile.rows) * tile_count(columns, tile.columns) * batch * splits;
+        const std::ptrdiff_t rounds =
+            tile_count(blocks, std::ptrdiff_t{gpu.multiprocessors} * tile.resident_blocks);
+        const double time =
+            static_cast<double>(rounds) * tile.resident_blocks * tile.rows * tile.columns / tile.rate;
+        if (best.rows == 0 || time < least) {
+            best = tile;
+            least = time;
+        }
+    }
+    return best;
+}
+
+/// Pieces of the depth with which blocks fill the device, each of at least 512 bytes of depth.
+[[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
+                                       std::ptrdiff_t steps) {
+    constexpr std::ptrdiff_t least_steps = 8;
+    const std::ptrdiff_t wanted = gpu.multiprocessors / std::max<std::ptrdiff_t>(1, blocks);
+    return static_cast<int>(std::clamp<std::ptrdiff_t>(std::min(wanted, steps / least_steps), 1, 64));
+}
+
+}  // namespace detail
+
+/// Decides how products of a (rows x depth) and b (depth x columns) are computed on a GPU with these
+/// properties; `batch` is how many of them there are in a call. Throws argument_error for a kernel that the
+/// device lacks for the type, for negative sizes, and for splits below zero or above 64.
+template <tensor_core_input Input>
+[[nodiscard]] gpu_gemm_plan plan_gemm(const gpu_properties& gpu, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                      std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
+                                      const gpu_gemm_options& options = {}) {
+    using input = std::remove_const_t<Input>;
+    constexpr std::string_view function = "mp::plan_gemm";
+    const auto check_size = [&](std::string_view name, std::ptrdiff_t size) {
+        if (size < 0) detail::throw_argument(function, name, size, "must not be negative");
+    };
+    check_size("rows", rows);
+    check_size("columns", columns);
+    check_size("depth", depth);
+    check_size("batch", batch);
+    if (options.splits < 0 || options.splits > 64) {
+        detail::throw_argument(function, "options.splits", options.splits, "must be from 0 to 64");
+    }
+    gpu_gemm_kernel kernel = options.kernel;
+    if (kernel == gpu_gemm_kernel::automatic) {
+        kernel = gpu_gemm_kernel::lanes;
+        for (const auto better : {gpu_gemm_kernel::wmma, gpu_gemm_kernel::mma}) {
+            if (gpu.capability >= detail::least_capability<input>(better)) kernel = better;
+        }
+    } else if (gpu.capability < detail::least_capability<input>(kernel)) {
+        detail::throw_argument(function, "options.kernel", name_of(kernel),
+                               "must be one that a device of capability " +
+                                   detail::error_text(gpu.capability) + " has for factors of this type");
+    }
+    gpu_gemm_plan plan{
+        kernel,         0,    0,       detail::stage_depth_bytes / static_cast<int>(sizeof(input)),
+        options.splits, rows, columns, depth,
+        batch};
+    if (kernel == gpu_gemm_kernel::mma) {
+        const bool may_be_largest = !(sizeof(input) == 1 && gpu.capability == 89);
+        const detail::tile_choice tile =
+            detail::choose_mma_tile(gpu, rows, columns, batch, std::max(1, options.splits), may_be_largest);
+        plan.tile_rows = tile.rows;
+        plan.tile_columns = tile.columns;
+    } else {
+        plan.tile_rows = plan.tile_columns = kernel == gpu_gemm_kernel::wmma ? 128 : 64;
+    }
+    const std::ptrdiff_t steps = detail::tile_count(depth, plan.tile_depth);
+    if (plan.splits == 0) {
+        plan.splits = detail::choose_splits(
+            gpu,
+            detail::tile_count(rows, plan.tile_rows) * detail::tile_count(columns, plan.tile_columns) * batch,
+            steps);
+    }
+    plan.splits =
+        static_cast<int>(std::clamp<std::ptrdiff_t>(plan.splits, 1, std::max<std::ptrdiff_t>(1, steps)));
+    return plan;
+}
+
+}  // namespace mp

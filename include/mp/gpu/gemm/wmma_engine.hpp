@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Products of stages by nvcuda::wmma, on every architecture.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/gemm/stage_copies.hpp>
+#include <mp/half.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// `Extent` rows of A (columns of B) and 64 bytes of depth, in the order of the elements in memory. Lines are
+/// 16 bytes longer than they need be: then the eight lines from which a fragment is loaded at a time begin 4
+/// banks apart modulo 32, and take all 32 banks once. (The loads of wmma cannot follow a swizzle.)
+template <class Input, int Extent, bool DepthContiguous, int Threads>
+struct padded_stage {
+    static constexpr int size = static_cast<int>(sizeof(Input));
+    static constexpr int depth = stage_depth_bytes / size;
+    static constexpr int lines = DepthContiguous ? Extent : depth;
+    static constexpr int length = DepthContiguous ? depth : Extent;
+    static constexpr int chunk_elements = 16 / size;
+    static constexpr int pitch = length + chunk_elements;
+    static constexpr int bytes = lines * pitch * size;
+    static constexpr int chunks_across = length / chunk_elements;
+    static constexpr int chunks = lines * chunks_across;
+
+    static_assert(bytes % 128 == 0 && chunks % Threads == 0);
+
+    using pointer = simt::shared_pointer<Input>;
+
+    /// The element at a row of A (column of B) and depth.
+    [[nodiscard]] MP_HOST_DEVICE static constexpr pointer element(pointer stage, int outer, int k) {
+        return stage + (DepthContiguous ? outer * pitch + k : k * pitch + outer);
+    }
+
+    /// Begins to copy the tile that starts at `outer` (row of A, column of B) and `k`. All threads call it.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE static MP_ALWAYS_INLINE void copy(Thread thread, pointer stage,
+                                                     const factor_lines<Input>& factor, std::ptrdiff_t outer,
+                                                     std::ptrdiff_t k) {
+        const std::ptrdiff_t first_line = DepthContiguous ? outer : k;
+        const std::ptrdiff_t first_position = DepthContiguous ? k : outer;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < chunks / Threads; ++i) {
+            const int number = thread.index() + i * Threads;
+            const int line = number / chunks_across;
+            const int position = number % chunks_across * chunk_elements;
+            copy_chunk(thread, stage + (line * pitch + position), factor, first_line + line,
+                       first_position + position);
+        }
+    }
+};
+
+/// An engine of ring_gemm_kernel. Each warp multiplies 16 x 16 sums at a time.
+template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
+struct wmma_engine {
+    static_assert(std::is_same_v<A, B>, "mp: the factors of wmma are of one type");
+
+    using tile = Tile;
+    using a_value = A;
+    using b_value = B;
+    using a_stage = padded_stage<A, Tile::rows, ADepthContiguous, Tile::threads>;
+    using b_stage = padded_stage<B, Tile::columns, BDepthContiguous, Tile::threads>;
+
+    static constexpr int row_fragments = Tile::warp_rows / 16;
+    static constexpr int column_fragments = Tile::warp_columns / 16;
+    static constexpr int resident_blocks = std::max(1, 256 / Tile::threads);
+
+    template <class Thread>
+    static constexpr bool runs_on = Thread::capability >= (std::is_same_v<A, half> ? 75 : 80);
+
+    template <class Thread>
+    struct sums {
+        typename Thread::template wmma_sums<A> of[row_fragments][column_fragments];
+    };
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread thread, sums<Thread>& sum) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < row_fragments; ++i) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int j = 0; j < column_fragments; ++j) thread.clear_fragment(sum.of[i][j]);
+        }
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
+                                                         simt::shared_pointer<B> b, int warp_row,
+                                                         int warp_column, sums<Thread>& sum) {
+        // A loop, for registers: unrolled, the kernels of some architectures spill.
+#if MP_DEVICE_CODE
+#pragma unroll 1
+#endif
+        for (int k = 0; k < a_stage::depth; k += simt::wmma_depth<A>) {
+            typename Thread::template wmma_a<A, ADepthContiguous> left[row_fragments];
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < row_fragments; ++i) {
+                thread.load_fragment(left[i], a_stage::element(a, warp_row + i * 16, k), a_stage::pitch);
+            }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int j = 0; j < column_fragments; ++j) {
+                typename Thread::template wmma_b<B, BDepthContiguous> right;
+                thread.load_fragment(right, b_stage::element(b, warp_column + j * 16, k), b_stage::pitch);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int i = 0; i < row_fragments; ++i) {
+                    thread.multiply_fragments(sum.of[i][j], left[i], right);
+                }
+            }
+        }
+    }
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, std::ptrdiff_t /*steps*/, bool /*last*/,
+                                                         sums<Thread>&) {}
+
+    /// Stores rows 16 i to 16 i + 15 of the warp's sums.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const sums<Thread>& sum, int i,
+                                                            simt::shared_pointer<float> strip, int pitch) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int j = 0; j < column_fragments; ++j) {
+            thread.store_fragment(strip + j * 16, sum.of[i][j], pitch);
+        }
+    }
+};
+
+}  // namespace mp::detail

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What algorithms have to know of the GPU that they run on.
+#pragma once
+
+#include <mp/simt/simulated_gpu.hpp>
+#include <mp/tensor_core/arch.hpp>
+
+#include <cstddef>
+
+namespace mp {
+
+/// What decides which kernel is taken, and how work is divided.
+struct gpu_properties {
+    /// Compute capability that the kernels in this program were compiled for, as far as the device takes it:
+    /// 75, 80, 90 ... A device may run code of an earlier one.
+    int capability = 0;
+    int multiprocessors = 1;
+    std::size_t shared_bytes_per_block = 0;
+};
+
+/// Those of the simulated GPU: of the largest device of its architecture.
+template <arch Arch>
+[[nodiscard]] constexpr gpu_properties properties_of(simulated_gpu<Arch>) {
+    constexpr int capability = static_cast<int>(Arch);
+    constexpr std::size_t kibibyte = 1024;
+    // CUDA Programming Guide, "Technical Specifications per Compute Capability"; data sheets for
+    // multiprocessors.
+    switch (Arch) {
+        case arch::sm_70:
+            return {capability, 80, 96 * kibibyte};
+        case arch::sm_75:
+            return {capability, 72, 64 * kibibyte};
+        case arch::sm_80:
+            return {capability, 108, 163 * kibibyte};
+        case arch::sm_86:
+            return {capability, 84, 99 * kibibyte};
+        case arch::sm_89:
+            return {capability, 142, 99 * kibibyte};
+        case arch::sm_90:
+            return {capability, 132, 227 * kibibyte};
+        case arch::sm_100:
+            return {capability, 148, 227 * kibibyte};
+        case arch::sm_120:
+            return {capability, 188, 99 * kibibyte};
+    }
+    return {capability, 1, 48 * kibibyte};
+}
+
+}  // namespace mp
