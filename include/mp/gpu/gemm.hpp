@@ -52,34 +52,34 @@ void launch_layouts(Executor exec, const product_problem<A, B, Output, Epilogue>
     });
 }
 
-template <class Executor, class A, class B, class Output, class Epilogue>
+template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue>
 void launch_plan(Executor exec, const gpu_gemm_plan& plan,
                  const product_problem<A, B, Output, Epilogue>& problem) {
-    const std::ptrdiff_t batch = plan.batch;
-    switch (plan.kernel) {
-        case gpu_gemm_kernel::mma:
-            if (plan.tile_columns == 256) {
-                launch_layouts<mma_engine, mma_tile_256>(exec, problem, batch);
-            } else if (plan.tile_columns == 128) {
-                launch_layouts<mma_engine,
-                               std::conditional_t<sizeof(A) == 1, promoted_tile_128, mma_tile_128>>(
-                    exec, problem, batch);
-            } else {
-                launch_layouts<mma_engine, mma_tile_64>(exec, problem, batch);
-            }
-            return;
-        case gpu_gemm_kernel::wmma:
-            if constexpr (std::is_same_v<A, B> && sizeof(A) != 1) {
-                launch_layouts<wmma_engine, wmma_tile_128>(exec, problem, batch);
-            }
-            return;
-        default:
-            launch_layouts<lanes_engine, lanes_tile_64>(exec, problem, batch);
+    constexpr auto has = [](gpu_gemm_kernel kernel) { return has_kernel<Executor, A, Asked>(kernel); };
+    if constexpr (has(gpu_gemm_kernel::mma)) {
+        if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 256) {
+            launch_layouts<mma_engine, mma_tile_256>(exec, problem, plan.batch);
+        } else if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128) {
+            using tile = std::conditional_t<sizeof(A) == 1, promoted_tile_128, mma_tile_128>;
+            launch_layouts<mma_engine, tile>(exec, problem, plan.batch);
+        } else if (plan.kernel == gpu_gemm_kernel::mma) {
+            launch_layouts<mma_engine, mma_tile_64>(exec, problem, plan.batch);
+        }
+    }
+    if constexpr (has(gpu_gemm_kernel::wmma)) {
+        if (plan.kernel == gpu_gemm_kernel::wmma) {
+            launch_layouts<wmma_engine, wmma_tile_128>(exec, problem, plan.batch);
+        }
+    }
+    if constexpr (has(gpu_gemm_kernel::lanes)) {
+        if (plan.kernel == gpu_gemm_kernel::lanes) {
+            launch_layouts<lanes_engine, lanes_tile_64>(exec, problem, plan.batch);
+        }
     }
 }
 
 /// Throws unless the plan is for these matrices and has its workspace.
-template <class Input>
+template <gpu_gemm_kernel Asked, class Executor, class Input>
 void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_gemm_plan& plan,
                 std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
                 std::size_t workspace) {
@@ -94,9 +94,12 @@ void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_
     check("plan.depth", plan.depth, depth);
     check("plan.batch", plan.batch, batch);
     check("plan.tile_depth", plan.tile_depth, stage_depth_bytes / static_cast<int>(sizeof(Input)));
-    if (plan.kernel == gpu_gemm_kernel::automatic || gpu.capability < least_capability<Input>(plan.kernel)) {
-        throw_argument(function, "plan.kernel", name_of(plan.kernel),
-                       "must be one that this device has for factors of this type: see mp::plan_gemm");
+    if (gpu.capability < least_capability<Input>(plan.kernel) ||
+        !has_kernel<Executor, Input, Asked>(plan.kernel)) {
+        throw_argument(
+            function, "plan.kernel", name_of(plan.kernel),
+            "must be one that this device has for factors of this type, and that the call was compiled "
+            "with: make the plan by mp::plan_gemm with the template arguments of the product");
     }
     if (workspace < plan.workspace_size()) {
         throw_argument(
@@ -106,14 +109,14 @@ void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_
 }
 
 /// Products behind their checks.
-template <class Executor, class A, class B, class C, class Epilogue>
+template <gpu_gemm_kernel Asked, class Executor, class A, class B, class C, class Epilogue>
 void run_plan(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<const A> a,
               matrix_view<const B> b, float beta, matrix_view<C> c, const Epilogue& epilogue,
               std::span<float> workspace, const batch_strides& strides) {
     const auto run = [&](auto problem) {
         problem.splits = plan.splits;
         problem.sums = workspace.data();
-        launch_plan(exec, plan, problem);
+        launch_plan<Asked>(exec, plan, problem);
         if (plan.splits == 1) return;
         const split_sum_kernel<C, Epilogue> sum{problem.c, workspace.data(), plan.splits, plan.batch};
         launch("mp::gemm", exec, simt::launch_size{sum.blocks()}, sum);
@@ -134,11 +137,11 @@ void run_plan(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view
 ///     const mp::gpu_gemm_plan plan = mp::plan_gemm<mp::half>(stream, m, n, k, 1, {.splits = 0});
 ///     mp::device_buffer<float> workspace(plan.workspace_size());
 ///     mp::gemm(stream, plan, 1, a, b, 0, c, mp::relu_epilogue{}, workspace.span());
-template <tensor_core_input Input, gpu_executor Executor>
+template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor>
 [[nodiscard]] gpu_gemm_plan plan_gemm(Executor exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                       std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {
-    return plan_gemm<Input>(properties_of(exec), rows, columns, depth, batch, options);
+    return plan_gemm<Input, Kernel>(properties_of(exec), rows, columns, depth, batch, options);
 }
 
 /// The general matrix product c = epilogue(alpha * a b + beta * c) on a GPU, in its tensor cores: the
@@ -169,8 +172,8 @@ template <tensor_core_input Input, gpu_executor Executor>
 /// into a graph. The workspace must stay until the stream has passed. Throws argument_error, with nothing
 /// enqueued, for everything that the CPU's mp::gemm refuses, for a plan that does not fit the matrices, the
 /// types or the device, and for a workspace that is too small; and cuda_error when the launch fails.
-template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
-          gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
+          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a, matrix_view<B> b,
           float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
     static_assert(tensor_core_pair<A, B>,
@@ -182,25 +185,27 @@ void gemm(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> 
     constexpr std::string_view function = "mp::gemm";
     detail::check_product(function, detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
-    detail::check_plan<a_value>(function, properties_of(exec), plan, c.rows, c.columns, a.columns, 1,
-                                workspace.size());
+    detail::check_plan<Kernel, Executor, a_value>(function, properties_of(exec), plan, c.rows, c.columns,
+                                                  a.columns, 1, workspace.size());
     if (c.rows == 0 || c.columns == 0) return;
-    detail::run_plan<Executor, a_value, b_value>(exec, plan, alpha, a, b, beta, c, epilogue, workspace, {});
+    detail::run_plan<Kernel, Executor, a_value, b_value>(exec, plan, alpha, a, b, beta, c, epilogue,
+                                                         workspace, {});
 }
 
 /// The same by the plan that plan_gemm makes without options.
-template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
-          gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
+          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(Executor exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
     detail::check_product("mp::gemm", detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
-    gemm(exec, plan_gemm<A>(exec, c.rows, c.columns, a.columns), alpha, a, b, beta, c, epilogue);
+    gemm<Kernel>(exec, plan_gemm<A, Kernel>(exec, c.rows, c.columns, a.columns), alpha, a, b, beta, c,
+                 epilogue);
 }
 
 /// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, plan.batch), in one launch: see gemm_batched
 /// on the CPU for batches, and gemm above for the rest. Each product has the bits that gemm gives.
-template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
-          gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
+          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_batched(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_batch<A> a, matrix_batch<B> b,
                   float beta, matrix_batch<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
     static_assert(tensor_core_pair<A, B>,
@@ -215,21 +220,23 @@ void gemm_batched(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_
     if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
         epilogue.validate(c.first.rows, c.first.columns);
     }
-    detail::check_plan<a_value>(function, properties_of(exec), plan, c.first.rows, c.first.columns,
-                                a.first.columns, plan.batch, workspace.size());
+    detail::check_plan<Kernel, Executor, a_value>(function, properties_of(exec), plan, c.first.rows,
+                                                  c.first.columns, a.first.columns, plan.batch,
+                                                  workspace.size());
     if (c.first.rows == 0 || c.first.columns == 0) return;
-    detail::run_plan<Executor, a_value, b_value>(exec, plan, alpha, a.first, b.first, beta, c.first, epilogue,
-                                                 workspace, {a.stride, b.stride, c.stride});
+    detail::run_plan<Kernel, Executor, a_value, b_value>(exec, plan, alpha, a.first, b.first, beta, c.first,
+                                                         epilogue, workspace, {a.stride, b.stride, c.stride});
 }
 
 /// The same by the plan that plan_gemm makes without options.
-template <gpu_executor Executor, tensor_core_input A, tensor_core_input B, gpu_gemm_output C,
-          gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
+          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_batched(Executor exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a, matrix_batch<B> b,
                   float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
     if (count < 0) detail::throw_argument("mp::gemm_batched", "count", count, "must not be negative");
-    gemm_batched(exec, plan_gemm<A>(exec, c.first.rows, c.first.columns, a.first.columns, count), alpha, a, b,
-                 beta, c, epilogue);
+    gemm_batched<Kernel>(exec,
+                         plan_gemm<A, Kernel>(exec, c.first.rows, c.first.columns, a.first.columns, count),
+                         alpha, a, b, beta, c, epilogue);
 }
 
 }  // namespace mp

@@ -6,6 +6,7 @@
 #include <mp/simt/simulated_gpu.hpp>
 #include <mp/tensor_core/arch.hpp>
 
+#include <array>
 #include <cstddef>
 
 namespace mp {
@@ -47,4 +48,13 @@ template <arch Arch>
     return {capability, 1, 48 * kibibyte};
 }
 
+namespace detail {
+
+/// The capabilities that the kernels for an executor are compiled for.
+template <class Executor>
+inline constexpr std::array<int, 0> compiled_capabilities{};
+template <arch Arch>
+inline constexpr std::array<int, 1> compiled_capabilities<simulated_gpu<Arch>>{static_cast<int>(Arch)};
+
+}  // namespace detail
 }  // namespace mp

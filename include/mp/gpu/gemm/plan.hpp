@@ -35,7 +35,10 @@ template <class A, class B>
 concept tensor_core_pair = tensor_core_input<A> && tensor_core_input<B> &&
     (std::same_as<std::remove_const_t<A>, std::remove_const_t<B>> || (sizeof(A) == 1 && sizeof(B) == 1));
 
-/// By which instructions a kernel multiplies.
+/// By which instructions a kernel multiplies. Products take it as a template argument, since each kernel that
+/// a program could choose has to be compiled:
+///
+///     mp::gemm<mp::gpu_gemm_kernel::wmma>(stream, 1, a, b, 0, c);
 enum class gpu_gemm_kernel : unsigned char {
     automatic,  ///< the fastest one that the device has for the types
     lanes,      ///< ordinary instructions: every device, every type, far slower
@@ -50,7 +53,6 @@ enum class gpu_gemm_kernel : unsigned char {
 
 /// What a caller may ask for.
 struct gpu_gemm_options {
-    gpu_gemm_kernel kernel = gpu_gemm_kernel::automatic;
     /// Pieces of the depth that different blocks of threads add up, for products with few elements and much
     /// depth. With more than one the product needs a workspace. Zero: as many as fill the device.
     int splits = 1;
@@ -101,6 +103,25 @@ template <class Input>
         default:
             return 0;
     }
+}
+
+/// The kernel that is taken for a type on a device.
+template <class Input>
+[[nodiscard]] constexpr gpu_gemm_kernel best_kernel(int capability) {
+    for (const auto kernel : {gpu_gemm_kernel::mma, gpu_gemm_kernel::wmma}) {
+        if (capability >= least_capability<Input>(kernel)) return kernel;
+    }
+    return gpu_gemm_kernel::lanes;
+}
+
+/// Whether a product with the template argument `Asked` is compiled with a kernel.
+template <class Executor, class Input, gpu_gemm_kernel Asked>
+[[nodiscard]] constexpr bool has_kernel(gpu_gemm_kernel kernel) {
+    if (Asked != gpu_gemm_kernel::automatic) return kernel == Asked;
+    for (const int capability : compiled_capabilities<Executor>) {
+        if (best_kernel<Input>(capability) == kernel) return true;
+    }
+    return false;
 }
 
 /// Tiles of the kernels. Those of mma are large, since each byte that is fetched then serves more products:
@@ -160,7 +181,7 @@ inline constexpr tile_choice mma_tiles[] = {{128, 256, 1.0, 1}, {128, 128, 0.9, 
 /// Decides how products of a (rows x depth) and b (depth x columns) are computed on a GPU with these
 /// properties; `batch` is how many of them there are in a call. Throws argument_error for a kernel that the
 /// device lacks for the type, for negative sizes, and for splits below zero or above 64.
-template <tensor_core_input Input>
+template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const gpu_properties& gpu, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                       std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {
@@ -176,14 +197,10 @@ template <tensor_core_input Input>
     if (options.splits < 0 || options.splits > 64) {
         detail::throw_argument(function, "options.splits", options.splits, "must be from 0 to 64");
     }
-    gpu_gemm_kernel kernel = options.kernel;
-    if (kernel == gpu_gemm_kernel::automatic) {
-        kernel = gpu_gemm_kernel::lanes;
-        for (const auto better : {gpu_gemm_kernel::wmma, gpu_gemm_kernel::mma}) {
-            if (gpu.capability >= detail::least_capability<input>(better)) kernel = better;
-        }
-    } else if (gpu.capability < detail::least_capability<input>(kernel)) {
-        detail::throw_argument(function, "options.kernel", name_of(kernel),
+    const gpu_gemm_kernel kernel =
+        Kernel == gpu_gemm_kernel::automatic ? detail::best_kernel<input>(gpu.capability) : Kernel;
+    if (gpu.capability < detail::least_capability<input>(kernel)) {
+        detail::throw_argument(function, "Kernel", name_of(kernel),
                                "must be one that a device of capability " +
                                    detail::error_text(gpu.capability) + " has for factors of this type");
     }

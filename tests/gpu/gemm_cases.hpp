@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrix products on the simulated GPU and by the exact model, to compare bits. In several files, because
+/// each mix of types is a dozen kernels to compile.
+#pragma once
+
+#include <mp/gpu/gemm.hpp>
+
+#include <mp/gemm.hpp>
+#include <mp/simt.hpp>
+#include <mp/tensor_core.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace gpu_test {
+
+using mp::arch;
+using mp::gpu_gemm_kernel;
+
+inline constexpr mp::storage_order orders[2] = {mp::storage_order::row_major,
+                                                mp::storage_order::column_major};
+
+/// A matrix that begins `shift` elements behind a multiple of 64 bytes, with `padding` elements between its
+/// lines, which are NaN and must stay as they are.
+template <class Value>
+struct matrix {
+    std::vector<Value> values;
+    mp::matrix_view<Value> view;
+
+    template <class Draw>
+    matrix(std::ptrdiff_t rows, std::ptrdiff_t columns, mp::storage_order order, std::ptrdiff_t shift,
+           std::ptrdiff_t padding, Draw draw) {
+        const bool row_major = order == mp::storage_order::row_major;
+        const std::ptrdiff_t leading = (row_major ? columns : rows) + padding;
+        values.resize(static_cast<std::size_t>(shift + leading * (row_major ? rows : columns)) + 64);
+        std::memset(static_cast<void*>(values.data()), 0xFF, values.size() * sizeof(Value));
+        auto address = reinterpret_cast<std::uintptr_t>(values.data());
+        address = (address + 63) / 64 * 64;
+        view = {reinterpret_cast<Value*>(address) + shift, rows, columns, leading, order};
+        for (std::ptrdiff_t i = 0; i < rows; ++i) {
+            for (std::ptrdiff_t j = 0; j < columns; ++j) view(i, j) = Value(draw());
+        }
+    }
+    matrix(const matrix&) = delete;
+    matrix& operator=(const matrix&) = delete;
+};
+
+struct shape {
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t depth;
+};
+
+struct setting {
+    mp::storage_order a_order = orders[0];
+    mp::storage_order b_order = orders[0];
+    mp::storage_order c_order = orders[0];
+    std::ptrdiff_t shift = 0;
+    std::ptrdiff_t padding = 0;
+    float alpha = 1;
+    float beta = 0;
+    std::uint64_t seed = 0;
+};
+
+/// Bytes of everything that a matrix has, its padding included; a NaN is a NaN.
+template <class Value>
+bool same(const matrix<Value>& a, const matrix<Value>& b) {
+    for (std::ptrdiff_t i = 0; i < a.view.rows; ++i) {
+        for (std::ptrdiff_t j = 0; j < a.view.columns; ++j) {
+            const Value x = a.view(i, j);
+            const Value y = b.view(i, j);
+            const bool both_nan = std::isnan(static_cast<float>(x)) && std::isnan(static_cast<float>(y));
+            if (!both_nan && std::memcmp(&x, &y, sizeof x) != 0) return false;
+        }
+    }
+    return true;
+}
+
+/// What the tensor cores of the architecture return, by the model, or ordinary instructions.
+template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C, class Epilogue>
+void reference_gemm(float alpha, mp::matrix_view<const A> a, mp::matrix_view<const B> b, float beta,
+                    mp::matrix_view<C> c, const Epilogue& epilogue) {
+    if constexpr (Kernel == gpu_gemm_kernel::lanes) {
+        mp::gemm(mp::cpu{.products = mp::accumulation::ordered}, alpha, a, b, beta, c, epilogue);
+    } else {
+        constexpr auto unit =
+            mp::has_float8_through_half(Arch) ? mp::float8_unit::through_half : mp::float8_unit::native;
+        mp::gemm(mp::emulated<Arch>{.float8 = unit}, alpha, a, b, beta, c, epilogue);
+    }
+}
+
+/// Multiplies on the simulated GPU and by the model, and compares all bits.
+template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C, class Draw,
+          class Epilogue = mp::identity_epilogue>
+void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue = {}) {
+    const matrix<A> a(size.rows, size.depth, with.a_order, with.shift, with.padding, draw);
+    const matrix<B> b(size.depth, size.columns, with.b_order, with.shift, with.padding, draw);
+    matrix<C> c(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
+    matrix<C> expected(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
+    for (std::ptrdiff_t i = 0; i < size.rows; ++i) {
+        for (std::ptrdiff_t j = 0; j < size.columns; ++j) expected.view(i, j) = c.view(i, j) = C(draw());
+    }
+    const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
+    const auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.depth);
+    mp::gemm<Kernel>(gpu, plan, with.alpha, mp::matrix_view<const A>(a.view),
+                     mp::matrix_view<const B>(b.view), with.beta, c.view, epilogue);
+    reference_gemm<Kernel, Arch, A, B>(with.alpha, mp::matrix_view<const A>(a.view),
+                                       mp::matrix_view<const B>(b.view), with.beta, expected.view, epilogue);
+    const std::string name = plan.kernel_name();
+    CHECK_MESSAGE(same(c, expected), name, " ", size.rows, " x ", size.columns, " x ", size.depth, ", seed ",
+                  with.seed, ", shift ", with.shift, ", padding ", with.padding);
+}
+
+class normal_numbers {
+public:
+    explicit normal_numbers(unsigned seed) : random_(seed) {}
+    float operator()() { return distribution_(random_); }
+
+private:
+    std::mt19937 random_;
+    std::normal_distribution<float> distribution_;
+};
+
+/// Every layout of the three matrices, aligned and not.
+template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C>
+void check_layouts() {
+    unsigned number = 0;
+    for (const auto a_order : orders) {
+        for (const auto b_order : orders) {
+            for (const auto c_order : orders) {
+                for (const std::ptrdiff_t shift : {0, 1}) {
+                    ++number;
+                    check<Kernel, Arch, A, B, C>({37, 45, 70},
+                                                 {.a_order = a_order,
+                                                  .b_order = b_order,
+                                                  .c_order = c_order,
+                                                  .shift = shift,
+                                                  .padding = shift == 0 ? 0 : 2,
+                                                  .alpha = 1.5F,
+                                                  .beta = number % 3 == 0 ? 0.0F : -0.75F,
+                                                  .seed = number},
+                                                 normal_numbers(number));
+                }
+            }
+        }
+    }
+}
+
+}  // namespace gpu_test
