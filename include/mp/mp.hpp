@@ -18,6 +18,7 @@
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>
 #include <mp/p3109.hpp>
+#include <mp/packed2.hpp>
 #include <mp/packed_array.hpp>
 #include <mp/tensor_core.hpp>
 #include <mp/tfloat32.hpp>

@@ -4,6 +4,8 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/convert/convert.hpp>
+#include <mp/float4.hpp>
+#include <mp/float6.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
@@ -36,7 +38,8 @@ std::vector<Value> random_codes(std::size_t size, unsigned seed) {
     std::mt19937_64 random(seed);
     std::vector<Value> values(size);
     for (Value& value : values) {
-        const std::uint64_t bits = random();
+        std::uint64_t bits = random();
+        if constexpr (mp::reduced<Value>) bits &= Value::layout::code_mask;
         std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
     }
     return values;
@@ -73,6 +76,30 @@ TEST_CASE("convert: the device gives the CPU's bits at every size and alignment"
     check_convert<mp::float8_e4m3fn, mp::bfloat16>(70000, 0, 0);
     check_convert<double, mp::half>(70000, 1, 1);
     check_convert<float, mp::half>(70000, 0, 0, {mp::rounding::downward, mp::saturation::finite});
+}
+
+TEST_CASE("convert: numbers that the device converts in pairs are the CPU's, NaN and overflow included") {
+    const mp::projection saturating{mp::rounding::nearest_even, mp::saturation::finite};
+    check_convert<float, mp::float8_e4m3fn>(70001, 1, 1);
+    check_convert<float, mp::float8_e4m3fn>(70001, 0, 0, saturating);
+    check_convert<float, mp::float8_e5m2>(70001, 0, 0);
+    check_convert<float, mp::float8_e5m2>(70001, 0, 0, saturating);
+    check_convert<float, mp::half>(70001, 0, 0, saturating);
+    check_convert<float, mp::bfloat16>(70001, 0, 0, saturating);
+    check_convert<mp::half, mp::float8_e4m3fn>(70001, 0, 0);
+    check_convert<mp::half, mp::float8_e5m2>(70001, 3, 3);
+    check_convert<mp::float8_e4m3fn, mp::half>(70001, 0, 0);
+    check_convert<mp::float8_e5m2, mp::half>(70001, 0, 0);
+    check_convert<mp::float8_e4m3fn, float>(70001, 5, 5);
+    check_convert<mp::float8_e5m2, float>(70001, 0, 0);
+    check_convert<mp::half, float>(70001, 0, 0);
+}
+
+TEST_CASE("convert: arrays of 6- and 4-bit numbers in bytes are the CPU's") {
+    check_convert<mp::half, mp::float6_e3m2fn>(70001, 0, 0);
+    check_convert<float, mp::float4_e2m1fn>(70001, 1, 1);
+    check_convert<mp::float6_e3m2fn, mp::half>(70001, 0, 0);
+    check_convert<mp::float4_e2m1fn, mp::bfloat16>(70001, 0, 0);
 }
 
 template <class Gradient>

@@ -9,6 +9,8 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/float4.hpp>
+#include <mp/float6.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/math.hpp>
@@ -41,6 +43,10 @@ constexpr std::array names{"a + b",
                            "a / b",
                            "fma(a, b, c)",
                            "sqrt(a)",
+                           "minimum(a, b)",
+                           "maximum(a, b)",
+                           "minimum_number(a, b)",
+                           "maximum_number(a, b)",
                            "-a",
                            "a < b, a == b, a <= b",
                            "float(a)",
@@ -48,16 +54,33 @@ constexpr std::array names{"a + b",
                            "Number(x)",
                            "Number(y)",
                            "int64(a)",
+                           "uint64(a)",
+                           "int32(a)",
+                           "uint32(a)",
+                           "int8(a)",
+                           "uint16(a)",
                            "Number(int32)",
+                           "Number(uint32)",
+                           "Number(int64)",
+                           "Number(uint64)",
                            "x upward",
                            "x downward",
                            "x toward zero",
                            "x to odd",
                            "x nearest away",
                            "x saturated",
+                           "x saturated but for infinity",
+                           "x upward saturated",
+                           "x with canonical NaN",
                            "a + b downward",
                            "a to half",
                            "a to e4m3fn",
+                           "a to e4m3fn saturated",
+                           "a to e5m2",
+                           "a to e2m3fn",
+                           "a to e3m2fn",
+                           "a to e2m1fn",
+                           "a to bfloat16 toward zero",
                            "x stochastic",
                            "remainder(a, b)",
                            "exp(a)",
@@ -66,7 +89,7 @@ constexpr std::array names{"a + b",
                            "flags of a / b"};
 
 /// Results of operations on NaN: which NaN is not specified, but for conversions.
-constexpr std::size_t arithmetic = 6;
+constexpr std::size_t arithmetic = 10;
 
 struct results {
     std::array<std::uint64_t, names.size()> bits;
@@ -82,6 +105,10 @@ MP_HOST_DEVICE results evaluate(const operands& in) {
         return mp::round_to<Number>(in.x, mp::projection{round, mp::saturation::none}).bits();
     };
     const auto code = static_cast<std::int32_t>(in.a * 65537u + in.b);
+    const auto wide = mp::detail::bit_cast<std::int64_t>(in.y);
+    constexpr auto finite = mp::saturation::finite;
+    mp::projection canonical;
+    canonical.nan = mp::nan_propagation::canonical;
     mp::environment env;
     const Number quotient = mp::divide(a, b, env);
     const std::uint64_t flags = env.raised.to_unsigned() + (mp::isnan(quotient) ? 32u : 0u);
@@ -91,6 +118,10 @@ MP_HOST_DEVICE results evaluate(const operands& in) {
              (a / b).bits(),
              mp::fma(a, b, c).bits(),
              mp::sqrt(a).bits(),
+             mp::minimum(a, b).bits(),
+             mp::maximum(a, b).bits(),
+             mp::minimum_number(a, b).bits(),
+             mp::maximum_number(a, b).bits(),
              (-a).bits(),
              static_cast<std::uint64_t>((a < b ? 1 : 0) + (a == b ? 2 : 0) + (a <= b ? 4 : 0)),
              mp::detail::bit_cast<std::uint32_t>(static_cast<float>(a)),
@@ -98,16 +129,33 @@ MP_HOST_DEVICE results evaluate(const operands& in) {
              Number(in.x).bits(),
              Number(in.y).bits(),
              static_cast<std::uint64_t>(static_cast<std::int64_t>(a)),
+             static_cast<std::uint64_t>(a),
+             static_cast<std::uint32_t>(static_cast<std::int32_t>(a)),
+             static_cast<std::uint32_t>(a),
+             static_cast<std::uint8_t>(static_cast<std::int8_t>(a)),
+             static_cast<std::uint16_t>(a),
              Number(code).bits(),
+             Number(static_cast<std::uint32_t>(code)).bits(),
+             Number(static_cast<std::int64_t>(wide >> (code & 63))).bits(),
+             Number(static_cast<std::uint64_t>(wide) >> (code & 63)).bits(),
              rounded(mp::rounding::upward),
              rounded(mp::rounding::downward),
              rounded(mp::rounding::toward_zero),
              rounded(mp::rounding::to_odd),
              rounded(mp::rounding::nearest_away),
-             mp::round_to<Number>(in.x, {mp::rounding::nearest_even, mp::saturation::finite}).bits(),
+             mp::round_to<Number>(in.x, {mp::rounding::nearest_even, finite}).bits(),
+             mp::round_to<Number>(in.x, {mp::rounding::nearest_even, mp::saturation::propagate}).bits(),
+             mp::round_to<Number>(in.x, {mp::rounding::upward, finite}).bits(),
+             mp::round_to<Number>(in.x, canonical).bits(),
              mp::add(a, b, {mp::rounding::downward, mp::saturation::none}).bits(),
              mp::round_to<mp::half>(a).bits(),
              mp::round_to<mp::float8_e4m3fn>(a).bits(),
+             mp::round_to<mp::float8_e4m3fn>(a, {mp::rounding::nearest_even, finite}).bits(),
+             mp::round_to<mp::float8_e5m2>(a).bits(),
+             mp::round_to<mp::float6_e2m3fn>(a).bits(),
+             mp::round_to<mp::float6_e3m2fn>(a).bits(),
+             mp::round_to<mp::float4_e2m1fn>(a).bits(),
+             mp::round_to<mp::bfloat16>(a, {mp::rounding::toward_zero}).bits(),
              mp::round_to<Number>(in.x, mp::stochastic(mp::random_bits(in.a, in.b))).bits(),
              mp::remainder(a, b).bits(),
              mp::exp(a).bits(),

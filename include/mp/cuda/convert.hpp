@@ -7,6 +7,7 @@
 
 #include <mp/convert/convert.hpp>
 #include <mp/cuda/chunks.hpp>
+#include <mp/cuda/convert_chunks.hpp>
 #include <mp/cuda/launch.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/detail/contiguous.hpp>
@@ -19,27 +20,11 @@
 namespace mp {
 namespace detail {
 
-/// The scalar conversion. The default projection has short cuts that the general one has not.
-template <class To, class From, bool Nearest>
-struct element_conversion {
-    projection p;
-
-    MP_HOST_DEVICE To operator()(From x, std::size_t /*index*/) const {
-        if constexpr (!Nearest || std::is_same_v<From, To> || !(reduced<From> || reduced<To>)) {
-            return round_to<To>(x, p);
-        } else if constexpr (reduced<From> && reduced<To>) {
-            return To(static_cast<float>(x));  // exact in float, so rounded once
-        } else {
-            return static_cast<To>(x);
-        }
-    }
-};
-
 template <class From, class To, bool Nearest>
 __global__ void __launch_bounds__(elementwise_threads)
     convert_kernel(const From* from, To* to, chunk_split split, projection p) {
-    transform_share(std::size_t{blockIdx.x} * blockDim.x + threadIdx.x, std::size_t{gridDim.x} * blockDim.x,
-                    from, to, split, element_conversion<To, From, Nearest>{p});
+    convert_share(std::size_t{blockIdx.x} * blockDim.x + threadIdx.x, std::size_t{gridDim.x} * blockDim.x,
+                  from, to, split, element_conversion<To, From, Nearest>{p});
 }
 
 }  // namespace detail

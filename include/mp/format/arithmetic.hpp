@@ -26,7 +26,7 @@ template <number To, class From, detail::context Context = const projection&>
     using format = detail::format_of_t<To>;
     if constexpr (reduced<From>) {
         return detail::number_from_bits<To>(
-            detail::convert_bits<format, typename From::format>(x.bits(), context));
+            detail::from_number<format, typename From::format>(x.bits(), context));
     } else if constexpr (detail::built_in<From>) {
         return detail::number_from_bits<To>(detail::from_native<format>(x, context));
     } else {

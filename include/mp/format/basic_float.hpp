@@ -109,7 +109,7 @@ public:
     template <class Other>
         requires(!std::same_as<Other, Format>)
     MP_HOST_DEVICE explicit constexpr basic_float(basic_float<Other> x) noexcept
-        : bits_(contained(detail::convert_bits<Format, Other>(x.bits(), projection{}))) {}
+        : bits_(contained(detail::from_number<Format, Other>(x.bits(), projection{}))) {}
 
     /// Exact, but for formats that have more precision or range than the type; then rounded to nearest even.
     MP_HOST_DEVICE explicit(!detail::is_exact_in<Format, float>) constexpr operator float() const noexcept {
@@ -182,10 +182,20 @@ public:
 
     /// Comparisons are IEEE 754's, on bits: zeros of both signs are equal, NaN is unordered with everything.
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator==(basic_float a, basic_float b) noexcept {
+#if MP_DEVICE_CODE
+        if constexpr (detail::compares_by_instruction<Format>) {
+            if (!__builtin_is_constant_evaluated()) return detail::device_equal<Format>(a.bits(), b.bits());
+        }
+#endif
         const bool equal = a.order_key() == b.order_key();
         return are_ordered(a, b) & equal;
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<(basic_float a, basic_float b) noexcept {
+#if MP_DEVICE_CODE
+        if constexpr (detail::compares_by_instruction<Format>) {
+            if (!__builtin_is_constant_evaluated()) return detail::device_less<Format>(a.bits(), b.bits());
+        }
+#endif
         const bool less = a.order_key() < b.order_key();
         return are_ordered(a, b) & less;
     }
@@ -193,6 +203,12 @@ public:
         return b < a;
     }
     [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<=(basic_float a, basic_float b) noexcept {
+#if MP_DEVICE_CODE
+        if constexpr (detail::compares_by_instruction<Format>) {
+            if (!__builtin_is_constant_evaluated())
+                return detail::device_less_equal<Format>(a.bits(), b.bits());
+        }
+#endif
         const bool not_greater = a.order_key() <= b.order_key();
         return are_ordered(a, b) & not_greater;
     }

@@ -21,11 +21,35 @@ MP_HOST_DEVICE constexpr storage_of<To> from_native(Native x, Context&& context)
             if constexpr (std::same_as<Native, float>) {
                 return from_float<To>(x);
             } else {
+#if MP_DEVICE_CODE
+                if constexpr (rounds_doubles_by_instruction<To>) {
+                    if (!__builtin_is_constant_evaluated()) return device_narrow<To>(x);
+                }
+#endif
                 return narrow_nearest_even<To>(x);
             }
         }
     }
+#if MP_DEVICE_CODE
+    if constexpr (std::same_as<Native, float> && narrows_by_instruction<To> && !keeps_flags<Context>) {
+        if (!__builtin_is_constant_evaluated() && device_projects<To>(context)) {
+            return device_narrow<To>(x, context);
+        }
+    }
+#endif
     return convert_bits<To, native>(bit_cast<storage_of<native>>(x), context);
+}
+
+/// From a number of another format. On the device by way of float where every number of the format is one:
+/// that rounds nothing, and a NaN keeps its sign and what there is of its payload.
+template <class To, class From, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<To> from_number(storage_of<From> bits, Context&& context) {
+#if MP_DEVICE_CODE
+    if constexpr (fits_in<From, float> && fits_in<To, float> && !keeps_flags<Context>) {
+        if (!__builtin_is_constant_evaluated()) return from_native<To>(to_float<From>(bits), context);
+    }
+#endif
+    return convert_bits<To, From>(bits, context);
 }
 
 /// From long double: the x87 format, or whatever wider format the target has, decoded by arithmetic. NaN and
@@ -66,6 +90,13 @@ template <class To, class Integer, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<To> from_integer(Integer value, Context&& context) {
     bool negative = false;
     if constexpr (Integer(-1) < Integer(0)) negative = value < 0;
+#if MP_DEVICE_CODE
+    if constexpr (rounds_integers_by_instruction<To, Integer> && !keeps_flags<Context>) {
+        if (!__builtin_is_constant_evaluated() && context == projection{}) {
+            return device_from_integer<To>(value);
+        }
+    }
+#endif
     if (value == 0) return pack_zero<To>(false, context);
     using word = std::conditional_t<(sizeof(Integer) > 8), uint128, std::uint64_t>;
     const word magnitude = negative ? word{0} - static_cast<word>(value) : static_cast<word>(value);
@@ -112,6 +143,11 @@ MP_HOST_DEVICE constexpr integer_conversion<Integer> clamped_integer(const exact
 /// zero, as the conversion instructions of GPUs do, instead of the undefined behaviour of the built-in types.
 template <class Integer, class From>
 MP_HOST_DEVICE constexpr Integer to_integer(storage_of<From> bits) {
+#if MP_DEVICE_CODE
+    if constexpr (fits_in<From, float> && sizeof(Integer) <= 8) {
+        if (!__builtin_is_constant_evaluated()) return device_to_integer<Integer>(to_float<From>(bits));
+    }
+#endif
     switch (categorize<From>(bits)) {
         case category::finite:
             return clamped_integer<Integer>(unpack<From>(bits)).value;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Float arithmetic, and on the device the instructions of PTX for narrow formats. Inline PTX instead of
-/// <cuda_fp16.h> keeps the core headers free of CUDA's, and an explicit `.rn` without `.ftz` keeps the
-/// results the same under nvcc's -ftz, -prec-div and --use_fast_math.
+/// Float arithmetic, and on the device the instructions of PTX for numbers of 16 bits; device_conversions.hpp
+/// has their conversions and device_pairs.hpp two of them at a time. Inline PTX instead of <cuda_fp16.h>
+/// keeps the core headers free of CUDA's, and an explicit `.rn` without `.ftz` keeps the results the same
+/// under nvcc's -ftz, -prec-div and --use_fast_math, and a product and a sum apart.
 #pragma once
 
 #include <mp/config.hpp>
@@ -55,39 +56,11 @@ __device__ __forceinline__ float float_from_double(double a) {
     return result;
 }
 
-/// Formats that the device converts from and to float, and computes with, by single instructions: binary16 on
-/// every architecture that is supported, bfloat16 from sm_80 on.
+/// Formats that the device computes with by single instructions: binary16 on every architecture that is
+/// supported, bfloat16 from sm_80 on.
 template <class Format>
 inline constexpr bool has_device_instructions = is_binary16<Format> ||
                                                 (is_bfloat16<Format> && __CUDA_ARCH__ >= 800);
-
-/// The instruction makes every NaN canonical; sign and payload are put back by hand.
-template <class Format>
-__device__ __forceinline__ typename layout_of<Format>::storage device_narrow(float x) {
-    unsigned short result;
-    if constexpr (is_binary16<Format>) {
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
-    } else {
-#if __CUDA_ARCH__ >= 800
-        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
-#else
-        result = 0;
-#endif
-    }
-    const unsigned bits = __float_as_uint(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return convert_nan<Format, formats::binary32>(bits);
-    return result;
-}
-
-/// Exact, subnormals included; NaN as above. For bfloat16 there is nothing better than a shift.
-__device__ __forceinline__ float device_widen_binary16(unsigned short bits) {
-    float result;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(bits));
-    if ((bits & 0x7fffu) > 0x7c00u) {
-        return __uint_as_float(convert_nan<formats::binary32, formats::binary16>(bits));
-    }
-    return result;
-}
 
 /// a * b + c, rounded once, with subnormals; a NaN is the canonical one.
 template <class Format>
@@ -144,6 +117,89 @@ __device__ __forceinline__ typename layout_of<Format>::storage device_multiply(
     } else {
         return device_multiply_add<Format>(a, b, 0x8000);
     }
+}
+
+// Comparisons. setp follows IEEE 754 as the integer comparisons of basic_float do: zeros are equal, NaN is
+// unordered, and without .ftz subnormal numbers keep their values. Before sm_90 there is none for bfloat16,
+// but a shift makes a float of it, exactly; float comparisons ask nothing of a NaN but that it is one.
+
+template <class Format>
+inline constexpr bool compares_by_instruction = is_binary16<Format> || is_bfloat16<Format>;
+
+template <class Format>
+__device__ __forceinline__ bool device_equal(unsigned short a, unsigned short b) {
+    unsigned result;
+    if constexpr (is_binary16<Format>) {
+        asm("{.reg .pred p; setp.eq.f16 p, %1, %2; selp.u32 %0, 1, 0, p;}" : "=r"(result) : "h"(a), "h"(b));
+    } else {
+        asm("{.reg .pred p; setp.eq.f32 p, %1, %2; selp.u32 %0, 1, 0, p;}"
+            : "=r"(result)
+            : "f"(__uint_as_float(unsigned{a} << 16)), "f"(__uint_as_float(unsigned{b} << 16)));
+    }
+    return result != 0;
+}
+template <class Format>
+__device__ __forceinline__ bool device_less(unsigned short a, unsigned short b) {
+    unsigned result;
+    if constexpr (is_binary16<Format>) {
+        asm("{.reg .pred p; setp.lt.f16 p, %1, %2; selp.u32 %0, 1, 0, p;}" : "=r"(result) : "h"(a), "h"(b));
+    } else {
+        asm("{.reg .pred p; setp.lt.f32 p, %1, %2; selp.u32 %0, 1, 0, p;}"
+            : "=r"(result)
+            : "f"(__uint_as_float(unsigned{a} << 16)), "f"(__uint_as_float(unsigned{b} << 16)));
+    }
+    return result != 0;
+}
+template <class Format>
+__device__ __forceinline__ bool device_less_equal(unsigned short a, unsigned short b) {
+    unsigned result;
+    if constexpr (is_binary16<Format>) {
+        asm("{.reg .pred p; setp.le.f16 p, %1, %2; selp.u32 %0, 1, 0, p;}" : "=r"(result) : "h"(a), "h"(b));
+    } else {
+        asm("{.reg .pred p; setp.le.f32 p, %1, %2; selp.u32 %0, 1, 0, p;}"
+            : "=r"(result)
+            : "f"(__uint_as_float(unsigned{a} << 16)), "f"(__uint_as_float(unsigned{b} << 16)));
+    }
+    return result != 0;
+}
+
+// The negative and the magnitude need nothing of this kind: they are one logical instruction on the bits,
+// which keeps a NaN as it is, and neg and abs of PTX are free to change it.
+
+/// Whether the device has minimum and maximum of the format. As the library's, they put -0 below +0; next to
+/// a NaN they give the other operand, or with .NaN a NaN. The NaN is the canonical one.
+template <class Format>
+inline constexpr bool orders_by_instruction = __CUDA_ARCH__ >= 800 &&
+                                              (is_binary16<Format> || is_bfloat16<Format>);
+
+template <class Format>
+__device__ __forceinline__ unsigned short device_choose(unsigned short a, unsigned short b, bool smaller,
+                                                        bool propagates_nan) {
+    unsigned short result = 0;
+#if __CUDA_ARCH__ >= 800
+    if constexpr (is_binary16<Format>) {
+        if (smaller && propagates_nan) {
+            asm("min.NaN.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        } else if (smaller) {
+            asm("min.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        } else if (propagates_nan) {
+            asm("max.NaN.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        } else {
+            asm("max.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        }
+    } else {
+        if (smaller && propagates_nan) {
+            asm("min.NaN.bf16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        } else if (smaller) {
+            asm("min.bf16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        } else if (propagates_nan) {
+            asm("max.NaN.bf16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        } else {
+            asm("max.bf16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));
+        }
+    }
+#endif
+    return result;
 }
 
 #else

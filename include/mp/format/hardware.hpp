@@ -9,7 +9,7 @@
 #pragma once
 
 #include <mp/format/binary_conversion.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/device_conversions.hpp>
 #include <mp/format/exact_arithmetic.hpp>
 
 namespace mp::detail {
@@ -38,8 +38,8 @@ MP_ALWAYS_INLINE float f16c_widen(std::uint16_t bits) noexcept {
 template <class Format>
 MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
 #if MP_DEVICE_CODE
-    if constexpr (is_binary16<Format>) {
-        if (!__builtin_is_constant_evaluated()) return device_widen_binary16(bits);
+    if constexpr (widens_by_instruction<Format>) {
+        if (!__builtin_is_constant_evaluated()) return device_widen<Format>(bits);
     }
 #elif MP_HARDWARE_F16C
     if constexpr (is_binary16<Format>) {
@@ -75,7 +75,7 @@ MP_HOST_DEVICE constexpr double to_double(storage_of<Format> bits) noexcept {
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
 #if MP_DEVICE_CODE
-    if constexpr (has_device_instructions<Format>) {
+    if constexpr (narrows_by_instruction<Format>) {
         if (!__builtin_is_constant_evaluated()) return device_narrow<Format>(x);
     }
 #elif MP_HARDWARE_F16C

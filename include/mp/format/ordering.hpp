@@ -67,6 +67,14 @@ MP_HOST_DEVICE constexpr basic_float<Format> choose(basic_float<Format> a, basic
                                                     bool smaller, bool by_magnitude, nan_rule rule,
                                                     Context&& context) {
     using value = basic_float<Format>;
+#if MP_DEVICE_CODE
+    if constexpr (orders_by_instruction<Format> && !keeps_flags<Context>) {
+        if (!__builtin_is_constant_evaluated() && !by_magnitude && context == projection{}) {
+            return value::from_bits(
+                device_choose<Format>(a.bits(), b.bits(), smaller, rule == nan_rule::propagate));
+        }
+    }
+#endif
     if (isunordered(a, b)) {
         const value nan = value::from_bits(propagate_nan<Format>(a.bits(), b.bits(), context));
         if (rule == nan_rule::propagate || (isnan(a) && isnan(b))) return nan;
@@ -87,7 +95,8 @@ MP_HOST_DEVICE constexpr basic_float<Format> choose(basic_float<Format> a, basic
 
 }  // namespace detail
 
-/// The smaller or larger of two numbers, -0 being smaller than +0. NaN if either is NaN.
+/// The smaller or larger of two numbers, -0 being smaller than +0. NaN if either is NaN; which NaN is not
+/// specified, as for all arithmetic (devices give the canonical one).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> minimum(
     basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
