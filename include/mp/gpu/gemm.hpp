@@ -78,6 +78,18 @@ void launch_plan(Executor exec, const gpu_gemm_plan& plan,
     }
 }
 
+/// Throws for everything that the CPU's product refuses, too.
+template <class A, class B, class C, class Epilogue>
+void check_gpu_product(std::string_view function, const matrix_view<A>& a, const matrix_view<B>& b,
+                       const matrix_view<C>& c, const Epilogue& epilogue) {
+    static_assert(tensor_core_pair<A, B>,
+                  "mp::gemm on a GPU: a and b must have the same element type, or both have 8 bits");
+    static_assert(std::is_trivially_copyable_v<Epilogue>,
+                  "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
+    check_product(function, extent_of(a), extent_of(b), extent_of(c));
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+}
+
 /// Throws unless the plan is for these matrices and has its workspace.
 template <gpu_gemm_kernel Asked, class Executor, class Input>
 void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_gemm_plan& plan,
@@ -149,7 +161,7 @@ template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::aut
 ///
 /// Shapes: a is m x k, b is k x n, c is m x n, each in its own storage order with its own leading dimension;
 /// any sizes, zero included, and any alignment: matrices whose lines all begin at multiples of 16 bytes are
-/// copied in pieces of 16 bytes, others in pieces of 8 or 4 bytes or by elements, slower. a and b are both of
+/// copied in pieces of 16 bytes, others in pieces of 4 bytes or by elements, slower. a and b are both of
 /// half, both of bfloat16, both of tfloat32 (an array of floats is one, without its last 13 bits), or of 8
 /// bits, in any mix. What the tensor cores of a device do not take is computed by ordinary instructions, far
 /// slower.
@@ -176,15 +188,10 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
           tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a, matrix_view<B> b,
           float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
-    static_assert(tensor_core_pair<A, B>,
-                  "mp::gemm on a GPU: a and b must have the same element type, or both have 8 bits");
-    static_assert(std::is_trivially_copyable_v<Epilogue>,
-                  "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
     constexpr std::string_view function = "mp::gemm";
-    detail::check_product(function, detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    detail::check_gpu_product(function, a, b, c, epilogue);
     detail::check_plan<Kernel, Executor, a_value>(function, properties_of(exec), plan, c.rows, c.columns,
                                                   a.columns, 1, workspace.size());
     if (c.rows == 0 || c.columns == 0) return;
@@ -197,7 +204,8 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
           tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(Executor exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
-    detail::check_product("mp::gemm", detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
+    detail::check_gpu_product("mp::gemm", a, b, c, epilogue);
+    if (c.rows == 0 || c.columns == 0) return;
     gemm<Kernel>(exec, plan_gemm<A, Kernel>(exec, c.rows, c.columns, a.columns), alpha, a, b, beta, c,
                  epilogue);
 }

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <mp/cuda/chunks.hpp>
-#include <mp/cuda/gemm_problem.hpp>
+#include <mp/simt/launch_shape.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -117,11 +117,14 @@ template <class Input>
 /// Whether a product with the template argument `Asked` is compiled with a kernel.
 template <class Executor, class Input, gpu_gemm_kernel Asked>
 [[nodiscard]] constexpr bool has_kernel(gpu_gemm_kernel kernel) {
-    if (Asked != gpu_gemm_kernel::automatic) return kernel == Asked;
-    for (const int capability : compiled_capabilities<Executor>) {
-        if (best_kernel<Input>(capability) == kernel) return true;
+    if constexpr (Asked != gpu_gemm_kernel::automatic) {
+        return kernel == Asked;
+    } else {
+        for (const int capability : compiled_capabilities<Executor>) {
+            if (best_kernel<Input>(capability) == kernel) return true;
+        }
+        return false;
     }
-    return false;
 }
 
 /// Tiles of the kernels. Those of mma are large, since each byte that is fetched then serves more products:

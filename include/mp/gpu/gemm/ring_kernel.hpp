@@ -162,7 +162,7 @@ private:
         const int warp_row = warp / tile::warps_across * tile::warp_rows;
         const int warp_column = warp % tile::warps_across * tile::warp_columns;
 #if MP_DEVICE_CODE
-#pragma unroll
+#pragma unroll 1
 #endif
         for (int i = 0; i < tile::stages - 1; ++i) {
             if (begin + i < end) begin_stage(thread, a, b, row, column, begin + i, i);
@@ -204,8 +204,9 @@ private:
         for (int i = 0; i < tile::warp_rows / strip_rows; ++i) {
             Engine::store_strip(thread, sum, i, strip, strip_pitch);
             thread.sync_warp();
+            // A loop, so that the compiler has four of them to do with and not up to thirty-two.
 #if MP_DEVICE_CODE
-#pragma unroll
+#pragma unroll 1
 #endif
             for (int n = 0; n < strip_rows * chunks_across / simt::warp_size; ++n) {
                 const int number = n * simt::warp_size + thread.lane();

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/chunks.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
@@ -15,13 +14,14 @@ namespace mp::detail {
 /// Bytes of depth of one stage.
 inline constexpr int stage_depth_bytes = 64;
 
+/// Copies 16 bytes in pieces. A loop, since such matrices are slow anyway and compiling it is not free.
 MP_ANY_EXECUTION_SPACE
 template <int Bytes, class Input, class Thread>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_pieces(Thread thread, simt::shared_pointer<Input> to,
                                                  const Input* from, int valid_bytes) {
     constexpr int elements = Bytes / static_cast<int>(sizeof(Input));
 #if MP_DEVICE_CODE
-#pragma unroll
+#pragma unroll 1
 #endif
     for (int i = 0; i < 16 / Bytes; ++i) {
         const int valid = left_of(valid_bytes - i * Bytes, Bytes);
@@ -43,18 +43,14 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_poin
     const Input* const from = inside > 0 ? factor.data + (line * factor.stride + position) : factor.data;
     if (factor.alignment == 16) {
         thread.template copy_async<16>(to, from, inside * size);
-    } else if (factor.alignment == 8) {
-        copy_pieces<8>(thread, to, from, inside * size);
-    } else if (factor.alignment == 4) {
+    } else if (factor.alignment >= 4) {
         copy_pieces<4>(thread, to, from, inside * size);
     } else {
         // No asynchronous copy takes such addresses.
-        using values = chunk<Input, elements>;
-        values copied{};
-        for (int i = 0; i < elements; ++i) {
-            if (i < inside) copied.values[i] = thread.load(from + i);
-        }
-        thread.store(to.template as<values>(), copied);
+#if MP_DEVICE_CODE
+#pragma unroll 1
+#endif
+        for (int i = 0; i < elements; ++i) thread.store(to + i, i < inside ? thread.load(from + i) : Input{});
     }
 }
 

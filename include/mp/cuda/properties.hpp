@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What algorithms have to know of a CUDA device.
+#pragma once
+
+#include <mp/cuda/compiler.hpp>
+
+#include <mp/cuda/error.hpp>
+#include <mp/cuda/launch_kernel.hpp>
+#include <mp/cuda/stream.hpp>
+#include <mp/gpu/properties.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstddef>
+
+namespace mp {
+
+namespace detail {
+
+/// Compiled as every other kernel is, and asked what for.
+struct probe_kernel {
+    static constexpr int threads = simt::warp_size;
+
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread) const {}
+};
+
+#if defined(__CUDA_ARCH_LIST__)
+template <int... Architectures>
+struct architecture_list {
+    static constexpr std::array<int, sizeof...(Architectures)> capabilities{(Architectures / 10)...};
+};
+template <>
+inline constexpr auto compiled_capabilities<cuda_stream> =
+    architecture_list<__CUDA_ARCH_LIST__>::capabilities;
+#else
+// Other compilers than nvcc do not tell: every kind of kernel.
+template <>
+inline constexpr std::array<int, 4> compiled_capabilities<cuda_stream>{75, 80, 89, 90};
+#endif
+
+}  // namespace detail
+
+/// The properties of the device that is current in the calling thread. Throws cuda_error, where this program
+/// has no code for the device among other reasons. Takes some microseconds: plans (mp::plan_gemm) are made
+/// once.
+[[nodiscard]] inline gpu_properties properties_of(cuda_stream) {
+    gpu_properties result;
+    // What counts is the architecture that the code in this program was compiled for: a device may run code
+    // of an earlier one.
+    cudaFuncAttributes attributes{};
+    check_cuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(
+                                                      &simt::detail::run_kernel<detail::probe_kernel>)),
+               "cudaFuncGetAttributes");
+    result.capability = attributes.ptxVersion;
+    int device = 0;
+    check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+    int shared_bytes = 0;
+    check_cuda(cudaDeviceGetAttribute(&result.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+               "cudaDeviceGetAttribute");
+    check_cuda(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+               "cudaDeviceGetAttribute");
+    result.shared_bytes_per_block = static_cast<std::size_t>(shared_bytes);
+    return result;
+}
+
+}  // namespace mp
