@@ -35,7 +35,7 @@ concept gpu_gemm_output = !std::is_const_v<Value> && (reduced<Value> || std::sam
 namespace detail {
 
 template <class Engine, class Executor, class Problem, class Output, class Epilogue>
-void launch_engine(Executor exec, const Problem& problem, std::ptrdiff_t batch) {
+void launch_engine(const Executor& exec, const Problem& problem, std::ptrdiff_t batch) {
     using kernel = ring_gemm_kernel<Engine, Output, Epilogue>;
     const kernel it{problem};
     launch("mp::gemm", exec, simt::launch_size{it.blocks(batch), kernel::shared_bytes}, it);
@@ -43,7 +43,7 @@ void launch_engine(Executor exec, const Problem& problem, std::ptrdiff_t batch) 
 
 template <template <class, class, class, bool, bool> class Engine, class Tile, class Executor, class A,
           class B, class Output, class Epilogue>
-void launch_layouts(Executor exec, const product_problem<A, B, Output, Epilogue>& problem,
+void launch_layouts(const Executor& exec, const product_problem<A, B, Output, Epilogue>& problem,
                     std::ptrdiff_t batch) {
     with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
         using engine = Engine<Tile, A, B, ADepthContiguous, BDepthContiguous>;
@@ -53,17 +53,17 @@ void launch_layouts(Executor exec, const product_problem<A, B, Output, Epilogue>
 }
 
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue>
-void launch_plan(Executor exec, const gpu_gemm_plan& plan,
+void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
                  const product_problem<A, B, Output, Epilogue>& problem) {
     constexpr auto has = [](gpu_gemm_kernel kernel) { return has_kernel<Executor, A, Asked>(kernel); };
     if constexpr (has(gpu_gemm_kernel::mma)) {
-        if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 256) {
-            launch_layouts<mma_engine, mma_tile_256>(exec, problem, plan.batch);
-        } else if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128) {
-            using tile = std::conditional_t<sizeof(A) == 1, promoted_tile_128, mma_tile_128>;
-            launch_layouts<mma_engine, tile>(exec, problem, plan.batch);
-        } else if (plan.kernel == gpu_gemm_kernel::mma) {
+        if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128) {
+            launch_layouts<mma_engine, std::conditional_t<sizeof(A) == 1, float8_tile_128, mma_tile_128>>(
+                exec, problem, plan.batch);
+        } else if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 64) {
             launch_layouts<mma_engine, mma_tile_64>(exec, problem, plan.batch);
+        } else if (plan.kernel == gpu_gemm_kernel::mma) {
+            if constexpr (sizeof(A) != 1) launch_layouts<mma_engine, mma_tile_256>(exec, problem, plan.batch);
         }
     }
     if constexpr (has(gpu_gemm_kernel::wmma)) {
@@ -122,7 +122,7 @@ void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_
 
 /// Products behind their checks.
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class C, class Epilogue>
-void run_plan(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<const A> a,
+void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<const A> a,
               matrix_view<const B> b, float beta, matrix_view<C> c, const Epilogue& epilogue,
               std::span<float> workspace, const batch_strides& strides) {
     const auto run = [&](auto problem) {
@@ -150,7 +150,7 @@ void run_plan(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view
 ///     mp::device_buffer<float> workspace(plan.workspace_size());
 ///     mp::gemm(stream, plan, 1, a, b, 0, c, mp::relu_epilogue{}, workspace.span());
 template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor>
-[[nodiscard]] gpu_gemm_plan plan_gemm(Executor exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
+[[nodiscard]] gpu_gemm_plan plan_gemm(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                       std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {
     return plan_gemm<Input, Kernel>(properties_of(exec), rows, columns, depth, batch, options);
@@ -186,7 +186,7 @@ template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::aut
 /// types or the device, and for a workspace that is too small; and cuda_error when the launch fails.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
           tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
-void gemm(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a, matrix_view<B> b,
+void gemm(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a, matrix_view<B> b,
           float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -202,7 +202,7 @@ void gemm(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> 
 /// The same by the plan that plan_gemm makes without options.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
           tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
-void gemm(Executor exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
     detail::check_gpu_product("mp::gemm", a, b, c, epilogue);
     if (c.rows == 0 || c.columns == 0) return;
@@ -214,8 +214,9 @@ void gemm(Executor exec, float alpha, matrix_view<A> a, matrix_view<B> b, float 
 /// on the CPU for batches, and gemm above for the rest. Each product has the bits that gemm gives.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
           tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
-void gemm_batched(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_batch<A> a, matrix_batch<B> b,
-                  float beta, matrix_batch<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
+void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_batch<A> a,
+                  matrix_batch<B> b, float beta, matrix_batch<C> c, Epilogue epilogue = {},
+                  std::span<float> workspace = {}) {
     static_assert(tensor_core_pair<A, B>,
                   "mp::gemm_batched: a and b must have the same element type, or both have 8 bits");
     static_assert(std::is_trivially_copyable_v<Epilogue>,
@@ -239,8 +240,8 @@ void gemm_batched(Executor exec, const gpu_gemm_plan& plan, float alpha, matrix_
 /// The same by the plan that plan_gemm makes without options.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
           tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
-void gemm_batched(Executor exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a, matrix_batch<B> b,
-                  float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
+void gemm_batched(const Executor& exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a,
+                  matrix_batch<B> b, float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
     if (count < 0) detail::throw_argument("mp::gemm_batched", "count", count, "must not be negative");
     gemm_batched<Kernel>(exec,
                          plan_gemm<A, Kernel>(exec, c.first.rows, c.first.columns, a.first.columns, count),

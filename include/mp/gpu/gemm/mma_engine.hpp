@@ -60,8 +60,10 @@ struct mma_engine {
                                                          simt::shared_pointer<B> b, int warp_row,
                                                          int warp_column, sums<Thread>& sum) {
         constexpr int steps = stage_depth_bytes / simt::mma_depth_bytes;
+        // Fragments that are gathered by elements take so many registers that unrolled kernels spill.
+        [[maybe_unused]] constexpr int unrolled = sizeof(A) == 1 ? 1 : steps;
 #if MP_DEVICE_CODE
-#pragma unroll
+#pragma unroll unrolled
 #endif
         for (int step = 0; step < steps; ++step) {
             simt::registers<4> left[row_fragments];

@@ -132,8 +132,8 @@ template <class Executor, class Input, gpu_gemm_kernel Asked>
 using mma_tile_256 = gemm_tile<128, 256, 64, 64, 4>;
 using mma_tile_128 = gemm_tile<128, 128, 64, 64, 4>;
 using mma_tile_64 = gemm_tile<64, 64, 32, 32, 4>;
-/// Sums that are promoted need twice the registers.
-using promoted_tile_128 = gemm_tile<128, 128, 32, 64, 4>;
+/// 8 bits: sums that are promoted take twice the registers, and the way through half takes some.
+using float8_tile_128 = gemm_tile<128, 128, 32, 64, 4>;
 using wmma_tile_128 = gemm_tile<128, 128, 64, 32, 3>;
 using wmma_tile_turing = gemm_tile<128, 128, 64, 32, 2>;
 using lanes_tile_64 = gemm_tile<64, 64, 32, 32, 2>;
@@ -212,7 +212,7 @@ template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::aut
         options.splits, rows, columns, depth,
         batch};
     if (kernel == gpu_gemm_kernel::mma) {
-        const bool may_be_largest = !(sizeof(input) == 1 && gpu.capability == 89);
+        const bool may_be_largest = sizeof(input) != 1;
         const detail::tile_choice tile =
             detail::choose_mma_tile(gpu, rows, columns, batch, std::max(1, options.splits), may_be_largest);
         plan.tile_rows = tile.rows;

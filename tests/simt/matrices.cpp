@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+#include "simt/body.hpp"
+
+#include <mp/bfloat16.hpp>
+#include <mp/float8.hpp>
+#include <mp/half.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/swizzle.hpp>
+#include <mp/tensor_core.hpp>
+#include <mp/tfloat32.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using mp::arch;
+using mp::simt::fragment_place;
+using mp::simt::shared_pointer;
+using simt_test::error_of;
+using simt_test::run;
+
+/// Whether registers and lanes reach `lines` x `positions` places, each once.
+template <class Place>
+bool is_one_to_one(int registers, int lines, int positions, int step, Place place) {
+    std::set<std::pair<int, int>> seen;
+    for (int lane = 0; lane < 32; ++lane) {
+        for (int i = 0; i < registers; ++i) {
+            const fragment_place at = place(lane, i);
+            if (at.line < 0 || at.line >= lines || at.position < 0 || at.position >= positions) return false;
+            if (at.position % step != 0 || !seen.emplace(at.line, at.position).second) return false;
+        }
+    }
+    return seen.size() == static_cast<std::size_t>(lines * positions / step);
+}
+
+TEST_CASE("every element of a fragment is in one register of one lane") {
+    CHECK(is_one_to_one(4, 16, 32, 4, mp::simt::mma_a_place));
+    CHECK(is_one_to_one(2, 8, 32, 4, mp::simt::mma_b_place));
+    CHECK(is_one_to_one(4, 16, 8, 1, mp::simt::mma_c_place));
+    CHECK(is_one_to_one(1, 8, 16, 4, [](int lane, int) { return mp::simt::loaded_place(lane); }));
+    CHECK(is_one_to_one(2, 8, 16, 2, [](int lane, int i) {
+        const fragment_place at = mp::simt::loaded_transposed_place(lane);
+        return fragment_place{at.line + i, at.position};
+    }));
+}
+
+template <int LineBytes>
+void check_swizzle() {
+    std::set<std::uint32_t> seen;
+    for (std::uint32_t offset = 0; offset < 2048; ++offset) {
+        const std::uint32_t to = mp::simt::swizzled<LineBytes>(offset);
+        CHECK(mp::simt::swizzled<LineBytes>(to) == offset);
+        CHECK(to / 128 == offset / 128);
+        CHECK(to % 16 == offset % 16);
+        seen.insert(to);
+    }
+    CHECK(seen.size() == 2048);
+    // Eight lines of one column of pieces fill all banks.
+    for (std::uint32_t column = 0; column < LineBytes; column += 16) {
+        for (std::uint32_t first = 0; first < 1024 / LineBytes; first += 8) {
+            std::set<std::uint32_t> banks;
+            for (std::uint32_t line = first; line < first + 8; ++line) {
+                banks.insert(mp::simt::swizzled<LineBytes>(line * LineBytes + column) / 4 % 32);
+            }
+            CHECK(banks.size() == 8);
+        }
+    }
+}
+
+TEST_CASE("swizzles are their own inverse, stay in their 128 bytes, and spread columns over the banks") {
+    check_swizzle<128>();
+    check_swizzle<64>();
+    check_swizzle<32>();
+}
+
+TEST_CASE("load_matrix gives each lane its bytes, also transposed") {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        run<32>(
+            [](auto thread) {
+                // Four matrices whose element (row, column) of matrix m is 100 m + 10 row + column.
+                const shared_pointer<std::uint16_t> all{};
+                const int lane = thread.lane();
+                for (int column = 0; column < 8; ++column) {
+                    thread.store(all + (lane * 8 + column),
+                                 static_cast<std::uint16_t>(lane / 8 * 100 + lane % 8 * 10 + column));
+                }
+                thread.sync_warp();
+                const auto plain = thread.template load_matrix<4>(all + lane * 8);
+                const auto turned = thread.template load_matrix_transposed<4>(all + lane * 8);
+                for (int m = 0; m < 4; ++m) {
+                    for (int half = 0; half < 2; ++half) {
+                        const auto number = [half](std::uint32_t word) {
+                            return static_cast<int>(word >> (16 * half) & 0xFFFF);
+                        };
+                        // As the instruction's description has it: lane l, element e of row l / 4 and column
+                        // 2 (l % 4) + e.
+                        CHECK(number(plain[m]) == 100 * m + 10 * (lane / 4) + 2 * (lane % 4) + half);
+                        CHECK(number(turned[m]) == 100 * m + 10 * (2 * (lane % 4) + half) + lane / 4);
+                    }
+                }
+            },
+            seed);
+    }
+}
+
+TEST_CASE("load_matrix refuses rows that begin elsewhere than at multiples of 16 bytes, and unwritten ones") {
+    CHECK(error_of<32>([](auto thread) {
+              const shared_pointer<std::uint16_t> all{};
+              for (int i = 0; i < 8; ++i) thread.store(all + (thread.lane() * 8 + i), std::uint16_t{1});
+              thread.sync_warp();
+              static_cast<void>(thread.template load_matrix<1>(all + (thread.lane() * 8 + 4)));
+          }).violation() == mp::kernel_violation::alignment);
+    CHECK(error_of<32>([](auto thread) {
+              static_cast<void>(
+                  thread.template load_matrix<1>(shared_pointer<std::uint16_t>{} + thread.lane() * 8));
+          }).violation() == mp::kernel_violation::uninitialised_read);
+}
+
+/// One matrix instruction by registers that are filled by hand, against mp::mma.
+template <arch Arch, class A, class B>
+void check_multiply_add(unsigned seed) {
+    constexpr int depth = mp::simt::mma_depth<A>;
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<A> a(16 * depth);
+    std::vector<B> b(8 * depth);
+    std::vector<float> c(16 * 8);
+    for (A& x : a) x = A(normal(random));
+    for (B& x : b) x = B(normal(random));
+    for (float& x : c) x = normal(random);
+    std::vector<float> expected = c;
+    mp::mma<Arch>(
+        mp::row_major(a.data(), 16, depth), mp::column_major(b.data(), depth, 8),
+        mp::row_major(c.data(), 16, 8), mp::row_major(expected.data(), 16, 8),
+        mp::has_float8_through_half(Arch) ? mp::float8_unit::through_half : mp::float8_unit::native);
+    const A* const a_data = a.data();
+    const B* const b_data = b.data();
+    float* const c_data = c.data();
+    run<32, Arch>(
+        [=](auto thread) {
+            const int group = thread.lane() / 4;
+            const int pair = thread.lane() % 4;
+            // From the tables of the instruction, in bytes: row group and group + 8, bytes 4 pair and 16 + 4
+            // pair.
+            mp::simt::registers<4> left;
+            mp::simt::registers<2> right;
+            const auto bytes_at = [](const auto* matrix, int line, int byte) {
+                std::uint32_t word = 0;
+                std::memcpy(&word, reinterpret_cast<const unsigned char*>(matrix) + line * 32 + byte, 4);
+                return word;
+            };
+            left[0] = bytes_at(a_data, group, 4 * pair);
+            left[1] = bytes_at(a_data, group + 8, 4 * pair);
+            left[2] = bytes_at(a_data, group, 16 + 4 * pair);
+            left[3] = bytes_at(a_data, group + 8, 16 + 4 * pair);
+            right[0] = bytes_at(b_data, group, 4 * pair);
+            right[1] = bytes_at(b_data, group, 16 + 4 * pair);
+            float sum[4] = {c_data[group * 8 + 2 * pair], c_data[group * 8 + 2 * pair + 1],
+                            c_data[(group + 8) * 8 + 2 * pair], c_data[(group + 8) * 8 + 2 * pair + 1]};
+            thread.template multiply_add<A, B>(sum, left, right);
+            thread.sync_block();
+            for (int i = 0; i < 4; ++i) {
+                thread.store(c_data + (group + i / 2 * 8) * 8 + 2 * pair + i % 2, sum[i]);
+            }
+        },
+        seed);
+    CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(float)) == 0);
+}
+
+TEST_CASE("multiply_add has the bits of mp::mma") {
+    for (unsigned seed = 0; seed < 4; ++seed) {
+        check_multiply_add<arch::sm_75, mp::half, mp::half>(seed);
+        check_multiply_add<arch::sm_80, mp::half, mp::half>(seed);
+        check_multiply_add<arch::sm_86, mp::bfloat16, mp::bfloat16>(seed);
+        check_multiply_add<arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2>(seed);
+        check_multiply_add<arch::sm_90, mp::tfloat32, mp::tfloat32>(seed);
+        check_multiply_add<arch::sm_90, mp::float8_e5m2, mp::float8_e4m3fn>(seed);
+        check_multiply_add<arch::sm_100, mp::bfloat16, mp::bfloat16>(seed);
+        check_multiply_add<arch::sm_120, mp::float8_e4m3fn, mp::float8_e4m3fn>(seed);
+    }
+}
+
+TEST_CASE("where elements of a wmma fragment lie changes with the seed") {
+    const auto first_of_lane = [](std::uint64_t seed) {
+        std::vector<float> firsts(32);
+        float* const to = firsts.data();
+        run<32>(
+            [to](auto thread) {
+                const shared_pointer<mp::half> all{};
+                for (int i = 0; i < 8; ++i) {
+                    const int number = thread.lane() * 8 + i;
+                    thread.store(all + number, mp::half(static_cast<float>(number)));
+                }
+                thread.sync_warp();
+                typename decltype(thread)::template wmma_a<mp::half, true> fragment;
+                thread.load_fragment(fragment, all, 16);
+                to[thread.lane()] = static_cast<float>(fragment.values[0]);
+            },
+            seed);
+        return firsts;
+    };
+    CHECK(first_of_lane(1) != first_of_lane(2));
+}
+
+TEST_CASE("wmma refuses addresses that are no multiple of 32 bytes, and lanes that disagree") {
+    const auto load_from = [](auto place) {
+        return [place](auto thread) {
+            const shared_pointer<mp::half> all{};
+            for (int i = 0; i < 16; ++i) thread.store(all + (thread.lane() * 16 + i), mp::half(1));
+            thread.sync_warp();
+            typename decltype(thread)::template wmma_a<mp::half, true> fragment;
+            thread.load_fragment(fragment, all + place(thread.lane()), 16);
+        };
+    };
+    CHECK_NOTHROW(run<32>(load_from([](int) { return 16; })));
+    CHECK(error_of<32>(load_from([](int) { return 8; })).violation() == mp::kernel_violation::alignment);
+    CHECK(error_of<32>(load_from([](int lane) { return lane == 7 ? 16 : 0; })).violation() ==
+          mp::kernel_violation::argument);
+}
+
+}  // namespace
