@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Mixed-precision training in which the host only waits: half weights, activations and gradients in tensor
-// cores, float master weights, and a dynamic loss scale that lives on the device. One iteration is captured
-// into a CUDA graph and replayed; the host looks at the loss and the scale now and then, and reads what has
-// happened to the scale from the events that the device keeps.
+// cores, float master weights, a dynamic loss scale and an optimizer that live on the device. One iteration
+// is captured into a CUDA graph and replayed; the host looks at the loss and the scale now and then, and
+// reads what has happened to the scale from the events that the device keeps.
+//
+// After the backward pass two passes over all parameters are left: one that finds infinities and NaNs and the
+// norm of the gradients, and one that takes the scale out of them, clips them, and updates weights and state.
 //
 // A network of one hidden layer learns what another, random one computes. The loss scale begins far too high,
 // so that the first steps overflow, are skipped, and bring it down.
@@ -28,7 +31,8 @@ constexpr std::ptrdiff_t batch = 1024;
 constexpr std::ptrdiff_t inputs = 64;
 constexpr std::ptrdiff_t hidden = 256;
 constexpr std::ptrdiff_t outputs = 16;
-constexpr float learning_rate = 0.1F;
+constexpr double largest_norm = 1.0;
+const mp::sgd_options options{.learning_rate = 0.1, .momentum = 0.5};
 const mp::pytorch_policy policy{.initial_scale = 0x1p40F, .growth_interval = 200};
 
 /// The events of all iterations between two looks of the host.
@@ -53,15 +57,6 @@ __global__ void loss_kernel(const float* output, const float* target, std::size_
     atomicAdd(loss, difference * difference / static_cast<float>(size));
 }
 
-/// The float master weights take the step, and the half ones follow; a step to be skipped changes neither.
-__global__ void sgd_kernel(const float* gradient, float* master, mp::half* weight, std::size_t size,
-                           const loss_scale* scale, mp::pytorch_policy scale_policy) {
-    const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (i >= size || scale->skips(scale_policy)) return;
-    master[i] -= learning_rate * gradient[i];
-    weight[i] = mp::half(master[i]);
-}
-
 unsigned blocks_for(std::size_t size) {
     return static_cast<unsigned>((size + 255) / 256);
 }
@@ -73,31 +68,34 @@ std::vector<float> random_values(std::size_t size, float deviation, std::mt19937
     return values;
 }
 
-/// A weight matrix: float master, half copy, and its gradient still scaled and unscaled.
+/// A weight matrix: float master, half copy, its gradient, still scaled, and its momentum.
 struct weights {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     mp::device_buffer<float> master;
+    mp::device_buffer<float> momentum;
     mp::device_buffer<mp::half> values;
-    mp::device_buffer<mp::half> scaled_gradient;
-    mp::device_buffer<float> gradient;
+    mp::device_buffer<mp::half> gradient;
 
     weights(mp::cuda_stream stream, std::ptrdiff_t r, std::ptrdiff_t c, const std::vector<float>& begin)
         : rows(r),
           columns(c),
           master(stream, begin),
+          momentum(begin.size()),
           values(begin.size()),
-          scaled_gradient(begin.size()),
           gradient(begin.size()) {
+        momentum.fill_bytes(stream, 0);
         mp::convert(stream, master, values);
     }
     mp::matrix_view<mp::half> view() { return mp::row_major(values.data(), rows, columns); }
-    mp::matrix_view<mp::half> gradient_view() { return mp::row_major(scaled_gradient.data(), rows, columns); }
+    mp::matrix_view<mp::half> gradient_view() { return mp::row_major(gradient.data(), rows, columns); }
 
-    void step(mp::cuda_stream stream, const loss_scale* scale) {
-        sgd_kernel<<<blocks_for(master.size()), 256, 0, stream.stream>>>(
-            gradient.data(), master.data(), values.data(), master.size(), scale, policy);
-        mp::check_cuda(cudaGetLastError(), "sgd_kernel");
+    /// The arrays as the optimizer takes them.
+    mp::gpu_parameter<mp::half> parameter() {
+        return {.weights = values.span(),
+                .gradient = gradient.span(),
+                .masters = master.span(),
+                .momentum = momentum.span()};
     }
 };
 
@@ -150,6 +148,12 @@ void train(int iterations) {
     mp::device_buffer<float> loss(1);
     const std::vector<loss_scale> begin{mp::make_device_loss_scale<128>(policy)};
     mp::device_buffer<loss_scale> scale(stream, begin);
+
+    const std::vector<mp::gpu_parameter<mp::half>> parameters{first.parameter(), second.parameter()};
+    const std::vector<mp::device_optimizer<mp::sgd_options>> no_steps{mp::make_device_optimizer(options)};
+    mp::device_buffer<mp::device_optimizer<mp::sgd_options>> optimizer(stream, no_steps);
+    mp::device_buffer<double> workspace(mp::gradient_norm_workspace(parameters));
+    mp::device_buffer<mp::device_gradient_norm> norm(1);
     mp::synchronize(stream);
 
     const auto view = [](auto& buffer, std::ptrdiff_t rows, std::ptrdiff_t columns) {
@@ -173,22 +177,21 @@ void train(int iterations) {
     mp::gemm(stream, 1.0F, mp::transposed(h_view), dy_view, 0.0F, second.gradient_view());
     mp::gemm(stream, 1.0F, dy_view, mp::transposed(second.view()), 0.0F, dh_view, relu_gradient{h_view});
     mp::gemm(stream, 1.0F, mp::transposed(x_view), dh_view, 0.0F, first.gradient_view());
-    mp::unscale_and_check(stream, first.scaled_gradient, first.gradient, scale.data(), 0);
-    mp::unscale_and_check(stream, second.scaled_gradient, second.gradient, scale.data(), 1);
-    first.step(stream, scale.data());
-    second.step(stream, scale.data());
+    mp::gradient_norm(stream, parameters, scale.data(), workspace.span(), norm.data(), largest_norm);
+    mp::sgd_step(stream, parameters, options, optimizer.data(), policy, scale.data(),
+                 &norm.data()->clip_factor);
     mp::update_scale(stream, policy, scale.data());
     mp::check_cuda(cudaStreamEndCapture(stream.get().stream, &graph), "cudaStreamEndCapture");
     mp::check_cuda(cudaGraphInstantiate(&iteration, graph, 0), "cudaGraphInstantiate");
 
-    std::printf("iteration      loss       scale  skipped\n");
+    std::printf("iteration      loss  gradient       scale  skipped\n");
     std::uint64_t told = 0;
     for (int i = 1; i <= iterations; ++i) {
         mp::check_cuda(cudaGraphLaunch(iteration, stream.get().stream), "cudaGraphLaunch");
         if (i % std::max(iterations / 10, 1) != 0 && i != 1) continue;
         const loss_scale now = scale.to_host(stream)[0];
-        std::printf("%9d  %8.5f  %10g  %7llu\n", i, static_cast<double>(loss.to_host(stream)[0]),
-                    static_cast<double>(now.current_scale()), now.skipped);
+        std::printf("%9d  %8.5f  %8.5f  %10g  %7llu\n", i, static_cast<double>(loss.to_host(stream)[0]),
+                    norm.to_host(stream)[0].norm, static_cast<double>(now.current_scale()), now.skipped);
         for (const mp::scale_event& event : now.events()) {
             if (event.iteration >= told) tell(event);
         }

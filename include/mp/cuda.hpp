@@ -9,15 +9,10 @@
 
 #include <mp/cuda/convert.hpp>
 #include <mp/cuda/device_buffer.hpp>
-#include <mp/cuda/device_gradient_report.hpp>
-#include <mp/cuda/device_loss_scale.hpp>
 #include <mp/cuda/error.hpp>
 #include <mp/cuda/launch_kernel.hpp>
-#include <mp/cuda/observe.hpp>
 #include <mp/cuda/properties.hpp>
-#include <mp/cuda/scale_update.hpp>
 #include <mp/cuda/stream.hpp>
-#include <mp/cuda/unscale.hpp>
 #include <mp/gpu.hpp>
 
 #endif

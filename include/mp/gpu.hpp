@@ -4,6 +4,16 @@
 /// for devices, and needs nvcc.
 #pragma once
 
+#include <mp/gpu/adamw.hpp>
+#include <mp/gpu/device_gradient_report.hpp>
+#include <mp/gpu/device_loss_scale.hpp>
+#include <mp/gpu/device_optimizer.hpp>
 #include <mp/gpu/gemm.hpp>
+#include <mp/gpu/gradient_norm.hpp>
+#include <mp/gpu/observe.hpp>
+#include <mp/gpu/parameter.hpp>
 #include <mp/gpu/properties.hpp>
+#include <mp/gpu/scale_update.hpp>
+#include <mp/gpu/sgd.hpp>
+#include <mp/gpu/unscale.hpp>
 #include <mp/simt.hpp>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
+#include <cuda/real_device.hpp>
+#include <gpu/loss_scaling_checks.hpp>
+
 #include <mp/cuda.hpp>
-#include <mp/cuda/observe.hpp>
 
 #include <mp/bfloat16.hpp>
 #include <mp/convert/convert.hpp>
@@ -102,60 +104,17 @@ TEST_CASE("convert: arrays of 6- and 4-bit numbers in bytes are the CPU's") {
     check_convert<mp::float4_e2m1fn, mp::bfloat16>(70001, 0, 0);
 }
 
-template <class Gradient>
-void check_unscale(std::size_t size, std::size_t shift, float scale, int bad) {
-    mp::unique_cuda_stream stream;
-    std::mt19937 random(11);
-    std::vector<Gradient> in(size + shift);
-    for (Gradient& value : in) value = Gradient(std::normal_distribution<float>(0, 100)(random));
-    for (int i = 0; i < bad && size != 0; ++i) {
-        const float value =
-            i % 3 == 1 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
-        in[shift + random() % size] = Gradient(i % 2 == 0 ? value : -value);
-    }
-    const mp::pytorch_policy policy{.initial_scale = scale};
-    const std::vector<scale_on_device> begin{mp::make_device_loss_scale(policy)};
-    mp::device_buffer<scale_on_device> state(stream, begin);
-    const mp::device_buffer<Gradient> device_in(stream, in);
-    mp::device_buffer<float> device_out(size + shift);
-    const auto gradients = device_in.span().subspan(shift);
-    const auto unscaled = device_out.span().subspan(shift);
-    mp::unscale_and_check(stream, gradients, unscaled, state.data(), 5);
-
-    std::vector<float> expected(size);
-    const auto on_cpu =
-        mp::unscale_and_check(mp::cpu{}, std::span(in).subspan(shift), expected, mp::inverse_of_scale(scale));
-    const std::vector<float> out = device_out.to_host(stream);
-    std::size_t different = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-        const bool both_nan = mp::isnan(out[shift + i]) && mp::isnan(expected[i]);
-        if (!both_nan && std::memcmp(&out[shift + i], &expected[i], sizeof(float)) != 0) ++different;
-    }
-    const mp::device_gradient_report seen = state.to_host(stream)[0].seen;
-    CAPTURE(size);
-    CAPTURE(shift);
-    CAPTURE(scale);
-    CAPTURE(bad);
-    CHECK(different == 0);
-    CHECK(seen.checked == size);
-    CHECK(seen.infinities == on_cpu.infinities);
-    CHECK(seen.nans == on_cpu.nans);
-    CHECK(seen.first_element() == on_cpu.first_index);
-    CHECK(seen.first_parameter() == (on_cpu.found() ? 5 : mp::no_index));
-}
-
-TEST_CASE("unscale_and_check: values and findings are the CPU's") {
-    for (const std::size_t size : {0u, 1u, 31u, 4096u, 100003u}) {
-        for (const std::size_t shift : {0u, 1u, 4u}) {
-            for (const int bad : {0, 1, 1000}) {
-                check_unscale<mp::half>(size, shift, 65536.0F, bad);
-                check_unscale<mp::bfloat16>(size, shift, 3.0F, bad);
-                check_unscale<float>(size, shift, 1.0F, bad);
-            }
+TEST_CASE("unscale_and_check and check_gradients: values and findings are the CPU's") {
+    gpu_test::real_device device;
+    const std::vector<std::size_t> sizes{0, 1, 2, 3, 31, 4096, 100003, 5000001};
+    for (const std::size_t shift : {0U, 1U, 4U}) {
+        for (const int bad : {0, 1, 1000}) {
+            gpu_test::check_unscale_list<mp::half>(device, sizes, shift, 0, 1.0F / 3.0F, bad);
+            gpu_test::check_unscale_list<mp::bfloat16>(device, sizes, shift, shift, 0x1p-126F, bad);
+            gpu_test::check_unscale_list<float>(device, sizes, shift, shift, 0x1p-16F, bad);
         }
     }
-    check_unscale<float>(3000000, 0, 0x1p-127F, 0);        // the inverse makes infinities
-    check_unscale<mp::bfloat16>(3000000, 0, 0x1p126F, 0);  // and subnormals
+    gpu_test::check_unscale_list<mp::half>(device, std::vector<std::size_t>(300, 77), 0, 0, 0.5F, 2);
 }
 
 TEST_CASE("unscale_and_check: in place, and the first of several arrays wins whatever the order") {
@@ -179,41 +138,12 @@ TEST_CASE("unscale_and_check: in place, and the first of several arrays wins wha
     CHECK(after.seen.checked == 2000);
 }
 
-/// What convert_and_observe finds, by the function that its threads run.
-void observe_on_host(std::span<const float> in, std::span<mp::half> out, float inverse, double edge,
-                     mp::device_gradient_report& report) {
-    mp::detail::measured_values seen;
-    const mp::detail::chunk_split one_by_one{in.size(), 0, in.size()};
-    mp::detail::observe_share(0, 1, in.data(), out.data(), one_by_one, mp::detail::edge_bits("f", edge),
-                              seen);
-    report.values += in.size();
-    report.zeros += seen.zeros;
-    report.flushed += seen.flushed;
-    report.subnormals += seen.subnormals;
-    report.overflows += seen.overflows;
-    report.large += seen.large;
-    const unsigned long long largest = mp::detail::largest_bits_of(seen.largest, inverse);
-    if (largest > report.largest_bits) report.largest_bits = largest;
-}
-
-TEST_CASE("convert_and_observe: halves and counts are the host's, over several arrays") {
-    mp::unique_cuda_stream stream;
-    const mp::pytorch_policy policy{.initial_scale = 3.0F};
-    mp::device_gradient_report expected;
-    const std::vector<scale_on_device> begin{mp::make_device_loss_scale(policy)};
-    mp::device_buffer<scale_on_device> state(stream, begin);
-    for (const std::size_t size : {0u, 1u, 33u, 4096u, 100003u, 5000001u}) {
-        for (const std::size_t shift : {0u, 1u}) {
-            const std::vector<float> in = random_codes<float>(size + shift, 8);
-            std::vector<mp::half> halves(size);
-            const mp::device_buffer<float> device_in(stream, in);
-            mp::device_buffer<mp::half> device_out(size);
-            mp::convert_and_observe(stream, device_in.span().subspan(shift), device_out, state.data(), 100.0);
-            observe_on_host(std::span(in).subspan(shift), halves, begin[0].inverse_scale, 100.0, expected);
-            CHECK(same_bits(device_out.to_host(stream), halves));
-            CHECK(state.to_host(stream)[0].seen == expected);
-        }
-    }
+TEST_CASE("convert_and_observe: numbers and counts are the CPU's") {
+    gpu_test::real_device device;
+    const std::vector<std::size_t> sizes{0, 1, 33, 4096, 100003, 5000001};
+    gpu_test::check_observe_list<float, mp::half>(device, sizes, 0, 0x1p-16F, 100.0);
+    gpu_test::check_observe_list<float, mp::half>(device, sizes, 1, 1.0F / 3.0F, 8188.0);
+    gpu_test::check_observe_list<mp::bfloat16, mp::float8_e5m2>(device, sizes, 1, 1.0F, 7168.0);
 }
 
 TEST_CASE("a captured iteration moves the scale and writes events as the host's function does") {
@@ -245,7 +175,8 @@ TEST_CASE("a captured iteration moves the scale and writes events as the host's 
         gradients[78] = i % 2 == 0 ? 1e-9F : 1e-6F;
         device_gradients.copy_from(stream, gradients);
         mp::check_cuda(cudaGraphLaunch(iteration, stream.get().stream), "cudaGraphLaunch");
-        observe_on_host(gradients, halves, expected.inverse_scale, 1.5, expected.seen);
+        mp::convert(mp::cpu{}, gradients, halves);
+        gpu_test::observe_by_double(gradients, halves, expected.inverse_scale, 1.5, expected.seen);
         expected.seen.checked = gradients.size();
         if (bad) {
             expected.seen.infinities = 1;

@@ -22,7 +22,8 @@ namespace {
 
 /// The sum of squares in the order that <mp/optim/kernels/square_sums.hpp> documents.
 double documented_norm(std::span<const std::span<float>> gradients) {
-    volatile double sum = 0.0;
+    volatile double sums[256] = {};
+    std::size_t blocks = 0;
     for (const std::span<float> gradient : gradients) {
         for (std::size_t begin = 0; begin < gradient.size(); begin += 4096) {
             const std::size_t end = std::min(begin + 4096, gradient.size());
@@ -34,10 +35,14 @@ double documented_norm(std::span<const std::span<float>> gradients) {
             for (int half = 8; half > 0; half /= 2) {
                 for (int lane = 0; lane < half; ++lane) lanes[lane] = lanes[lane] + lanes[lane + half];
             }
-            sum = sum + lanes[0];
+            sums[blocks % 256] = sums[blocks % 256] + lanes[0];
+            ++blocks;
         }
     }
-    return std::sqrt(sum);
+    for (int half = 128; half > 0; half /= 2) {
+        for (int lane = 0; lane < half; ++lane) sums[lane] = sums[lane] + sums[lane + half];
+    }
+    return std::sqrt(sums[0]);
 }
 
 /// Parameters of many sizes, one of them without a gradient.

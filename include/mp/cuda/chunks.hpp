@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Accesses of up to 16 bytes, the most that a thread moves with one instruction, and how an array is split
-/// into them. Host and device: the same index arithmetic is tested on machines without a GPU.
+/// Chunks for kernels that are not written in the warp-level vocabulary: accesses by plain pointers, and the
+/// loop of an element-wise kernel. Host and device.
 #pragma once
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/gpu/chunks.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,14 +15,6 @@
 #include <type_traits>
 
 namespace mp::detail {
-
-/// Neighbouring elements that are loaded and stored together.
-template <class Value, int Count>
-struct alignas(sizeof(Value) * Count < 16 ? sizeof(Value) * Count : 16) chunk {
-    static_assert((Count & (Count - 1)) == 0, "mp: a chunk has a power of two of elements");
-
-    Value values[Count];
-};
 
 /// The machine words that a chunk is moved in.
 template <std::size_t Bytes>
@@ -65,48 +58,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void store_chunk(Value* to, const Chunk& values)
     std::memcpy(static_cast<void*>(to), &source, sizeof source);
 #endif
 }
-
-/// An array as some single elements at its begin, chunks, and some single elements at its end.
-struct chunk_split {
-    std::size_t head;    ///< elements before the first chunk
-    std::size_t chunks;  ///< number of chunks
-    std::size_t size;    ///< elements in all
-
-    /// Elements that are handled one by one.
-    template <int Count>
-    [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t singles() const {
-        return size - chunks * Count;
-    }
-    /// Index of the i-th of them.
-    template <int Count>
-    [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t single(std::size_t i) const {
-        return i < head ? i : i + chunks * Count;
-    }
-};
-
-/// Elements of two arrays that are moved together: 16 bytes of the wider type.
-template <class From, class To>
-inline constexpr int chunk_count = static_cast<int>(16 /
-                                                    (sizeof(From) < sizeof(To) ? sizeof(To) : sizeof(From)));
-
-/// How to read one array and write another one of the same size in chunks that are aligned in both. Where no
-/// element is the first of an aligned chunk in both arrays, everything is handled one by one.
-template <class From, class To>
-[[nodiscard]] chunk_split split_into_chunks(const From* from, const To* to, std::size_t size) {
-    constexpr std::size_t count = chunk_count<From, To>;
-    const auto from_address = reinterpret_cast<std::uintptr_t>(from);
-    const auto to_address = reinterpret_cast<std::uintptr_t>(to);
-    for (std::size_t head = 0; head < count && head + count <= size; ++head) {
-        if ((from_address + head * sizeof(From)) % (count * sizeof(From)) == 0 &&
-            (to_address + head * sizeof(To)) % (count * sizeof(To)) == 0) {
-            return {head, (size - head) / count, size};
-        }
-    }
-    return {size, 0, size};
-}
-
-/// Chunks that a thread loads before it looks at the first one, to keep enough of them on their way.
-inline constexpr int chunks_in_flight = 4;
 
 /// to[i] = transform(from[i], i) for the share of one of `threads` threads: those chunks and single elements
 /// whose number is `thread` modulo `threads`. The arrays may be the same one.

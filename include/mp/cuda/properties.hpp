@@ -40,6 +40,8 @@ inline constexpr auto compiled_capabilities<cuda_stream> =
 template <>
 inline constexpr std::array<int, 4> compiled_capabilities<cuda_stream>{75, 80, 89, 90};
 #endif
+template <>
+inline constexpr auto compiled_capabilities<unique_cuda_stream> = compiled_capabilities<cuda_stream>;
 
 }  // namespace detail
 

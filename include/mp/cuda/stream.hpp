@@ -61,6 +61,14 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
+namespace detail {
+
+/// An owner stands for its stream.
+template <>
+struct is_gpu_executor<unique_cuda_stream> : std::true_type {};
+
+}  // namespace detail
+
 /// Owns an event: a mark in a stream that can be waited for and whose time is taken. Movable, not copyable.
 class cuda_event {
 public:

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <mp/cuda/device_buffer.hpp>
-#include <mp/cuda/device_gradient_report.hpp>
-#include <mp/cuda/device_loss_scale.hpp>
+#include <mp/gpu/device_gradient_report.hpp>
+#include <mp/gpu/device_loss_scale.hpp>
 #include <mp/cuda/error.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/error.hpp>

@@ -4,37 +4,18 @@
 #pragma once
 
 #include <mp/executor.hpp>
-#include <mp/optim/kernels/update.hpp>
+#include <mp/optim/adamw_options.hpp>
+#include <mp/optim/kernels/coefficients.hpp>
 #include <mp/optim/optimizer_base.hpp>
-#include <mp/optim/option_checks.hpp>
-#include <mp/optim/weight_update.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mp {
-
-/// Options of mp::adamw, with the defaults of torch.optim.AdamW.
-struct adamw_options {
-    double learning_rate = 1e-3;  ///< finite and not negative
-    double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
-    double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
-    double epsilon = 1e-8;        ///< finite and not negative; added to the root of the mean square
-    double weight_decay = 1e-2;   ///< finite and not negative; this times the learning rate is the share that
-                                  ///< every weight loses in a step
-
-    /// For weights of a reduced format without master copy; otherwise it must be nearest.
-    weight_update low_precision_update = weight_update::nearest;
-    std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
-
-    friend constexpr bool operator==(const adamw_options&, const adamw_options&) = default;
-};
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019) as torch.optim.AdamW computes it. With
 /// gradient g, weight w, means m and v, at the t-th update:
@@ -116,31 +97,14 @@ public:
 
 private:
     static const adamw_options& checked(const adamw_options& options) {
-        constexpr std::string_view function = "mp::adamw";
-        detail::require_non_negative(function, "learning_rate", options.learning_rate);
-        detail::require_fraction(function, "beta1", options.beta1);
-        detail::require_fraction(function, "beta2", options.beta2);
-        detail::require_non_negative(function, "epsilon", options.epsilon);
-        detail::require_non_negative(function, "weight_decay", options.weight_decay);
+        detail::check_options("mp::adamw", options);
         return options;
     }
 
-    [[nodiscard]] detail::adamw_coefficients coefficients_of(std::uint64_t number) const noexcept {
-        const double rate = base::learning_rate();
-        const double t = static_cast<double>(number);
-        return {static_cast<float>(rate * options_.weight_decay),
-                static_cast<float>(options_.beta1),
-                static_cast<float>(1.0 - options_.beta1),
-                static_cast<float>(options_.beta2),
-                static_cast<float>(1.0 - options_.beta2),
-                static_cast<float>(rate / (1.0 - std::pow(options_.beta1, t))),
-                static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(options_.beta2, t))),
-                static_cast<float>(options_.epsilon)};
-    }
-
     void update(float inverse_scale) {
-        base::template apply_kernel<detail::adamw_coefficients>(
-            inverse_scale, [this](std::uint64_t number) { return coefficients_of(number); });
+        base::template apply_kernel<detail::adamw_coefficients>(inverse_scale, [this](std::uint64_t number) {
+            return detail::coefficients_of(options_, base::learning_rate(), number);
+        });
     }
 
     adamw_options options_;

@@ -52,7 +52,7 @@ inline double norm_of_gradients(cpu exec, instruction_set level, const parameter
         if (!gradients[i].empty()) pass(gradients[i].data() + first, last - first, to);
     });
     const default_floating_point_modes modes;
-    return std::sqrt(sum_in_order(sums.data(), sums.size()));
+    return std::sqrt(sum_of_blocks(sums.data(), sums.size()));
 }
 
 /// Multiplies all gradients by a factor.

@@ -3,38 +3,19 @@
 /// Stochastic gradient descent with momentum.
 #pragma once
 
-#include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/optim/kernels/update.hpp>
+#include <mp/optim/kernels/coefficients.hpp>
 #include <mp/optim/optimizer_base.hpp>
-#include <mp/optim/option_checks.hpp>
-#include <mp/optim/weight_update.hpp>
-#include <mp/scaling/scale_checks.hpp>
+#include <mp/optim/sgd_options.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace mp {
-
-/// Options of mp::sgd, with the defaults of torch.optim.SGD.
-struct sgd_options {
-    double learning_rate = 1e-3;  ///< finite and not negative
-    double momentum = 0.0;        ///< in [0, 1); 0 keeps no momentum state
-    double dampening = 0.0;       ///< in [0, 1]; takes this share off every gradient that enters the momentum
-    double weight_decay = 0.0;    ///< finite and not negative; this times the weight is added to the gradient
-    bool nesterov = false;        ///< look ahead; needs a momentum, and a dampening of 0
-
-    /// For weights of a reduced format without master copy; otherwise it must be nearest.
-    weight_update low_precision_update = weight_update::nearest;
-    std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
-
-    friend constexpr bool operator==(const sgd_options&, const sgd_options&) = default;
-};
 
 /// Stochastic gradient descent as torch.optim.SGD defines it. With gradient g, weight w, momentum buffer b:
 ///
@@ -105,37 +86,14 @@ public:
 
 private:
     static const sgd_options& checked(const sgd_options& options) {
-        constexpr std::string_view function = "mp::sgd";
-        detail::require_non_negative(function, "learning_rate", options.learning_rate);
-        detail::require_fraction(function, "momentum", options.momentum);
-        if (detail::is_non_finite(options.dampening) ||
-            !(options.dampening >= 0.0 && options.dampening <= 1.0)) {
-            detail::throw_argument(function, "dampening", options.dampening,
-                                   "must be at least 0 and at most 1");
-        }
-        detail::require_non_negative(function, "weight_decay", options.weight_decay);
-        if (options.nesterov && options.momentum == 0.0) {
-            detail::throw_argument(function, "momentum", options.momentum, "must not be 0 with nesterov");
-        }
-        if (options.nesterov && options.dampening != 0.0) {
-            detail::throw_argument(function, "dampening", options.dampening, "must be 0 with nesterov");
-        }
+        detail::check_options("mp::sgd", options);
         return options;
     }
 
     void update(float inverse_scale) {
-        const auto coefficients = [this](std::uint64_t number) -> detail::sgd_coefficients {
-            // The buffer starts at zero, so taking the whole gradient at the first update sets it to that.
-            const double share = number == 1 ? 1.0 : 1.0 - options_.dampening;
-            return {static_cast<float>(base::learning_rate()),
-                    static_cast<float>(options_.weight_decay),
-                    static_cast<float>(options_.momentum),
-                    static_cast<float>(share),
-                    options_.weight_decay != 0.0,
-                    options_.momentum != 0.0,
-                    options_.nesterov};
-        };
-        base::template apply_kernel<detail::sgd_coefficients>(inverse_scale, coefficients);
+        base::template apply_kernel<detail::sgd_coefficients>(inverse_scale, [this](std::uint64_t number) {
+            return detail::coefficients_of(options_, base::learning_rate(), number);
+        });
     }
 
     sgd_options options_;

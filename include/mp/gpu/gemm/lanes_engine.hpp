@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/chunks.hpp>
+#include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/wmma_engine.hpp>
 #include <mp/simt/shared_pointer.hpp>
 

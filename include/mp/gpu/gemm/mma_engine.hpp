@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/chunks.hpp>
 #include <mp/format/device.hpp>
+#include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/ring_kernel.hpp>
 #include <mp/gpu/gemm/swizzled_stage.hpp>
 #include <mp/simt/fragments.hpp>

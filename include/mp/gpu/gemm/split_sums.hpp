@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/chunks.hpp>
 #include <mp/format/device.hpp>
+#include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/chunks.hpp>
+#include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/stage_copies.hpp>
 #include <mp/simt/fragments.hpp>

@@ -63,27 +63,27 @@ MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
 inline constexpr std::size_t lanes = 1;
 using floats = float;
 
-MP_ALWAYS_INLINE floats rounded(floats x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats rounded(floats x) {
     return x;
 }
-MP_ALWAYS_INLINE floats square_root(floats x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats square_root(floats x) {
     return std::sqrt(x);
 }
-MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
     return a / b;
 }
 
 #endif
 
-MP_ALWAYS_INLINE floats all_lanes(float x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats all_lanes(float x) {
     return floats{} + x;
 }
-MP_ALWAYS_INLINE floats load(const float* from) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats load(const float* from) {
     floats x;
     std::memcpy(&x, from, sizeof x);
     return x;
 }
-MP_ALWAYS_INLINE void store(float* to, floats x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE void store(float* to, floats x) {
     std::memcpy(to, &x, sizeof x);
 }
 

@@ -5,16 +5,19 @@
 /// An array is cut into blocks of parameter_layout::chunk elements. In a block, element i counts for lane
 /// i mod 16; each lane adds its squares, which are exact in double, in ascending order of the elements,
 /// starting from zero. Lanes are then added in pairs: lane l and lane l + 8 for l below 8, of these l and
-/// l + 4 for l below 4, and so on. The sum of all arrays adds the blocks in ascending order, array after
-/// array.
+/// l + 4 for l below 4, and so on. The blocks of all arrays, numbered through array after array, are added in
+/// the same way by 256 lanes: block k counts for lane k mod 256. <mp/gpu/gradient_norm.hpp> has the same
+/// order.
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/optim/kernels/rounded_double.hpp>
 #include <mp/optim/parameter_layout.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/levels.hpp>
 #include <mp/simd/vectors.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -22,19 +25,13 @@ namespace mp::detail {
 
 inline constexpr std::size_t square_lanes = 16;
 
-/// The value as it would be stored: no compiler changes the order of sums across it.
-MP_ALWAYS_INLINE double rounded_double(double x) noexcept {
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
-    __asm__("" : "+x"(x));
-#elif defined(__GNUC__) && !defined(__CUDACC__)
-    __asm__("" : "+m"(x));
-#endif
-    return x;
-}
+/// Lanes that blocks are added in.
+inline constexpr std::size_t block_lanes = 256;
 
-/// The sum of the lanes of a block, in pairs; they are scratch afterwards.
-MP_ALWAYS_INLINE double sum_of_square_lanes(double* lane_sums) noexcept {
-    for (std::size_t width = square_lanes / 2; width != 0; width /= 2) {
+/// The sum of lanes, in pairs; they are scratch afterwards.
+template <std::size_t Lanes>
+MP_ALWAYS_INLINE double sum_in_pairs(double* lane_sums) noexcept {
+    for (std::size_t width = Lanes / 2; width != 0; width /= 2) {
         for (std::size_t lane = 0; lane < width; ++lane) {
             lane_sums[lane] = rounded_double(lane_sums[lane] + lane_sums[lane + width]);
         }
@@ -42,11 +39,21 @@ MP_ALWAYS_INLINE double sum_of_square_lanes(double* lane_sums) noexcept {
     return lane_sums[0];
 }
 
-/// The sum of the blocks, one after the other.
-inline double sum_in_order(const double* values, std::size_t count) noexcept {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < count; ++i) sum = rounded_double(sum + values[i]);
-    return sum;
+/// The sum of the lanes of a block, in pairs; they are scratch afterwards.
+MP_ALWAYS_INLINE double sum_of_square_lanes(double* lane_sums) noexcept {
+    return sum_in_pairs<square_lanes>(lane_sums);
+}
+
+/// The sum of the blocks.
+inline double sum_of_blocks(const double* values, std::size_t count) noexcept {
+    double lane_sums[block_lanes] = {};
+    for (std::size_t at = 0; at < count; at += block_lanes) {
+        const std::size_t length = std::min(block_lanes, count - at);
+        for (std::size_t lane = 0; lane < length; ++lane) {
+            lane_sums[lane] = rounded_double(lane_sums[lane] + values[at + lane]);
+        }
+    }
+    return sum_in_pairs<block_lanes>(lane_sums);
 }
 
 /// lane_sums[i] += values[i]^2 for all lanes. The squares are exact; of the sums, none may be put off, which

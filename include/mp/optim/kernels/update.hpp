@@ -7,6 +7,7 @@
 
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/optim/kernels/coefficients.hpp>
 #include <mp/optim/kernels/portable_vectors.hpp>
 #include <mp/optim/weight_update.hpp>
 #include <mp/simd/floating_point_modes.hpp>
@@ -20,31 +21,6 @@
 #include <type_traits>
 
 namespace mp::detail {
-
-/// What the update of SGD multiplies by.
-struct sgd_coefficients {
-    static constexpr std::size_t states = 1;
-    float rate;
-    float decay;     // share of the weight that is added to the gradient
-    float momentum;  // of the old buffer
-    float share;     // of the gradient in the buffer
-    bool decays;
-    bool has_momentum;  // else there is no state
-    bool nesterov;
-};
-
-/// What the update of AdamW multiplies by.
-struct adamw_coefficients {
-    static constexpr std::size_t states = 2;
-    float decay;         // share of itself that the weight loses
-    float mean_keep;     // of the old mean
-    float mean_share;    // of the gradient in its mean
-    float square_keep;   // of the old mean square
-    float square_share;  // of the squared gradient in its mean
-    float rate;          // learning rate over the bias correction of the mean
-    float inverse_bias;  // one over the root of the bias correction of the mean square
-    float epsilon;
-};
 
 /// A piece of a parameter and all that belongs to it.
 template <class Weight, class Gradient, class Master, class State, std::size_t States>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The arithmetic of the optimizers on vectors of floats, included for every instruction set and for the
-// portable vectors. Every product, sum, quotient and root is rounded to float by itself.
+// The arithmetic of the optimizers on vectors of floats, included for every instruction set, for the portable
+// vectors and for the single floats of GPU kernels. Every product, sum, quotient and root is rounded to float
+// by itself.
 
 namespace mp::detail::MP_TARGET {
 
-MP_ALWAYS_INLINE floats product(floats a, floats b) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats product(floats a, floats b) {
     return rounded(a * b);
 }
-MP_ALWAYS_INLINE floats sum(floats a, floats b) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats sum(floats a, floats b) {
     return rounded(a + b);
 }
-MP_ALWAYS_INLINE floats difference(floats a, floats b) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE floats difference(floats a, floats b) {
     return rounded(a - b);
 }
 
@@ -24,7 +25,7 @@ struct update_rule<sgd_coefficients> {
     floats rate, decay, momentum, share;
     bool decays, has_momentum, nesterov;
 
-    MP_ALWAYS_INLINE explicit update_rule(const sgd_coefficients& c)
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const sgd_coefficients& c)
         : rate(all_lanes(c.rate)),
           decay(all_lanes(c.decay)),
           momentum(all_lanes(c.momentum)),
@@ -33,9 +34,9 @@ struct update_rule<sgd_coefficients> {
           has_momentum(c.has_momentum),
           nesterov(c.nesterov) {}
 
-    [[nodiscard]] MP_ALWAYS_INLINE bool has_states() const { return has_momentum; }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return has_momentum; }
 
-    MP_ALWAYS_INLINE void update(floats& weight, floats gradient, floats* states) const {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void update(floats& weight, floats gradient, floats* states) const {
         floats step = gradient;
         if (decays) step = sum(step, product(decay, weight));
         if (has_momentum) {
@@ -51,7 +52,7 @@ template <>
 struct update_rule<adamw_coefficients> {
     floats decay, mean_keep, mean_share, square_keep, square_share, rate, inverse_bias, epsilon;
 
-    MP_ALWAYS_INLINE explicit update_rule(const adamw_coefficients& c)
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const adamw_coefficients& c)
         : decay(all_lanes(c.decay)),
           mean_keep(all_lanes(c.mean_keep)),
           mean_share(all_lanes(c.mean_share)),
@@ -61,9 +62,9 @@ struct update_rule<adamw_coefficients> {
           inverse_bias(all_lanes(c.inverse_bias)),
           epsilon(all_lanes(c.epsilon)) {}
 
-    [[nodiscard]] MP_ALWAYS_INLINE bool has_states() const { return true; }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return true; }
 
-    MP_ALWAYS_INLINE void update(floats& weight, floats gradient, floats* states) const {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void update(floats& weight, floats gradient, floats* states) const {
         const floats mean = sum(product(mean_keep, states[0]), product(mean_share, gradient));
         const floats square =
             sum(product(square_keep, states[1]), product(square_share, product(gradient, gradient)));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include <mp/bfloat16.hpp>
 #include <mp/convert.hpp>
-#include <mp/cuda/chunks.hpp>
-#include <mp/cuda/device_gradient_report.hpp>
-#include <mp/cuda/device_loss_scale.hpp>
 #include <mp/float4.hpp>
 #include <mp/float8.hpp>
+#include <mp/gpu/device_gradient_report.hpp>
+#include <mp/gpu/device_loss_scale.hpp>
+#include <mp/gpu/observe.hpp>
+#include <mp/gpu/scale_update.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
+#include <mp/simt.hpp>
 
 #include <doctest/doctest.h>
 
@@ -23,139 +25,6 @@
 #include <vector>
 
 namespace {
-
-using mp::detail::chunk_count;
-using mp::detail::split_into_chunks;
-
-/// Runs all threads' shares of a transformation from the element `shift` of an aligned buffer on, and checks
-/// that every element is written exactly once and nothing else.
-template <class From, class To>
-void check_shares(std::size_t size, std::size_t from_shift, std::size_t to_shift, std::size_t threads) {
-    std::vector<From> from(from_shift + size);
-    std::vector<To> to(to_shift + size + 1, To(7.0F));
-    std::vector<int> visits(size);
-    for (std::size_t i = 0; i < size; ++i) from[from_shift + i] = From(static_cast<float>(i % 5));
-    const auto split = split_into_chunks(from.data() + from_shift, to.data() + to_shift, size);
-    for (std::size_t thread = 0; thread < threads; ++thread) {
-        mp::detail::transform_share(thread, threads, from.data() + from_shift, to.data() + to_shift, split,
-                                    [&](From x, std::size_t index) {
-                                        ++visits[index];
-                                        return To(static_cast<float>(x));
-                                    });
-    }
-    bool right = true;
-    for (std::size_t i = 0; i < size; ++i) {
-        right = right && visits[i] == 1 && static_cast<float>(to[to_shift + i]) == static_cast<float>(i % 5);
-    }
-    for (std::size_t i = 0; i < to_shift; ++i) right = right && static_cast<float>(to[i]) == 7.0F;
-    right = right && static_cast<float>(to[to_shift + size]) == 7.0F;
-    CAPTURE(size);
-    CAPTURE(from_shift);
-    CAPTURE(to_shift);
-    CAPTURE(threads);
-    CHECK(right);
-}
-
-template <class From, class To>
-void check_all_shares() {
-    for (const std::size_t size : {0u, 1u, 2u, 3u, 7u, 8u, 15u, 16u, 17u, 31u, 33u, 64u, 100u, 333u}) {
-        for (const std::size_t shift : {0u, 1u, 2u, 3u, 5u, 8u, 13u}) {
-            check_shares<From, To>(size, shift, shift, 1);
-            check_shares<From, To>(size, shift, 0, 5);
-            check_shares<From, To>(size, 0, shift, 64);
-        }
-    }
-}
-
-TEST_CASE("the shares of the threads are the whole array, at every size and alignment") {
-    check_all_shares<mp::half, float>();
-    check_all_shares<float, mp::half>();
-    check_all_shares<float, float>();
-    check_all_shares<mp::bfloat16, mp::float8_e5m2>();
-    check_all_shares<mp::float8_e4m3fn, double>();
-}
-
-TEST_CASE("an array that is aligned, or can be after some elements, moves in chunks") {
-    alignas(16) const mp::half from[64] = {};
-    alignas(16) float to[64] = {};
-    CHECK(chunk_count<mp::half, float> == 4);
-    CHECK(chunk_count<mp::half, mp::bfloat16> == 8);
-    CHECK(chunk_count<double, mp::half> == 2);
-    auto split = split_into_chunks(from, to, 64);
-    CHECK((split.head == 0 && split.chunks == 16));
-    split = split_into_chunks(from + 1, to + 1, 63);
-    CHECK((split.head == 3 && split.chunks == 15));
-    split = split_into_chunks(from + 1, to + 1, 62);
-    CHECK((split.head == 3 && split.chunks == 14 && split.singles<4>() == 6));
-    split = split_into_chunks(from + 1, to, 63);
-    CHECK((split.chunks == 0 && split.singles<4>() == 63));
-    split = split_into_chunks(from, to, 3);
-    CHECK((split.chunks == 0 && split.singles<4>() == 3));
-}
-
-TEST_CASE("launches have at least one block and at most what the hardware takes") {
-    using mp::detail::chunk_split;
-    using mp::detail::elementwise_blocks;
-    CHECK(elementwise_blocks<4>(chunk_split{0, 1, 4}) == 1);
-    CHECK(elementwise_blocks<4>(chunk_split{0, 1024, 4096}) == 1);
-    CHECK(elementwise_blocks<4>(chunk_split{0, 1025, 4100}) == 2);
-    CHECK(elementwise_blocks<4>(chunk_split{1025, 0, 1025}) == 2);
-    const std::size_t enormous = std::size_t{1} << 50;
-    CHECK(elementwise_blocks<1>(chunk_split{0, enormous, enormous}) == 1u << 30);
-}
-
-/// What unscale_kernel does, thread after thread.
-template <class Gradient>
-mp::device_gradient_report unscale_on_host(std::span<const Gradient> in, std::span<float> out, float inverse,
-                                           unsigned long long parameter) {
-    mp::device_gradient_report report;
-    const auto split = split_into_chunks(in.data(), out.data(), in.size());
-    for (std::size_t thread = 0; thread < 37; ++thread) {
-        mp::detail::unscale_findings found;
-        mp::detail::unscale_share(thread, 37, in.data(), out.data(), split, inverse, parameter, found);
-        report.infinities += found.infinities;
-        report.nans += found.nans;
-        report.first = std::min(report.first, found.first);
-    }
-    report.checked += in.size();
-    return report;
-}
-
-template <class Gradient>
-void check_unscale(float inverse) {
-    std::mt19937 random(11);
-    for (const std::size_t size : {1u, 5u, 64u, 1000u, 4097u}) {
-        for (const int bad : {0, 1, 30}) {
-            std::vector<Gradient> in(size);
-            for (Gradient& value : in) value = Gradient(std::normal_distribution<float>()(random));
-            for (int i = 0; i < bad; ++i) {
-                const float value = i % 3 == 1 ? std::numeric_limits<float>::quiet_NaN()
-                                               : std::numeric_limits<float>::infinity();
-                in[random() % size] = Gradient(i % 2 == 0 ? value : -value);
-            }
-            std::vector<float> expected(size);
-            std::vector<float> out(size);
-            const auto on_cpu = mp::unscale_and_check(mp::cpu{}, in, expected, inverse);
-            const auto found = unscale_on_host<Gradient>(in, out, inverse, 3);
-            CHECK(found.checked == size);
-            CHECK(found.infinities == on_cpu.infinities);
-            CHECK(found.nans == on_cpu.nans);
-            CHECK(found.found() == on_cpu.found());
-            CHECK(found.first_element() == on_cpu.first_index);
-            CHECK(found.first_parameter() == (on_cpu.found() ? 3 : mp::no_index));
-            CHECK(std::memcmp(out.data(), expected.data(), size * sizeof(float)) == 0);
-        }
-    }
-}
-
-TEST_CASE("a thread's share of unscale_and_check does what the CPU does") {
-    check_unscale<float>(0x1p-16F);
-    check_unscale<float>(1.0F);
-    check_unscale<mp::half>(1.0F / 3.0F);
-    check_unscale<mp::half>(0x1p126F);  // makes infinities of its own
-    check_unscale<mp::bfloat16>(0x1p-126F);
-    check_unscale<mp::float8_e5m2>(2.0F);
-}
 
 TEST_CASE("a place names array and index, and orders by array first") {
     using mp::detail::gradient_place;
@@ -270,7 +139,11 @@ void compare_with_scaler(const Policy& policy, unsigned seed) {
         }
         event.iteration = static_cast<std::uint64_t>(iteration);
         events.push_back(event);
-        mp::detail::end_iteration(rules, on_device);
+        if (iteration % 16 == 0) {
+            mp::update_scale(mp::simulated_gpu<mp::arch::sm_80>{}, policy, &on_device);
+        } else {
+            mp::detail::end_iteration(rules, on_device);  // what its kernel calls
+        }
 
         updates += optimizer.next.checked != 0 ? 1 : 0;
         skipped += optimizer.next.checked != 0 && !steps ? 1 : 0;
@@ -384,80 +257,12 @@ TEST_CASE("a loss scale keeps as many events as it is told to") {
     CHECK(usual.events()[63].iteration == 69);
 }
 
-/// What observe_kernel does, thread after thread.
-template <class From, class To>
-mp::device_gradient_report observe_on_host(std::span<const From> in, std::span<To> out, float inverse,
-                                           double edge) {
-    mp::device_gradient_report report;
-    const auto split = split_into_chunks(in.data(), out.data(), in.size());
-    const std::uint32_t edge_bits = mp::detail::edge_bits("f", edge);
-    for (std::size_t thread = 0; thread < 37; ++thread) {
-        mp::detail::measured_values seen;
-        mp::detail::observe_share(thread, 37, in.data(), out.data(), split, edge_bits, seen);
-        report.zeros += seen.zeros;
-        report.flushed += seen.flushed;
-        report.subnormals += seen.subnormals;
-        report.overflows += seen.overflows;
-        report.large += seen.large;
-        report.largest_bits =
-            std::max(report.largest_bits, mp::detail::largest_bits_of(seen.largest, inverse));
-    }
-    report.values = in.size();
-    return report;
-}
-
-template <class From, class To>
-void check_observe(float inverse, double edge) {
-    std::mt19937 random(23);
-    for (const std::size_t size : {0u, 1u, 9u, 1000u, 5003u}) {
-        std::vector<From> in(size);
-        for (From& value : in) {
-            // All exponents of float, some of them often; zeros, infinities and NaNs of both signs.
-            std::uint32_t bits = static_cast<std::uint32_t>(random());
-            if (random() % 2 == 0) bits = (bits & 0x8fffffffU) | 0x30000000U;
-            if (random() % 16 == 0) bits &= 0x80000000U;
-            value = From(mp::detail::bit_cast<float>(bits));
-        }
-        std::vector<To> out(size);
-        std::vector<To> expected(size);
-        const mp::device_gradient_report seen = observe_on_host<From, To>(in, out, inverse, edge);
-        mp::convert(mp::cpu{}, in, expected);
-        const mp::range_report range = mp::report_range<To>(mp::cpu{}, in);
-        std::uint64_t large = 0;
-        double largest = 0.0;
-        for (std::size_t i = 0; i < size; ++i) {
-            const double magnitude = std::fabs(static_cast<double>(static_cast<float>(in[i])));
-            if (!(magnitude <= 1e300)) continue;
-            largest = std::max(largest, magnitude);
-            const double rounded = std::fabs(static_cast<double>(static_cast<float>(expected[i])));
-            if (magnitude > edge && rounded <= 1e300) ++large;
-        }
-        CHECK(seen.values == range.count);
-        CHECK(seen.zeros == range.zeros);
-        CHECK(seen.flushed == range.flushed);
-        CHECK(seen.subnormals == range.subnormals);
-        CHECK(seen.overflows == range.overflows);
-        CHECK(seen.large == large);
-        CHECK(seen.largest() == largest * static_cast<double>(inverse));
-        CHECK(seen.observation().largest == seen.largest());
-        CHECK((size == 0 || std::memcmp(out.data(), expected.data(), size * sizeof(To)) == 0));
-    }
-}
-
-TEST_CASE("a thread's share of convert_and_observe rounds and counts as the CPU's range report") {
-    check_observe<float, mp::half>(0x1p-16F, 8188.0);
-    check_observe<float, mp::half>(1.0F / 3.0F, 0.0);
-    check_observe<float, mp::bfloat16>(0x1p-127F, std::numeric_limits<double>::infinity());
-    check_observe<float, mp::float8_e5m2>(1.0F, 7168.0);
-    check_observe<float, mp::float8_e4m3fn>(2.0F, 56.5);
-    check_observe<float, mp::float4_e2m1fn>(2.0F, 1.0);
-    check_observe<mp::bfloat16, mp::half>(0x1p-3F, 100.0);
-}
-
 TEST_CASE("in a format whose NaN has the code of minus zero, too large is not flushed") {
     const std::vector<float> in{1e10F, -241.0F, 1.0F, 1e-10F, 0x1p-9F};
     std::vector<mp::float8_e4m3fnuz> out(in.size());
-    const auto seen = observe_on_host<float, mp::float8_e4m3fnuz>(in, out, 1.0F, 1e9);
+    const float one = 1.0F;
+    mp::device_gradient_report seen;
+    mp::convert_and_observe(mp::simulated_gpu<mp::arch::sm_90>{}, in, out, &one, &seen, 1e9);
     CHECK(seen.flushed == 1);
     CHECK(seen.subnormals == 1);
     CHECK(seen.overflows == (mp::isfinite(out[1]) ? 1 : 2));

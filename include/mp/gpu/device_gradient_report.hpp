@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What kernels find and measure in gradients, and what each of their threads does for it: plain functions
-/// that a host runs as well.
+/// What kernels find and measure in gradients, and how a thread counts it.
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/chunks.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
 #include <mp/format/device.hpp>
@@ -104,30 +102,61 @@ struct unscale_findings {
     unsigned long long infinities = 0;
     unsigned long long nans = 0;
     unsigned long long first = no_place;
+
+    /// Looks at some results, of which the first is element `index` of array `parameter`. They are nearly
+    /// always finite.
+    template <int Count>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void look_at(const float (&values)[Count], unsigned long long parameter,
+                                                 std::size_t index) {
+        bool finite = true;
+        for (const float value : values) finite = finite && magnitude_of(value) < 0x7f800000U;
+        if (finite) return;
+        for (int i = 0; i < Count; ++i) {
+            const std::uint32_t magnitude = magnitude_of(values[i]);
+            if (magnitude < 0x7f800000U) continue;
+            if (magnitude == 0x7f800000U) {
+                ++infinities;
+            } else {
+                ++nans;
+            }
+            const unsigned long long place = gradient_place(parameter, index + static_cast<std::size_t>(i));
+            if (place < first) first = place;
+        }
+    }
+
+private:
+    [[nodiscard]] MP_HOST_DEVICE static std::uint32_t magnitude_of(float value) {
+        return bit_cast<std::uint32_t>(value) & 0x7fffffffU;
+    }
 };
 
-/// One thread's share of unscale_and_check.
+/// Adds what the threads of a warp found to the report. Infinities and NaNs are rare, so usually this is one
+/// vote.
+MP_ANY_EXECUTION_SPACE
+template <class Thread>
+MP_HOST_DEVICE void add_to_report(const Thread& thread, device_gradient_report* report,
+                                  const unscale_findings& found) {
+    if (!thread.any(found.infinities + found.nans != 0)) return;
+    unsigned long long infinities = found.infinities;
+    unsigned long long nans = found.nans;
+    unsigned long long first = found.first;
+    for (int distance = 16; distance != 0; distance /= 2) {
+        infinities += thread.shuffle_xor(infinities, distance);
+        nans += thread.shuffle_xor(nans, distance);
+        const unsigned long long other = thread.shuffle_xor(first, distance);
+        first = other < first ? other : first;
+    }
+    if (thread.lane() != 0) return;
+    if (infinities != 0) thread.atomic_add(&report->infinities, infinities);
+    if (nans != 0) thread.atomic_add(&report->nans, nans);
+    thread.atomic_min(&report->first, first);
+}
+
+/// A gradient without its scale; a factor of exactly 1 leaves the bits as they are.
 template <class Gradient>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void unscale_share(std::size_t thread, std::size_t threads,
-                                                   const Gradient* gradients, float* unscaled,
-                                                   chunk_split split, float inverse_scale,
-                                                   unsigned long long parameter, unscale_findings& found) {
-    const bool multiply = inverse_scale != 1.0F;
-    transform_share(thread, threads, gradients, unscaled, split, [&](Gradient gradient, std::size_t index) {
-        float value = static_cast<float>(gradient);
-        if (multiply) value = float_multiply(value, inverse_scale);
-        const std::uint32_t magnitude = bit_cast<std::uint32_t>(value) & 0x7fffffffU;
-        if (magnitude >= 0x7f800000U) {
-            if (magnitude == 0x7f800000U) {
-                ++found.infinities;
-            } else {
-                ++found.nans;
-            }
-            const unsigned long long place = gradient_place(parameter, index);
-            if (place < found.first) found.first = place;
-        }
-        return value;
-    });
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float unscaled_value(Gradient gradient, float inverse_scale) {
+    const float value = static_cast<float>(gradient);
+    return inverse_scale != 1.0F ? float_multiply(value, inverse_scale) : value;
 }
 
 /// What one thread measured; magnitudes as the bits of floats, whose order is theirs.
@@ -177,19 +206,6 @@ MP_HOST_DEVICE constexpr void measure(float value, To rounded, std::uint32_t edg
     } else if (code < layout::hidden_bit) {
         ++seen.subnormals;
     }
-}
-
-/// One thread's share of convert_and_observe.
-template <class From, class To>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void observe_share(std::size_t thread, std::size_t threads, const From* from,
-                                                   To* to, chunk_split split, std::uint32_t edge,
-                                                   measured_values& seen) {
-    transform_share(thread, threads, from, to, split, [&](From x, std::size_t) {
-        const float value = static_cast<float>(x);
-        const To rounded(value);
-        measure(value, rounded, edge, seen);
-        return rounded;
-    });
 }
 
 /// The double with the value of the finite float of these bits, also where the device flushes subnormal

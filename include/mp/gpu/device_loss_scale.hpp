@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/cuda/device_gradient_report.hpp>
+#include <mp/gpu/device_gradient_report.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_event.hpp>
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What an optimizer keeps on a device besides its arrays, and the step's begin: whether there is one, its
+/// number, and what it multiplies by.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
+#include <mp/gpu/chunks.hpp>
+#include <mp/gpu/device_gradient_report.hpp>
+#include <mp/gpu/device_loss_scale.hpp>
+#include <mp/optim/adamw_options.hpp>
+#include <mp/optim/sgd_options.hpp>
+#include <mp/scaling/policy.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace mp {
+
+namespace detail {
+
+template <class Options>
+struct optimizer_traits;
+template <>
+struct optimizer_traits<adamw_options> {
+    using coefficients = adamw_coefficients;
+    static constexpr std::string_view step = "mp::adamw_step";
+    static std::size_t states(const adamw_options&) { return 2; }
+};
+template <>
+struct optimizer_traits<sgd_options> {
+    using coefficients = sgd_coefficients;
+    static constexpr std::string_view step = "mp::sgd_step";
+    static std::size_t states(const sgd_options& options) { return options.momentum != 0.0 ? 1 : 0; }
+};
+
+/// A value that all threads of a launch read, in as few accesses as there are.
+template <class Value>
+struct alignas(16) uniform_value {
+    Value value;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE static Value load(const Thread& thread, const uniform_value* from) {
+        using words = chunk<std::uint32_t, 4>;
+        struct all_words {
+            words parts[sizeof(uniform_value) / sizeof(words)];
+        } loaded;
+        for (std::size_t i = 0; i < sizeof(uniform_value) / sizeof(words); ++i) {
+            loaded.parts[i] = thread.load(reinterpret_cast<const words*>(from) + i);
+        }
+        return bit_cast<uniform_value>(loaded).value;
+    }
+};
+
+}  // namespace detail
+
+/// What an optimizer keeps in device memory besides its arrays: put make_device_optimizer's result there. The
+/// kernels count steps and calculate bias corrections themselves, so an iteration that is captured into a
+/// graph goes on as it should when it is replayed.
+///
+/// \tparam Options  adamw_options or sgd_options
+template <class Options>
+struct device_optimizer {
+    double learning_rate = 0;      ///< of the next step; the host may copy in another one between steps
+    unsigned long long steps = 0;  ///< steps applied; skipped ones do not count
+    /// Whether the last step was applied. The only thing that a skipped step writes.
+    std::uint32_t applied = 0;
+    /// Of the last step that was applied.
+    detail::uniform_value<typename detail::optimizer_traits<Options>::coefficients> coefficients = {};
+};
+
+/// The beginning of a training run; set `steps` to continue one. Throws argument_error if an option is out of
+/// range.
+template <class Options>
+[[nodiscard]] device_optimizer<Options> make_device_optimizer(const Options& options) {
+    static_assert(std::is_trivially_copyable_v<device_optimizer<Options>>);
+    detail::check_options("mp::make_device_optimizer", options);
+    device_optimizer<Options> result;
+    result.learning_rate = options.learning_rate;
+    return result;
+}
+
+/// What is known about the gradients of a step, all of it in device memory; null for what there is not.
+struct gpu_gradient_state {
+    const float* inverse_scale = nullptr;  ///< the gradients are multiplied by it; null for 1
+    const float* clip_factor = nullptr;    ///< and by this then; see device_gradient_norm. Null for 1
+    /// The step is skipped if it has an infinity or NaN; null: there is always a step.
+    const device_gradient_report* report = nullptr;
+};
+
+namespace detail {
+
+/// Skips a step by what a report has found.
+struct skip_by_report {
+    const device_gradient_report* report;
+
+    MP_HOST_DEVICE bool operator()() const { return report != nullptr && report->found(); }
+};
+
+/// Skips a step as the policy of a loss scale wants.
+template <class Policy, std::size_t Events>
+struct skip_by_policy {
+    rules_type<Policy> rules;
+    const device_loss_scale<Policy, Events>* scale;
+
+    MP_HOST_DEVICE bool operator()() const { return scale->skips(rules); }
+};
+
+/// One thread decides, counts, and calculates the coefficients, on memory that nobody else touches meanwhile.
+template <class Options, class Skip>
+struct begin_step_kernel {
+    static constexpr int threads = 32;
+    Options options;
+    Skip skip;
+    device_optimizer<Options>* optimizer;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        if (thread.index() != 0) return;
+        const bool applies = !skip();
+        optimizer->applied = applies ? 1 : 0;
+        if (!applies) return;
+        ++optimizer->steps;
+        optimizer->coefficients.value = coefficients_of(options, optimizer->learning_rate, optimizer->steps);
+    }
+};
+
+}  // namespace detail
+}  // namespace mp

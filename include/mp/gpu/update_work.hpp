@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The step of an optimizer on a GPU: one pass over all arrays of all parameters.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
+#include <mp/detail/contiguous.hpp>
+#include <mp/format/operations.hpp>
+#include <mp/format/philox.hpp>
+#include <mp/gpu/chunks.hpp>
+#include <mp/gpu/device_optimizer.hpp>
+#include <mp/gpu/parameter.hpp>
+#include <mp/gpu/tensor_list.hpp>
+#include <mp/optim/kernels/coefficients.hpp>
+#include <mp/optim/kernels/single_floats.hpp>
+#include <mp/optim/weight_update.hpp>
+#include <mp/simt/gpu_executor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// round_to<Value>(x, stochastic(random)).
+template <class Value>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Value round_stochastically(float x, std::uint32_t random) {
+    using format = typename Value::format;
+    const std::uint32_t bits = bit_cast<std::uint32_t>(x);
+    const std::uint32_t magnitude = bits & 0x7fff'ffffU;
+    if constexpr (is_bfloat16<format>) {
+        if (magnitude > 0x7f80'0000U) return Value(x);
+        // What is dropped are the lower 16 bits of the float, subnormal or not, and adding carries into the
+        // rest with the probability that they stand for. Past the largest number is infinity.
+        return Value::from_bits(static_cast<std::uint16_t>((bits + (random >> 16)) >> 16));
+    } else if constexpr (is_binary16<format>) {
+        if (magnitude > 0x7f80'0000U) return Value(x);
+        const std::uint32_t sign = (bits ^ magnitude) >> 16;
+        constexpr std::uint32_t bias_difference = 112U << 23;
+        constexpr std::uint32_t infinity = (31U << 23) + bias_difference;
+        if (magnitude >= (113U << 23)) {
+            // As above with 13 bits; what begins beyond infinity stays there.
+            const std::uint32_t limited = magnitude < infinity ? magnitude : infinity;
+            const std::uint32_t dropped = limited == infinity ? 0 : random >> 19;
+            return Value::from_bits(
+                static_cast<std::uint16_t>(((limited - bias_difference + dropped) >> 13) | sign));
+        }
+        // A subnormal result, in units of 2^-24 with 32 bits behind the point; bits beyond those are cut off.
+        const std::uint64_t significand =
+            magnitude < 0x0080'0000U ? magnitude : (magnitude & 0x007f'ffffU) | 0x0080'0000U;
+        const int exponent = magnitude < 0x0080'0000U ? 1 : static_cast<int>(magnitude >> 23);
+        const int shift = exponent - 150 + 24 + 32;
+        const std::uint64_t fixed = shift >= 0    ? significand << shift
+                                    : shift > -24 ? significand >> -shift
+                                                  : 0;
+        return Value::from_bits(static_cast<std::uint16_t>(((fixed + random) >> 32) | sign));
+    } else {
+        return round_to<Value>(x, stochastic(random));
+    }
+}
+
+/// How a value is rounded when an update is stored, as the kernels of the CPU do it.
+template <weight_update How, class Value>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Value rounded_update(float x, std::uint32_t random) {
+    if constexpr (std::is_same_v<Value, float>) {
+        return x;
+    } else if constexpr (How == weight_update::stochastic) {
+        return round_stochastically<Value>(x, random);
+    } else {
+        return Value(x);
+    }
+}
+
+template <weight_update How, class Options, class Parameter>
+struct update_work {
+    using weight_type = typename Parameter::weight_type;
+    using gradient_type = typename Parameter::gradient_type;
+    using master_type = typename Parameter::master_type;
+    using state_type = typename Parameter::state_type;
+    using coefficients = typename optimizer_traits<Options>::coefficients;
+    static constexpr int states = static_cast<int>(coefficients::states);
+    static constexpr bool kahan = How == weight_update::kahan;
+    static constexpr bool stochastic = How == weight_update::stochastic;
+    /// Arrays with random bits of their own.
+    static constexpr int random_arrays =
+        stochastic ? (std::is_same_v<state_type, float> ? 1 : 1 + states) : 0;
+
+    struct arrays {
+        weight_type* weights;  // null without a master copy
+        master_type* masters;  // or the weights themselves
+        const gradient_type* gradient;
+        state_type* states[coefficients::states];  // null without states
+        master_type* compensation;                 // null but for kahan
+    };
+    static constexpr int count = 4;
+    /// A call of the generator has the bits of four elements that are sixteen apart, and a thread that needs
+    /// them gets all four.
+    static constexpr bool interleaved = stochastic;
+    static constexpr int in_flight = stochastic ? 4 : 2;
+    static constexpr int resident_blocks = random_arrays == 1 ? 2 : 1;
+    static constexpr std::uint32_t most_blocks = 1U << 30;
+
+    const device_optimizer<Options>* optimizer;
+    const float* inverse_scale;
+    const float* clip_factor;
+    std::uint64_t seed;
+
+    struct share {
+        /// What is read for Count elements.
+        template <int Count>
+        struct operands {
+            chunk<gradient_type, Count> gradient;
+            chunk<master_type, Count> masters;
+            chunk<state_type, Count> states[coefficients::states];
+            chunk<master_type, kahan ? Count : 1> compensation;
+        };
+
+        bool active;
+        float inverse_scale;
+        float clip_factor;
+        std::uint64_t seed;
+        std::uint64_t number;  // of the update
+        coefficients multiply_by;
+        philox4x32 calls[random_arrays == 0 ? 1 : random_arrays][count];
+
+        MP_ANY_EXECUTION_SPACE
+        template <int Count, class Thread>
+        MP_HOST_DEVICE MP_ALWAYS_INLINE operands<Count> load(const Thread& thread,
+                                                             const tensor_entry<arrays>& tensor,
+                                                             std::size_t index) const {
+            operands<Count> result = {};
+            result.gradient = thread.load(chunk_at<Count>(tensor.arrays.gradient + index));
+            const master_type* const masters = tensor.arrays.masters;
+            result.masters = thread.load(chunk_at<Count>(masters + index));
+            if (tensor.arrays.states[0] != nullptr) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int s = 0; s < states; ++s) {
+                    const state_type* const state = tensor.arrays.states[s];
+                    result.states[s] = thread.load(chunk_at<Count>(state + index));
+                }
+            }
+            if constexpr (kahan) {
+                const master_type* const compensation = tensor.arrays.compensation;
+                result.compensation = thread.load(chunk_at<Count>(compensation + index));
+            }
+            return result;
+        }
+
+        MP_ANY_EXECUTION_SPACE
+        template <int Count, class Thread>
+        MP_HOST_DEVICE MP_ALWAYS_INLINE void finish(const Thread& thread, const tensor_entry<arrays>& tensor,
+                                                    std::size_t index, operands<Count> it, int i) {
+            if constexpr (stochastic && Count != 1) {
+                if (i == 0) call_generator(tensor, index);
+            }
+            chunk<weight_type, Count> weights;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int j = 0; j < Count; ++j) update_element(tensor, index, i, j, it, weights);
+            if constexpr (Parameter::has_master_copy) {
+                thread.store(chunk_at<Count>(tensor.arrays.weights + index), weights);
+            }
+            thread.store(chunk_at<Count>(tensor.arrays.masters + index), it.masters);
+            if (tensor.arrays.states[0] != nullptr) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int s = 0; s < states; ++s) {
+                    thread.store(chunk_at<Count>(tensor.arrays.states[s] + index), it.states[s]);
+                }
+            }
+            if constexpr (kahan) {
+                thread.store(chunk_at<Count>(tensor.arrays.compensation + index), it.compensation);
+            }
+        }
+
+        /// The random words of all chunks in flight, of which the first begins at element `index`: a multiple
+        /// of 64 up to 12 more.
+        MP_HOST_DEVICE MP_ALWAYS_INLINE void call_generator(const tensor_entry<arrays>& tensor,
+                                                            std::size_t index) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int array = 0; array < random_arrays; ++array) {
+                const rounding_stream stream{seed, tensor.number, number, static_cast<std::uint32_t>(array)};
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int j = 0; j < count; ++j) {
+                    const std::uint64_t call = index / 64 * 16 + index % 64 + static_cast<std::uint64_t>(j);
+                    calls[array][j] =
+                        philox4x32::generate(rounding_counter(stream, call), static_cast<std::uint32_t>(seed),
+                                             static_cast<std::uint32_t>(seed >> 32));
+                }
+            }
+        }
+
+        /// The random word of element j of the i-th chunk in flight, which begins at element `first`.
+        template <int Count>
+        [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint32_t random_word(
+            const tensor_entry<arrays>& tensor, std::size_t first, int i, int j, int array) const {
+            if constexpr (!stochastic) {
+                return 0;
+            } else if constexpr (Count == 1) {
+                return random_rounding_bits({seed, tensor.number, number, static_cast<std::uint32_t>(array)},
+                                            first);
+            } else {
+                return calls[array][j].word[i];
+            }
+        }
+
+        /// Element j of the i-th chunk in flight, in place.
+        template <int Count>
+        MP_HOST_DEVICE MP_ALWAYS_INLINE void update_element(const tensor_entry<arrays>& tensor,
+                                                            std::size_t first, int i, int j,
+                                                            operands<Count>& it,
+                                                            chunk<weight_type, Count>& weights) const {
+            namespace one = single_floats;
+            one::floats weight{static_cast<float>(it.masters.values[j])};
+            if constexpr (kahan) {
+                weight = one::sum(weight, {static_cast<float>(it.compensation.values[j])});
+            }
+            one::floats gradient{static_cast<float>(it.gradient.values[j])};
+            gradient = one::product(one::product(gradient, {inverse_scale}), {clip_factor});
+            one::floats moved[coefficients::states];
+            for (int s = 0; s < states; ++s) moved[s] = {static_cast<float>(it.states[s].values[j])};
+            const one::update_rule<coefficients> rule(multiply_by);
+            rule.update(weight, gradient, moved);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int s = 0; s < states; ++s) {
+                std::uint32_t random = 0;  // float states are not rounded
+                if constexpr (random_arrays > 1) {
+                    if (rule.has_states()) random = random_word<Count>(tensor, first, i, j, s + 1);
+                }
+                it.states[s].values[j] = rounded_update<How, state_type>(moved[s].value, random);
+            }
+            it.masters.values[j] =
+                rounded_update<How, master_type>(weight.value, random_word<Count>(tensor, first, i, j, 0));
+            const float kept = static_cast<float>(it.masters.values[j]);
+            if constexpr (kahan) {
+                it.compensation.values[j] = master_type(one::difference(weight, {kept}).value);
+            }
+            if constexpr (Parameter::has_master_copy) weights.values[j] = weight_type(kept);
+        }
+    };
+
+    [[nodiscard]] static chunk_split split(const arrays& of, std::size_t size) {
+        const state_type* const second = of.states[states - 1];
+        const chunk_split result = split_together<count>(size, of.weights, of.masters, of.gradient,
+                                                         of.states[0], second, of.compensation);
+        // Chunks that share calls of the generator begin at its groups.
+        if (stochastic && result.head != 0) return {size, 0, size};
+        return result;
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE share begin(const Thread& thread) const {
+        share result{};
+        result.active = thread.load(&optimizer->applied) != 0;
+        if (!result.active) return result;
+        result.inverse_scale = inverse_scale == nullptr ? 1.0F : thread.load(inverse_scale);
+        result.clip_factor = clip_factor == nullptr ? 1.0F : thread.load(clip_factor);
+        result.seed = seed;
+        result.number = thread.load(&optimizer->steps);
+        result.multiply_by = uniform_value<coefficients>::load(thread, &optimizer->coefficients);
+        return result;
+    }
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void end(const Thread&, const share&, unsigned long long) const {}
+};
+
+/// A launch for every table of parameters.
+template <weight_update How, class Options, class Executor, class Parameter>
+void update_parameters(const Executor& exec, std::span<const Parameter> list, const Options& options,
+                       const device_optimizer<Options>* optimizer, const float* inverse_scale,
+                       const float* clip_factor) {
+    using work = update_work<How, Options, Parameter>;
+    const std::size_t states = optimizer_traits<Options>::states(options);
+    run_over_tensors(optimizer_traits<Options>::step, exec,
+                     work{optimizer, inverse_scale, clip_factor, options.seed}, list.size(),
+                     [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
+                         const Parameter& it = list[i];
+                         if constexpr (Parameter::has_master_copy) {
+                             arrays.weights = it.weights.data();
+                             arrays.masters = it.masters.data();
+                         } else {
+                             arrays.masters = it.weights.data();
+                         }
+                         arrays.gradient = it.gradient.data();
+                         if (states > 0) arrays.states[0] = it.momentum.data();
+                         if (states > 1) arrays.states[work::states - 1] = it.mean_square.data();
+                         if (How == weight_update::kahan) arrays.compensation = it.compensation.data();
+                         size = it.gradient.size();
+                     });
+}
+
+/// The step of an optimizer: its begin, and the updates.
+template <class Options, class Executor, class Parameter, class Skip>
+void run_step(const Executor& exec, std::span<const Parameter> list, const Options& options,
+              device_optimizer<Options>* optimizer, const Skip& skip, const float* inverse_scale,
+              const float* clip_factor) {
+    constexpr std::string_view function = optimizer_traits<Options>::step;
+    constexpr bool weights_can_stall =
+        !Parameter::has_master_copy && !std::is_same_v<typename Parameter::weight_type, float>;
+    check_options(function, options);
+    require_memory(function, "optimizer", optimizer, 1);
+    const weight_update how = options.low_precision_update;
+    if (how != weight_update::nearest && !weights_can_stall) {
+        throw_argument(function, "low_precision_update", name_of(how),
+                       Parameter::has_master_copy ? "must be nearest, for there is a master copy"
+                                                  : "must be nearest, for the weights are float");
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].gradient.empty()) continue;
+        check_parameter(function, i, list[i], optimizer_traits<Options>::states(options), how);
+    }
+    launch(function, exec, simt::launch_size{}, begin_step_kernel<Options, Skip>{options, skip, optimizer});
+    const auto update = [&]<weight_update How>(std::integral_constant<weight_update, How>) {
+        update_parameters<How>(exec, list, options, optimizer, inverse_scale, clip_factor);
+    };
+    if (how == weight_update::nearest) {
+        update(std::integral_constant<weight_update, weight_update::nearest>{});
+        return;
+    }
+    if constexpr (weights_can_stall) {
+        if (how == weight_update::stochastic) {
+            update(std::integral_constant<weight_update, weight_update::stochastic>{});
+        } else {
+            update(std::integral_constant<weight_update, weight_update::kahan>{});
+        }
+    }
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What Adam is told, and what it multiplies by: for mp::adamw on a CPU and mp::adamw_step on a GPU.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/optim/kernels/coefficients.hpp>
+#include <mp/optim/kernels/rounded_double.hpp>
+#include <mp/optim/option_checks.hpp>
+#include <mp/optim/weight_update.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace mp {
+
+/// Options of mp::adamw, with the defaults of torch.optim.AdamW.
+struct adamw_options {
+    double learning_rate = 1e-3;  ///< finite and not negative
+    double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
+    double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
+    double epsilon = 1e-8;        ///< finite and not negative; added to the root of the mean square
+    double weight_decay = 1e-2;   ///< finite and not negative; this times the learning rate is the share that
+                                  ///< every weight loses in a step
+
+    /// For weights of a reduced format without master copy; otherwise it must be nearest.
+    weight_update low_precision_update = weight_update::nearest;
+    std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
+
+    friend constexpr bool operator==(const adamw_options&, const adamw_options&) = default;
+};
+
+namespace detail {
+
+/// Throws argument_error in the name of `function` unless all options are in range.
+inline void check_options(std::string_view function, const adamw_options& options) {
+    require_non_negative(function, "learning_rate", options.learning_rate);
+    require_fraction(function, "beta1", options.beta1);
+    require_fraction(function, "beta2", options.beta2);
+    require_non_negative(function, "epsilon", options.epsilon);
+    require_non_negative(function, "weight_decay", options.weight_decay);
+}
+
+/// The coefficients of update `number`, from 1 on: the same bits on host and device.
+[[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients coefficients_of(const adamw_options& options,
+                                                                       double learning_rate,
+                                                                       std::uint64_t number) noexcept {
+    return {static_cast<float>(learning_rate * options.weight_decay),
+            static_cast<float>(options.beta1),
+            static_cast<float>(1.0 - options.beta1),
+            static_cast<float>(options.beta2),
+            static_cast<float>(1.0 - options.beta2),
+            static_cast<float>(learning_rate / (1.0 - double_power(options.beta1, number))),
+            static_cast<float>(1.0 / double_sqrt(1.0 - double_power(options.beta2, number))),
+            static_cast<float>(options.epsilon)};
+}
+
+}  // namespace detail
+}  // namespace mp

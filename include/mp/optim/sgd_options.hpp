@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What stochastic gradient descent is told, and what it multiplies by: for mp::sgd on a CPU and
+/// mp::sgd_step on a GPU.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+#include <mp/optim/kernels/coefficients.hpp>
+#include <mp/optim/option_checks.hpp>
+#include <mp/optim/weight_update.hpp>
+#include <mp/scaling/scale_checks.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace mp {
+
+/// Options of mp::sgd, with the defaults of torch.optim.SGD.
+struct sgd_options {
+    double learning_rate = 1e-3;  ///< finite and not negative
+    double momentum = 0.0;        ///< in [0, 1); 0 keeps no momentum state
+    double dampening = 0.0;       ///< in [0, 1]; takes this share off every gradient that enters the momentum
+    double weight_decay = 0.0;    ///< finite and not negative; this times the weight is added to the gradient
+    bool nesterov = false;        ///< look ahead; needs a momentum, and a dampening of 0
+
+    /// For weights of a reduced format without master copy; otherwise it must be nearest.
+    weight_update low_precision_update = weight_update::nearest;
+    std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
+
+    friend constexpr bool operator==(const sgd_options&, const sgd_options&) = default;
+};
+
+namespace detail {
+
+/// Throws argument_error in the name of `function` unless all options are in range.
+inline void check_options(std::string_view function, const sgd_options& options) {
+    require_non_negative(function, "learning_rate", options.learning_rate);
+    require_fraction(function, "momentum", options.momentum);
+    if (is_non_finite(options.dampening) || !(options.dampening >= 0.0 && options.dampening <= 1.0)) {
+        throw_argument(function, "dampening", options.dampening, "must be at least 0 and at most 1");
+    }
+    require_non_negative(function, "weight_decay", options.weight_decay);
+    if (options.nesterov && options.momentum == 0.0) {
+        throw_argument(function, "momentum", options.momentum, "must not be 0 with nesterov");
+    }
+    if (options.nesterov && options.dampening != 0.0) {
+        throw_argument(function, "dampening", options.dampening, "must be 0 with nesterov");
+    }
+}
+
+/// The coefficients of update `number`, from 1 on.
+[[nodiscard]] MP_HOST_DEVICE inline sgd_coefficients coefficients_of(const sgd_options& options,
+                                                                     double learning_rate,
+                                                                     std::uint64_t number) noexcept {
+    // The buffer starts at zero, so taking the whole gradient at the first update sets it to that.
+    const double share = number == 1 ? 1.0 : 1.0 - options.dampening;
+    return {static_cast<float>(learning_rate),
+            static_cast<float>(options.weight_decay),
+            static_cast<float>(options.momentum),
+            static_cast<float>(share),
+            options.weight_decay != 0.0,
+            options.momentum != 0.0,
+            options.nesterov};
+}
+
+}  // namespace detail
+}  // namespace mp
