@@ -6,7 +6,7 @@
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
-#include <mp/simt/device/copies.hpp>
+#include <mp/simt/device/barriers.hpp>
 #include <mp/simt/device/memory.hpp>
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/tfloat32.hpp>
@@ -19,7 +19,7 @@ namespace mp::simt::detail {
 template <class...>
 inline constexpr bool never = false;
 
-class device_matrices : public device_copies {
+class device_matrices : public device_barriers {
 public:
     /// Loads `Count` (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory: row r of matrix m lies
     /// where lane 8 m + r points, at a multiple of 16 bytes. Which bytes a lane gets is loaded_place(lane).

@@ -66,7 +66,6 @@ public:
     [[nodiscard]] int warp() const { return state_->index / warp_size; }
     [[nodiscard]] std::ptrdiff_t block() const { return owner().block_number(*state_); }
     [[nodiscard]] std::ptrdiff_t blocks() const { return shape().blocks; }
-    [[nodiscard]] int block_in_cluster() const { return state_->block; }
 
     // --- warp
 

@@ -80,15 +80,15 @@ struct block_barrier {
 
 /// A memory_barrier.
 struct memory_barrier_state {
-    std::uint32_t offset;
-    std::uint32_t expected;
-    std::uint32_t pending;
-    std::int64_t bytes = 0;
-    bool parity = false;  ///< of the phase that is under way
-    bool fenced = false;
-    int initialised_by;
-    std::size_t participant;  ///< as whom copies that arrive here write
-    vector_clock known;       ///< by those who arrived in this phase
+    std::uint32_t offset = 0;
+    std::uint32_t expected = 0;  ///< arrivals of a phase
+    std::uint32_t pending = 0;   ///< those that are missing
+    std::int64_t bytes = 0;      ///< that were announced and have not arrived; negative the other way round
+    bool parity = false;         ///< of the phase that is under way
+    bool fenced = false;         ///< asynchronous units see that it was initialised
+    int initialised_by = 0;
+    std::size_t participant = 0;  ///< as whom copies that arrive here write
+    vector_clock known;           ///< by those who arrived in this phase
     vector_clock known_fenced;
     vector_clock completed;  ///< the same of the phase before
     vector_clock completed_fenced;
@@ -300,6 +300,32 @@ public:
         it.warps.clear();
     }
 
+    /// The barrier of all threads of the cluster.
+    [[nodiscard]] block_barrier& cluster_barrier() { return cluster_barrier_; }
+    [[nodiscard]] int living_in_cluster() const {
+        int sum = 0;
+        for (const int count : living_) sum += count;
+        return sum;
+    }
+
+    /// The barrier object at an offset, which has to be one.
+    [[nodiscard]] memory_barrier_state& memory_barrier_at(int block, std::uint32_t offset) {
+        auto& objects = memory_barriers(block);
+        return *std::find_if(objects.rbegin(), objects.rend(),
+                             [offset](const memory_barrier_state& it) { return it.offset == offset; });
+    }
+
+    /// Ends the phase of a barrier object if everybody and every byte has arrived.
+    void complete_phase(memory_barrier_state& it) {
+        if (it.pending != 0 || it.bytes != 0) return;
+        it.completed = it.known;
+        it.completed_fenced = it.known_fenced;
+        it.pending = it.expected;
+        it.parity = !it.parity;
+        for (const int number : it.waiting) wake(number);
+        it.waiting.clear();
+    }
+
 private:
     [[nodiscard]] std::size_t thread_count() const {
         return static_cast<std::size_t>(shape_.threads) * static_cast<std::size_t>(shape_.cluster_blocks);
@@ -334,6 +360,7 @@ private:
                 it = {0, 0, vector_clock(participants()), vector_clock(participants()), {}, {}};
             }
         }
+        cluster_barrier_ = {0, 0, vector_clock(participants()), vector_clock(participants()), {}, {}};
         for (auto& objects : memory_barriers_) objects.clear();
         for (const auto& thread : threads_) {
             thread->clock.reset();
@@ -381,6 +408,9 @@ private:
         left_[static_cast<std::size_t>(thread.warp())] |= std::uint32_t{1} << thread.lane();
         for (block_barrier& it : barriers_[static_cast<std::size_t>(thread.block)]) {
             if (it.expected < 0 && it.arrived == living(thread.block)) release(it);
+        }
+        if (cluster_barrier_.expected < 0 && cluster_barrier_.arrived == living_in_cluster()) {
+            release(cluster_barrier_);
         }
     }
 
@@ -442,6 +472,7 @@ private:
     std::vector<std::unique_ptr<thread_state>> threads_;
     std::vector<shared_memory> memories_;
     std::vector<std::array<block_barrier, block_barriers>> barriers_;
+    block_barrier cluster_barrier_;
     std::vector<std::vector<memory_barrier_state>> memory_barriers_;
     std::vector<collective_slot> warp_slots_;
     std::vector<collective_slot> warpgroup_slots_;

@@ -5,7 +5,7 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/simt/fragments.hpp>
-#include <mp/simt/host/copy_operations.hpp>
+#include <mp/simt/host/barrier_operations.hpp>
 #include <mp/simt/host/tensor_core_tile.hpp>
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/tensor_core/arch.hpp>
@@ -18,9 +18,9 @@
 namespace mp::simt::detail {
 
 template <arch Arch>
-class matrix_operations : public copy_operations {
+class matrix_operations : public barrier_operations {
 public:
-    using copy_operations::copy_operations;
+    using barrier_operations::barrier_operations;
 
     template <int Count, class Value>
     [[nodiscard]] registers<Count> load_matrix(shared_pointer<Value> row,

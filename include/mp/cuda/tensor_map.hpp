@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Maps of matrices for the unit that copies tiles (TMA).
+#pragma once
+
+#include <mp/cuda/compiler.hpp>
+
+#include <mp/cuda/error.hpp>
+#include <mp/cuda/stream.hpp>
+#include <mp/simt/tensor_map.hpp>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace mp::simt {
+
+/// The map of a matrix for devices of sm_90 and later. The driver makes it; its function is looked up in the
+/// runtime, so that programs link without the driver's library. Throws argument_error for what the unit does
+/// not take, and cuda_error where there is no driver, or none that knows the unit.
+[[nodiscard]] inline tensor_map make_tensor_map(cuda_stream, const tensor_tiles& tiles) {
+    check_tensor_tiles("mp::simt::make_tensor_map", tiles);
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    check_cuda(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
+                                                &found),
+               "cudaGetDriverEntryPointByVersion");
+    if (found != cudaDriverEntryPointSuccess) {
+        throw cuda_error("cuTensorMapEncodeTiled", cudaErrorCallRequiresNewerDriver);
+    }
+    using encode_function =
+        CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
+                     const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
+                     CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+    const auto encode = reinterpret_cast<encode_function>(function);
+    // Only the size of elements matters, since zeros fill up.
+    const CUtensorMapDataType type = tiles.element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                     : tiles.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                     : tiles.element_bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
+                                                                : CU_TENSOR_MAP_DATA_TYPE_UINT64;
+    const CUtensorMapSwizzle swizzle = tiles.swizzle_bytes == 0    ? CU_TENSOR_MAP_SWIZZLE_NONE
+                                       : tiles.swizzle_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
+                                       : tiles.swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                                   : CU_TENSOR_MAP_SWIZZLE_128B;
+    const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(tiles.length), static_cast<cuuint64_t>(tiles.lines)};
+    const cuuint64_t strides[1] = {static_cast<cuuint64_t>(tiles.line_bytes)};
+    const cuuint32_t box[2] = {static_cast<cuuint32_t>(tiles.tile_length),
+                               static_cast<cuuint32_t>(tiles.tile_lines)};
+    const cuuint32_t steps[2] = {1, 1};
+    CUtensorMap encoded{};
+    const CUresult result = encode(&encoded, type, 2, const_cast<void*>(tiles.data), sizes, strides, box,
+                                   steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != CUDA_SUCCESS) throw cuda_error("cuTensorMapEncodeTiled", cudaErrorInvalidValue);
+    tensor_map map{};
+    static_assert(sizeof encoded == sizeof map.opaque);
+    std::memcpy(map.opaque, &encoded, sizeof encoded);
+    return map;
+}
+
+}  // namespace mp::simt

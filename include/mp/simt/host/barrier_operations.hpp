@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Barrier objects in shared memory, and copies of tiles that arrive at them, on the host.
+#pragma once
+
+#include <mp/simt/host/copy_operations.hpp>
+#include <mp/simt/host/tile_copies.hpp>
+#include <mp/simt/shared_pointer.hpp>
+#include <mp/simt/tensor_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace mp::simt::detail {
+
+class barrier_operations : public copy_operations {
+public:
+    using copy_operations::copy_operations;
+
+    // --- cluster
+
+    [[nodiscard]] int block_in_cluster() const { return state().block; }
+    void sync_cluster(const site& where = site::current()) const {
+        cluster& all = owner();
+        block_barrier& it = all.cluster_barrier();
+        it.expected = -1;
+        it.known.join(state().clock);
+        it.fenced.join(state().fenced);
+        cluster::next_moment(state());
+        it.waiting.push_back(state().number);
+        if (++it.arrived == all.living_in_cluster()) all.release(it);
+        all.wait(state(), "sync_cluster", where);
+    }
+
+    // --- barrier objects
+
+    void init_barrier(shared_pointer<memory_barrier> at, int arrivals,
+                      const site& where = site::current()) const {
+        cluster& all = owner();
+        if (arrivals < 1 || arrivals >= 1 << 20) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "arrivals is " + std::to_string(arrivals) + "; it must be from 1 to 2^20 - 1");
+        }
+        shared_memory& memory = all.memory_of(state());
+        all.check_access(state(), where, "initialises a barrier object of", 8, at.offset, [&] {
+            memory.check_place(at.offset, 8, 8);
+            memory.make_object(state().access(), at.offset, 8);
+        });
+        auto& objects = all.memory_barriers(state().block);
+        memory_barrier_state it;
+        it.offset = at.offset;
+        it.expected = it.pending = static_cast<std::uint32_t>(arrivals);
+        it.initialised_by = state().number;
+        it.participant = all.next_copy_participant();
+        it.known = it.known_fenced = it.completed = it.completed_fenced = vector_clock(all.participants());
+        objects.push_back(std::move(it));
+    }
+    void fence_barrier_init() const { fence_asynchronous(); }
+    void fence_asynchronous() const {
+        owner().use_fences();
+        state().fenced.join(state().clock);
+        cluster::next_moment(state());
+        // What is written from now on is not fenced.
+        for (memory_barrier_state& it : owner().memory_barriers(state().block)) {
+            if (it.initialised_by == state().number) it.fenced = true;
+        }
+    }
+
+    void arrive(shared_pointer<memory_barrier> at, const site& where = site::current()) const {
+        arrive_at(find(at, state().block, where), 0, where);
+    }
+    void arrive_expect(shared_pointer<memory_barrier> at, int bytes,
+                       const site& where = site::current()) const {
+        arrive_at(find(at, state().block, where), bytes, where);
+    }
+    void arrive_remote(shared_pointer<memory_barrier> at, int block,
+                       const site& where = site::current()) const {
+        check_block(block, where);
+        arrive_at(find(at, block, where), 0, where);
+    }
+    void wait_barrier(shared_pointer<memory_barrier> at, bool parity,
+                      const site& where = site::current()) const {
+        cluster& all = owner();
+        // The object may move while others initialise more of them, so it is looked for each time.
+        while (find(at, state().block, where).parity == parity) {
+            find(at, state().block, where).waiting.push_back(state().number);
+            all.wait(state(), "wait_barrier", where);
+        }
+        const memory_barrier_state& it = find(at, state().block, where);
+        state().clock.join(it.completed);
+        state().fenced.join(it.completed_fenced);
+    }
+
+    // --- tiles
+
+    template <class Value>
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int line,
+                   shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
+        copy_tile_multicast(to, map, position, line, barrier, static_cast<std::uint16_t>(1U << state().block),
+                            where);
+    }
+    template <class Value>
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int line,
+                             shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
+                             const site& where = site::current()) const {
+        cluster& all = owner();
+        const tensor_tiles tiles = tiles_of(map);
+        check_tile_place(to.offset, tiles, where);
+        for (int block = 0; block < all.shape().cluster_blocks; ++block) {
+            if ((blocks >> block & 1) == 0) continue;
+            const memory_barrier_state& object = find(barrier, block, where);
+            if (!object.fenced) {
+                all.fail(state(), where, kernel_violation::missing_fence,
+                         "copies to a barrier object whose initialisation no fence_barrier_init() followed",
+                         static_cast<std::ptrdiff_t>(barrier.offset));
+            }
+            shared_memory& memory = all.memory(block);
+            all.check_access(state(), where, "begins to copy a tile of",
+                             static_cast<std::size_t>(tiles.tile_bytes()), to.offset, [&] {
+                                 memory.begin_copy(state().access(), to.offset,
+                                                   static_cast<std::size_t>(tiles.tile_bytes()));
+                             });
+            all.defer(
+                std::make_unique<tile_arrival>(all, block, to.offset, barrier.offset, tiles, position, line));
+        }
+        if ((blocks >> all.shape().cluster_blocks) != 0) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "copies a tile to blocks beyond the cluster");
+        }
+    }
+
+    template <class Value>
+    void store_tile(const tensor_map& map, int position, int line, shared_pointer<Value> from,
+                    const site& where = site::current()) const {
+        cluster& all = owner();
+        const tensor_tiles tiles = tiles_of(map);
+        check_tile_place(from.offset, tiles, where);
+        shared_memory& memory = all.memory_of(state());
+        const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
+        all.check_access(state(), where, "begins to store a tile of", bytes, from.offset,
+                         [&] { memory.begin_asynchronous_read(state().access(), from.offset, bytes); });
+        state().open_stores.push_back(
+            std::make_unique<tile_store>(state(), from.offset, tiles, position, line));
+    }
+    void commit_stores() const { state().store_groups.push_back(std::exchange(state().open_stores, {})); }
+    template <int Pending>
+    void wait_stores() const {
+        auto& groups = state().store_groups;
+        while (groups.size() > static_cast<std::size_t>(Pending)) {
+            for (const auto& store : groups.front()) store->land();
+            groups.pop_front();
+        }
+    }
+    /// Waits until shared memory has been read. (What is not waited for in full is stored late, here as
+    /// there; on the host both happen at once.)
+    template <int Pending>
+    void wait_stores_read() const {
+        wait_stores<Pending>();
+    }
+
+private:
+    void check_block(int block, const site& where) const {
+        if (block >= 0 && block < shape().cluster_blocks) return;
+        owner().fail(state(), where, kernel_violation::argument,
+                     "block is " + std::to_string(block) + "; it must be one of the cluster");
+    }
+
+    void check_tile_place(std::uint32_t offset, const tensor_tiles& tiles, const site& where) const {
+        cluster& all = owner();
+        // Swizzled tiles repeat after 8 lines of their swizzle; others may begin at 128 bytes.
+        const std::size_t alignment =
+            tiles.swizzle_bytes == 0 ? 128 : static_cast<std::size_t>(tiles.swizzle_bytes) * 8;
+        all.check_access(state(), where, "places a tile of", static_cast<std::size_t>(tiles.tile_bytes()),
+                         offset, [&] {
+                             all.memory_of(state()).check_place(
+                                 offset, static_cast<std::size_t>(tiles.tile_bytes()), alignment);
+                         });
+    }
+
+    memory_barrier_state& find(shared_pointer<memory_barrier> at, int block, const site& where) const {
+        cluster& all = owner();
+        shared_memory& memory = all.memory(block);
+        all.check_access(state(), where, "uses a barrier object of", 8, at.offset, [&] {
+            memory.check_place(at.offset, 8, 8);
+            memory.use_object(state().access(), at.offset, 8);
+        });
+        return all.memory_barrier_at(block, at.offset);
+    }
+
+    void arrive_at(memory_barrier_state& it, int bytes, const site& where) const {
+        cluster& all = owner();
+        if (bytes < 0 || bytes >= 1 << 20) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "bytes is " + std::to_string(bytes) + "; it must be from 0 to 2^20 - 1");
+        }
+        if (it.pending == 0) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "arrives at a barrier object at which as many have arrived in this phase as it expects",
+                     static_cast<std::ptrdiff_t>(it.offset));
+        }
+        it.known.join(state().clock);
+        it.known_fenced.join(state().fenced);
+        cluster::next_moment(state());
+        it.bytes += bytes;
+        --it.pending;
+        all.complete_phase(it);
+    }
+};
+
+}  // namespace mp::simt::detail

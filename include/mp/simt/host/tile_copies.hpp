@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Tiles of matrices on their way between global and shared memory, on the host.
+#pragma once
+
+#include <mp/simt/host/cluster.hpp>
+#include <mp/simt/swizzle.hpp>
+#include <mp/simt/tensor_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace mp::simt::detail {
+
+inline tensor_tiles tiles_of(const tensor_map& map) {
+    tensor_tiles tiles;
+    std::memcpy(&tiles, map.opaque, sizeof tiles);
+    return tiles;
+}
+
+/// Where byte `byte` of line `line` of a tile lies in shared memory, from the begin of the tile.
+inline std::uint32_t tile_offset(const tensor_tiles& tiles, int line, int byte) {
+    const auto offset = static_cast<std::uint32_t>(line * tiles.tile_line_bytes() + byte);
+    switch (tiles.swizzle_bytes) {
+        case 32:
+            return swizzled<32>(offset);
+        case 64:
+            return swizzled<64>(offset);
+        case 128:
+            return swizzled<128>(offset);
+        default:
+            return offset;
+    }
+}
+
+/// Calls f(place in global memory, offset in the tile, inside) for each 16 bytes of a tile, with how many of
+/// them are inside of the matrix.
+template <class Function>
+void for_each_tile_piece(const tensor_tiles& tiles, int position, int line, Function f) {
+    constexpr int piece = 16;
+    for (int l = 0; l < tiles.tile_lines; ++l) {
+        for (int byte = 0; byte < tiles.tile_line_bytes(); byte += piece) {
+            const std::int64_t from_line = std::int64_t{line} + l;
+            const std::int64_t from_byte = std::int64_t{position} * tiles.element_bytes + byte;
+            std::int64_t inside = tiles.length * tiles.element_bytes - from_byte;
+            inside = inside < 0 ? 0 : inside > piece ? piece : inside;
+            if (from_line < 0 || from_line >= tiles.lines || from_byte < 0) inside = 0;
+            f(from_line * tiles.line_bytes + from_byte, tile_offset(tiles, l, byte),
+              static_cast<std::size_t>(inside));
+        }
+    }
+}
+
+/// A tile that arrives in shared memory at some time, and at its barrier object.
+class tile_arrival : public deferred_operation {
+public:
+    tile_arrival(cluster& owner, int block, std::uint32_t to, std::uint32_t barrier,
+                 const tensor_tiles& tiles, int position, int line)
+        : owner_(&owner),
+          block_(block),
+          to_(to),
+          barrier_(barrier),
+          tiles_(tiles),
+          position_(position),
+          line_(line) {}
+
+    void land() override {
+        // What lies outside of the matrix arrives as zeros, and is counted.
+        std::vector<unsigned char> tile(static_cast<std::size_t>(tiles_.tile_bytes()));
+        for_each_tile_piece(tiles_, position_, line_,
+                            [&](std::int64_t from, std::uint32_t offset, std::size_t inside) {
+                                if (inside == 0) return;
+                                std::memcpy(tile.data() + offset,
+                                            static_cast<const unsigned char*>(tiles_.data) + from, inside);
+                            });
+        memory_barrier_state& object = owner_->memory_barrier_at(block_, barrier_);
+        const std::uint32_t moment = owner_->next_copy_moment(object.participant);
+        owner_->memory(block_).land_copy(static_cast<int>(object.participant), moment, true, to_, tile.data(),
+                                         tile.size());
+        object.known[object.participant] = moment;
+        object.bytes -= tiles_.tile_bytes();
+        owner_->complete_phase(object);
+    }
+
+private:
+    cluster* owner_;
+    int block_;
+    std::uint32_t to_;
+    std::uint32_t barrier_;
+    tensor_tiles tiles_;
+    int position_;
+    int line_;
+};
+
+/// A tile that is written to global memory when its thread waits for it.
+class tile_store : public deferred_operation {
+public:
+    tile_store(thread_state& thread, std::uint32_t from, const tensor_tiles& tiles, int position, int line)
+        : thread_(&thread), from_(from), tiles_(tiles), position_(position), line_(line) {}
+
+    void land() override {
+        shared_memory& memory = thread_->owner->memory(thread_->block);
+        for_each_tile_piece(
+            tiles_, position_, line_, [&](std::int64_t to, std::uint32_t offset, std::size_t inside) {
+                if (inside == 0) return;
+                // The map of a matrix that is written was made of a pointer that may be.
+                auto* const target = static_cast<unsigned char*>(const_cast<void*>(tiles_.data)) + to;
+                std::memcpy(target, memory.data() + from_ + offset, inside);
+            });
+        memory.end_asynchronous_read(thread_->access(), from_, static_cast<std::size_t>(tiles_.tile_bytes()));
+    }
+
+private:
+    thread_state* thread_;
+    std::uint32_t from_;
+    tensor_tiles tiles_;
+    int position_;
+    int line_;
+};
+
+}  // namespace mp::simt::detail

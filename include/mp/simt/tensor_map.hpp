@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the unit that copies tiles of matrices (TMA, sm_90) has to know of a matrix.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/simt/simulated_gpu.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace mp::simt {
+
+/// A matrix in global memory, and the tiles in which it is copied to and from shared memory: lines of
+/// contiguous elements. Shared memory holds the lines of a tile one after the other, swizzled: see
+/// mp::simt::swizzled.
+struct tensor_tiles {
+    const void* data = nullptr;  ///< a multiple of 16 bytes
+    int element_bytes = 0;       ///< 1, 2, 4 or 8
+    std::int64_t length = 0;     ///< elements of a line
+    std::int64_t lines = 0;
+    std::int64_t line_bytes = 0;  ///< from one line to the next: a multiple of 16
+    int tile_length = 0;          ///< elements of a line of a tile; its bytes are a multiple of 16
+    int tile_lines = 0;           ///< at most 256
+    /// 0, 32, 64 or 128: lines of tiles have that many bytes at most.
+    int swizzle_bytes = 0;
+
+    [[nodiscard]] int tile_line_bytes() const { return tile_length * element_bytes; }
+    [[nodiscard]] int tile_bytes() const { return tile_line_bytes() * tile_lines; }
+};
+
+/// The same as the unit takes it: made by make_tensor_map for the executor on which it is used, and passed to
+/// a kernel as a member of the kernel. Its contents are the device's business.
+struct alignas(64) tensor_map {
+    unsigned char opaque[128];
+};
+
+/// Throws argument_error for what the unit does not take.
+inline void check_tensor_tiles(std::string_view function, const tensor_tiles& tiles) {
+    const auto demand = [&](bool met, std::string_view name, std::int64_t value, std::string_view expected) {
+        if (!met) mp::detail::throw_argument(function, name, value, expected);
+    };
+    const int size = tiles.element_bytes;
+    demand(size == 1 || size == 2 || size == 4 || size == 8, "tiles.element_bytes", size,
+           "must be 1, 2, 4 or 8");
+    demand(reinterpret_cast<std::uintptr_t>(tiles.data) % 16 == 0 && tiles.data != nullptr, "tiles.data % 16",
+           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(tiles.data) % 16),
+           "must be zero, and tiles.data not null");
+    demand(tiles.length > 0 && tiles.length <= std::int64_t{1} << 32, "tiles.length", tiles.length,
+           "must be from 1 to 2^32");
+    demand(tiles.lines > 0 && tiles.lines <= std::int64_t{1} << 32, "tiles.lines", tiles.lines,
+           "must be from 1 to 2^32");
+    demand(tiles.line_bytes % 16 == 0 && tiles.line_bytes >= tiles.length * size, "tiles.line_bytes",
+           tiles.line_bytes, "must be a multiple of 16, and no less than a line has");
+    demand(tiles.tile_length > 0 && tiles.tile_length <= 256 && tiles.tile_line_bytes() % 16 == 0,
+           "tiles.tile_length", tiles.tile_length, "must be from 1 to 256, and a multiple of 16 bytes");
+    demand(tiles.tile_lines > 0 && tiles.tile_lines <= 256, "tiles.tile_lines", tiles.tile_lines,
+           "must be from 1 to 256");
+    const int swizzle = tiles.swizzle_bytes;
+    demand(swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128, "tiles.swizzle_bytes", swizzle,
+           "must be 0, 32, 64 or 128");
+    demand(swizzle == 0 || tiles.tile_line_bytes() <= swizzle, "tiles.tile_length", tiles.tile_length,
+           "must be no more than tiles.swizzle_bytes have room for");
+}
+
+/// The map for the simulated GPU. Throws argument_error for what the unit does not take.
+template <arch Arch>
+[[nodiscard]] tensor_map make_tensor_map(simulated_gpu<Arch>, const tensor_tiles& tiles) {
+    static_assert(sizeof(tensor_tiles) <= sizeof(tensor_map));
+    check_tensor_tiles("mp::simt::make_tensor_map", tiles);
+    tensor_map map{};
+    std::memcpy(map.opaque, &tiles, sizeof tiles);
+    return map;
+}
+
+}  // namespace mp::simt
