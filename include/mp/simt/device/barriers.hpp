@@ -135,7 +135,7 @@ public:
                          : "memory"));
     }
     /// The same into the shared memory of all blocks of the cluster whose bits are set, at the same place,
-    /// each with its own barrier object.
+    /// each with its own barrier object. In code for sm_90a only; elsewhere it stops the kernel.
     template <class Value>
     __device__ __forceinline__ void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map,
                                                         int position, int line,

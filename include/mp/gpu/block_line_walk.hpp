@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// How the warps of a GPU walk along the lines of a matrix and of its block-scaled counterpart.
+#pragma once
+
+#include <mp/convert/block_scaled.hpp>
+#include <mp/gpu/block_scaled_span.hpp>
+#include <mp/gpu/packed_chunks.hpp>
+#include <mp/gpu/row_access.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/simt/kernel_traits.hpp>
+#include <mp/simt/launch_shape.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// Neighbouring elements of a lane: 16 bytes, and at most 8 of them.
+template <class Value>
+inline constexpr int block_chunk_width = static_cast<int>(std::min<std::size_t>(8, 16 / sizeof(Value)));
+
+/// Where the lines of a matrix lie, with what they are divided into.
+template <class BlockScaled, class Value>
+struct block_line_walk {
+    static constexpr int width = block_chunk_width<std::remove_const_t<Value>>;
+    static constexpr std::ptrdiff_t warp_elements = std::ptrdiff_t{simt::warp_size} * width;
+    using packed = packed_chunk<width * BlockScaled::element_width>;
+
+    row_matrix<Value> lines;
+    std::ptrdiff_t count;
+    std::ptrdiff_t length;
+    std::byte* elements;
+    std::ptrdiff_t line_bytes;
+    typename BlockScaled::scale_type* scales;
+    std::ptrdiff_t blocks_per_line;
+    bool whole_words;  ///< whether the words of packed codes are aligned in every line
+
+    block_line_walk(matrix_view<Value> view, const block_scaled_span<BlockScaled>& span)
+        : lines(rows_of<width>(span.direction == block_direction::along_rows ? view : transposed(view))),
+          count(span.line_count()),
+          length(span.line_length()),
+          elements(span.elements.data()),
+          line_bytes(span.line_bytes()),
+          scales(span.scales.data()),
+          blocks_per_line(span.blocks_per_line()) {
+        // Lines that follow each other without gaps, and consist of whole blocks, are one line.
+        if (lines.column_stride == 1 && lines.row_stride == length && length % BlockScaled::block_size == 0) {
+            length *= count;
+            line_bytes *= count;
+            blocks_per_line *= count;
+            count = std::min<std::ptrdiff_t>(count, 1);
+            lines.wide = reinterpret_cast<std::uintptr_t>(lines.data) % (width * sizeof(Value)) == 0;
+        }
+        constexpr auto alignment = packed::alignment;
+        whole_words =
+            reinterpret_cast<std::uintptr_t>(elements) % static_cast<std::uintptr_t>(alignment) == 0 &&
+            (count <= 1 || line_bytes % alignment == 0);
+    }
+
+    /// Pieces of a line, each of which is a warp's.
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t across() const {
+        return (length + warp_elements - 1) / warp_elements;
+    }
+    [[nodiscard]] simt::launch_size launch() const {
+        constexpr std::ptrdiff_t warps = row_threads / simt::warp_size;
+        return {.blocks =
+                    std::min((count * across() - 1) / warps + 1, static_cast<std::ptrdiff_t>(most_blocks))};
+    }
+    /// Whether the words of the lane whose elements begin here are whole, and the bytes that it has.
+    [[nodiscard]] MP_HOST_DEVICE bool is_whole(std::ptrdiff_t position) const {
+        constexpr std::ptrdiff_t together = (packed::shares_words ? 4 : 1) * width;
+        return whole_words && position / together * together + together <= length;
+    }
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t used_bytes(std::ptrdiff_t position) const {
+        const std::ptrdiff_t left = length - position;
+        if (left <= 0) return 0;
+        return ((left < width ? left : width) * BlockScaled::element_width + 7) / 8;
+    }
+    [[nodiscard]] MP_HOST_DEVICE std::byte* bytes_at(std::ptrdiff_t line, std::ptrdiff_t position) const {
+        return elements + (line * line_bytes + position / width * packed::bytes);
+    }
+};
+
+}  // namespace mp::detail

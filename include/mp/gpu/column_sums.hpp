@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Sums over the rows of matrices, one for each column, without atomic operations: parts of the rows first,
+/// in a workspace of the caller, then the parts. What is summed is a term: biases, gradients of weights.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/gpu/float_pair.hpp>
+#include <mp/gpu/row_access.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/simt/kernel_traits.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mp::detail {
+
+/// Parts into which so many rows are divided, and the rows of each: by the number of rows alone.
+[[nodiscard]] constexpr std::ptrdiff_t column_sum_parts(std::ptrdiff_t rows) {
+    constexpr std::ptrdiff_t rows_of_a_part = 64;
+    constexpr std::ptrdiff_t most = 256;
+    return std::clamp<std::ptrdiff_t>((rows + rows_of_a_part - 1) / rows_of_a_part, 1, most);
+}
+
+/// Floats of the workspace for `sums` sums of each column.
+[[nodiscard]] constexpr std::size_t column_sum_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, int sums) {
+    return static_cast<std::size_t>(column_sum_parts(rows) * columns * sums * 2);
+}
+
+/// Checks the memory that a function was given for its intermediate results.
+inline void check_workspace(std::string_view function, std::span<float> workspace, std::size_t size) {
+    if (workspace.size() < size) {
+        throw_argument(function, "workspace.size()", workspace.size(),
+                       "must be at least " + error_text(size) + " floats for these arguments");
+    }
+    if (size != 0 && workspace.data() == nullptr) {
+        throw_argument(function, "workspace.data()", "null", "must be device memory");
+    }
+    if (reinterpret_cast<std::uintptr_t>(workspace.data()) % 16 != 0) {
+        throw_argument(function, "workspace.data()", reinterpret_cast<std::uintptr_t>(workspace.data()),
+                       "must be a multiple of 16, as the begin of every allocation is");
+    }
+}
+
+/// Sums of parts. A block has 32 chunks of columns, one for each lane, and a part of the rows: its eight
+/// warps take one row after the other in turn. The sums of the warps are then added in their order.
+///
+/// Term has `width`, the columns of a chunk, `sums`, the number of sums, and
+/// add(thread, row, column, columns, sums) for a chunk.
+template <class Term>
+struct column_parts_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = Term::width;
+    static constexpr int warps = threads / simt::warp_size;
+    static constexpr int block_columns = simt::warp_size * width;
+    // In shared memory element i of lane l lies at i * stride + l. With this stride neighbouring columns,
+    // which are read together, lie in different banks too.
+    static constexpr int stride = simt::warp_size + 16 / width;
+    static constexpr std::size_t shared_bytes = sizeof(float_pair) * warps * width * stride;
+
+    Term term;
+    float_pair* parts;  ///< [sum][part][column]
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t part_count;
+    std::ptrdiff_t part_rows;
+
+    /// Blocks side by side.
+    [[nodiscard]] static std::ptrdiff_t column_blocks(std::ptrdiff_t columns) {
+        return (columns + block_columns - 1) / block_columns;
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        const std::ptrdiff_t across = (columns + block_columns - 1) / block_columns;
+        const std::ptrdiff_t first_column = thread.block() % across * block_columns;
+        const std::ptrdiff_t part = thread.block() / across;
+        const std::ptrdiff_t first_row = part * part_rows;
+        const std::ptrdiff_t end = first_row + part_rows < rows ? first_row + part_rows : rows;
+        const std::ptrdiff_t column = first_column + thread.lane() * width;
+        float_pair sums[Term::sums][width] = {};
+        if (column < columns) {
+            for (std::ptrdiff_t row = first_row + thread.warp(); row < end; row += warps) {
+                term.add(thread, row, column, columns, sums);
+            }
+        }
+        const simt::shared_pointer<float_pair> room{};
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int s = 0; s < Term::sums; ++s) {
+            if (s != 0) thread.sync_block();
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < width; ++i) {
+                thread.store(room + ((thread.warp() * width + i) * stride + thread.lane()), sums[s][i]);
+            }
+            thread.sync_block();
+            for (int c = thread.index(); c < block_columns; c += threads) {
+                if (first_column + c >= columns) break;
+                float_pair total{};
+                for (int w = 0; w < warps; ++w) {
+                    total = total + thread.load(room + ((w * width + c % width) * stride + c / width));
+                }
+                thread.store(parts + ((s * part_count + part) * columns + first_column + c), total);
+            }
+        }
+    }
+};
+
+/// results[c] = the sum of the parts in their order, rounded to float and from there to Result.
+template <class Result>
+struct column_totals_kernel {
+    static constexpr int threads = row_threads;
+    const float_pair* parts;
+    Result* results;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t part_count;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        const std::ptrdiff_t step = thread.blocks() * threads;
+        for (std::ptrdiff_t c = thread.block() * threads + thread.index(); c < columns; c += step) {
+            float_pair total{};
+            for (std::ptrdiff_t part = 0; part < part_count; ++part) {
+                total = total + thread.load(parts + (part * columns + c));
+            }
+            thread.store(results + c, static_cast<Result>(total.value()));
+        }
+    }
+};
+
+/// Enqueues the sums of parts of a term into the workspace, which has room for them.
+template <class Executor, class Term>
+void launch_column_parts(std::string_view function, Executor exec, const Term& term, std::ptrdiff_t rows,
+                         std::ptrdiff_t columns, float_pair* parts) {
+    using kernel = column_parts_kernel<Term>;
+    const std::ptrdiff_t count = column_sum_parts(rows);
+    launch(function, exec,
+           simt::launch_size{.blocks = kernel::column_blocks(columns) * count,
+                             .shared_bytes = kernel::shared_bytes},
+           kernel{term, parts, rows, columns, count, (rows + count - 1) / count});
+}
+/// Enqueues the sums of the parts of sum number `sum`.
+template <class Executor, class Result>
+void launch_column_totals(std::string_view function, Executor exec, const float_pair* parts, int sum,
+                          std::ptrdiff_t rows, std::span<Result> results) {
+    const auto columns = static_cast<std::ptrdiff_t>(results.size());
+    const std::ptrdiff_t count = column_sum_parts(rows);
+    launch(function, exec, simt::launch_size{.blocks = (columns - 1) / row_threads + 1},
+           column_totals_kernel<Result>{parts + sum * count * columns, results.data(), columns, count});
+}
+
+}  // namespace mp::detail

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Elementary functions in float for kernels: the same bits on every device and on the host, as they are
+/// made of float operations that round to nearest even (fma among them), and call no library. Where the CPU's
+/// ops calculate in double (mp/gemm/activation_functions.hpp), kernels calculate with these.
+///
+/// Errors are given in units in the last place of the float result, as measured over the arguments that the
+/// tests name; polynomials are those through the Chebyshev nodes of their interval.
+#pragma once
+
+#include <mp/detail/bits.hpp>
+#include <mp/gpu/float_pair.hpp>
+
+#include <cstdint>
+
+namespace mp::detail {
+
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_magnitude(float x) {
+    return bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU);
+}
+/// Whether x is NaN, told by bits.
+MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_float_nan(float x) {
+    return (bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU) > 0x7F80'0000U;
+}
+/// Whether x is neither infinite nor NaN.
+MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_float_finite(float x) {
+    return (bit_cast<std::uint32_t>(x) & 0x7F80'0000U) != 0x7F80'0000U;
+}
+/// Whether the sign is negative, that of zeros and NaNs included.
+MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_float_sign(float x) {
+    return (bit_cast<std::uint32_t>(x) >> 31) != 0;
+}
+/// x, or the nearer end of [-limit, limit]; `limit` or -limit for NaN.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_within(float x, float limit) {
+    x = x < limit ? x : limit;
+    return x > -limit ? x : -limit;
+}
+/// `result`, or x, made quiet, where x is NaN.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float nan_or(float x, float result) {
+    return is_float_nan(x) ? bit_cast<float>(bit_cast<std::uint32_t>(x) | 0x0040'0000U) : result;
+}
+/// The NaN that stands for what is not defined.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_quiet_nan() {
+    return bit_cast<float>(std::uint32_t{0x7FC0'0000});
+}
+
+/// 2^n for -126 <= n <= 127.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_power_of_two(int n) {
+    return bit_cast<float>(static_cast<std::uint32_t>(n + 127) << 23);
+}
+
+/// significand * 2^exponent, which may be too small or too large for a float.
+struct float_parts {
+    float significand;
+    int exponent;
+
+    /// As a float: rounded once where that is subnormal, infinite where it is too large.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float value() const {
+        // Two factors, as 2^exponent alone may be no normal number. If already the first product is
+        // subnormal, the second one is zero.
+        int n = exponent < -250 ? -250 : exponent;
+        n = n > 250 ? 250 : n;
+        const int half = n / 2;
+        return float_multiply(float_multiply(significand, float_power_of_two(half)),
+                              float_power_of_two(n - half));
+    }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts times(float factor) const {
+        return {float_multiply(significand, factor), exponent};
+    }
+};
+
+/// e^(x + rest) for |x| <= 400 and a rest of less than an ulp of x: the significand lies between 0.7 and 1.42
+/// and has an error of 1.1 units of its last place at most.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts_within(float x, float rest) {
+    constexpr float log2_e = 0x1.715476p+0F;
+    constexpr float ln_2 = 0x1.62e430p-1F;
+    constexpr float ln_2_rest = -0x1.05c610p-29F;
+    // Adding 1.5 2^23 leaves no place for a fraction: the sum is rounded to an integer, which is its low
+    // bits.
+    constexpr float shifter = 0x1.8p+23F;
+    const float shifted = float_multiply_add(x, log2_e, shifter);
+    const auto n =
+        static_cast<std::int32_t>(bit_cast<std::uint32_t>(shifted) - bit_cast<std::uint32_t>(shifter));
+#if MP_DEVICE_CODE
+    const float whole = float_subtract(shifted, shifter);
+#else
+    const auto whole = static_cast<float>(n);  // the same, also where sums may be reassociated
+#endif
+    // Exact: both terms are multiples of 2^-26 and their difference is less than 0.36, or x itself.
+    float r = float_multiply_add(whole, -ln_2, x);
+    r = float_add(float_multiply_add(whole, -ln_2_rest, r), rest);
+    // (e^r - 1 - r) / r^2, good to 2^-26.4 of e^r
+    float p = float_multiply_add(0x1.6d110ap-10F, r, 0x1.120b6ep-7F);
+    p = float_multiply_add(p, r, 0x1.55551ap-5F);
+    p = float_multiply_add(p, r, 0x1.5554dcp-3F);
+    p = float_multiply_add(p, r, 0.5F);
+    const float above_one = float_multiply_add(p, float_multiply(r, r), r);
+    return {float_add(1.0F, above_one), n};
+}
+
+/// The same for all x; the ends of the range, which no float tells from zero and infinity, stand for what is
+/// beyond. `rest` counts only inside. For NaN the result is finite.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts(float x, float rest = 0.0F) {
+    const float bounded = float_within(x, 400.0F);
+    return exponential_parts_within(bounded, bounded == x ? rest : 0.0F);
+}
+
+/// e^(x + rest), subnormal results included: 1.1 units in the last place. Zero for -infinity.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_exponential(float x, float rest = 0.0F) {
+    return exponential_parts(x, rest).value();
+}
+
+/// The same for x <= 80 where what is below e^-87 does not count: e^-87 stands for it.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_exponential_term(float x, float rest = 0.0F) {
+    constexpr float smallest = -87.0F;
+    const float_parts parts =
+        exponential_parts_within(x > smallest ? x : smallest, x > smallest ? rest : 0.0F);
+    return float_multiply(parts.significand, float_power_of_two(parts.exponent));
+}
+
+/// log(sum) for a sum of at least 1/2 and less than 2^120: less than one unit in the last place, and the rest
+/// of the sum counts, as it has to near 1.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(float_pair sum) {
+    constexpr float ln_2 = 0x1.62e430p-1F;
+    constexpr float ln_2_rest = -0x1.05c610p-29F;
+    constexpr std::uint32_t root_half = 0x3F35'04F3U;
+    // sum = m 2^n with m from sqrt(1/2) to sqrt(2)
+    const std::uint32_t bits = bit_cast<std::uint32_t>(sum.high) - root_half;
+    const auto n = static_cast<std::int32_t>(bits) >> 23;
+    const float m = bit_cast<float>((bits & 0x007F'FFFFU) + root_half);
+    const float f = float_subtract(m, 1.0F);  // exact
+    // (log(1 + f) - f + f^2 / 2) / f^3, good to 2^-28 of the logarithm
+    float q = float_multiply_add(0x1.1d8ea6p-4F, f, -0x1.d635bcp-4F);
+    q = float_multiply_add(q, f, 0x1.dea282p-4F);
+    q = float_multiply_add(q, f, -0x1.fcf4c6p-4F);
+    q = float_multiply_add(q, f, 0x1.23d21ap-3F);
+    q = float_multiply_add(q, f, -0x1.555b4ap-3F);
+    q = float_multiply_add(q, f, 0x1.999d5ap-3F);
+    q = float_multiply_add(q, f, -0x1.fffffcp-3F);
+    q = float_multiply_add(q, f, 0x1.555554p-2F);
+    const float square = float_multiply(f, f);
+    // What float loses of n ln 2 + f and what the rest of the sum adds come together with the small terms.
+    const auto whole = static_cast<float>(n);
+    const float_pair of_power = exact_product(whole, ln_2);
+    const float_pair large = exact_sum(of_power.high, f);
+    float small = float_add(large.low, of_power.low);
+    small = float_multiply_add(whole, ln_2_rest, small);
+    small = float_add(small, float_divide(sum.low, sum.high));
+    small = float_add(small, float_multiply(float_multiply_add(q, f, -0.5F), square));
+    return float_add(large.high, small);
+}
+
+/// 1 / (1 + e^-x) and its distance from one, for |x| <= 400.
+struct float_logistic_parts {
+    float larger;         ///< of the two: 1 / (1 + e^-|x|)
+    float_parts smaller;  ///< e^-|x| / (1 + e^-|x|)
+    bool negative;        ///< whether the smaller one is the function, not its distance from one
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float value() const {
+        return negative ? smaller.value() : larger;
+    }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float complement() const {
+        return negative ? larger : smaller.value();
+    }
+};
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_logistic_parts float_logistic(float x, float rest = 0.0F) {
+    const bool negative = has_float_sign(x);
+    const float_parts power = exponential_parts(negative ? x : -x, negative ? rest : -rest);
+    const float larger = float_divide(1.0F, float_add(1.0F, power.value()));
+    return {larger, power.times(larger), negative};
+}
+
+/// x / (1 + e^-x): 4 units in the last place, in the subnormal tail too. Slope: an absolute error of 2^-22.
+struct float_silu {
+    static constexpr float limit = 120.0F;
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float value(float x) {
+        const float_logistic_parts s = float_logistic(float_within(x, limit));
+        return s.negative ? s.smaller.times(x > -limit ? x : -limit).value() : float_multiply(x, s.larger);
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float slope(float x) {
+        x = float_within(x, limit);
+        const float_logistic_parts s = float_logistic(x);
+        const float value = s.value();
+        return float_multiply_add(float_multiply(x, s.complement()), value, value);
+    }
+};
+
+/// The integral of the normal density beyond |x|, over e^(-x^2 / 2), which is also given; for |x| <= 16.
+struct float_normal_tail {
+    float_parts power;
+    float quotient;
+};
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_normal_tail float_normal_tail_of(float x) {
+    const float magnitude = float_magnitude(x);
+    const float u = float_divide(float_subtract(magnitude, 4.0F), float_add(magnitude, 4.0F));
+    // A polynomial in (|x| - 4) / (|x| + 4), good to 2^-24 of it.
+    float q = float_multiply_add(0x1.191a4cp-17F, u, 0x1.c24a34p-16F);
+    q = float_multiply_add(q, u, -0x1.9e159ap-15F);
+    q = float_multiply_add(q, u, -0x1.89bf84p-13F);
+    q = float_multiply_add(q, u, 0x1.4f9526p-11F);
+    q = float_multiply_add(q, u, 0x1.0a5488p-11F);
+    q = float_multiply_add(q, u, -0x1.164648p-7F);
+    q = float_multiply_add(q, u, 0x1.f9b010p-6F);
+    q = float_multiply_add(q, u, -0x1.25b6a8p-4F);
+    q = float_multiply_add(q, u, 0x1.fd751cp-4F);
+    q = float_multiply_add(q, u, -0x1.5cf97cp-3F);
+    q = float_multiply_add(q, u, 0x1.82b4bcp-4F);
+    const float_pair square = exact_product(x, x);
+    return {exponential_parts(float_multiply(square.high, -0.5F), float_multiply(square.low, -0.5F)), q};
+}
+
+/// x times the normal distribution function: 6 units in the last place, in the negative tail too. Slope: an
+/// absolute error of 2^-22.
+struct float_gelu {
+    static constexpr float limit = 16.0F;
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float value(float x) {
+        const float_normal_tail tail = float_normal_tail_of(float_within(x, limit));
+        const float_parts beyond = tail.power.times(tail.quotient);
+        if (has_float_sign(x)) return beyond.times(x > -limit ? x : -limit).value();
+        return float_multiply(x, float_subtract(1.0F, beyond.value()));
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float slope(float x) {
+        constexpr float one_over_root_two_pi = 0x1.988454p-2F;
+        x = float_within(x, limit);
+        const float_normal_tail tail = float_normal_tail_of(x);
+        const float beyond = tail.power.times(tail.quotient).value();
+        const float density = float_multiply(tail.power.value(), one_over_root_two_pi);
+        return float_multiply_add(x, density, has_float_sign(x) ? beyond : float_subtract(1.0F, beyond));
+    }
+};
+
+/// x / (1 + e^-2z) with z = sqrt(2/pi) (x + 0.044715 x^3): 4 units in the last place, in the negative tail
+/// too. Slope: an absolute error of 2^-21.
+struct float_gelu_tanh {
+    static constexpr float limit = 16.0F;
+    static constexpr float linear = 0x1.988454p+0F;  // 2 sqrt(2/pi)
+    static constexpr float linear_rest = -0x1.857936p-25F;
+    static constexpr float cubic = 0x1.2444f2p-4F;  // that times 0.044715
+    static constexpr float cubic_rest = 0x1.49b16ap-29F;
+
+    /// 2 z, with the digits that its exponential shows.
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float_pair twice_z(float x) {
+        const float_pair square = exact_product(x, x);
+        const float_pair third = exact_product(square.high, cubic);
+        const float rest = float_multiply_add(square.high, cubic_rest, float_multiply(square.low, cubic));
+        const float_pair factor = exact_sum(linear, third.high);
+        const float factor_rest = float_add(float_add(third.low, rest), float_add(factor.low, linear_rest));
+        const float_pair whole = exact_product(x, factor.high);
+        return {whole.high, float_multiply_add(x, factor_rest, whole.low)};
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float_logistic_parts logistic(float x) {
+        const float_pair z2 = twice_z(x);
+        return float_logistic(z2.high, z2.low);
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float value(float x) {
+        const float_logistic_parts s = logistic(float_within(x, limit));
+        return s.negative ? s.smaller.times(x > -limit ? x : -limit).value() : float_multiply(x, s.larger);
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static float slope(float x) {
+        x = float_within(x, limit);
+        const float_logistic_parts s = logistic(x);
+        const float value = s.value();
+        const float z2_slope = float_multiply_add(3.0F * cubic, float_multiply(x, x), linear);
+        return float_multiply_add(float_multiply(float_multiply(x, z2_slope), s.complement()), value, value);
+    }
+};
+
+/// Function::value(x); NaN stays.
+template <class Function>
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_activated(float x) {
+    return nan_or(x, Function::value(x));
+}
+
+/// Function::slope(x) dy; NaN where one of them is NaN, or zero times infinity.
+template <class Function>
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_times_slope(float x, float dy) {
+    return nan_or(x, float_multiply(Function::slope(x), dy));
+}
+
+}  // namespace mp::detail

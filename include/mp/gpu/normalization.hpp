@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Normalization of the rows of a matrix on a GPU, forward and backward.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/gpu/column_sums.hpp>
+#include <mp/gpu/row_access.hpp>
+#include <mp/gpu/row_scaling.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/normalization.hpp>
+#include <mp/simt/gpu_executor.hpp>
+#include <mp/simt/kernel_traits.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail {
+
+/// gamma or beta as a row, with a null pointer where it is absent.
+template <int Width>
+row_matrix<const float> array_row(ops::absent_t /*absent*/) {
+    return {};
+}
+template <int Width, class Value>
+row_matrix<const Value> array_row(std::span<const Value> values) {
+    return rows_of<Width>(values);
+}
+/// Its type of element; float stands for absent ones.
+template <class Operand>
+struct array_element {
+    using type = std::remove_const_t<typename Operand::element_type>;
+};
+template <>
+struct array_element<ops::absent_t> {
+    using type = float;
+};
+template <class Operand>
+using array_element_t = typename array_element<std::remove_cvref_t<Operand>>::type;
+
+/// A chunk of gamma or beta, or what stands for it where it is absent.
+MP_ANY_EXECUTION_SPACE
+template <int Width, class Thread, class Value>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE row_floats<Width> load_or(Thread thread,
+                                                                        const row_matrix<Value>& array,
+                                                                        std::ptrdiff_t column,
+                                                                        std::ptrdiff_t columns,
+                                                                        float otherwise) {
+    if (array.data != nullptr) return load_row_floats<Width>(thread, array, 0, column, columns);
+    row_floats<Width> result;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+    for (int i = 0; i < Width; ++i) result.values[i] = otherwise;
+    return result;
+}
+
+template <class Group, bool Centered, class X, class Gamma, class Beta, class Y>
+struct normalize_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = row_chunk<X, Gamma, Beta, Y>;
+    row_matrix<const X> x;
+    row_matrix<const Gamma> gamma;
+    row_matrix<const Beta> beta;
+    row_matrix<Y> y;
+    float* mean;     ///< null where it is not wanted
+    float* inverse;  ///< null where it is not wanted
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    float epsilon;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
+            const float_row_scaling scaling =
+                float_row_scaling_of<Group, width, Centered>(thread, x, row, columns, epsilon);
+            if (Group::rank(thread) == 0) {
+                if (mean != nullptr) thread.store(mean + row, scaling.mean());
+                if (inverse != nullptr) thread.store(inverse + row, scaling.inverse_deviation());
+            }
+            for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
+                row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
+                const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
+                const row_floats<width> shifts = load_or<width>(thread, beta, c, columns, 0.0F);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int i = 0; i < width; ++i) {
+                    values.values[i] = float_multiply_add(scaling.normalized(values.values[i]),
+                                                          scales.values[i], shifts.values[i]);
+                }
+                store_row_floats(thread, y, row, c, columns, values);
+            }
+        }
+    }
+};
+
+/// The scalings of all rows into a workspace.
+template <class Group, bool Centered, class X>
+struct row_scalings_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = row_chunk<X>;
+    row_matrix<const X> x;
+    float_row_scaling* scalings;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    float epsilon;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
+            const float_row_scaling scaling =
+                float_row_scaling_of<Group, width, Centered>(thread, x, row, columns, epsilon);
+            if (Group::rank(thread) == 0) thread.store(scalings + row, scaling);
+        }
+    }
+};
+
+template <class Group, bool Centered, class X, class Gamma, class DY, class DX>
+struct normalize_backward_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = row_chunk<X, Gamma, DY, DX>;
+    row_matrix<const X> x;
+    row_matrix<const Gamma> gamma;
+    row_matrix<const DY> dy;
+    row_matrix<DX> dx;
+    row_scaling_source scalings;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
+            const float_row_scaling scaling = scalings.of(thread, row);
+            two_float_pairs
+                sums{};  // of the gradient of the normalized row, and of its product with that row
+            for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
+                row_floats<width> normalized{};
+                row_floats<width> parts{};
+                load(thread, scaling, row, c, normalized, parts);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int i = 0; i < width; ++i) {
+                    const float along = float_multiply(parts.values[i], normalized.values[i]);
+                    normalized.values[i] = c + i < columns ? along : 0.0F;
+                }
+                if constexpr (Centered) sums.first = sums.first + sum_of_chunk(parts);
+                sums.second = sums.second + sum_of_chunk(normalized);
+            }
+            sums = Group::reduce(thread, sums, add_two_pairs{});
+            const auto count = static_cast<float>(columns);
+            const float mean = float_divide(sums.first.value(), count);
+            const float along = float_divide(sums.second.value(), count);
+            for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
+                row_floats<width> normalized{};
+                row_floats<width> parts{};
+                load(thread, scaling, row, c, normalized, parts);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int i = 0; i < width; ++i) {
+                    const float rest = float_multiply_add(-normalized.values[i], along,
+                                                          float_subtract(parts.values[i], mean));
+                    parts.values[i] = float_multiply(float_multiply(rest, scaling.inverse), scaling.factor);
+                }
+                store_row_floats(thread, dx, row, c, columns, parts);
+            }
+        }
+    }
+
+private:
+    /// A chunk of the normalized row and of its gradient.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const float_row_scaling& scaling,
+                                              std::ptrdiff_t row, std::ptrdiff_t c,
+                                              row_floats<width>& normalized, row_floats<width>& parts) const {
+        normalized = load_row_floats<width>(thread, x, row, c, columns);
+        parts = load_row_floats<width>(thread, dy, row, c, columns);
+        const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < width; ++i) {
+            normalized.values[i] = scaling.normalized(normalized.values[i]);
+            parts.values[i] = float_multiply(parts.values[i], scales.values[i]);
+        }
+    }
+};
+
+/// The terms of the gradients of gamma, dy times the normalized row, and of beta, dy.
+template <bool OfGamma, bool OfBeta, class X, class DY>
+struct normalization_terms {
+    static constexpr int width = row_chunk<X, DY>;
+    static constexpr int sums = (OfGamma ? 1 : 0) + (OfBeta ? 1 : 0);
+    row_matrix<const X> x;
+    row_matrix<const DY> dy;
+    row_scaling_source scalings;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void add(Thread thread, std::ptrdiff_t row, std::ptrdiff_t column,
+                                             std::ptrdiff_t columns,
+                                             float_pair (&totals)[sums][width]) const {
+        const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, column, columns);
+        if constexpr (OfGamma) {
+            const float_row_scaling scaling = scalings.of(thread, row);
+            const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < width; ++i) {
+                totals[0][i] =
+                    totals[0][i] + float_multiply(gradients.values[i], scaling.normalized(values.values[i]));
+            }
+        }
+        if constexpr (OfBeta) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < width; ++i) {
+                totals[sums - 1][i] = totals[sums - 1][i] + gradients.values[i];
+            }
+        }
+    }
+};
+
+template <bool Centered, class Executor, class X, class Gamma, class Beta, class Y>
+void launch_normalize(std::string_view function, Executor exec, matrix_view<const X> x, const Gamma& gamma,
+                      const Beta& beta, matrix_view<Y> y, const ops::normalization_options& options,
+                      const ops::row_statistics& statistics) {
+    check_normalize_rows<Centered>(function, cpu{}, x, gamma, beta, y, options, statistics);
+    if (x.rows == 0) return;
+    using scale = array_element_t<Gamma>;
+    using shift = array_element_t<Beta>;
+    constexpr int width = row_chunk<X, scale, shift, Y>;
+    with_row_group(x.columns, [&](auto group) {
+        using group_type = decltype(group);
+        launch(function, exec, row_launch<group_type>(x.rows),
+               normalize_kernel<group_type, Centered, X, scale, shift, Y>{
+                   rows_of<width>(x), array_row<width>(gamma), array_row<width>(beta), rows_of<width>(y),
+                   statistics.mean.empty() ? nullptr : statistics.mean.data(),
+                   statistics.inverse_deviation.empty() ? nullptr : statistics.inverse_deviation.data(),
+                   x.rows, x.columns, options.epsilon});
+    });
+}
+
+/// Floats for the scalings of the rows.
+[[nodiscard]] constexpr std::size_t row_scaling_floats(std::ptrdiff_t rows) {
+    return static_cast<std::size_t>(rows) * 4;
+}
+
+template <bool Centered, class Executor, class X, class Gamma, class DY, class DX, class DGamma, class DBeta>
+void launch_normalize_backward(std::string_view function, Executor exec, matrix_view<const X> x,
+                               const Gamma& gamma, matrix_view<const DY> dy, const DX& dx,
+                               const DGamma& dgamma, const DBeta& dbeta, std::span<float> workspace,
+                               const ops::normalization_options& options,
+                               const ops::row_statistics& statistics) {
+    constexpr bool of_gamma = !std::is_same_v<DGamma, ops::absent_t>;
+    constexpr bool of_beta = !std::is_same_v<DBeta, ops::absent_t>;
+    check_normalize_rows_backward<Centered>(function, cpu{}, x, gamma, dy, dx, dgamma, dbeta, options,
+                                            statistics);
+    constexpr int sums = (of_gamma ? 1 : 0) + (of_beta ? 1 : 0);
+    check_workspace(function, workspace,
+                    row_scaling_floats(x.rows) + column_sum_floats(x.rows, x.columns, sums));
+    row_scaling_source source;
+    if (!statistics.inverse_deviation.empty()) {
+        source.mean = Centered ? statistics.mean.data() : nullptr;
+        source.inverse = statistics.inverse_deviation.data();
+    } else if (x.rows != 0) {
+        auto* computed = reinterpret_cast<float_row_scaling*>(workspace.data());
+        with_row_group(x.columns, [&](auto group) {
+            using group_type = decltype(group);
+            launch(function, exec, row_launch<group_type>(x.rows),
+                   row_scalings_kernel<group_type, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
+                                                                x.columns, options.epsilon});
+        });
+        source.computed = computed;
+    }
+    if constexpr (sums != 0) {
+        constexpr int width = row_chunk<X, DY>;
+        auto* parts = reinterpret_cast<float_pair*>(workspace.data() + row_scaling_floats(x.rows));
+        launch_column_parts(
+            function, exec,
+            normalization_terms<of_gamma, of_beta, X, DY>{rows_of<width>(x), rows_of<width>(dy), source},
+            x.rows, x.columns, parts);
+        if constexpr (of_gamma) launch_column_totals(function, exec, parts, 0, x.rows, dgamma);
+        if constexpr (of_beta) launch_column_totals(function, exec, parts, sums - 1, x.rows, dbeta);
+    }
+    // Last, since dx may lie in the memory of x or dy.
+    if constexpr (!std::is_same_v<DX, ops::absent_t>) {
+        if (x.rows == 0) return;
+        using scale = array_element_t<Gamma>;
+        using result = typename DX::value_type;
+        constexpr int width = row_chunk<X, scale, DY, result>;
+        with_row_group(x.columns, [&](auto group) {
+            using group_type = decltype(group);
+            launch(function, exec, row_launch<group_type>(x.rows),
+                   normalize_backward_kernel<group_type, Centered, X, scale, DY, result>{
+                       rows_of<width>(x), array_row<width>(gamma), rows_of<width>(dy), rows_of<width>(dx),
+                       source, x.rows, x.columns});
+        });
+    }
+}
+
+/// What the caller passes for an operand that is written: the view without autocast's mark.
+template <class Element>
+constexpr matrix_view<Element> plain_output(matrix_view<Element> view) {
+    return view;
+}
+constexpr ops::absent_t plain_output(ops::absent_t absent) {
+    return absent;
+}
+template <contiguous Range>
+constexpr auto plain_output(Range& range) {
+    return std::span<contiguous_element<Range>>(as_span(range));
+}
+
+}  // namespace mp::detail
+
+namespace mp::ops {
+
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row, on a GPU: arguments, special values
+/// and errors are those of layer_norm() on the CPU; everything that is read or written lies in device memory,
+/// the statistics too.
+///
+/// Computed in float: the mean from a sum that is as good as double's, the distances from it and the sum of
+/// their squares in two passes. A float result differs from the exact one by at most 2^-21 |gamma n| and
+/// 2^-24 of itself, n being the normalized element, also where the mean is a million times the deviation;
+/// squares do not overflow. Sums that leave float's range, of elements beyond 10^38 / columns, give NaN only
+/// where elements are infinite or NaN. The bits depend on the number of columns and the sizes of the formats
+/// only, and are the same on the simulated GPU. Layouts are as for softmax().
+template <gpu_executor Executor, element X, class Gamma, class Beta, element Y>
+void layer_norm(Executor exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
+                const normalization_options& options = {}, const row_statistics& statistics = {}) {
+    detail::launch_normalize<true>("mp::ops::layer_norm", exec, detail::input_view(x),
+                                   detail::input_view(gamma), detail::input_view(beta), y, options,
+                                   statistics);
+}
+
+/// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row, on a GPU, as rms_norm() on the CPU. Accuracy and
+/// layouts are those of layer_norm() here.
+template <gpu_executor Executor, element X, class Gamma, element Y>
+void rms_norm(Executor exec, matrix_view<X> x, const Gamma& gamma, matrix_view<Y> y,
+              const normalization_options& options = {}, const row_statistics& statistics = {}) {
+    detail::launch_normalize<false>("mp::ops::rms_norm", exec, detail::input_view(x),
+                                    detail::input_view(gamma), absent, y, options, statistics);
+}
+
+/// Floats of the workspace that layer_norm_backward() and rms_norm_backward() need for matrices of this
+/// shape, whichever gradients are asked for: 16 bytes a row, and 16 bytes a column for every 64 rows, or for
+/// every 256th of the rows if there are more than 16384.
+[[nodiscard]] constexpr std::size_t normalization_backward_workspace(std::ptrdiff_t rows,
+                                                                     std::ptrdiff_t columns) {
+    return detail::row_scaling_floats(rows) + detail::column_sum_floats(rows, columns, 2);
+}
+
+/// The gradients of y = layer_norm(x) on a GPU: arguments and errors are those of layer_norm_backward() on
+/// the CPU, and a workspace in device memory of normalization_backward_workspace(rows, columns) floats, which
+/// begins at a multiple of 16 bytes and overlaps nothing.
+///
+/// Row sums have an error of 2^-21 of the sum of the magnitudes. Column sums, dgamma and dbeta, add the rows
+/// in parts, the order of which depends on the number of rows only, without atomic operations and as well as
+/// double does; the terms of dgamma have an error of 2^-22 each before. With saved statistics the rounding of
+/// these counts as on the CPU. No more than five kernels are enqueued.
+template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
+void layer_norm_backward(Executor exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy, DX&& dx,
+                         DGamma&& dgamma, DBeta&& dbeta, std::span<float> workspace,
+                         const normalization_options& options = {}, const row_statistics& statistics = {}) {
+    detail::launch_normalize_backward<true>("mp::ops::layer_norm_backward", exec, detail::input_view(x),
+                                            detail::input_view(gamma), detail::input_view(dy),
+                                            detail::plain_output(dx), detail::plain_output(dgamma),
+                                            detail::plain_output(dbeta), workspace, options, statistics);
+}
+
+/// The gradients of y = rms_norm(x) on a GPU, as rms_norm_backward() on the CPU; the rest is as for
+/// layer_norm_backward() here.
+template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
+void rms_norm_backward(Executor exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy, DX&& dx,
+                       DGamma&& dgamma, std::span<float> workspace, const normalization_options& options = {},
+                       const row_statistics& statistics = {}) {
+    detail::launch_normalize_backward<false>("mp::ops::rms_norm_backward", exec, detail::input_view(x),
+                                             detail::input_view(gamma), detail::input_view(dy),
+                                             detail::plain_output(dx), detail::plain_output(dgamma), absent,
+                                             workspace, options, statistics);
+}
+
+}  // namespace mp::ops

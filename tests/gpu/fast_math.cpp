@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// Also compiled with -ffast-math: infinities and NaN are found all the same.
+#include <doctest/doctest.h>
+#include <mp/block_scaled.hpp>
+#include <mp/gpu/activations.hpp>
+#include <mp/gpu/block_dequantize.hpp>
+#include <mp/gpu/block_quantize.hpp>
+#include <mp/gpu/normalization.hpp>
+#include <mp/gpu/softmax.hpp>
+#include <mp/gpu/softmax_cross_entropy.hpp>
+#include <mp/gpu/sums.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "matrices.hpp"
+
+namespace {
+
+using gpu_test::matrix;
+using gpu_test::simulated;
+
+float from_bits(std::uint32_t bits) {
+    return mp::detail::bit_cast<float>(bits);
+}
+constexpr std::uint32_t plus_infinity = 0x7F80'0000U;
+constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
+constexpr std::uint32_t some_nan = 0xFFC0'1234U;
+
+std::uint32_t bits_of(float x) {
+    return mp::detail::bit_cast<std::uint32_t>(x);
+}
+
+/// One row for each kind: plain, masked, all masked, +infinity, NaN.
+void fill_rows(matrix<float>& x) {
+    x.fill([](auto r, auto c) {
+        if (r == 2 || (r == 1 && c == 1)) return from_bits(minus_infinity);
+        if (r == 3 && c == 2) return from_bits(plus_infinity);
+        if (r == 4 && c == 3) return from_bits(some_nan);
+        return static_cast<float>(c % 3);
+    });
+}
+
+TEST_CASE("rows with infinities and NaN are what they are without -ffast-math") {
+    for (const std::ptrdiff_t columns : {6, 1300}) {
+        matrix<float> x(5, columns), y(5, columns), dx(5, columns);
+        fill_rows(x);
+        mp::ops::softmax(simulated{.seed = 1}, x.view, y.view);
+        const std::vector<int> labels(5, 0);
+        std::vector<float> losses(6);
+        mp::ops::softmax_cross_entropy_with_gradient(simulated{.seed = 2}, x.view, labels, &losses[5],
+                                                     std::span(losses).first(5), dx.view);
+        for (std::ptrdiff_t r = 0; r < 5; ++r) {
+            const bool undefined = r >= 2;
+            for (std::ptrdiff_t c = 0; c < columns; ++c) {
+                CHECK(gpu_test::is_nan(y.view(r, c)) == undefined);
+                CHECK(gpu_test::is_nan(dx.view(r, c)) == undefined);
+            }
+            CHECK(gpu_test::is_nan(losses[static_cast<std::size_t>(r)]) == undefined);
+        }
+        CHECK(gpu_test::is_nan(losses[5]));
+        CHECK(bits_of(y.view(1, 1)) == 0);
+        CHECK(y.view(0, 1) > 0.0F);
+        mp::ops::layer_norm(simulated{}, x.view, mp::ops::absent, mp::ops::absent, y.view);
+        for (std::ptrdiff_t r = 0; r < 5; ++r) {
+            CHECK(gpu_test::is_nan(y.view(r, 0)) == (r != 0));
+            CHECK(gpu_test::is_nan(y.view(r, columns - 1)) == (r != 0));
+        }
+        std::vector<float> sums(5);
+        mp::ops::sum(simulated{}, x.view, sums, mp::ops::per::row, {});
+        CHECK(bits_of(sums[1]) == minus_infinity);
+        CHECK(bits_of(sums[3]) == plus_infinity);
+        CHECK(gpu_test::is_nan(sums[4]));
+    }
+}
+
+TEST_CASE("activations and block scales see infinities and NaN") {
+    matrix<float> x(1, 32), y(1, 32);
+    x.fill([](auto, auto c) {
+        return c == 1   ? from_bits(plus_infinity)
+               : c == 2 ? from_bits(minus_infinity)
+               : c == 3 ? from_bits(some_nan)
+                        : 1.0F;
+    });
+    mp::ops::gelu(simulated{}, x.view, y.view);
+    CHECK(bits_of(y.view(0, 1)) == plus_infinity);
+    CHECK(bits_of(y.view(0, 2)) == 0x8000'0000U);
+    CHECK(bits_of(y.view(0, 3)) == some_nan);
+    mp::ops::relu(simulated{}, x.view, y.view);
+    CHECK(bits_of(y.view(0, 1)) == plus_infinity);
+    CHECK(bits_of(y.view(0, 2)) == 0);
+    CHECK(bits_of(y.view(0, 3)) == some_nan);
+    std::vector<std::byte> elements(32);
+    std::vector<mp::float8_e8m0fnu> scales(1);
+    const mp::block_scaled_span<mp::mxfp8_e4m3> q{elements, scales, 1, 32};
+    mp::quantize(simulated{}, x.view, q);
+    CHECK(scales[0].bits() == 0xFF);
+    mp::dequantize(simulated{}, q, y.view);
+    CHECK(gpu_test::is_nan(y.view(0, 0)));
+}
+
+}  // namespace
