@@ -104,10 +104,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void transform_share(std::size_t thread, std::si
 /// Threads of a block of an element-wise kernel.
 inline constexpr unsigned elementwise_threads = 256;
 
-/// Most blocks of one launch. The hardware takes 2^31 - 1; what is more than this is left to the loop of each
-/// thread.
-inline constexpr std::size_t most_blocks = std::size_t{1} << 30;
-
 /// Blocks for an array that is split as given: one round for each thread, unless the array is enormous.
 template <int Count>
 [[nodiscard]] unsigned elementwise_blocks(const chunk_split& split) {

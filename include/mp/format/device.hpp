@@ -34,6 +34,11 @@ __device__ __forceinline__ float float_multiply(float a, float b) {
     asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
     return result;
 }
+__device__ __forceinline__ float float_multiply_add(float a, float b, float c) {
+    float result;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
+    return result;
+}
 __device__ __forceinline__ float float_divide(float a, float b) {
     float result;
     asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
@@ -209,6 +214,10 @@ MP_HOST_DEVICE constexpr float float_add(float a, float b) {
 }
 MP_HOST_DEVICE constexpr float float_multiply(float a, float b) {
     return a * b;
+}
+/// a * b + c, rounded once.
+MP_HOST_DEVICE inline float float_multiply_add(float a, float b, float c) {
+    return __builtin_fmaf(a, b, c);
 }
 MP_HOST_DEVICE inline float float_divide(float a, float b) {
     return a / b;

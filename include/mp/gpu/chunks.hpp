@@ -78,4 +78,8 @@ template <class From, class To>
 /// Chunks that a thread loads before it looks at the first one, to keep enough of them on their way.
 inline constexpr int chunks_in_flight = 4;
 
+/// Most blocks of one launch. The hardware takes 2^31 - 1; what is more than this is left to the loop of each
+/// thread.
+inline constexpr std::size_t most_blocks = std::size_t{1} << 30;
+
 }  // namespace mp::detail

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/error.hpp>
-#include <mp/gpu/float_pair.hpp>
+#include <mp/gpu/double_float.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/simt/kernel_traits.hpp>
@@ -60,10 +60,10 @@ struct column_parts_kernel {
     // In shared memory element i of lane l lies at i * stride + l. With this stride neighbouring columns,
     // which are read together, lie in different banks too.
     static constexpr int stride = simt::warp_size + 16 / width;
-    static constexpr std::size_t shared_bytes = sizeof(float_pair) * warps * width * stride;
+    static constexpr std::size_t shared_bytes = sizeof(double_float) * warps * width * stride;
 
     Term term;
-    float_pair* parts;  ///< [sum][part][column]
+    double_float* parts;  ///< [sum][part][column]
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     std::ptrdiff_t part_count;
@@ -83,13 +83,13 @@ struct column_parts_kernel {
         const std::ptrdiff_t first_row = part * part_rows;
         const std::ptrdiff_t end = first_row + part_rows < rows ? first_row + part_rows : rows;
         const std::ptrdiff_t column = first_column + thread.lane() * width;
-        float_pair sums[Term::sums][width] = {};
+        double_float sums[Term::sums][width] = {};
         if (column < columns) {
             for (std::ptrdiff_t row = first_row + thread.warp(); row < end; row += warps) {
                 term.add(thread, row, column, columns, sums);
             }
         }
-        const simt::shared_pointer<float_pair> room{};
+        const simt::shared_pointer<double_float> room{};
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
@@ -104,7 +104,7 @@ struct column_parts_kernel {
             thread.sync_block();
             for (int c = thread.index(); c < block_columns; c += threads) {
                 if (first_column + c >= columns) break;
-                float_pair total{};
+                double_float total{};
                 for (int w = 0; w < warps; ++w) {
                     total = total + thread.load(room + ((w * width + c % width) * stride + c / width));
                 }
@@ -118,7 +118,7 @@ struct column_parts_kernel {
 template <class Result>
 struct column_totals_kernel {
     static constexpr int threads = row_threads;
-    const float_pair* parts;
+    const double_float* parts;
     Result* results;
     std::ptrdiff_t columns;
     std::ptrdiff_t part_count;
@@ -128,7 +128,7 @@ struct column_totals_kernel {
     MP_HOST_DEVICE void operator()(Thread thread) const {
         const std::ptrdiff_t step = thread.blocks() * threads;
         for (std::ptrdiff_t c = thread.block() * threads + thread.index(); c < columns; c += step) {
-            float_pair total{};
+            double_float total{};
             for (std::ptrdiff_t part = 0; part < part_count; ++part) {
                 total = total + thread.load(parts + (part * columns + c));
             }
@@ -140,7 +140,7 @@ struct column_totals_kernel {
 /// Enqueues the sums of parts of a term into the workspace, which has room for them.
 template <class Executor, class Term>
 void launch_column_parts(std::string_view function, Executor exec, const Term& term, std::ptrdiff_t rows,
-                         std::ptrdiff_t columns, float_pair* parts) {
+                         std::ptrdiff_t columns, double_float* parts) {
     using kernel = column_parts_kernel<Term>;
     const std::ptrdiff_t count = column_sum_parts(rows);
     launch(function, exec,
@@ -150,7 +150,7 @@ void launch_column_parts(std::string_view function, Executor exec, const Term& t
 }
 /// Enqueues the sums of the parts of sum number `sum`.
 template <class Executor, class Result>
-void launch_column_totals(std::string_view function, Executor exec, const float_pair* parts, int sum,
+void launch_column_totals(std::string_view function, Executor exec, const double_float* parts, int sum,
                           std::ptrdiff_t rows, std::span<Result> results) {
     const auto columns = static_cast<std::ptrdiff_t>(results.size());
     const std::ptrdiff_t count = column_sum_parts(rows);

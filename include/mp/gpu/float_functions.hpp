@@ -9,7 +9,7 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
-#include <mp/gpu/float_pair.hpp>
+#include <mp/gpu/double_float.hpp>
 
 #include <cstdint>
 
@@ -120,7 +120,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_exponential_term(float x, float rest
 
 /// log(sum) for a sum of at least 1/2 and less than 2^120: less than one unit in the last place, and the rest
 /// of the sum counts, as it has to near 1.
-MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(float_pair sum) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(double_float sum) {
     constexpr float ln_2 = 0x1.62e430p-1F;
     constexpr float ln_2_rest = -0x1.05c610p-29F;
     constexpr std::uint32_t root_half = 0x3F35'04F3U;
@@ -141,8 +141,8 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(float_pair sum) {
     const float square = float_multiply(f, f);
     // What float loses of n ln 2 + f and what the rest of the sum adds come together with the small terms.
     const auto whole = static_cast<float>(n);
-    const float_pair of_power = exact_product(whole, ln_2);
-    const float_pair large = exact_sum(of_power.high, f);
+    const double_float of_power = exact_product(whole, ln_2);
+    const double_float large = exact_sum(of_power.high, f);
     float small = float_add(large.low, of_power.low);
     small = float_multiply_add(whole, ln_2_rest, small);
     small = float_add(small, float_divide(sum.low, sum.high));
@@ -205,7 +205,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float_normal_tail float_normal_tail_of(float x) 
     q = float_multiply_add(q, u, 0x1.fd751cp-4F);
     q = float_multiply_add(q, u, -0x1.5cf97cp-3F);
     q = float_multiply_add(q, u, 0x1.82b4bcp-4F);
-    const float_pair square = exact_product(x, x);
+    const double_float square = exact_product(x, x);
     return {exponential_parts(float_multiply(square.high, -0.5F), float_multiply(square.low, -0.5F)), q};
 }
 
@@ -239,17 +239,17 @@ struct float_gelu_tanh {
     static constexpr float cubic_rest = 0x1.49b16ap-29F;
 
     /// 2 z, with the digits that its exponential shows.
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static float_pair twice_z(float x) {
-        const float_pair square = exact_product(x, x);
-        const float_pair third = exact_product(square.high, cubic);
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static double_float twice_z(float x) {
+        const double_float square = exact_product(x, x);
+        const double_float third = exact_product(square.high, cubic);
         const float rest = float_multiply_add(square.high, cubic_rest, float_multiply(square.low, cubic));
-        const float_pair factor = exact_sum(linear, third.high);
+        const double_float factor = exact_sum(linear, third.high);
         const float factor_rest = float_add(float_add(third.low, rest), float_add(factor.low, linear_rest));
-        const float_pair whole = exact_product(x, factor.high);
+        const double_float whole = exact_product(x, factor.high);
         return {whole.high, float_multiply_add(x, factor_rest, whole.low)};
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE static float_logistic_parts logistic(float x) {
-        const float_pair z2 = twice_z(x);
+        const double_float z2 = twice_z(x);
         return float_logistic(z2.high, z2.low);
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE static float value(float x) {

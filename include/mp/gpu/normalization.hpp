@@ -139,7 +139,7 @@ struct normalize_backward_kernel {
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
             const float_row_scaling scaling = scalings.of(thread, row);
-            two_float_pairs
+            two_double_floats
                 sums{};  // of the gradient of the normalized row, and of its product with that row
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> normalized{};
@@ -209,7 +209,7 @@ struct normalization_terms {
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add(Thread thread, std::ptrdiff_t row, std::ptrdiff_t column,
                                              std::ptrdiff_t columns,
-                                             float_pair (&totals)[sums][width]) const {
+                                             double_float (&totals)[sums][width]) const {
         const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, column, columns);
         if constexpr (OfGamma) {
             const float_row_scaling scaling = scalings.of(thread, row);
@@ -287,7 +287,7 @@ void launch_normalize_backward(std::string_view function, Executor exec, matrix_
     }
     if constexpr (sums != 0) {
         constexpr int width = row_chunk<X, DY>;
-        auto* parts = reinterpret_cast<float_pair*>(workspace.data() + row_scaling_floats(x.rows));
+        auto* parts = reinterpret_cast<double_float*>(workspace.data() + row_scaling_floats(x.rows));
         launch_column_parts(
             function, exec,
             normalization_terms<of_gamma, of_beta, X, DY>{rows_of<width>(x), rows_of<width>(dy), source},

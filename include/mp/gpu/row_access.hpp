@@ -8,7 +8,7 @@
 #include <mp/gpu/chunks.hpp>
 
 #include <mp/config.hpp>
-#include <mp/gpu/float_pair.hpp>
+#include <mp/gpu/double_float.hpp>
 #include <mp/gpu/reductions.hpp>
 #include <mp/matrix_view.hpp>
 
@@ -133,14 +133,15 @@ template <int Width>
 
 /// For the reductions of groups.
 struct add_pairs {
-    MP_HOST_DEVICE float_pair operator()(float_pair a, float_pair b) const { return a + b; }
+    MP_HOST_DEVICE double_float operator()(double_float a, double_float b) const { return a + b; }
 };
-struct two_float_pairs {
-    float_pair first;
-    float_pair second;
+struct two_double_floats {
+    double_float first;
+    double_float second;
 };
 struct add_two_pairs {
-    MP_HOST_DEVICE two_float_pairs operator()(const two_float_pairs& a, const two_float_pairs& b) const {
+    MP_HOST_DEVICE two_double_floats operator()(const two_double_floats& a,
+                                                const two_double_floats& b) const {
         return {a.first + b.first, a.second + b.second};
     }
 };

@@ -4,8 +4,8 @@
 /// of, by the threads of a group.
 #pragma once
 
+#include <mp/gpu/double_float.hpp>
 #include <mp/gpu/float_functions.hpp>
-#include <mp/gpu/float_pair.hpp>
 #include <mp/gpu/row_access.hpp>
 
 #include <cstddef>
@@ -50,7 +50,7 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
     result.factor = factor;
     const auto count = static_cast<float>(columns);
     if constexpr (Centered) {
-        float_pair sum{};
+        double_float sum{};
         for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
             const row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
 #if MP_DEVICE_CODE
@@ -58,11 +58,11 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
 #endif
             for (int i = 0; i < Width; ++i) sum = sum + float_multiply(values.values[i], factor);
         }
-        const float_pair mean = divided(Group::reduce(thread, sum, add_pairs{}), count);
+        const double_float mean = divided(Group::reduce(thread, sum, add_pairs{}), count);
         result.center = mean.high;
         result.center_rest = is_float_finite(mean.low) ? mean.low : 0.0F;
     }
-    float_pair squares{};
+    double_float squares{};
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
 #if MP_DEVICE_CODE

@@ -40,7 +40,7 @@ struct softmax_kernel {
         constexpr bool exact = shows_float_rounding<Y>;
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
             const softmax_sum total = sum_of_exponentials<Group, width, exact>(thread, x, row, columns);
-            const float_pair inverse = reciprocal(total.sum);
+            const double_float inverse = reciprocal(total.sum);
             const float logarithm = float_logarithm(total.sum);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
@@ -48,7 +48,7 @@ struct softmax_kernel {
 #pragma unroll
 #endif
                 for (int i = 0; i < width; ++i) {
-                    const float_pair distance = exact_distance(values.values[i], total.largest);
+                    const double_float distance = exact_distance(values.values[i], total.largest);
                     float result = 0;
                     if constexpr (Logarithm) {
                         result = float_subtract(distance.high, float_subtract(logarithm, distance.low));
@@ -78,7 +78,7 @@ struct softmax_backward_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            float_pair sum{};
+            double_float sum{};
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> gradients = load_row_floats<width>(thread, dy, row, c, columns);
                 if constexpr (!Logarithm) {

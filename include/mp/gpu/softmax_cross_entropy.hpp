@@ -53,7 +53,7 @@ struct cross_entropy_kernel {
                     const float logit = static_cast<float>(thread.load(
                         logits.data + (row * logits.row_stride +
                                        static_cast<std::ptrdiff_t>(label) * logits.column_stride)));
-                    const float_pair distance = exact_distance(logit, total.largest);
+                    const double_float distance = exact_distance(logit, total.largest);
                     loss = float_subtract(float_subtract(float_logarithm(total.sum), distance.low),
                                           distance.high);
                 }
@@ -66,14 +66,14 @@ struct cross_entropy_kernel {
             } else {
                 thread.sync_warp();
             }
-            const float_pair inverse = reciprocal(total.sum);
+            const double_float inverse = reciprocal(total.sum);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, logits, row, c, columns);
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
                 for (int i = 0; i < width; ++i) {
-                    const float_pair distance = exact_distance(values.values[i], total.largest);
+                    const double_float distance = exact_distance(values.values[i], total.largest);
                     float result =
                         product(float_exponential(distance.high, exact ? distance.low : 0.0F), inverse);
                     const bool is_label = static_cast<std::uint64_t>(c + i) == label;
@@ -97,11 +97,11 @@ struct mean_loss_kernel {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
-        float_pair sum{};
+        double_float sum{};
         for (std::ptrdiff_t row = thread.index(); row < rows; row += threads) {
             sum = sum + thread.load(losses + row);
         }
-        sum = gpu::block_reduce<threads>(thread, sum, add_pairs{}, simt::shared_pointer<float_pair>{});
+        sum = gpu::block_reduce<threads>(thread, sum, add_pairs{}, simt::shared_pointer<double_float>{});
         if (thread.index() != 0) return;
         const float result = float_divide(sum.value(), static_cast<float>(rows));
         thread.store(mean, float_multiply(result, weight));

@@ -30,7 +30,7 @@ struct plain_column_terms {
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add(Thread thread, std::ptrdiff_t row, std::ptrdiff_t column,
                                              std::ptrdiff_t columns,
-                                             float_pair (&totals)[sums][width]) const {
+                                             double_float (&totals)[sums][width]) const {
         const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
 #if MP_DEVICE_CODE
 #pragma unroll
@@ -52,7 +52,7 @@ struct row_sums_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            float_pair sum{};
+            double_float sum{};
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 const row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
 #if MP_DEVICE_CODE
@@ -103,7 +103,7 @@ void sum(Executor exec, matrix_view<X> x, Y&& y, per axis, std::span<float> work
     constexpr int width = detail::row_chunk<value>;
     const matrix_view<const value> from = x;
     if (axis == per::column) {
-        auto* parts = reinterpret_cast<detail::float_pair*>(workspace.data());
+        auto* parts = reinterpret_cast<detail::double_float*>(workspace.data());
         detail::launch_column_parts(function, exec,
                                     detail::plain_column_terms<value>{detail::rows_of<width>(from)}, x.rows,
                                     x.columns, parts);

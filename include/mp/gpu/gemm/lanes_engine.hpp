@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/format/device.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/wmma_engine.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -12,17 +13,6 @@
 #include <cstddef>
 
 namespace mp::detail {
-
-/// a * b + c, rounded once, with subnormals.
-MP_HOST_DEVICE MP_ALWAYS_INLINE float float_multiply_add(float a, float b, float c) {
-#if MP_DEVICE_CODE
-    float result;
-    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
-    return result;
-#else
-    return __builtin_fmaf(a, b, c);
-#endif
-}
 
 /// An engine of ring_gemm_kernel: right everywhere, but slow. Of each 16 x 16 sums lane l has the 8 of row l
 /// / 2 that begin at column l % 2 * 8. Products are added in ascending depth by fused multiply-adds: the bits
