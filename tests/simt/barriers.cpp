@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+#include "simt/body.hpp"
+
+#include <mp/error.hpp>
+#include <mp/simt/swizzle.hpp>
+#include <mp/simt/tensor_map.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using mp::kernel_violation;
+using mp::simt::memory_barrier;
+using mp::simt::shared_pointer;
+using mp::simt::tensor_map;
+using mp::simt::tensor_tiles;
+
+constexpr mp::simulated_gpu<mp::arch::sm_90> gpu(std::uint64_t seed) {
+    return {.seed = seed};
+}
+
+template <int Threads, int ClusterBlocks = 1, class Function>
+void run(Function function, std::uint64_t seed) {
+    launch("test", gpu(seed), mp::simt::launch_size{.blocks = ClusterBlocks, .shared_bytes = 16384},
+           simt_test::body<Threads, Function, ClusterBlocks>{function});
+}
+
+template <int Threads, int ClusterBlocks = 1, class Function>
+mp::kernel_error error_of(Function function, std::uint64_t seed = 1) {
+    try {
+        run<Threads, ClusterBlocks>(function, seed);
+    } catch (const mp::kernel_error& error) {
+        return error;
+    }
+    throw std::logic_error("the kernel was expected to fail");
+}
+
+/// A matrix of 16-bit numbers on 16 bytes, with padding.
+struct numbers {
+    static constexpr std::int64_t lines = 50;
+    static constexpr std::int64_t length = 70;
+    static constexpr std::int64_t stride = 80;
+    alignas(128) std::uint16_t values[lines * stride];
+
+    numbers() { std::iota(std::begin(values), std::end(values), std::uint16_t{1}); }
+    [[nodiscard]] tensor_tiles tiles(int tile_length, int tile_lines, int swizzle) const {
+        return {values, 2, length, lines, stride * 2, tile_length, tile_lines, swizzle};
+    }
+    /// Zero where there is none.
+    [[nodiscard]] std::uint16_t at(std::int64_t line, std::int64_t position) const {
+        const bool inside = line >= 0 && line < lines && position >= 0 && position < length;
+        return inside ? values[line * stride + position] : std::uint16_t{0};
+    }
+};
+
+const shared_pointer<memory_barrier> full{0};
+const shared_pointer<std::uint16_t> stage{1024};
+
+/// Copies a tile by thread 0, and hands `read` its bytes in every thread after the wait.
+template <class Thread>
+void copy_and_wait(Thread thread, const tensor_map& map, int bytes, int position, int line) {
+    if (thread.index() == 0) {
+        thread.init_barrier(full, 1);
+        thread.fence_barrier_init();
+    }
+    thread.sync_block();
+    if (thread.index() == 0) {
+        thread.arrive_expect(full, bytes);
+        thread.copy_tile(stage, map, position, line, full);
+    }
+    thread.wait_barrier(full, false);
+}
+
+TEST_CASE("a tile arrives swizzled, with zeros outside of the matrix, when its barrier says so") {
+    const numbers source;
+    const numbers* const from = &source;
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        for (const auto& [position, line] :
+             {std::pair{0, 0}, std::pair{32, 8}, std::pair{64, 44}, std::pair{-8, -4}}) {
+            const tensor_map map = make_tensor_map(gpu(0), source.tiles(64, 16, 128));
+            run<64>(
+                [=, position = position, line = line](auto thread) {
+                    copy_and_wait(thread, map, 64 * 16 * 2, position, line);
+                    for (int l = 0; l < 16; ++l) {
+                        const auto offset = static_cast<std::uint32_t>(l * 128 + thread.index() * 2);
+                        const std::uint16_t got = thread.load(
+                            shared_pointer<std::uint16_t>{1024 + mp::simt::swizzled<128>(offset)});
+                        CHECK(got == from->at(line + l, position + thread.index()));
+                    }
+                },
+                seed);
+        }
+    }
+}
+
+TEST_CASE("a read before the tile's barrier was waited for is refused in every schedule") {
+    const numbers source;
+    const tensor_map map = make_tensor_map(gpu(0), source.tiles(32, 8, 64));
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        const auto error = error_of<64>(
+            [map](auto thread) {
+                if (thread.index() == 0) {
+                    thread.init_barrier(full, 1);
+                    thread.fence_barrier_init();
+                }
+                thread.sync_block();
+                if (thread.index() == 0) {
+                    thread.arrive_expect(full, 512);
+                    thread.copy_tile(stage, map, 0, 0, full);
+                }
+                thread.sync_block();
+                if (thread.index() == 7) static_cast<void>(thread.load(stage + 5));
+                thread.wait_barrier(full, false);
+            },
+            seed);
+        // Under way, or landed by chance: nothing orders the two.
+        CHECK((error.violation() == kernel_violation::unfinished_copy ||
+               error.violation() == kernel_violation::race));
+    }
+}
+
+TEST_CASE("a stage must not be copied into again while it is read") {
+    const numbers source;
+    const tensor_map map = make_tensor_map(gpu(0), source.tiles(32, 8, 64));
+    const auto kernel = [map](bool waits) {
+        return [map, waits](auto thread) {
+            const shared_pointer<memory_barrier> empty{8};
+            if (thread.index() == 0) {
+                thread.init_barrier(full, 1);
+                thread.init_barrier(empty, 32);
+                thread.fence_barrier_init();
+            }
+            thread.sync_block();
+            for (int step = 0; step < 3; ++step) {
+                const bool parity = step % 2 != 0;
+                if (thread.warp() == 1) {
+                    if (thread.lane() == 0) {
+                        if (waits) thread.wait_barrier(empty, !parity);
+                        thread.arrive_expect(full, 512);
+                        thread.copy_tile(stage, map, 0, step, full);
+                    }
+                } else {
+                    thread.wait_barrier(full, parity);
+                    const std::uint16_t got = thread.load(stage + thread.lane());
+                    CHECK(got == step * 80 + thread.lane() + 1);
+                    thread.arrive(empty);
+                }
+            }
+        };
+    };
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        CHECK_NOTHROW(run<64>(kernel(true), seed));
+        CHECK_THROWS_AS(run<64>(kernel(false), seed), mp::kernel_error);
+    }
+}
+
+TEST_CASE("barrier objects are refused where they were not made, seen or fenced") {
+    const numbers source;
+    const tensor_map map = make_tensor_map(gpu(0), source.tiles(32, 8, 64));
+    CHECK(error_of<32>([](auto thread) { thread.arrive(full); }).violation() ==
+          kernel_violation::uninitialised_read);
+    CHECK(error_of<64>([](auto thread) {
+              if (thread.index() == 0) thread.init_barrier(full, 1);
+              if (thread.index() == 40) thread.arrive(full);
+          }).violation() != kernel_violation::deadlock);
+    CHECK(error_of<32>([map](auto thread) {
+              if (thread.index() != 0) return;
+              thread.init_barrier(full, 1);
+              thread.arrive_expect(full, 512);
+              thread.copy_tile(stage, map, 0, 0, full);
+          }).violation() == kernel_violation::missing_fence);
+    CHECK(error_of<32>([](auto thread) {
+              if (thread.index() != 0) return;
+              thread.init_barrier(full, 1);
+              thread.store(shared_pointer<int>{4}, 1);
+          }).violation() == kernel_violation::argument);
+    CHECK(error_of<32>([](auto thread) {
+              if (thread.index() != 0) return;
+              thread.init_barrier(full, 0);
+          }).violation() == kernel_violation::argument);
+    // Too few bytes announced: the phase never ends.
+    CHECK(error_of<32>([map](auto thread) {
+              if (thread.index() != 0) return;
+              thread.init_barrier(full, 1);
+              thread.fence_barrier_init();
+              thread.arrive_expect(full, 500);
+              thread.copy_tile(stage, map, 0, 0, full);
+              thread.wait_barrier(full, false);
+          }).violation() == kernel_violation::deadlock);
+    // The block must not end before its copies.
+    CHECK(error_of<32>(
+              [map](auto thread) {
+                  if (thread.index() != 0) return;
+                  thread.init_barrier(full, 1);
+                  thread.fence_barrier_init();
+                  thread.arrive_expect(full, 512);
+                  thread.copy_tile(stage, map, 0, 0, full);
+              },
+              0)
+              .violation() == kernel_violation::unfinished_copy);
+}
+
+TEST_CASE("a tile is stored without what lies outside of the matrix, behind a fence") {
+    const auto kernel = [](const tensor_map& map, bool fences) {
+        return [map, fences](auto thread) {
+            for (int l = 0; l < 8; ++l) {
+                const auto offset = static_cast<std::uint32_t>(l * 64 + thread.lane() * 2);
+                thread.store(shared_pointer<std::uint16_t>{1024 + mp::simt::swizzled<64>(offset)},
+                             static_cast<std::uint16_t>(1000 * l + thread.lane()));
+            }
+            if (fences) thread.fence_asynchronous();
+            thread.sync_block();
+            if (thread.index() == 0) {
+                thread.store_tile(map, 48, 46, stage);
+                thread.commit_stores();
+                thread.template wait_stores<0>();
+            }
+        };
+    };
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        numbers target;
+        const numbers before;
+        const tensor_map map = make_tensor_map(gpu(0), target.tiles(32, 8, 64));
+        CHECK(error_of<32>(kernel(map, false), seed).violation() == kernel_violation::missing_fence);
+        run<32>(kernel(map, true), seed);
+        for (std::int64_t line = 0; line < numbers::lines; ++line) {
+            for (std::int64_t position = 0; position < numbers::stride; ++position) {
+                const bool stored = line >= 46 && position >= 48 && position < numbers::length;
+                CHECK(target.values[line * numbers::stride + position] ==
+                      (stored ? 1000 * (line - 46) + position - 48
+                              : before.values[line * numbers::stride + position]));
+            }
+        }
+    }
+}
+
+TEST_CASE("a tile for two blocks arrives in both, and blocks arrive at each other's barriers") {
+    const numbers source;
+    const numbers* const from = &source;
+    const tensor_map map = make_tensor_map(gpu(0), source.tiles(32, 8, 64));
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        run<32, 2>(
+            [map, from](auto thread) {
+                const shared_pointer<memory_barrier> other_is_done{8};
+                if (thread.index() == 0) {
+                    thread.init_barrier(full, 1);
+                    thread.init_barrier(other_is_done, 1);
+                    thread.fence_barrier_init();
+                }
+                thread.sync_cluster();
+                if (thread.index() == 0) {
+                    thread.arrive_expect(full, 512);
+                    if (thread.block_in_cluster() == 0) {
+                        thread.copy_tile_multicast(stage, map, 0, 3, full, std::uint16_t{3});
+                    }
+                }
+                thread.wait_barrier(full, false);
+                const std::uint16_t got = thread.load(stage + thread.lane());
+                CHECK(got == from->at(3, thread.lane()));
+                thread.sync_warp();
+                if (thread.index() == 0) thread.arrive_remote(other_is_done, 1 - thread.block_in_cluster());
+                thread.wait_barrier(other_is_done, false);
+            },
+            seed);
+    }
+}
+
+TEST_CASE("maps are checked for what the unit takes") {
+    const numbers source;
+    const auto refuses = [&](tensor_tiles tiles, const std::string& text) {
+        try {
+            static_cast<void>(make_tensor_map(gpu(0), tiles));
+        } catch (const mp::argument_error& error) {
+            CHECK(std::string(error.what()) == "mp::simt::make_tensor_map: " + text);
+            return;
+        }
+        CHECK_MESSAGE(false, text);
+    };
+    tensor_tiles tiles = source.tiles(32, 8, 64);
+    tiles.data = source.values + 1;
+    refuses(tiles, "tiles.data % 16 is 2; it must be zero, and tiles.data not null");
+    tiles = source.tiles(32, 8, 64);
+    tiles.line_bytes = 150;
+    refuses(tiles, "tiles.line_bytes is 150; it must be a multiple of 16, and no less than a line has");
+    refuses(source.tiles(33, 8, 128),
+            "tiles.tile_length is 33; it must be from 1 to 256, and a multiple of 16 bytes");
+    refuses(source.tiles(64, 8, 64),
+            "tiles.tile_length is 64; it must be no more than tiles.swizzle_bytes have room for");
+    refuses(source.tiles(32, 257, 64), "tiles.tile_lines is 257; it must be from 1 to 256");
+    refuses(source.tiles(32, 8, 48), "tiles.swizzle_bytes is 48; it must be 0, 32, 64 or 128");
+}
+
+}  // namespace
