@@ -3,7 +3,7 @@
 /// A thread of a GPU, as kernels see it. The functions of mp::simt::device_thread are the plain instructions;
 /// where a kernel runs on the host it gets an mp::simt::simulated_thread, which has the same ones and checks
 /// them. What they mean is said in basics.hpp (who; warp, block and memory), copies.hpp, barriers.hpp,
-/// matrices.hpp and wmma.hpp.
+/// matrices.hpp, wmma.hpp and wgmma.hpp.
 ///
 /// Everything that is said of a warp holds for all 32 lanes: operations of a warp are called by all of them,
 /// at the same place of the kernel, while none has left it. (CUDA also lets parts of a warp work together,
@@ -12,12 +12,12 @@
 
 #include <mp/cuda/compiler.hpp>
 
-#include <mp/simt/device/wmma.hpp>
+#include <mp/simt/device/wgmma.hpp>
 
 namespace mp::simt {
 
 /// What kernels get as their thread on a device: no data, functions that are the instructions.
-class device_thread : public detail::device_wmma {
+class device_thread : public detail::device_wgmma {
 public:
     /// The architecture that is compiled for: 75, 80 ...
 #if defined(__CUDA_ARCH__)

@@ -9,6 +9,7 @@
 #include <mp/simt/host/fiber.hpp>
 #include <mp/simt/host/scheduler.hpp>
 #include <mp/simt/host/shared_memory.hpp>
+#include <mp/simt/host/warpgroup_state.hpp>
 #include <mp/simt/kernel_error.hpp>
 #include <mp/simt/launch_shape.hpp>
 
@@ -217,6 +218,9 @@ public:
     [[nodiscard]] collective_slot& warpgroup_slot(const thread_state& thread) {
         return warpgroup_slots_[static_cast<std::size_t>(thread.number / warpgroup_size)];
     }
+    [[nodiscard]] warpgroup_state& warpgroup(const thread_state& thread) {
+        return warpgroups_[static_cast<std::size_t>(thread.number / warpgroup_size)];
+    }
     [[nodiscard]] std::size_t participants() const { return thread_count() + copy_participants; }
     /// As whom the copies that arrive at a new barrier object write.
     [[nodiscard]] std::size_t next_copy_participant() {
@@ -353,6 +357,7 @@ private:
         living_.assign(memories_.size(), shape_.threads);
         warp_slots_.assign(thread_count() / warp_size, collective_slot(warp_size));
         warpgroup_slots_.assign(thread_count() / warpgroup_size, collective_slot(warpgroup_size));
+        warpgroups_.assign(thread_count() / warpgroup_size, warpgroup_state{});
         left_.assign(thread_count() / warp_size, 0);
         for (shared_memory& memory : memories_) memory.reset();
         for (auto& barriers : barriers_) {
@@ -476,6 +481,7 @@ private:
     std::vector<std::vector<memory_barrier_state>> memory_barriers_;
     std::vector<collective_slot> warp_slots_;
     std::vector<collective_slot> warpgroup_slots_;
+    std::vector<warpgroup_state> warpgroups_;
     std::vector<std::uint32_t> left_;
     std::vector<int> living_;
     std::deque<std::unique_ptr<deferred_operation>> deferred_;

@@ -3,7 +3,7 @@
 /// A thread of a GPU on the host.
 #pragma once
 
-#include <mp/simt/host/wmma_operations.hpp>
+#include <mp/simt/host/wgmma_operations.hpp>
 #include <mp/tensor_core/arch.hpp>
 
 namespace mp::simt {
@@ -11,12 +11,12 @@ namespace mp::simt {
 /// What kernels get as their thread where they run on the host: the operations of
 /// <mp/simt/device/device_thread.hpp>, checked.
 template <arch Arch>
-class simulated_thread : public detail::wmma_operations<Arch> {
+class simulated_thread : public detail::wgmma_operations<Arch> {
 public:
     static constexpr int capability = static_cast<int>(Arch);
     static constexpr bool on_device = false;
 
-    explicit simulated_thread(detail::thread_state& state) : detail::wmma_operations<Arch>(state) {}
+    explicit simulated_thread(detail::thread_state& state) : detail::wgmma_operations<Arch>(state) {}
 };
 
 }  // namespace mp::simt

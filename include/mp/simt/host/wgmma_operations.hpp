@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrix instructions of a warpgroup on the host. A product is computed when it begins; its registers hold
+/// NaN until the thread has waited, and the factors must not be written until then, so that it makes no
+/// difference.
+#pragma once
+
+#include <mp/detail/bits.hpp>
+#include <mp/simt/host/tensor_core_tile.hpp>
+#include <mp/simt/host/wmma_operations.hpp>
+#include <mp/simt/matrix_descriptor.hpp>
+#include <mp/simt/swizzle.hpp>
+#include <mp/tensor_core/arch.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mp::simt::detail {
+
+/// A descriptor taken apart. Addresses are those of the block's shared memory.
+class described_tile {
+public:
+    explicit described_tile(matrix_descriptor descriptor)
+        : begin_(static_cast<std::uint32_t>(descriptor.bits & 0x3FFF) * 16),
+          leading_(static_cast<std::uint32_t>(descriptor.bits >> 16 & 0x3FFF) * 16),
+          stride_(static_cast<std::uint32_t>(descriptor.bits >> 32 & 0x3FFF) * 16),
+          swizzle_(descriptor.bits >> 62) {}
+
+    /// Where 16 bytes lie: of line `line` and byte `byte` of the depth where lines run along the depth;
+    /// transposed, of depth `line` and the rows of A (columns of B) from byte `byte` on.
+    [[nodiscard]] std::uint32_t piece(int line, int byte) const {
+        const auto l = static_cast<std::uint32_t>(line);
+        const auto b = static_cast<std::uint32_t>(byte);
+        // Lines of 16 (no swizzle), 32, 64 or 128 bytes; eight of them are a block.
+        const std::uint32_t width = line_bytes();
+        const std::uint32_t block = l / 8 * stride_ + b / width * leading_;
+        return exchanged(begin_ + block + l % 8 * width + b % width);
+    }
+
+private:
+    [[nodiscard]] std::uint32_t line_bytes() const {
+        switch (swizzle_) {
+            case 1:
+                return 128;
+            case 2:
+                return 64;
+            case 3:
+                return 32;
+            default:
+                return 16;
+        }
+    }
+    /// The exchange of 16-byte pieces goes by the address, so it does not matter where in a tile one begins.
+    [[nodiscard]] std::uint32_t exchanged(std::uint32_t address) const {
+        switch (swizzle_) {
+            case 1:
+                return swizzled<128>(address);
+            case 2:
+                return swizzled<64>(address);
+            case 3:
+                return swizzled<32>(address);
+            default:
+                return address;
+        }
+    }
+
+    std::uint32_t begin_;
+    std::uint32_t leading_;
+    std::uint32_t stride_;
+    std::uint64_t swizzle_;
+};
+
+template <arch Arch>
+class wgmma_operations : public wmma_operations<Arch> {
+public:
+    using wmma_operations<Arch>::wmma_operations;
+
+    [[nodiscard]] matrix_descriptor describe(std::uint32_t offset, int leading_bytes, int stride_bytes,
+                                             int swizzle_bytes) const {
+        return describe_tile(offset, leading_bytes, stride_bytes, swizzle_bytes);
+    }
+
+    void fence_products(const site& where = site::current()) const {
+        char none = 0;
+        collective_operation(this->state(), this->owner().warpgroup_slot(this->state()), "fence_products",
+                             where, none, [&](char* const*) { group().fenced = true; });
+    }
+
+    template <class A, class B, int Columns, bool ATransposed = false, bool BTransposed = false>
+    void multiply_async(float (&sum)[Columns / 2], matrix_descriptor a, matrix_descriptor b, bool add = true,
+                        const site& where = site::current()) const {
+        static_assert(Arch == arch::sm_90, "mp: wgmma is an instruction of sm_90a");
+        static_assert(Columns == 64 || Columns == 128 || Columns == 256,
+                      "mp: products of 64, 128 or 256 columns are offered");
+        static_assert(sizeof(A) == 2 || !(ATransposed || BTransposed),
+                      "mp: only factors of 16 bits can be transposed");
+        struct product_operands {
+            const thread_state* thread;
+            float* sum;
+            matrix_descriptor a;
+            matrix_descriptor b;
+            bool add;
+        } mine{&this->state(), sum, a, b, add};
+        cluster& all = this->owner();
+        collective_operation(
+            this->state(), all.warpgroup_slot(this->state()), "multiply_async", where, mine,
+            [&](product_operands* const* lanes) {
+                for (int i = 0; i < warpgroup_size; ++i) {
+                    if (lanes[i]->a == a && lanes[i]->b == b && lanes[i]->add == add) continue;
+                    all.fail(*lanes[i]->thread, where, kernel_violation::argument,
+                             "multiply_async takes the same descriptors in all threads of the warpgroup");
+                }
+                warpgroup_state& group_of_warps = group();
+                if (!group_of_warps.fenced) {
+                    all.fail(this->state(), where, kernel_violation::missing_fence,
+                             "begins a product of a warpgroup without fence_products() since its sums were "
+                             "waited for");
+                }
+                std::vector<float*> registers(warpgroup_size);
+                for (int i = 0; i < warpgroup_size; ++i)
+                    registers[static_cast<std::size_t>(i)] = lanes[i]->sum;
+                sums_in_flight& total = sums_of(registers, Columns);
+                if (!add) std::fill(total.values.begin(), total.values.end(), 0.0F);
+                constexpr int depth = mma_depth<A>;
+                const std::vector<unsigned char> left = read_factor<A, ATransposed>(a, 64, where);
+                const std::vector<unsigned char> right = read_factor<B, BTransposed>(b, Columns, where);
+                tile_product<Arch, A, B>(64, Columns, depth, left.data(), right.data(), float8_unit::native)
+                    .add_to(total.values.data());
+                total.last_group = group_of_warps.committed;
+            });
+    }
+
+    void commit_products(const site& where = site::current()) const {
+        char none = 0;
+        collective_operation(this->state(), this->owner().warpgroup_slot(this->state()), "commit_products",
+                             where, none, [&](char* const*) {
+                                 warpgroup_state& it = group();
+                                 it.groups.push_back(std::exchange(it.open, {}));
+                                 ++it.committed;
+                             });
+    }
+
+    template <int Pending>
+    void wait_products(const site& where = site::current()) const {
+        char none = 0;
+        collective_operation(this->state(), this->owner().warp_slot(this->state()), "wait_products", where,
+                             none, [&](char* const*) { wait_as_warp(Pending, where); });
+    }
+
+private:
+    /// What registers hold while a product is added to them.
+    static constexpr std::uint32_t poison = 0x7FBA'D0D0U;
+
+    [[nodiscard]] warpgroup_state& group() const { return this->owner().warpgroup(this->state()); }
+
+    /// The sums in these registers, which are poisoned from now on.
+    sums_in_flight& sums_of(const std::vector<float*>& registers, int columns) const {
+        warpgroup_state& it = group();
+        for (const auto& sums : it.sums) {
+            if (sums->registers == registers && sums->columns == columns) return *sums;
+        }
+        auto sums = std::make_shared<sums_in_flight>();
+        sums->registers = registers;
+        sums->per_thread = columns / 2;
+        sums->columns = columns;
+        sums->values.resize(static_cast<std::size_t>(64 * columns));
+        for (int thread = 0; thread < warpgroup_size; ++thread) {
+            float* const own = registers[static_cast<std::size_t>(thread)];
+            for (int i = 0; i < sums->per_thread; ++i) {
+                const fragment_place place = wgmma_place(thread, i);
+                sums->values[static_cast<std::size_t>(place.line * columns + place.position)] = own[i];
+                own[i] = mp::detail::bit_cast<float>(poison);
+            }
+        }
+        it.sums.push_back(sums);
+        return *it.sums.back();
+    }
+
+    /// The bytes of a factor, `lines` lines of 32 bytes of depth; reading them is under way from now on.
+    template <class Value, bool Transposed>
+    std::vector<unsigned char> read_factor(matrix_descriptor descriptor, int lines, const site& where) const {
+        constexpr int size = static_cast<int>(sizeof(Value));
+        constexpr int depth = mma_depth<Value>;
+        const described_tile tile(descriptor);
+        cluster& all = this->owner();
+        shared_memory& memory = all.memory_of(this->state());
+        std::vector<unsigned char> factor(static_cast<std::size_t>(lines * mma_depth_bytes));
+        const int outer = Transposed ? depth : lines;
+        const int inner_bytes = Transposed ? lines * size : mma_depth_bytes;
+        for (int line = 0; line < outer; ++line) {
+            for (int byte = 0; byte < inner_bytes; byte += 16) {
+                const std::uint32_t at = tile.piece(line, byte);
+                all.check_access(this->state(), where, "begins to multiply", 16, at, [&] {
+                    memory.check_place(at, 16, 16);
+                    memory.begin_asynchronous_read(this->state().access(), at, 16);
+                });
+                group().open.pieces.emplace_back(at, 16U);
+                if constexpr (Transposed) {
+                    for (int i = 0; i < 16 / size; ++i) {
+                        std::memcpy(&factor[static_cast<std::size_t>((byte / size + i) * mma_depth_bytes +
+                                                                     line * size)],
+                                    memory.data() + at + i * size, sizeof(Value));
+                    }
+                } else {
+                    std::memcpy(&factor[static_cast<std::size_t>(line * mma_depth_bytes + byte)],
+                                memory.data() + at, 16);
+                }
+            }
+        }
+        return factor;
+    }
+
+    void wait_as_warp(int pending, const site& where) const {
+        warpgroup_state& it = group();
+        const auto warp = static_cast<std::size_t>(this->state().warp() % 4);
+        const std::size_t left = static_cast<std::size_t>(pending);
+        const std::size_t done = it.committed > left ? it.committed - left : 0;
+        for (std::size_t number = it.waited[warp]; number < done; ++number) {
+            product_group& finished = it.groups[number - it.first];
+            if (--finished.warps_that_wait != 0) continue;
+            for (const auto& [offset, bytes] : finished.pieces) {
+                this->owner()
+                    .memory_of(this->state())
+                    .end_asynchronous_read(this->state().access(), offset, bytes);
+            }
+        }
+        it.waited[warp] = std::max(it.waited[warp], done);
+        while (!it.groups.empty() && it.groups.front().warps_that_wait == 0) {
+            it.groups.pop_front();
+            ++it.first;
+        }
+        for (const auto& sums : it.sums) {
+            if (sums->last_group < done) give_back(*sums, static_cast<int>(warp), where);
+        }
+        std::erase_if(it.sums, [](const auto& sums) {
+            return std::all_of(sums->registers.begin(), sums->registers.end(),
+                               [](const float* own) { return own == nullptr; });
+        });
+        // The sums may be touched now: a fence has to follow before the next product.
+        if (it.sums.empty()) it.fenced = false;
+    }
+
+    /// Puts the sums into the registers of a warp.
+    void give_back(sums_in_flight& sums, int warp, const site& where) const {
+        for (int thread = warp * warp_size; thread < (warp + 1) * warp_size; ++thread) {
+            float*& own = sums.registers[static_cast<std::size_t>(thread)];
+            if (own == nullptr) continue;
+            for (int i = 0; i < sums.per_thread; ++i) {
+                if (mp::detail::bit_cast<std::uint32_t>(own[i]) != poison) {
+                    this->owner().fail(this->state(), where, kernel_violation::unfinished_copy,
+                                       "waits for a product whose sums were written while it was under way");
+                }
+                const fragment_place place = wgmma_place(thread, i);
+                own[i] = sums.values[static_cast<std::size_t>(place.line * sums.columns + place.position)];
+            }
+            own = nullptr;
+        }
+    }
+};
+
+}  // namespace mp::simt::detail

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// How a tile lies in shared memory, as the matrix instructions of a warpgroup are told.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <cstdint>
+
+namespace mp::simt {
+
+/// The descriptor of a factor. (PTX ISA, "Matrix descriptor": the address, the leading and the stride byte
+/// offset, each divided by 16, in bits 0 to 13, 16 to 29 and 32 to 45; the swizzle in bits 62 and 63.)
+struct matrix_descriptor {
+    std::uint64_t bits = 0;
+
+    /// The same tile from `bytes` further on: along the depth, a multiple of 32 bytes within a line.
+    [[nodiscard]] MP_HOST_DEVICE constexpr matrix_descriptor advanced(int bytes) const {
+        return {bits + static_cast<std::uint64_t>(bytes / 16)};
+    }
+
+    friend constexpr bool operator==(matrix_descriptor, matrix_descriptor) = default;
+};
+
+namespace detail {
+
+[[nodiscard]] MP_HOST_DEVICE constexpr std::uint64_t swizzle_code(int swizzle_bytes) {
+    return swizzle_bytes == 128 ? 1U : swizzle_bytes == 64 ? 2U : swizzle_bytes == 32 ? 3U : 0U;
+}
+
+/// The descriptor of a tile at an address, as the instruction takes it.
+[[nodiscard]] MP_HOST_DEVICE constexpr matrix_descriptor describe_tile(std::uint32_t address,
+                                                                       int leading_bytes, int stride_bytes,
+                                                                       int swizzle_bytes) {
+    return {static_cast<std::uint64_t>(address >> 4 & 0x3FFFU) |
+            static_cast<std::uint64_t>(leading_bytes / 16 & 0x3FFF) << 16 |
+            static_cast<std::uint64_t>(stride_bytes / 16 & 0x3FFF) << 32 | swizzle_code(swizzle_bytes) << 62};
+}
+
+}  // namespace detail
+
+/// Where sum `number` of a thread of a warpgroup lies in the 64 rows: each warp has 16 of them, in fragments
+/// of 8 columns that follow each other, as in mma_c_place.
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place wgmma_place(int thread, int number) {
+    const fragment_place inside = mma_c_place(thread % 32, number % 4);
+    return {thread / 32 * 16 + inside.line, number / 4 * 8 + inside.position};
+}
+
+}  // namespace mp::simt
