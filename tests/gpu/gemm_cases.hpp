@@ -91,8 +91,9 @@ void reference_gemm(float alpha, mp::matrix_view<const A> a, mp::matrix_view<con
     if constexpr (Kernel == gpu_gemm_kernel::lanes) {
         mp::gemm(mp::cpu{.products = mp::accumulation::ordered}, alpha, a, b, beta, c, epilogue);
     } else {
-        constexpr auto unit =
-            mp::has_float8_through_half(Arch) ? mp::float8_unit::through_half : mp::float8_unit::native;
+        constexpr auto unit = mp::has_float8_through_half(Arch) && Kernel != gpu_gemm_kernel::wgmma
+                                  ? mp::float8_unit::through_half
+                                  : mp::float8_unit::native;
         mp::gemm(mp::emulated<Arch>{.float8 = unit}, alpha, a, b, beta, c, epilogue);
     }
 }

@@ -27,6 +27,16 @@ struct probe_kernel {
     MP_HOST_DEVICE void operator()(Thread) const {}
 };
 
+/// Code for sm_90a tells so by its shared memory, the only thing of a kernel that a program can ask for and
+/// that sources can choose.
+template <class>
+__global__ void warpgroups_probe() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    __shared__ volatile int used[simt::warp_size];
+    used[threadIdx.x] = 0;
+#endif
+}
+
 #if defined(__CUDA_ARCH_LIST__)
 template <int... Architectures>
 struct architecture_list {
@@ -65,6 +75,10 @@ inline constexpr auto compiled_capabilities<unique_cuda_stream> = compiled_capab
     check_cuda(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
                "cudaDeviceGetAttribute");
     result.shared_bytes_per_block = static_cast<std::size_t>(shared_bytes);
+    cudaFuncAttributes probe{};
+    check_cuda(cudaFuncGetAttributes(&probe, reinterpret_cast<const void*>(&detail::warpgroups_probe<void>)),
+               "cudaFuncGetAttributes");
+    result.has_warpgroups = probe.sharedSizeBytes != 0;
     return result;
 }
 

@@ -14,6 +14,7 @@
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/ring_kernel.hpp>
 #include <mp/gpu/gemm/split_sums.hpp>
+#include <mp/gpu/gemm/warpgroup_product.hpp>
 #include <mp/gpu/gemm/wmma_engine.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/matrix_view.hpp>
@@ -66,6 +67,9 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
             if constexpr (sizeof(A) != 1) launch_layouts<mma_engine, mma_tile_256>(exec, problem, plan.batch);
         }
     }
+    if constexpr (has(gpu_gemm_kernel::wgmma)) {
+        if (plan.kernel == gpu_gemm_kernel::wgmma) run_warpgroups(exec, problem);
+    }
     if constexpr (has(gpu_gemm_kernel::wmma)) {
         if (plan.kernel == gpu_gemm_kernel::wmma) {
             launch_layouts<wmma_engine, wmma_tile_128>(exec, problem, plan.batch);
@@ -105,9 +109,8 @@ void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_
     check("plan.columns", plan.columns, columns);
     check("plan.depth", plan.depth, depth);
     check("plan.batch", plan.batch, batch);
-    check("plan.tile_depth", plan.tile_depth, stage_depth_bytes / static_cast<int>(sizeof(Input)));
-    if (gpu.capability < least_capability<Input>(plan.kernel) ||
-        !has_kernel<Executor, Input, Asked>(plan.kernel)) {
+    check("plan.tile_depth", plan.tile_depth, tile_depth_of<Input>(plan.kernel));
+    if (!can_run<Input>(gpu, plan.kernel) || !has_kernel<Executor, Input, Asked>(plan.kernel)) {
         throw_argument(
             function, "plan.kernel", name_of(plan.kernel),
             "must be one that this device has for factors of this type, and that the call was compiled "

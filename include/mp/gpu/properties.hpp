@@ -18,6 +18,8 @@ struct gpu_properties {
     int capability = 0;
     int multiprocessors = 1;
     std::size_t shared_bytes_per_block = 0;
+    /// Whether the code has wgmma and copies of tiles to several blocks: that for sm_90a.
+    bool has_warpgroups = false;
 };
 
 /// Those of the simulated GPU: of the largest device of its architecture.
@@ -29,23 +31,23 @@ template <arch Arch>
     // multiprocessors.
     switch (Arch) {
         case arch::sm_70:
-            return {capability, 80, 96 * kibibyte};
+            return {capability, 80, 96 * kibibyte, false};
         case arch::sm_75:
-            return {capability, 72, 64 * kibibyte};
+            return {capability, 72, 64 * kibibyte, false};
         case arch::sm_80:
-            return {capability, 108, 163 * kibibyte};
+            return {capability, 108, 163 * kibibyte, false};
         case arch::sm_86:
-            return {capability, 84, 99 * kibibyte};
+            return {capability, 84, 99 * kibibyte, false};
         case arch::sm_89:
-            return {capability, 142, 99 * kibibyte};
+            return {capability, 142, 99 * kibibyte, false};
         case arch::sm_90:
-            return {capability, 132, 227 * kibibyte};
+            return {capability, 132, 227 * kibibyte, true};
         case arch::sm_100:
-            return {capability, 148, 227 * kibibyte};
+            return {capability, 148, 227 * kibibyte, false};
         case arch::sm_120:
-            return {capability, 188, 99 * kibibyte};
+            return {capability, 188, 99 * kibibyte, false};
     }
-    return {capability, 1, 48 * kibibyte};
+    return {capability, 1, 48 * kibibyte, false};
 }
 
 namespace detail {

@@ -44,10 +44,15 @@ enum class gpu_gemm_kernel : unsigned char {
     lanes,      ///< ordinary instructions: every device, every type, far slower
     wmma,       ///< nvcuda::wmma: half from sm_75 on, bfloat16 and tfloat32 from sm_80 on
     mma,        ///< mma.sync with copies that run ahead: from sm_80 on, 8 bits from sm_89 on
+    /// wgmma and TMA, in code for sm_90a. Lines of a and b have to begin at multiples of 16 bytes; those of
+    /// tfloat32 and 8 bits have to run along the depth (a row-major, b column-major); no splits and no
+    /// batches. Not taken automatically as long as it has not been measured. 8 bits have the bits of
+    /// mp::emulated with float8_unit::native, promoted every 128 products.
+    wgmma,
 };
 
 [[nodiscard]] constexpr std::string_view name_of(gpu_gemm_kernel kernel) {
-    constexpr std::array<std::string_view, 4> names{"automatic", "lanes", "wmma", "mma"};
+    constexpr std::array<std::string_view, 5> names{"automatic", "lanes", "wmma", "mma", "wgmma"};
     return names[static_cast<std::size_t>(kernel)];
 }
 
@@ -103,6 +108,19 @@ template <class Input>
         default:
             return 0;
     }
+}
+
+/// Whether a device has a kernel for a type.
+template <class Input>
+[[nodiscard]] constexpr bool can_run(const gpu_properties& gpu, gpu_gemm_kernel kernel) {
+    return gpu.capability >= least_capability<Input>(kernel) &&
+           (kernel != gpu_gemm_kernel::wgmma || gpu.has_warpgroups);
+}
+
+/// Elements of depth between two barriers.
+template <class Input>
+[[nodiscard]] constexpr int tile_depth_of(gpu_gemm_kernel kernel) {
+    return (kernel == gpu_gemm_kernel::wgmma ? 128 : stage_depth_bytes) / static_cast<int>(sizeof(Input));
 }
 
 /// The kernel that is taken for a type on a device.
@@ -202,21 +220,27 @@ template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::aut
     }
     const gpu_gemm_kernel kernel =
         Kernel == gpu_gemm_kernel::automatic ? detail::best_kernel<input>(gpu.capability) : Kernel;
-    if (gpu.capability < detail::least_capability<input>(kernel)) {
+    if (!detail::can_run<input>(gpu, kernel)) {
         detail::throw_argument(function, "Kernel", name_of(kernel),
                                "must be one that a device of capability " +
                                    detail::error_text(gpu.capability) + " has for factors of this type");
     }
-    gpu_gemm_plan plan{
-        kernel,         0,    0,       detail::stage_depth_bytes / static_cast<int>(sizeof(input)),
-        options.splits, rows, columns, depth,
-        batch};
+    gpu_gemm_plan plan{kernel,  0,     0,    detail::tile_depth_of<input>(kernel), options.splits, rows,
+                       columns, depth, batch};
     if (kernel == gpu_gemm_kernel::mma) {
         const bool may_be_largest = sizeof(input) != 1;
         const detail::tile_choice tile =
             detail::choose_mma_tile(gpu, rows, columns, batch, std::max(1, options.splits), may_be_largest);
         plan.tile_rows = tile.rows;
         plan.tile_columns = tile.columns;
+    } else if (kernel == gpu_gemm_kernel::wgmma) {
+        plan.tile_rows = 128;
+        plan.tile_columns = sizeof(input) == 1 ? 128 : 256;
+        if (options.splits > 1) {
+            detail::throw_argument(function, "options.splits", options.splits, "must be 1 for wgmma");
+        }
+        if (batch > 1) detail::throw_argument(function, "batch", batch, "must be 1 for wgmma");
+        plan.splits = 1;
     } else {
         plan.tile_rows = plan.tile_columns = kernel == gpu_gemm_kernel::wmma ? 128 : 64;
     }

@@ -26,6 +26,12 @@ public:
     static constexpr int capability = 0;
 #endif
     static constexpr bool on_device = true;
+    /// Whether the code is for sm_90a, which has wgmma and copies of tiles to several blocks.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    static constexpr bool has_warpgroups = true;
+#else
+    static constexpr bool has_warpgroups = false;
+#endif
 };
 
 }  // namespace mp::simt

@@ -19,19 +19,19 @@
 #define MP_REGISTERS_32                                                                     \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, " \
     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define MP_REGISTERS_64                                                                         \
-    MP_REGISTERS_32                                                                             \
-        ", "                                                                                    \
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, " \
-        "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define MP_REGISTERS_128                                                                           \
-    MP_REGISTERS_64                                                                                \
-        ", "                                                                                       \
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "    \
-        "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "    \
-        "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, " \
-        "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "     \
-        "%127"
+#define MP_REGISTERS_64                                                                     \
+    MP_REGISTERS_32                                                                         \
+    ", "                                                                                    \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, " \
+    "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define MP_REGISTERS_128                                                                       \
+    MP_REGISTERS_64                                                                            \
+    ", "                                                                                       \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "    \
+    "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "    \
+    "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, " \
+    "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "     \
+    "%127"
 #define MP_SUMS_4(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
 #define MP_SUMS_16(i) MP_SUMS_4(i), MP_SUMS_4(i + 4), MP_SUMS_4(i + 8), MP_SUMS_4(i + 12)
 #define MP_SUMS_32(i) MP_SUMS_16(i), MP_SUMS_16(i + 16)
@@ -126,6 +126,20 @@ public:
         }
 #else
         __trap();
+#endif
+    }
+    /// Changes how many registers each thread of this warpgroup has, a multiple of 8 from 24 to 256: those
+    /// that one gives up another may take. The sum over the block must not exceed what the launch has.
+    template <int Count>
+    __device__ __forceinline__ void release_registers() const {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Count));
+#endif
+    }
+    template <int Count>
+    __device__ __forceinline__ void claim_registers() const {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
 #endif
     }
     /// Orders what the threads of the warpgroup did to the sums before the products that follow.

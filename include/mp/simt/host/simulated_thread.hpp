@@ -15,6 +15,7 @@ class simulated_thread : public detail::wgmma_operations<Arch> {
 public:
     static constexpr int capability = static_cast<int>(Arch);
     static constexpr bool on_device = false;
+    static constexpr bool has_warpgroups = Arch == arch::sm_90;
 
     explicit simulated_thread(detail::thread_state& state) : detail::wgmma_operations<Arch>(state) {}
 };

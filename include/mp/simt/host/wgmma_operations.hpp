@@ -86,6 +86,16 @@ public:
         return describe_tile(offset, leading_bytes, stride_bytes, swizzle_bytes);
     }
 
+    /// Registers are not counted on the host.
+    template <int Count>
+    void release_registers() const {
+        static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0);
+    }
+    template <int Count>
+    void claim_registers() const {
+        static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0);
+    }
+
     void fence_products(const site& where = site::current()) const {
         char none = 0;
         collective_operation(this->state(), this->owner().warpgroup_slot(this->state()), "fence_products",
@@ -231,6 +241,14 @@ private:
             }
         }
         it.waited[warp] = std::max(it.waited[warp], done);
+        // The reads are noted as this lane's; all lanes of the warp have waited for them.
+        const auto self = static_cast<std::size_t>(this->state().number);
+        const int first_lane = this->state().number / warp_size * warp_size;
+        for (int i = first_lane; i < first_lane + warp_size; ++i) {
+            std::uint32_t& known = this->owner().thread(i).clock[self];
+            known = std::max(known, this->state().clock[self]);
+        }
+        cluster::next_moment(this->state());
         while (!it.groups.empty() && it.groups.front().warps_that_wait == 0) {
             it.groups.pop_front();
             ++it.first;
