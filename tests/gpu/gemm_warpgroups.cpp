@@ -59,6 +59,20 @@ TEST_CASE("products by wgmma of all sizes around the tiles have the bits of the 
     }
 }
 
+TEST_CASE("blocks that stay for several tiles give the bits of the model") {
+    for (const int multiprocessors : {1, 2, 5}) {
+        const mp::simulated_gpu<arch::sm_90> gpu{.seed = 9, .multiprocessors = multiprocessors};
+        normal_numbers draw(5);
+        const gpu_test::matrix<mp::half> a(400, 200, orders[0], 0, 0, draw);
+        const gpu_test::matrix<mp::half> b(200, 520, orders[0], 0, 0, draw);
+        gpu_test::matrix<float> c(400, 520, orders[0], 0, 0, draw);
+        gpu_test::matrix<float> expected(400, 520, orders[0], 0, 0, draw);
+        mp::gemm<gpu_gemm_kernel::wgmma>(gpu, 1, a.view, b.view, 0, c.view);
+        mp::gemm(mp::emulated<arch::sm_90>{}, 1, a.view, b.view, 0, expected.view);
+        CHECK(gpu_test::same(c, expected));
+    }
+}
+
 TEST_CASE("products by wgmma of tfloat32 and of promoted 8 bits have the bits of the model") {
     check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::tfloat32, mp::tfloat32, float>(
         {140, 300, 100}, {.b_order = column, .seed = 1}, normal_numbers(1));

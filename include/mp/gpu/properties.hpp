@@ -22,14 +22,14 @@ struct gpu_properties {
     bool has_warpgroups = false;
 };
 
-/// Those of the simulated GPU: of the largest device of its architecture.
-template <arch Arch>
-[[nodiscard]] constexpr gpu_properties properties_of(simulated_gpu<Arch>) {
-    constexpr int capability = static_cast<int>(Arch);
+namespace detail {
+
+/// Those of the largest device of an architecture. (CUDA Programming Guide, "Technical Specifications per
+/// Compute Capability"; data sheets for multiprocessors.)
+[[nodiscard]] constexpr gpu_properties largest_device(arch architecture) {
     constexpr std::size_t kibibyte = 1024;
-    // CUDA Programming Guide, "Technical Specifications per Compute Capability"; data sheets for
-    // multiprocessors.
-    switch (Arch) {
+    const int capability = static_cast<int>(architecture);
+    switch (architecture) {
         case arch::sm_70:
             return {capability, 80, 96 * kibibyte, false};
         case arch::sm_75:
@@ -48,6 +48,16 @@ template <arch Arch>
             return {capability, 188, 99 * kibibyte, false};
     }
     return {capability, 1, 48 * kibibyte, false};
+}
+
+}  // namespace detail
+
+/// Those of the simulated GPU.
+template <arch Arch>
+[[nodiscard]] constexpr gpu_properties properties_of(const simulated_gpu<Arch>& exec) {
+    gpu_properties result = detail::largest_device(Arch);
+    if (exec.multiprocessors > 0) result.multiprocessors = exec.multiprocessors;
+    return result;
 }
 
 namespace detail {

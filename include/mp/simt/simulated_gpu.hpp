@@ -38,6 +38,9 @@ struct simulated_gpu {
     int threads = 1;
     /// Where to count bank conflicts and sectors; null for nowhere. Only with one thread.
     simt::access_statistics* statistics = nullptr;
+    /// Multiprocessors of the GPU, by which algorithms divide their work; zero for the largest device of the
+    /// architecture. It decides which kernel or how many blocks are taken, not how the host runs them.
+    int multiprocessors = 0;
     /// Stack of each GPU thread.
     std::size_t stack_bytes = std::size_t{256} << 10;
 };
