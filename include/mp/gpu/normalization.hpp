@@ -32,15 +32,15 @@ row_matrix<const Value> array_row(std::span<const Value> values) {
 }
 /// Its type of element; float stands for absent ones.
 template <class Operand>
-struct array_element {
+struct scaling_element {
     using type = std::remove_const_t<typename Operand::element_type>;
 };
 template <>
-struct array_element<ops::absent_t> {
+struct scaling_element<ops::absent_t> {
     using type = float;
 };
 template <class Operand>
-using array_element_t = typename array_element<std::remove_cvref_t<Operand>>::type;
+using scaling_element_t = typename scaling_element<std::remove_cvref_t<Operand>>::type;
 
 /// A chunk of gamma or beta, or what stands for it where it is absent.
 MP_ANY_EXECUTION_SPACE
@@ -239,8 +239,8 @@ void launch_normalize(std::string_view function, Executor exec, matrix_view<cons
                       const ops::row_statistics& statistics) {
     check_normalize_rows<Centered>(function, cpu{}, x, gamma, beta, y, options, statistics);
     if (x.rows == 0) return;
-    using scale = array_element_t<Gamma>;
-    using shift = array_element_t<Beta>;
+    using scale = scaling_element_t<Gamma>;
+    using shift = scaling_element_t<Beta>;
     constexpr int width = row_chunk<X, scale, shift, Y>;
     with_row_group(x.columns, [&](auto group) {
         using group_type = decltype(group);
@@ -298,7 +298,7 @@ void launch_normalize_backward(std::string_view function, Executor exec, matrix_
     // Last, since dx may lie in the memory of x or dy.
     if constexpr (!std::is_same_v<DX, ops::absent_t>) {
         if (x.rows == 0) return;
-        using scale = array_element_t<Gamma>;
+        using scale = scaling_element_t<Gamma>;
         using result = typename DX::value_type;
         constexpr int width = row_chunk<X, scale, DY, result>;
         with_row_group(x.columns, [&](auto group) {

@@ -8,6 +8,7 @@
 #include <mp/float8.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/gemm/stage_copies.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/half.hpp>
 #include <mp/tfloat32.hpp>
