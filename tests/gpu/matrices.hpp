@@ -108,14 +108,14 @@ bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0;
 }
 
-/// Memory for intermediate results; it begins at a multiple of 16 bytes.
+/// Memory for intermediate results; it begins at a multiple of 32 bytes, as sectors do.
 struct workspace {
-    struct alignas(16) quad {
-        float values[4];
+    struct alignas(32) sector {
+        float values[8];
     };
-    std::vector<quad> memory;
+    std::vector<sector> memory;
     std::span<float> view;
-    explicit workspace(std::size_t floats) : memory(floats / 4 + 1), view(memory.data()->values, floats) {}
+    explicit workspace(std::size_t floats) : memory(floats / 8 + 1), view(memory.data()->values, floats) {}
 };
 
 /// NaN as its bits say.
