@@ -6,11 +6,11 @@
 #pragma once
 
 #include <mp/cuda/device_buffer.hpp>
-#include <mp/gpu/device_gradient_report.hpp>
-#include <mp/gpu/device_loss_scale.hpp>
 #include <mp/cuda/error.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/error.hpp>
+#include <mp/gpu/device_gradient_report.hpp>
+#include <mp/gpu/device_loss_scale.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/reducer.hpp>
 
