@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "gpu/gemm_cases.hpp"
 
+#include <mp/error.hpp>
 #include <mp/half.hpp>
 
 #include <doctest/doctest.h>
@@ -148,6 +149,22 @@ TEST_CASE("a batch has the bits of its products, one by one") {
         }
         CHECK(c == expected);
     }
+}
+
+TEST_CASE("a plan for another device or another shape is refused") {
+    const std::vector<mp::half> ones(64, mp::half(1));
+    std::vector<float> c(64, 5.0F);
+    const auto a = mp::row_major(ones.data(), 8, 8);
+    const auto plan = mp::plan_gemm<mp::half>(mp::simulated_gpu<arch::sm_90>{}, 8, 8, 8);
+    CHECK_THROWS_WITH_AS(
+        mp::gemm(mp::simulated_gpu<arch::sm_80>{}, plan, 1, a, a, 0, mp::row_major(c.data(), 8, 8)),
+        "mp::gemm: plan.gpu.device is 90; it must be the device of the product, which is 80",
+        mp::argument_error);
+    const auto other = mp::plan_gemm<mp::half>(mp::simulated_gpu<arch::sm_80>{}, 8, 9, 8);
+    CHECK_THROWS_AS(
+        mp::gemm(mp::simulated_gpu<arch::sm_80>{}, other, 1, a, a, 0, mp::row_major(c.data(), 8, 8)),
+        mp::argument_error);
+    CHECK(c == std::vector<float>(64, 5.0F));
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
-#include <cstddef>
 
 namespace mp {
 
@@ -55,10 +54,17 @@ inline constexpr auto compiled_capabilities<unique_cuda_stream> = compiled_capab
 
 }  // namespace detail
 
+/// The device that is current in the calling thread, to which the stream belongs. Throws cuda_error.
+[[nodiscard]] inline int device_number(cuda_stream) {
+    int device = 0;
+    check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+    return device;
+}
+
 /// The properties of the device that is current in the calling thread. Throws cuda_error, where this program
 /// has no code for the device among other reasons. Takes some microseconds: plans (mp::plan_gemm) are made
 /// once.
-[[nodiscard]] inline gpu_properties properties_of(cuda_stream) {
+[[nodiscard]] inline gpu_properties properties_of(cuda_stream exec) {
     gpu_properties result;
     // What counts is the architecture that the code in this program was compiled for: a device may run code
     // of an earlier one.
@@ -67,14 +73,9 @@ inline constexpr auto compiled_capabilities<unique_cuda_stream> = compiled_capab
                                                       &simt::detail::run_kernel<detail::probe_kernel>)),
                "cudaFuncGetAttributes");
     result.capability = attributes.ptxVersion;
-    int device = 0;
-    check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-    int shared_bytes = 0;
-    check_cuda(cudaDeviceGetAttribute(&result.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+    result.device = device_number(exec);
+    check_cuda(cudaDeviceGetAttribute(&result.multiprocessors, cudaDevAttrMultiProcessorCount, result.device),
                "cudaDeviceGetAttribute");
-    check_cuda(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-               "cudaDeviceGetAttribute");
-    result.shared_bytes_per_block = static_cast<std::size_t>(shared_bytes);
     cudaFuncAttributes probe{};
     check_cuda(cudaFuncGetAttributes(&probe, reinterpret_cast<const void*>(&detail::warpgroups_probe<void>)),
                "cudaFuncGetAttributes");

@@ -68,7 +68,7 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
         }
     }
     if constexpr (has(gpu_gemm_kernel::wgmma)) {
-        if (plan.kernel == gpu_gemm_kernel::wgmma) run_warpgroups(exec, problem);
+        if (plan.kernel == gpu_gemm_kernel::wgmma) run_warpgroups(exec, plan.gpu, problem);
     }
     if constexpr (has(gpu_gemm_kernel::wmma)) {
         if (plan.kernel == gpu_gemm_kernel::wmma) {
@@ -96,7 +96,7 @@ void check_gpu_product(std::string_view function, const matrix_view<A>& a, const
 
 /// Throws unless the plan is for these matrices and has its workspace.
 template <gpu_gemm_kernel Asked, class Executor, class Input>
-void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_gemm_plan& plan,
+void check_plan(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                 std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
                 std::size_t workspace) {
     const auto check = [&](std::string_view name, std::ptrdiff_t planned, std::ptrdiff_t given) {
@@ -105,12 +105,16 @@ void check_plan(std::string_view function, const gpu_properties& gpu, const gpu_
                            "must be that of the product, which is " + error_text(given));
         }
     };
+    if (plan.gpu.device != device_number(exec)) {
+        throw_argument(function, "plan.gpu.device", plan.gpu.device,
+                       "must be the device of the product, which is " + error_text(device_number(exec)));
+    }
     check("plan.rows", plan.rows, rows);
     check("plan.columns", plan.columns, columns);
     check("plan.depth", plan.depth, depth);
     check("plan.batch", plan.batch, batch);
     check("plan.tile_depth", plan.tile_depth, tile_depth_of<Input>(plan.kernel));
-    if (!can_run<Input>(gpu, plan.kernel) || !has_kernel<Executor, Input, Asked>(plan.kernel)) {
+    if (!can_run<Input>(plan.gpu, plan.kernel) || !has_kernel<Executor, Input, Asked>(plan.kernel)) {
         throw_argument(
             function, "plan.kernel", name_of(plan.kernel),
             "must be one that this device has for factors of this type, and that the call was compiled "
@@ -195,8 +199,8 @@ void gemm(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_v
     using b_value = std::remove_const_t<B>;
     constexpr std::string_view function = "mp::gemm";
     detail::check_gpu_product(function, a, b, c, epilogue);
-    detail::check_plan<Kernel, Executor, a_value>(function, properties_of(exec), plan, c.rows, c.columns,
-                                                  a.columns, 1, workspace.size());
+    detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.rows, c.columns, a.columns, 1,
+                                                  workspace.size());
     if (c.rows == 0 || c.columns == 0) return;
     detail::run_plan<Kernel, Executor, a_value, b_value>(exec, plan, alpha, a, b, beta, c, epilogue,
                                                          workspace, {});
@@ -232,9 +236,8 @@ void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, 
     if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
         epilogue.validate(c.first.rows, c.first.columns);
     }
-    detail::check_plan<Kernel, Executor, a_value>(function, properties_of(exec), plan, c.first.rows,
-                                                  c.first.columns, a.first.columns, plan.batch,
-                                                  workspace.size());
+    detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.first.rows, c.first.columns,
+                                                  a.first.columns, plan.batch, workspace.size());
     if (c.first.rows == 0 || c.first.columns == 0) return;
     detail::run_plan<Kernel, Executor, a_value, b_value>(exec, plan, alpha, a.first, b.first, beta, c.first,
                                                          epilogue, workspace, {a.stride, b.stride, c.stride});

@@ -7,7 +7,6 @@
 #include <mp/tensor_core/arch.hpp>
 
 #include <array>
-#include <cstddef>
 
 namespace mp {
 
@@ -17,9 +16,10 @@ struct gpu_properties {
     /// 75, 80, 90 ... A device may run code of an earlier one.
     int capability = 0;
     int multiprocessors = 1;
-    std::size_t shared_bytes_per_block = 0;
     /// Whether the code has wgmma and copies of tiles to several blocks: that for sm_90a.
     bool has_warpgroups = false;
+    /// Which device of the executor's kind these are the properties of: see device_number.
+    int device = 0;
 };
 
 namespace detail {
@@ -27,30 +27,35 @@ namespace detail {
 /// Those of the largest device of an architecture. (CUDA Programming Guide, "Technical Specifications per
 /// Compute Capability"; data sheets for multiprocessors.)
 [[nodiscard]] constexpr gpu_properties largest_device(arch architecture) {
-    constexpr std::size_t kibibyte = 1024;
     const int capability = static_cast<int>(architecture);
     switch (architecture) {
         case arch::sm_70:
-            return {capability, 80, 96 * kibibyte, false};
+            return {capability, 80, false, capability};
         case arch::sm_75:
-            return {capability, 72, 64 * kibibyte, false};
+            return {capability, 72, false, capability};
         case arch::sm_80:
-            return {capability, 108, 163 * kibibyte, false};
+            return {capability, 108, false, capability};
         case arch::sm_86:
-            return {capability, 84, 99 * kibibyte, false};
+            return {capability, 84, false, capability};
         case arch::sm_89:
-            return {capability, 142, 99 * kibibyte, false};
+            return {capability, 142, false, capability};
         case arch::sm_90:
-            return {capability, 132, 227 * kibibyte, true};
+            return {capability, 132, true, capability};
         case arch::sm_100:
-            return {capability, 148, 227 * kibibyte, false};
+            return {capability, 148, false, capability};
         case arch::sm_120:
-            return {capability, 188, 99 * kibibyte, false};
+            return {capability, 188, false, capability};
     }
-    return {capability, 1, 48 * kibibyte, false};
+    return {capability, 1, false, capability};
 }
 
 }  // namespace detail
+
+/// The device of an executor; cheap, unlike its properties. A simulated GPU is one for each architecture.
+template <arch Arch>
+[[nodiscard]] constexpr int device_number(const simulated_gpu<Arch>&) {
+    return static_cast<int>(Arch);
+}
 
 /// Those of the simulated GPU.
 template <arch Arch>

@@ -76,6 +76,7 @@ struct gpu_gemm_plan {
     std::ptrdiff_t columns = 0;
     std::ptrdiff_t depth = 0;
     std::ptrdiff_t batch = 1;
+    gpu_properties gpu = {};  ///< of the device that it was made for
 
     /// Floats of workspace that a product by this plan needs; zero unless it splits the depth.
     [[nodiscard]] std::size_t workspace_size() const {
@@ -154,7 +155,6 @@ using mma_tile_64 = gemm_tile<64, 64, 32, 32, 4>;
 /// 8 bits: sums that are promoted take twice the registers, and the way through half takes some.
 using float8_tile_128 = gemm_tile<128, 128, 32, 64, 4>;
 using wmma_tile_128 = gemm_tile<128, 128, 64, 32, 3>;
-using wmma_tile_turing = gemm_tile<128, 128, 64, 32, 2>;
 using lanes_tile_64 = gemm_tile<64, 64, 32, 32, 2>;
 
 struct tile_choice {
@@ -226,8 +226,8 @@ template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::aut
                                "must be one that a device of capability " +
                                    detail::error_text(gpu.capability) + " has for factors of this type");
     }
-    gpu_gemm_plan plan{kernel,  0,     0,    detail::tile_depth_of<input>(kernel), options.splits, rows,
-                       columns, depth, batch};
+    gpu_gemm_plan plan{kernel, 0,     0,  detail::tile_depth_of<input>(kernel), options.splits, rows, columns,
+                       depth,  batch, gpu};
     if (kernel == gpu_gemm_kernel::mma) {
         const bool may_be_largest = sizeof(input) != 1;
         const detail::tile_choice tile =

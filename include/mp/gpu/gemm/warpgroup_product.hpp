@@ -39,7 +39,8 @@ void check_warpgroup_factor(std::string_view function, std::string_view name,
 
 template <bool ADepthContiguous, bool BDepthContiguous, int ClusterBlocks, class Executor, class A, class B,
           class Output, class Epilogue>
-void launch_warpgroups(const Executor& exec, const product_problem<A, B, Output, Epilogue>& problem) {
+void launch_warpgroups(const Executor& exec, const gpu_properties& gpu,
+                       const product_problem<A, B, Output, Epilogue>& problem) {
     constexpr int columns = sizeof(A) == 1 ? 128 : 256;
     using kernel = warpgroup_gemm_kernel<A, B, ADepthContiguous, BDepthContiguous, columns, ClusterBlocks,
                                          Output, Epilogue>;
@@ -50,14 +51,15 @@ void launch_warpgroups(const Executor& exec, const product_problem<A, B, Output,
     }
     const std::ptrdiff_t tiles =
         tile_count(problem.c.rows, kernel::rows * ClusterBlocks) * tile_count(problem.c.columns, columns);
-    const std::ptrdiff_t clusters = std::max(1, properties_of(exec).multiprocessors / ClusterBlocks);
+    const std::ptrdiff_t clusters = std::max(1, gpu.multiprocessors / ClusterBlocks);
     launch("mp::gemm", exec,
            simt::launch_size{std::min(tiles, clusters) * ClusterBlocks, kernel::shared_bytes}, it);
 }
 
 /// A product by wgmma and TMA.
 template <class Executor, class A, class B, class Output, class Epilogue>
-void run_warpgroups(const Executor& exec, const product_problem<A, B, Output, Epilogue>& problem) {
+void run_warpgroups(const Executor& exec, const gpu_properties& gpu,
+                    const product_problem<A, B, Output, Epilogue>& problem) {
     constexpr std::string_view function = "mp::gemm";
     if (problem.c.has_product) {
         check_warpgroup_factor(function, problem.c.swapped ? "b" : "a", problem.a);
@@ -66,12 +68,12 @@ void run_warpgroups(const Executor& exec, const product_problem<A, B, Output, Ep
     with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
         if constexpr (sizeof(A) == 2 || (ADepthContiguous && BDepthContiguous)) {
             if (problem.c.rows > 128) {
-                launch_warpgroups<ADepthContiguous, BDepthContiguous, 2>(exec, problem);
+                launch_warpgroups<ADepthContiguous, BDepthContiguous, 2>(exec, gpu, problem);
             } else {
-                launch_warpgroups<ADepthContiguous, BDepthContiguous, 1>(exec, problem);
+                launch_warpgroups<ADepthContiguous, BDepthContiguous, 1>(exec, gpu, problem);
             }
         } else if (!problem.c.has_product) {
-            launch_warpgroups<true, true, 1>(exec, problem);
+            launch_warpgroups<true, true, 1>(exec, gpu, problem);
         }
     });
 }

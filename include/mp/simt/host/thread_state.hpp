@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What is known of a thread on the host, of what threads wait at, and of what is under way for them.
+#pragma once
+
+#include <mp/simt/host/clock.hpp>
+#include <mp/simt/host/fiber.hpp>
+#include <mp/simt/host/shared_memory.hpp>
+#include <mp/simt/launch_shape.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp::simt::detail {
+
+/// A line of the kernel.
+using site = std::source_location;
+
+/// "tile.hpp:120"
+inline std::string place_of(const site& where) {
+    const std::string_view path = where.file_name();
+    const std::size_t slash = path.find_last_of('/');
+    std::string text(slash == std::string_view::npos ? path : path.substr(slash + 1));
+    return text.append(":").append(std::to_string(where.line()));
+}
+
+inline bool same_site(const site& a, const site& b) {
+    return a.line() == b.line() && a.column() == b.column() &&
+           (a.file_name() == b.file_name() || std::string_view(a.file_name()) == b.file_name());
+}
+
+/// Thrown on the other fibers of a kernel that failed, to take their stacks down. Not an exception of ours:
+/// it must not be caught as one.
+struct cancelled {};
+
+/// Bytes on their way into shared memory, as they were when the copy was issued.
+struct pending_copy {
+    std::uint32_t offset;
+    const unsigned char* source;
+    std::size_t source_bytes;
+    std::vector<unsigned char> bytes;  ///< zeros behind those of the source
+};
+
+/// An operation that all threads of a warp or warpgroup carry out together: the last one that comes does it
+/// for all.
+struct collective_slot {
+    const char* operation = nullptr;
+    site where;
+    int first = 0;  ///< the thread that came first
+    std::vector<void*> operands;
+    std::size_t arrived = 0;
+
+    explicit collective_slot(std::size_t threads) : operands(threads, nullptr) {}
+};
+
+/// A barrier of a block.
+struct block_barrier {
+    int arrived = 0;
+    int expected = 0;  ///< zero while nobody is there; -1 for all threads that are left
+    vector_clock known;
+    vector_clock fenced;
+    std::vector<int> waiting;
+    std::vector<std::pair<int, site>> warps;  ///< where the lanes of a warp came
+};
+
+/// A memory_barrier.
+struct memory_barrier_state {
+    std::uint32_t offset = 0;
+    std::uint32_t expected = 0;  ///< arrivals of a phase
+    std::uint32_t pending = 0;   ///< those that are missing
+    std::int64_t bytes = 0;      ///< that were announced and have not arrived; negative the other way round
+    bool parity = false;         ///< of the phase that is under way
+    bool fenced = false;         ///< asynchronous units see that it was initialised
+    int initialised_by = 0;
+    std::size_t participant = 0;  ///< as whom copies that arrive here write
+    vector_clock known;           ///< by those who arrived in this phase
+    vector_clock known_fenced;
+    vector_clock completed;  ///< the same of the phase before
+    vector_clock completed_fenced;
+    std::vector<int> waiting;
+};
+
+/// Something that an asynchronous unit does at some time after it was issued.
+class deferred_operation {
+public:
+    virtual ~deferred_operation() = default;
+    virtual void land() = 0;
+};
+
+/// A group of asynchronous operations of a thread or warp, which is waited for as a whole.
+using deferred_group = std::vector<std::unique_ptr<deferred_operation>>;
+
+class cluster;
+
+struct thread_state {
+    cluster* owner;
+    int number;  ///< in the cluster; the participant of the clocks
+    int block;   ///< in the cluster
+    int index;   ///< in the block
+    fiber stack;
+    vector_clock clock;
+    vector_clock fenced;
+    const char* waiting_for = nullptr;
+    site where;
+    std::vector<pending_copy> open_copies;
+    std::deque<std::vector<pending_copy>> copy_groups;
+    deferred_group open_stores;
+    std::deque<deferred_group> store_groups;
+
+    [[nodiscard]] int warp() const { return number / warp_size; }
+    [[nodiscard]] int lane() const { return number % warp_size; }
+    [[nodiscard]] accessor access() const { return {number, &clock, &fenced}; }
+};
+
+}  // namespace mp::simt::detail
