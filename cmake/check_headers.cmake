@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # cmake -DCOMPILER=<c++> -DINCLUDE=<dir> -DFLAGS=<flags> -DLIST=<file> -P check_headers.cmake
 #
-# Checks the syntax of every source file named in LIST, one a line, with a compiler other than the one the
-# build uses. Goes on after a failure, so that one run names every header that is broken.
+# Checks the syntax of every source file named in LIST, one a line. Goes on after a failure, so that one
+# run names every header that is broken.
 
 file(STRINGS "${LIST}" sources)
 list(LENGTH sources count)
