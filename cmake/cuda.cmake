@@ -6,9 +6,10 @@ check_language(CUDA)
 if(NOT CMAKE_CUDA_COMPILER)
   message(FATAL_ERROR "MP_BUILD_CUDA needs nvcc: put it into PATH, or name it in the variable CUDACXX")
 endif()
-# Turing, Ampere, Hopper, Blackwell. It has to be set before the language is enabled, which would choose 52.
+# Turing, Ampere, Ada, Hopper without and with its own matrix instructions, Blackwell. It has to be set before the
+# language is enabled, which would choose 52.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 75 80 90 120)
+  set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90-real 90a-real 100-real 120)
 endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
@@ -21,6 +22,9 @@ target_compile_options(mp_development INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=-Wall,-Wextra,-Wconversion,-Wshadow>")
 if(MP_WERROR)
   target_compile_options(mp_development INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+  # Nor may registers be spilled to memory, or products of warpgroups wait for each other.
+  target_compile_options(mp_development INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-warn-spills>")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/nvcc_without_serialisation.sh")
 endif()
 
 # Everything that nvcc compiles, and nothing else: cmake --build <folder> --target cuda

@@ -38,6 +38,7 @@ struct record {
 
     [[nodiscard]] double figure(double seconds) const {
         if (unit == "GFLOP/s") return operations / seconds * 1e-9;
+        if (unit == "TFLOP/s") return operations / seconds * 1e-12;
         if (unit == "GB/s") return bytes / seconds * 1e-9;
         return seconds * 1e9 / elements;
     }

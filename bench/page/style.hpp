@@ -16,10 +16,10 @@ inline std::string_view style_of(const record& it) {
         std::string_view name;
         std::string_view style;
     };
-    constexpr known styles[] = {{"oneDNN", "orange"},   {"oneDNN packed B", "red"}, {"OpenBLAS", "green"},
-                                {"Eigen", "purple"},    {"Highway", "teal"},        {"FP16", "brown"},
-                                {"_Float16", "slate"},  {"loop", "orange"},         {"two loops", "brown"},
-                                {"pass by pass", "red"}};
+    constexpr known styles[] = {
+        {"oneDNN", "orange"},   {"oneDNN packed B", "red"}, {"OpenBLAS", "green"},  {"Eigen", "purple"},
+        {"Highway", "teal"},    {"FP16", "brown"},          {"_Float16", "slate"},  {"loop", "orange"},
+        {"two loops", "brown"}, {"pass by pass", "red"},    {"cuBLASLt", "orange"}, {"cuBLASLt fast", "red"}};
     if (it.role == "mp") return it.contender == "mp packed B" ? "mp packed" : "mp";
     if (it.role == "reference") return "reference";
     for (const known& style : styles) {

@@ -189,6 +189,61 @@ TEST_CASE("multiply_add has the bits of mp::mma") {
     }
 }
 
+/// The same with sums of half.
+template <arch Arch>
+void check_half_sums(unsigned seed) {
+    constexpr int depth = mp::simt::mma_depth<mp::half>;
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<mp::half> a(16 * depth);
+    std::vector<mp::half> b(8 * depth);
+    std::vector<mp::half> c(16 * 8);
+    for (auto* const values : {&a, &b, &c}) {
+        for (mp::half& x : *values) x = mp::half(normal(random) * 0x1p-9F);
+    }
+    std::vector<mp::half> expected = c;
+    mp::mma<Arch>(mp::row_major(a.data(), 16, depth), mp::column_major(b.data(), depth, 8),
+                  mp::row_major(c.data(), 16, 8), mp::row_major(expected.data(), 16, 8));
+    const mp::half* const a_data = a.data();
+    const mp::half* const b_data = b.data();
+    mp::half* const c_data = c.data();
+    run<32, Arch>(
+        [=](auto thread) {
+            const int group = thread.lane() / 4;
+            const int pair = thread.lane() % 4;
+            const auto pair_at = [](const mp::half* matrix, int line, int width, int element) {
+                const mp::half* const from = matrix + line * width + element;
+                return from[0].bits() | std::uint32_t{from[1].bits()} << 16;
+            };
+            mp::simt::registers<4> left;
+            mp::simt::registers<2> right;
+            mp::simt::registers<2> sum;
+            for (int i = 0; i < 4; ++i) {
+                left[i] = pair_at(a_data, group + i % 2 * 8, depth, 2 * pair + i / 2 * 8);
+            }
+            for (int i = 0; i < 2; ++i) {
+                right[i] = pair_at(b_data, group, depth, 2 * pair + i * 8);
+                sum[i] = pair_at(c_data, group + i * 8, 8, 2 * pair);
+            }
+            thread.template multiply_add<mp::half, mp::half>(sum, left, right);
+            thread.sync_block();
+            for (int i = 0; i < 4; ++i) {
+                const auto bits = static_cast<std::uint16_t>(sum[i / 2] >> i % 2 * 16);
+                thread.store(c_data + (group + i / 2 * 8) * 8 + 2 * pair + i % 2, mp::half::from_bits(bits));
+            }
+        },
+        seed);
+    CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(mp::half)) == 0);
+}
+
+TEST_CASE("multiply_add with sums of half has the bits of mp::mma") {
+    for (unsigned seed = 0; seed < 4; ++seed) {
+        check_half_sums<arch::sm_75>(seed);
+        check_half_sums<arch::sm_80>(seed);
+        check_half_sums<arch::sm_90>(seed);
+    }
+}
+
 TEST_CASE("where elements of a wmma fragment lie changes with the seed") {
     const auto first_of_lane = [](std::uint64_t seed) {
         std::vector<float> firsts(32);

@@ -128,6 +128,30 @@ public:
         }
 #undef MP_MMA
     }
+
+    /// The same with sums of half, from sm_75 on: two in a register, those of mma_c_place(lane, 0) and 1,
+    /// then 2 and 3, the first one in the low bits. A and B are half.
+    template <class A, class B>
+    __device__ __forceinline__ void multiply_add(registers<2>& sum, const registers<4>& a,
+                                                 const registers<2>& b) const {
+        static_assert(std::is_same_v<A, half> && std::is_same_v<B, half>,
+                      "mp: sums of half are for factors of half");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, "
+            "%1};"
+            : "+r"(sum[0]), "+r"(sum[1])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            asm volatile(
+                "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
+                : "+r"(sum[0]), "+r"(sum[1])
+                : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[i]));
+        }
+#endif
+    }
 };
 
 }  // namespace mp::simt::detail

@@ -4,16 +4,19 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
+#include <mp/half.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/host/barrier_operations.hpp>
 #include <mp/simt/host/tensor_core_tile.hpp>
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/tensor_core/arch.hpp>
+#include <mp/tensor_core/block_fma.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace mp::simt::detail {
 
@@ -44,6 +47,20 @@ public:
         } mine{&sum, &a, &b};
         collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
                              [](mma_operands* const* lanes) { multiply_warp<A, B>(lanes); });
+    }
+
+    template <class A, class B>
+    void multiply_add(registers<2>& sum, const registers<4>& a, const registers<2>& b,
+                      const site& where = site::current()) const {
+        static_assert(std::is_same_v<A, half> && std::is_same_v<B, half>,
+                      "mp: sums of half are for factors of half");
+        struct half_mma_operands {
+            registers<2>* sum;
+            const registers<4>* a;
+            const registers<2>* b;
+        } mine{&sum, &a, &b};
+        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
+                             [](half_mma_operands* const* lanes) { multiply_halves(lanes); });
     }
 
 private:
@@ -100,31 +117,68 @@ private:
                                         lanes);
     }
 
-    template <class A, class B, class Operands>
-    static void multiply_warp(Operands* const* lanes) {
+    /// The factors of the 32 lanes as lines of bytes.
+    struct warp_factors {
         unsigned char a[mma_rows][mma_depth_bytes];
         unsigned char b[mma_columns][mma_depth_bytes];
-        float c[mma_rows][mma_columns];
-        for (int lane = 0; lane < warp_size; ++lane) {
-            const Operands& it = *lanes[lane];
-            for (int i = 0; i < 4; ++i) {
-                const fragment_place place = mma_a_place(lane, i);
-                std::memcpy(&a[place.line][place.position], &(*it.a)[i], 4);
-                const fragment_place sum = mma_c_place(lane, i);
-                c[sum.line][sum.position] = (*it.sum)[i];
-            }
-            for (int i = 0; i < 2; ++i) {
-                const fragment_place place = mma_b_place(lane, i);
-                std::memcpy(&b[place.line][place.position], &(*it.b)[i], 4);
+
+        template <class Operands>
+        explicit warp_factors(Operands* const* lanes) {
+            for (int lane = 0; lane < warp_size; ++lane) {
+                for (int i = 0; i < 4; ++i) {
+                    const fragment_place place = mma_a_place(lane, i);
+                    std::memcpy(&a[place.line][place.position], &(*lanes[lane]->a)[i], 4);
+                }
+                for (int i = 0; i < 2; ++i) {
+                    const fragment_place place = mma_b_place(lane, i);
+                    std::memcpy(&b[place.line][place.position], &(*lanes[lane]->b)[i], 4);
+                }
             }
         }
-        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_depth<A>, &a[0][0], &b[0][0],
+    };
+
+    template <class A, class B, class Operands>
+    static void multiply_warp(Operands* const* lanes) {
+        const warp_factors factors(lanes);
+        float c[mma_rows][mma_columns];
+        const auto for_each_sum = [&](auto f) {
+            for (int lane = 0; lane < warp_size; ++lane) {
+                for (int i = 0; i < 4; ++i) {
+                    const fragment_place place = mma_c_place(lane, i);
+                    f((*lanes[lane]->sum)[i], c[place.line][place.position]);
+                }
+            }
+        };
+        for_each_sum([](float sum, float& element) { element = sum; });
+        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_depth<A>, &factors.a[0][0], &factors.b[0][0],
                                  synchronous_unit<Arch>())
             .add_to(&c[0][0]);
+        for_each_sum([](float& sum, float element) { sum = element; });
+    }
+
+    template <class Operands>
+    static void multiply_halves(Operands* const* lanes) {
+        const warp_factors factors(lanes);
+        constexpr block_rule rule = mp::detail::checked_block_rule<Arch, half, half, half>();
+        const auto element_of = [](const unsigned char* line, int k) {
+            half value;
+            std::memcpy(static_cast<void*>(&value), line + 2 * k, 2);
+            return value;
+        };
         for (int lane = 0; lane < warp_size; ++lane) {
             for (int i = 0; i < 4; ++i) {
-                const fragment_place sum = mma_c_place(lane, i);
-                (*lanes[lane]->sum)[i] = c[sum.line][sum.position];
+                const fragment_place place = mma_c_place(lane, i);
+                std::uint32_t& pair = (*lanes[lane]->sum)[i / 2];
+                const int shift = i % 2 * 16;
+                std::uint32_t sum = mp::detail::accumulator_bits(
+                    half::from_bits(static_cast<std::uint16_t>(pair >> shift & 0xFFFFU)));
+                for (int k = 0; k < mma_depth<half>; k += rule.products) {
+                    sum = mp::detail::block_fma_bits<half, half>(
+                        rule, rule.products, [&](int j) { return element_of(factors.a[place.line], k + j); },
+                        [&](int j) { return element_of(factors.b[place.position], k + j); }, sum);
+                }
+                const std::uint32_t bits = mp::detail::accumulator_from_bits<half>(sum).bits();
+                pair = (pair & ~(0xFFFFU << shift)) | bits << shift;
             }
         }
     }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// Matrix products beside cuBLASLt: squares, few rows or columns, little and much depth, odd sizes, and all
+// layouts. Both write c from random a and b in device memory; alpha is 1 and beta is 0. Small matrices stay
+// in the caches of the device from run to run, for all contenders.
+#include <mp/bfloat16.hpp>
+#include <mp/float8.hpp>
+#include <mp/half.hpp>
+#include <mp/tfloat32.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "device.hpp"
+#include "measure.hpp"
+#include "random_data.hpp"
+#if MP_BENCH_HAS_CUBLASLT && defined(__CUDACC__)
+#include "cublaslt.hpp"
+#endif
+
+namespace {
+
+using bench::gpu::contender;
+using bench::gpu::device;
+using bench::gpu::measurements;
+using mp::gpu_gemm_kernel;
+using mp::storage_order;
+
+struct shape {
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t depth;
+    bool splits = false;  ///< also with the depth divided among blocks of threads
+};
+
+std::string text(const shape& it) {
+    return std::to_string(it.rows) + "x" + std::to_string(it.columns) + "x" + std::to_string(it.depth);
+}
+
+std::vector<shape> shapes() {
+    if (device::is_simulated) return {{64, 64, 64}, {33, 65, 130}, {16, 32, 1100, true}};
+    std::vector<shape> result;
+    for (const std::ptrdiff_t size : {512, 1024, 2048, 4096, 8192, 16384})
+        result.push_back({size, size, size});
+    const shape others[] = {{16, 8192, 8192, true}, {128, 8192, 8192, true}, {8192, 128, 8192, true},
+                            {8192, 8192, 128},      {64, 64, 65536, true},   {4096, 14336, 4096},
+                            {1023, 1023, 1023},     {4095, 4095, 4095},      {4097, 4097, 4097},
+                            {8184, 8184, 8184}};
+    result.insert(result.end(), std::begin(others), std::end(others));
+    return result;
+}
+
+template <class Value>
+mp::matrix_view<Value> view_of(device::array<Value>& array, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                               storage_order order) {
+    return order == storage_order::row_major ? mp::row_major(array.data(), rows, columns)
+                                             : mp::column_major(array.data(), rows, columns);
+}
+
+/// The matrices of a row of a table and the ways to multiply them.
+template <class Input, class Output>
+class product {
+public:
+    product(device& on, const shape& size, storage_order a_order, storage_order b_order)
+        : on_(&on),
+          size_(size),
+          a_memory_(random(on, size.rows * size.depth, 1)),
+          b_memory_(random(on, size.depth * size.columns, 2)),
+          c_memory_(on.make<Output>(static_cast<std::size_t>(size.rows * size.columns))),
+          a_(view_of(a_memory_, size.rows, size.depth, a_order)),
+          b_(view_of(b_memory_, size.depth, size.columns, b_order)),
+          c_(mp::row_major(c_memory_.data(), size.rows, size.columns)) {}
+
+    template <gpu_gemm_kernel Kernel>
+    void add(std::vector<contender>& to, int splits = 1) {
+        const auto exec = on_->exec();
+        const mp::gpu_properties gpu = mp::properties_of(exec);
+        if (!mp::detail::can_run<Input>(gpu, Kernel)) return;
+        if (Kernel == gpu_gemm_kernel::wgmma && !fits_warpgroups()) return;
+        const mp::gpu_gemm_plan plan =
+            mp::plan_gemm<Input, Kernel>(exec, size_.rows, size_.columns, size_.depth, 1, {.splits = splits});
+        if (splits != 1 && plan.splits == 1) return;
+        const auto workspace =
+            std::make_shared<device::array<float>>(on_->make<float>(plan.workspace_size()));
+        std::string name = "mp " + std::string(mp::name_of(Kernel)) + (splits == 1 ? "" : " split");
+        std::printf("%s: %s\n", text(size_).c_str(), plan.kernel_name().c_str());
+        to.push_back({std::move(name),
+                      [this, exec, plan, workspace] {
+                          mp::gemm<Kernel>(exec, plan, 1.0F, a_, b_, 0.0F, c_, mp::identity_epilogue{},
+                                           workspace->span());
+                      },
+                      "mp"});
+    }
+
+    /// All that the device has.
+    std::vector<contender> contenders(bool all) {
+        std::vector<contender> result;
+        add<gpu_gemm_kernel::wgmma>(result);
+        add<gpu_gemm_kernel::mma>(result);
+        if (size_.splits) add<gpu_gemm_kernel::mma>(result, 0);
+        if constexpr (sizeof(Input) != 1) {
+            if (all) add<gpu_gemm_kernel::wmma>(result);
+        }
+#if MP_BENCH_HAS_CUBLASLT && defined(__CUDACC__)
+        static bench::gpu::cublaslt_library library;
+        for (const bool fast : {false, true}) {
+            if (fast && sizeof(Input) != 1) break;
+            const auto it =
+                std::make_shared<bench::gpu::cublaslt_product<Input, Output>>(library, a_, b_, c_, fast);
+            if (!it->is_available()) break;
+            result.push_back({fast ? "cuBLASLt fast" : "cuBLASLt",
+                              [it, exec = on_->exec()] { it->enqueue(exec); }, "contender"});
+        }
+#endif
+        return result;
+    }
+
+    /// Throws unless all contenders come to the same, in as many elements as are quickly looked at.
+    void require_alike(const std::vector<contender>& all) {
+        std::vector<Output> expected;
+        for (const contender& it : all) {
+            const std::vector<Output> found = result_of(it);
+            if (expected.empty()) expected = reference(found);
+            // cuBLASLt's fast sums of 8 bits keep 13 bits.
+            const double bound = sizeof(Input) == 1 ? 2e-2 : std::is_same_v<Output, float> ? 1e-3 : 1e-2;
+            bench::gpu::require_alike(text(size_) + " by " + it.name, found, expected, bound);
+        }
+    }
+
+private:
+    static device::array<Input> random(device& on, std::ptrdiff_t size, unsigned seed) {
+        return bench::gpu::random_array<Input>(on, static_cast<std::size_t>(size), seed);
+    }
+
+    /// Lines have to begin at multiples of 16 bytes, and to run along the depth unless elements have 16 bits.
+    [[nodiscard]] bool fits_warpgroups() const {
+        const auto fits = [](const auto& view, storage_order along_depth) {
+            return view.leading_dimension * static_cast<std::ptrdiff_t>(sizeof(Input)) % 16 == 0 &&
+                   (sizeof(Input) == 2 || view.order == along_depth);
+        };
+        return fits(a_, storage_order::row_major) && fits(b_, storage_order::column_major);
+    }
+
+    [[nodiscard]] std::vector<Output> result_of(const contender& it) {
+        it.enqueue();
+        on_->wait();
+        return bench::gpu::first_elements(*on_, c_memory_, std::size_t{1} << 22);
+    }
+
+    /// On the host in double, where that is quickly done; else what the first contender found.
+    [[nodiscard]] std::vector<Output> reference(const std::vector<Output>& found) {
+        if (!device::is_simulated) return found;
+        std::vector<Output> result;
+        for (std::ptrdiff_t i = 0; i < size_.rows; ++i) {
+            for (std::ptrdiff_t j = 0; j < size_.columns; ++j) {
+                double sum = 0;
+                for (std::ptrdiff_t k = 0; k < size_.depth; ++k) {
+                    sum += static_cast<double>(a_(i, k)) * static_cast<double>(b_(k, j));
+                }
+                result.push_back(mp::round_to<Output>(sum));
+            }
+        }
+        return result;
+    }
+
+    device* on_;
+    shape size_;
+    device::array<Input> a_memory_;
+    device::array<Input> b_memory_;
+    device::array<Output> c_memory_;
+    mp::matrix_view<Input> a_;
+    mp::matrix_view<Input> b_;
+    mp::matrix_view<Output> c_;
+};
+
+template <class Input, class Output>
+void measure(device& on, measurements& to, const std::string& table, const std::string& name,
+             const shape& size, storage_order a_order, storage_order b_order) {
+    product<Input, Output> it(on, size, a_order, b_order);
+    const bool large = size.rows * size.columns > std::ptrdiff_t{8192} * 8192;
+    const std::vector<contender> all = it.contenders(!large);
+    it.require_alike(all);
+    const auto elements = [](std::ptrdiff_t rows, std::ptrdiff_t columns) {
+        return static_cast<double>(rows) * static_cast<double>(columns);
+    };
+    to.add({table, name, "TFLOP/s", elements(size.rows, size.columns),
+            (elements(size.rows, size.depth) + elements(size.depth, size.columns)) * sizeof(Input) +
+                elements(size.rows, size.columns) * sizeof(Output),
+            2 * elements(size.rows, size.columns) * static_cast<double>(size.depth)},
+           all);
+}
+
+template <class Input, class Output>
+void measure_type(device& on, measurements& to, const std::string& type) {
+    for (const shape& size : shapes()) {
+        measure<Input, Output>(on, to, type + " matrix product", text(size), size, storage_order::row_major,
+                               storage_order::column_major);
+    }
+    if (sizeof(Input) != 2) return;
+    constexpr std::pair<storage_order, const char*> orders[] = {
+        {storage_order::row_major, "row-major"}, {storage_order::column_major, "column-major"}};
+    const std::ptrdiff_t edge = device::is_simulated ? 40 : 4096;
+    for (const auto& [a_order, a_name] : orders) {
+        for (const auto& [b_order, b_name] : orders) {
+            measure<Input, Output>(on, to, type + " matrix product by layout",
+                                   std::string("a ") + a_name + " b " + b_name, {edge, edge, edge}, a_order,
+                                   b_order);
+        }
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return bench::gpu::run_program(argc, argv, "gemm", [](device& on, measurements& to) {
+        measure_type<mp::bfloat16, mp::bfloat16>(on, to, "bfloat16");
+        measure_type<mp::half, mp::half>(on, to, "half");
+        measure_type<mp::tfloat32, float>(on, to, "tfloat32");
+        measure_type<mp::float8_e4m3fn, mp::bfloat16>(on, to, "float8_e4m3fn");
+    });
+}

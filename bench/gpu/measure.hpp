@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// How the benchmarks of this folder measure: the contenders of a row take turns in random order, and what
+/// counts is the median of the turns of each.
+#pragma once
+
+#include <mp/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "device.hpp"
+
+namespace bench::gpu {
+
+/// Somebody who does the work of a row.
+struct contender {
+    std::string name;  ///< "mp", or beginning with "mp " where the library has several ways
+    std::function<void()> enqueue;
+    std::string role = "contender";  ///< or "limit": does the part that the device cannot do any faster
+};
+
+/// A row of a table; no comma in `table` and `unit`.
+struct row {
+    std::string table;
+    std::string name;
+    std::string unit;  ///< TFLOP/s, GB/s or us
+    double elements = 0;
+    double bytes = 0;
+    double operations = 0;
+};
+
+/// Measures rows and writes them to a file, a line for each contender: the columns that all benchmarks of mp
+/// have.
+class measurements {
+public:
+    /// Throws std::runtime_error when the file cannot be written.
+    measurements(device& on, std::string program, const std::string& path)
+        : device_(&on), program_(std::move(program)), file_(std::fopen(path.c_str(), "w")) {
+        if (file_ == nullptr) throw std::runtime_error("cannot write " + path);
+        put("program,build,table,row,contender,role,unit,elements,bytes,operations,repetitions,seconds_min,"
+            "seconds_median,seconds_max\n");
+    }
+
+    void add(const row& what, const std::vector<contender>& contenders) {
+        std::fprintf(stderr, "%s: %s, %s\n", program_.c_str(), what.table.c_str(), what.name.c_str());
+        struct turn {
+            recorded_work work;
+            int times;
+            std::vector<double> seconds;
+        };
+        std::vector<turn> turns;
+        for (const contender& it : contenders) {
+            // Twice before: the first run loads code.
+            it.enqueue();
+            device_->wait();
+            const double once = std::max(device_->seconds(device_->record(it.enqueue, 1)), 1e-7);
+            const int times =
+                device::is_simulated ? 1 : static_cast<int>(std::clamp(target_seconds / once, 1.0, 500.0));
+            turns.push_back({device_->record(it.enqueue, times), times, {}});
+        }
+        std::vector<std::size_t> order(turns.size());
+        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+        for (int round = 0; round < rounds; ++round) {
+            std::shuffle(order.begin(), order.end(), random_);
+            for (const std::size_t i : order) {
+                turns[i].seconds.push_back(device_->seconds(turns[i].work) / turns[i].times);
+            }
+        }
+        for (std::size_t i = 0; i < turns.size(); ++i) write(what, contenders[i], turns[i].seconds);
+        std::fflush(file_.get());
+    }
+
+private:
+    static constexpr int rounds = device::is_simulated ? 1 : 15;
+    /// Of a turn: long against the resolution of the device's events, half a microsecond.
+    static constexpr double target_seconds = 4e-3;
+
+    void write(const row& what, const contender& who, std::vector<double> seconds) {
+        std::sort(seconds.begin(), seconds.end());
+        put(program_ + "," + device::build + "," + quoted(what.table) + "," + quoted(what.name) + "," +
+            quoted(who.name) + "," + who.role + "," + what.unit);
+        for (const double value : {what.elements, what.bytes, what.operations}) put("," + text(value));
+        put("," + std::to_string(seconds.size()));
+        for (const double value : {seconds.front(), seconds[seconds.size() / 2], seconds.back()}) {
+            put("," + text(value));
+        }
+        put("\n");
+    }
+    void put(const std::string& line) {
+        if (std::fputs(line.c_str(), file_.get()) < 0) throw std::runtime_error("cannot write results");
+    }
+    static std::string text(double value) {
+        char buffer[40];
+        std::snprintf(buffer, sizeof buffer, "%.9g", value);
+        return buffer;
+    }
+    static std::string quoted(const std::string& cell) {
+        return cell.find(',') == std::string::npos ? cell : '"' + cell + '"';
+    }
+
+    struct close_file {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+
+    device* device_;
+    std::string program_;
+    std::unique_ptr<std::FILE, close_file> file_;
+    std::mt19937 random_{1};
+};
+
+/// Throws unless two results are alike: the norm of their difference, against that of `expected`. Nothing
+/// wrong is measured.
+template <class One, class Other>
+void require_alike(std::string_view what, const std::vector<One>& found, const std::vector<Other>& expected,
+                   double bound) {
+    double difference = 0;
+    double norm = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const double x = static_cast<double>(found[i]);
+        const double y = static_cast<double>(expected[i]);
+        difference += (x - y) * (x - y);
+        norm += y * y;
+    }
+    if (found.size() == expected.size() && std::sqrt(difference) <= bound * std::sqrt(norm)) return;
+    throw std::runtime_error(std::string(what) + " is wrong: it differs by " +
+                             std::to_string(std::sqrt(difference / norm)) + " of its norm");
+}
+
+/// Runs a benchmark program: its one argument is the file of its results.
+template <class Run>
+int run_program(int argc, char** argv, const char* program, Run run) {
+    try {
+        if (argc != 2) throw std::runtime_error("say the file that the results go to, and nothing else");
+        device on;
+        std::printf("%s\n", on.description().c_str());
+        std::fflush(stdout);
+        measurements to(on, program, argv[1]);
+        run(on, to);
+        return 0;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+        return 1;
+    }
+}
+
+}  // namespace bench::gpu
