@@ -4,6 +4,7 @@
 /// matrix instruction, with zeros around them, and what the model of mp says that comes out.
 #pragma once
 
+#include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/half.hpp>
 #include <mp/simt/fragments.hpp>
@@ -41,6 +42,14 @@ struct ask_warp_kernel {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
+        constexpr int least = mp::detail::least_capability<Input>(mp::gpu_gemm_kernel::mma);
+        if constexpr (Thread::capability >= least) run(thread);
+    }
+
+private:
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void run(Thread thread) const {
         using namespace mp::simt;  // NOLINT(google-build-using-namespace)
         const question* const it = questions + thread.block();
         registers<4> a{};
