@@ -7,7 +7,6 @@
 #error "mp/cuda.hpp is for files compiled as CUDA, for example by nvcc; the rest of mp is in mp/mp.hpp"
 #else
 
-#include <mp/cuda/convert.hpp>
 #include <mp/cuda/device_buffer.hpp>
 #include <mp/cuda/error.hpp>
 #include <mp/cuda/launch_kernel.hpp>

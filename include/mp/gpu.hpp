@@ -8,6 +8,8 @@
 #include <mp/gpu/adamw.hpp>
 #include <mp/gpu/block_dequantize.hpp>
 #include <mp/gpu/block_quantize.hpp>
+#include <mp/gpu/clip_gradients.hpp>
+#include <mp/gpu/convert.hpp>
 #include <mp/gpu/device_gradient_report.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
 #include <mp/gpu/device_optimizer.hpp>

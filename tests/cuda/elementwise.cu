@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <cuda/real_device.hpp>
+#include <gpu/clip_checks.hpp>
 #include <gpu/loss_scaling_checks.hpp>
 
 #include <mp/cuda.hpp>
 
 #include <mp/bfloat16.hpp>
 #include <mp/convert/convert.hpp>
-#include <mp/float4.hpp>
-#include <mp/float6.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
@@ -15,8 +14,6 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <span>
@@ -27,82 +24,6 @@
 namespace {
 
 using scale_on_device = mp::device_loss_scale<mp::pytorch_policy>;
-
-template <class Value>
-bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
-    return a.size() == b.size() &&
-           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0);
-}
-
-/// Numbers of all magnitudes, NaNs with payloads among them.
-template <class Value>
-std::vector<Value> random_codes(std::size_t size, unsigned seed) {
-    std::mt19937_64 random(seed);
-    std::vector<Value> values(size);
-    for (Value& value : values) {
-        std::uint64_t bits = random();
-        if constexpr (mp::reduced<Value>) bits &= Value::layout::code_mask;
-        std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
-    }
-    return values;
-}
-
-template <class From, class To>
-void check_convert(std::size_t size, std::size_t from_shift, std::size_t to_shift, mp::projection p = {}) {
-    mp::unique_cuda_stream stream;
-    const std::vector<From> from = random_codes<From>(size + from_shift, 3);
-    const mp::device_buffer<From> device_from(stream, from);
-    mp::device_buffer<To> device_to(size + to_shift + 3);
-    device_to.fill_bytes(stream, 0x55);
-    mp::convert(stream, device_from.span().subspan(from_shift), device_to.span().subspan(to_shift, size), p);
-    std::vector<To> expected(size + to_shift + 3);
-    std::memset(static_cast<void*>(expected.data()), 0x55, expected.size() * sizeof(To));
-    mp::convert(mp::cpu{}, std::span(from).subspan(from_shift), std::span(expected).subspan(to_shift, size),
-                p);
-    CAPTURE(size);
-    CAPTURE(from_shift);
-    CAPTURE(to_shift);
-    CHECK(same_bits(device_to.to_host(stream), expected));
-}
-
-TEST_CASE("convert: the device gives the CPU's bits at every size and alignment") {
-    for (const std::size_t size : {0u, 1u, 7u, 64u, 1000u, 100003u}) {
-        for (const std::size_t shift : {0u, 1u, 3u, 4u}) {
-            check_convert<float, mp::half>(size, shift, shift);
-            check_convert<float, mp::half>(size, shift, 0);
-            check_convert<mp::half, float>(size, 0, shift);
-            check_convert<mp::bfloat16, mp::half>(size, shift, shift);
-        }
-    }
-    check_convert<float, mp::bfloat16>(5000001, 0, 0);
-    check_convert<mp::float8_e4m3fn, mp::bfloat16>(70000, 0, 0);
-    check_convert<double, mp::half>(70000, 1, 1);
-    check_convert<float, mp::half>(70000, 0, 0, {mp::rounding::downward, mp::saturation::finite});
-}
-
-TEST_CASE("convert: numbers that the device converts in pairs are the CPU's, NaN and overflow included") {
-    const mp::projection saturating{mp::rounding::nearest_even, mp::saturation::finite};
-    check_convert<float, mp::float8_e4m3fn>(70001, 1, 1);
-    check_convert<float, mp::float8_e4m3fn>(70001, 0, 0, saturating);
-    check_convert<float, mp::float8_e5m2>(70001, 0, 0);
-    check_convert<float, mp::float8_e5m2>(70001, 0, 0, saturating);
-    check_convert<float, mp::half>(70001, 0, 0, saturating);
-    check_convert<float, mp::bfloat16>(70001, 0, 0, saturating);
-    check_convert<mp::half, mp::float8_e4m3fn>(70001, 0, 0);
-    check_convert<mp::half, mp::float8_e5m2>(70001, 3, 3);
-    check_convert<mp::float8_e4m3fn, mp::half>(70001, 0, 0);
-    check_convert<mp::float8_e5m2, mp::half>(70001, 0, 0);
-    check_convert<mp::float8_e4m3fn, float>(70001, 5, 5);
-    check_convert<mp::float8_e5m2, float>(70001, 0, 0);
-    check_convert<mp::half, float>(70001, 0, 0);
-}
-
-TEST_CASE("convert: arrays of 6- and 4-bit numbers in bytes are the CPU's") {
-    check_convert<mp::half, mp::float6_e3m2fn>(70001, 0, 0);
-    check_convert<float, mp::float4_e2m1fn>(70001, 1, 1);
-    check_convert<mp::float6_e3m2fn, mp::half>(70001, 0, 0);
-    check_convert<mp::float4_e2m1fn, mp::bfloat16>(70001, 0, 0);
-}
 
 TEST_CASE("unscale_and_check and check_gradients: values and findings are the CPU's") {
     gpu_test::real_device device;
@@ -136,6 +57,18 @@ TEST_CASE("unscale_and_check: in place, and the first of several arrays wins wha
     CHECK(after.seen.infinities == 2);
     CHECK(after.seen.nans == 2);
     CHECK(after.seen.checked == 2000);
+}
+
+TEST_CASE("clip_gradients: the device clips to the CPU's bits") {
+    gpu_test::real_device device;
+    const std::vector<std::size_t> sizes{0, 1, 2, 3, 31, 4096, 100003, 1000001};
+    for (const std::size_t shift : {0U, 1U}) {
+        gpu_test::check_clip<mp::half>(device, sizes, shift, 1.0F / 3.0F, 2.0);
+        gpu_test::check_clip<float>(device, sizes, shift, 0x1p-16F, 1e9);
+        gpu_test::check_clip<float>(device, sizes, shift, 1.0F, 0x1p-130);
+        gpu_test::check_clip_of_spans<mp::bfloat16>(device, sizes, shift, 0.3F);
+    }
+    gpu_test::check_clip_of_spans<mp::half>(device, std::vector<std::size_t>(600, 77), 0, 0x1p-20F);
 }
 
 TEST_CASE("convert_and_observe: numbers and counts are the CPU's") {

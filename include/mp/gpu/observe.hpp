@@ -7,6 +7,7 @@
 #include <mp/convert/convert.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/gpu/chunks.hpp>
+#include <mp/gpu/convert.hpp>
 #include <mp/gpu/device_gradient_report.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
 #include <mp/gpu/tensor_list.hpp>
@@ -21,13 +22,6 @@
 #include <type_traits>
 
 namespace mp {
-
-/// Numbers in device memory, and where they go in another format.
-template <class From, class To>
-struct gpu_conversion {
-    std::span<const From> from = {};
-    std::span<To> to = {};  ///< as many values
-};
 
 namespace detail {
 

@@ -9,8 +9,8 @@
 // expects 1 cvt.rn.f16x2.e4m3x2
 // expects 1 cvt.rn.satfinite.e5m2x2.f16x2
 // expects 0 cvt.rn.(f16|bf16).f32
-#include <mp/cuda/convert_chunks.hpp>
 #include <mp/float8.hpp>
+#include <mp/gpu/convert_chunks.hpp>
 #include <mp/packed2.hpp>
 
 using mp::bfloat16;
@@ -37,5 +37,5 @@ __global__ void narrow_halves(packed2<half> x, packed2<float8_e5m2>* out) {
 
 __global__ void saturate(mp::detail::chunk<float, 2> x, mp::detail::chunk<half, 2>* out) {
     const mp::projection saturating{mp::rounding::nearest_even, mp::saturation::finite};
-    *out = mp::detail::element_conversion<half, float, false>{saturating}(x, 0);
+    *out = mp::detail::nearest_even_conversion{saturating}.convert<half>(x, 0);
 }
