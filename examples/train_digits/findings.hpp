@@ -123,9 +123,12 @@ inline std::vector<std::string> general_findings(const setting_summary& setting)
         result.push_back(detail::bfloat16_sentence(*bfloat, setting.find("bf16-master"), *fp32));
     }
     if (half != nullptr) {
-        result.push_back("On this CPU fp16 takes " + times_text(half->seconds().mean / fp32->seconds().mean) +
-                         " as long as fp32: it multiplies in float and converts on the way in and out. The "
-                         "time that 16 bits save needs hardware that multiplies them.");
+        const std::string times = times_text(half->seconds().mean / fp32->seconds().mean);
+        result.push_back(setting.gpu.empty()
+                             ? "On this CPU fp16 takes " + times +
+                                   " as long as fp32: it multiplies in float and converts on the way in and "
+                                   "out. The time that 16 bits save needs hardware that multiplies them."
+                             : "On " + setting.gpu + " fp16 takes " + times + " as long as fp32.");
     }
     return result;
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,9 +27,10 @@
 namespace examples::train_digits {
 namespace {
 
-std::vector<const recipe*> chosen_recipes(const options& chosen) {
+/// \param recipes  those of the device
+std::vector<const recipe*> chosen_recipes(const options& chosen, std::span<const recipe> recipes) {
     std::vector<const recipe*> result;
-    for (const recipe& it : all_recipes()) {
+    for (const recipe& it : recipes) {
         const auto& names = chosen.recipes;
         if (names.empty() || std::find(names.begin(), names.end(), it.name) != names.end()) {
             result.push_back(&it);
@@ -40,16 +43,18 @@ std::vector<const recipe*> chosen_recipes(const options& chosen) {
     return result;
 }
 
-std::vector<setting_summary> run_trainings(const options& chosen, const split_digits& data) {
+std::vector<setting_summary> run_trainings(const options& chosen, const std::optional<gpu>& on_gpu,
+                                           const split_digits& data) {
     const std::vector<double> weights =
         chosen.loss_weight ? std::vector{*chosen.loss_weight} : std::vector{1.0, 0x1p-14, 0x1p-16};
-    const std::vector<const recipe*> recipes = chosen_recipes(chosen);
+    const std::vector<const recipe*> recipes =
+        chosen_recipes(chosen, on_gpu ? on_gpu->recipes : all_recipes());
     const auto repeats = static_cast<std::size_t>(chosen.repeats);
     const std::size_t jobs = weights.size() * recipes.size() * repeats;
     std::vector<training_record> records(jobs);
     {
         progress bar(stderr, isatty(STDERR_FILENO) != 0, jobs * static_cast<std::size_t>(chosen.epochs));
-        run_jobs(chosen.threads, jobs, [&](std::size_t job) {
+        run_jobs(on_gpu ? 1 : chosen.threads, jobs, [&](std::size_t job) {
             const std::size_t repeat = job % repeats;
             const recipe& it = *recipes[job / repeats % recipes.size()];
             const double weight = weights[job / repeats / recipes.size()];
@@ -64,7 +69,7 @@ std::vector<setting_summary> run_trainings(const options& chosen, const split_di
     std::vector<setting_summary> settings;
     auto record = records.begin();
     for (const double weight : weights) {
-        setting_summary setting{weight, chosen.seed, {}};
+        setting_summary setting{weight, chosen.seed, {}, on_gpu ? on_gpu->name : ""};
         for (const recipe* it : recipes) {
             const auto end = record + static_cast<std::ptrdiff_t>(repeats);
             setting.recipes.emplace_back(*it, std::vector<training_record>(record, end));
@@ -107,16 +112,18 @@ int run(std::span<const std::string_view> arguments) {
         std::fputs(text.c_str(), stdout);
         return 0;
     }
+    const std::optional<gpu> on_gpu =
+        chosen.device == device::cuda ? std::optional(find_cuda_device()) : std::nullopt;
     const split_digits data = split(read_digits(chosen.data), batch_size);
     report_file page(chosen.report);
 
     std::printf(
         "%zu scanned digits to train on, %zu to test with; linear layers %s with relu;\n"
-        "SGD with momentum %g, learning rate %g, batch %zu, %d epochs\n\n",
+        "SGD with momentum %g, learning rate %g, batch %zu, %d epochs%s\n\n",
         data.training.size(), data.test.size(), network_text().c_str(), momentum, base_learning_rate,
-        batch_size, chosen.epochs);
+        batch_size, chosen.epochs, on_gpu ? (", on " + on_gpu->name).c_str() : "");
     std::fflush(stdout);
-    const std::vector<setting_summary> settings = run_trainings(chosen, data);
+    const std::vector<setting_summary> settings = run_trainings(chosen, on_gpu, data);
     for (const setting_summary& setting : settings) print(setting);
     print_notes(settings.front());
     page.write(report_page(settings));

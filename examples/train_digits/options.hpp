@@ -16,9 +16,13 @@
 
 namespace examples::train_digits {
 
+/// Where the trainings run.
+enum class device { cpu, cuda };
+
 /// What the user asks for.
 struct options {
     bool help = false;
+    train_digits::device device = train_digits::device::cpu;
     std::vector<std::string> recipes;  ///< names; none means all
     std::vector<std::string> presets;  ///< names of presets that are trained as well; none means none
     int epochs = 30;
@@ -38,6 +42,7 @@ became of them, and draws it on a page for the browser. The same seed gives the 
   --recipe NAME      train only this recipe; may be repeated, or be a list: fp32,fp16 (all of them)
   --preset NAME      train under this preset of autocast as well, with weights and activations in float; may
                      be repeated or a list, and "all" means all of them (none)
+  --device NAME      cpu, or cuda: the current CUDA device, where this program was built with CUDA (cpu)
   --epochs N         passes over the training set (30)
   --seed N           seed of the first training (1)
   --repeats N        trainings of each recipe, with seeds that count up; the tables show their mean (6)
@@ -45,12 +50,18 @@ became of them, and draws it on a page for the browser. The same seed gives the 
                      0.001 or 2^-14. Without it 1, 2^-14 and 2^-16 are run
   --report FILE      where the page goes (train_digits.html)
   --data FILE        the digits: 64 pixels from 0 to 16 and the digit in each line
-  --threads N        trainings that run at a time; the results do not depend on it
+  --threads N        trainings that run at a time, on a GPU always one; the results do not depend on it
   --help             this text
 
 Recipes: )";
 
 namespace detail {
+
+inline device parse_device(std::string_view option, std::string_view text) {
+    if (text == "cpu") return device::cpu;
+    if (text == "cuda") return device::cuda;
+    throw user_error(std::string(option) + " is '" + std::string(text) + "'; it must be cpu or cuda");
+}
 
 /// A positive number, or a power of two such as 2^-14.
 inline double parse_weight(std::string_view option, std::string_view text) {
@@ -84,8 +95,8 @@ inline options parse_options(std::span<const std::string_view> arguments,
             result.help = true;
             continue;
         }
-        if (!(is("--recipe") || is("--preset") || is("--epochs") || is("--repeats") || is("--seed") ||
-              is("--loss-weight") || is("--report") || is("--data") || is("--threads"))) {
+        if (!(is("--recipe") || is("--preset") || is("--device") || is("--epochs") || is("--repeats") ||
+              is("--seed") || is("--loss-weight") || is("--report") || is("--data") || is("--threads"))) {
             throw user_error("unknown option '" + std::string(name) + "'; --help lists them");
         }
         if (equals == std::string_view::npos && i + 1 == arguments.size()) {
@@ -97,6 +108,8 @@ inline options parse_options(std::span<const std::string_view> arguments,
             add_names(name, value, known_recipes, result.recipes);
         } else if (is("--preset")) {
             add_presets(name, value, result.presets);
+        } else if (is("--device")) {
+            result.device = detail::parse_device(name, value);
         } else if (is("--epochs")) {
             result.epochs = parse_integer(name, value, 1, 10000);
         } else if (is("--repeats")) {
@@ -111,6 +124,9 @@ inline options parse_options(std::span<const std::string_view> arguments,
             if (value.empty()) throw user_error(std::string(name) + " needs the name of a file");
             (is("--report") ? result.report : result.data) = value;
         }
+    }
+    if (result.device != device::cpu && !result.presets.empty() && !result.help) {
+        throw user_error("--preset is for --device cpu: on a GPU no autocast takes part");
     }
     return result;
 }

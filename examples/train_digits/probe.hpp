@@ -69,6 +69,15 @@ public:
             model.forward(exec, images);
             model.backward(exec, images, batch.labels, factors);
         }
+        compare(exec, precision_of(way), model, batch, factors, record);
+    }
+
+    /// Looks at gradients that somebody else has computed: `model` holds them and the weights that they are
+    /// of. `low` is the precision in which that was done.
+    template <class Value>
+    void compare(mp::cpu exec, mp::precision low, const network<Value>& model, const digits& batch,
+                 const mp::ops::loss_factors& factors, gradient_record& record) {
+        const auto images = batch.images(0, batch.size());
         const mp::autocast_region in_float(mp::precision::off);
         exact_.copy_weights(exec, model);
         exact_.forward(exec, images);
@@ -79,7 +88,7 @@ public:
         const auto exact = exact_.gradients();
         const auto actual = model.gradients();
         for (std::size_t i = 0; i < exact.size(); ++i) {
-            const mp::range_report report = report_values(exec, precision_of(way), exact[i].values);
+            const mp::range_report report = report_values(exec, low, exact[i].values);
             if (!exact[i].of_parameter) {
                 record.outputs += report;
                 continue;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "training.hpp"
@@ -36,5 +37,15 @@ std::span<const recipe> all_recipes();
 /// preset's name. Weights, gradients and activations are float, and half where the preset has no master
 /// weights; the loss is scaled dynamically where the preset computes in half.
 std::span<const recipe> preset_recipes();
+
+/// A GPU that trains.
+struct gpu {
+    std::string name;
+    std::span<const recipe> recipes;  ///< with the names of all_recipes(), in their order
+};
+
+/// The current CUDA device. Throws user_error where there is none, or none that this program has code for,
+/// and in programs that were built without CUDA.
+gpu find_cuda_device();
 
 }  // namespace examples::train_digits

@@ -91,8 +91,9 @@ inline std::string report_page(const std::vector<setting_summary>& settings) {
             " with relu learns to read scanned digits: SGD with momentum " + formatted("%g", momentum) +
             ", learning rate " + formatted("%g", base_learning_rate) + ", batches of " +
             std::to_string(batch_size) + ", " + std::to_string(epochs) + " epochs of " +
-            std::to_string(any.steps() / epochs) +
-            " steps. Every recipe starts from the same weights and sees the same batches.</p>\n";
+            std::to_string(any.steps() / epochs) + " steps" +
+            (settings.front().gpu.empty() ? "" : ", on " + escaped(settings.front().gpu)) +
+            ". Every recipe starts from the same weights and sees the same batches.</p>\n";
     for (const setting_summary& setting : settings) html += detail::setting_section(setting);
     html += "<section>\n<h2>In all settings</h2>\n" +
             html_list(general_findings(settings.front()), "findings") + "<h2>The columns</h2>\n" +

@@ -88,6 +88,7 @@ struct setting_summary {
     double loss_weight = 1.0;
     std::uint64_t first_seed = 1;
     std::vector<recipe_summary> recipes;
+    std::string gpu = {};  ///< its name where the recipes were trained on one; empty for the CPU
 
     /// The recipe of that name, or null if it was not trained.
     [[nodiscard]] const recipe_summary* find(std::string_view name) const {

@@ -85,8 +85,15 @@ inline std::vector<std::string> table_notes(const setting_summary& setting) {
             "Under a preset of autocast weights are float and rounded at each use, which the gradient error "
             "then contains; the other recipes in 16 bits have weights that are rounded already.");
     }
-    notes.emplace_back(
-        "bytes/param: weight, gradient, master weight and momentum. seconds: one thread of this CPU.");
+    const std::string seconds = setting.gpu.empty()
+                                    ? "one thread of this CPU."
+                                    : "of all steps of a training on " + setting.gpu + ", launches included.";
+    notes.push_back("bytes/param: weight, gradient, master weight and momentum. seconds: " + seconds);
+    if (!setting.gpu.empty() && setting.find("fp32") != nullptr) {
+        notes.emplace_back(
+            "fp32 in TF32: all is float, but products read their factors without the last 13 bits. The "
+            "gradient error shows what that does.");
+    }
     if (setting.find("fp16-dynamic") != nullptr) {
         notes.push_back("The dynamic scale starts at 2^16 and doubles after " +
                         std::to_string(growth_interval) +

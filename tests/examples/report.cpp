@@ -51,6 +51,15 @@ TEST_CASE("the page is well formed and takes nothing from anywhere else") {
     CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
 }
 
+TEST_CASE("the page names the GPU that trained") {
+    std::vector<setting_summary> settings = everything();
+    CHECK(examples::train_digits::report_page(settings).find(" steps. Every recipe") != std::string::npos);
+    for (setting_summary& it : settings) it.gpu = "A & B";
+    const std::string page = examples::train_digits::report_page(settings);
+    CHECK(page.find(" steps, on A &amp; B. Every recipe") != std::string::npos);
+    CHECK(first_fault(page) == "");
+}
+
 TEST_CASE("a setting is drawn with its loss curves, its scale and two histograms") {
     const std::string page = examples::train_digits::report_page(everything());
     CHECK(occurrences(page, "<figure>") == 8);

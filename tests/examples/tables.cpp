@@ -123,6 +123,24 @@ TEST_CASE("what holds in all settings is said once, with the numbers of one of t
     CHECK(any_has(sentences, "fp16 takes 1.00 times as long as fp32"));
 }
 
+TEST_CASE("what ran on a GPU says so, and nothing about the CPU") {
+    setting_summary setting = setting_of({{"fp32", {}}, {"fp16", {}}, {"bf16", {}}});
+    const auto all_text = [&] {
+        std::string text;
+        for (const std::string& it : examples::train_digits::general_findings(setting)) text += it + "\n";
+        for (const std::string& it : examples::train_digits::table_notes(setting)) text += it + "\n";
+        return text;
+    };
+    CHECK(all_text().find("On this CPU fp16 takes 1.00 times as long") != std::string::npos);
+    CHECK(all_text().find("one thread of this CPU.") != std::string::npos);
+    CHECK(all_text().find("TF32") == std::string::npos);
+    setting.gpu = "Model 5";
+    CHECK(all_text().find("On Model 5 fp16 takes 1.00 times as long as fp32.\n") != std::string::npos);
+    CHECK(all_text().find("a training on Model 5, launches included.") != std::string::npos);
+    CHECK(all_text().find("fp32 in TF32: ") != std::string::npos);
+    CHECK(all_text().find("CPU") == std::string::npos);
+}
+
 TEST_CASE("a setting says what its loss weight means") {
     CHECK(examples::train_digits::setting_title(setting_of({{"fp32", {}}})) ==
           "Ordinary setting: the loss is averaged over a batch of 128");
