@@ -15,7 +15,9 @@ namespace mp::simt::detail {
 
 /// The type whose accesses are one instruction of so many bytes.
 template <std::size_t Bytes>
-struct word_of;
+struct word_of {
+    static_assert(Bytes == 16, "mp: a thread loads and stores values of 1, 2, 4, 8 or 16 bytes");
+};
 template <>
 struct word_of<1> {
     using type = unsigned char;
