@@ -14,6 +14,7 @@
 #include <mp/gpu/device_loss_scale.hpp>
 #include <mp/gpu/device_optimizer.hpp>
 #include <mp/gpu/gemm.hpp>
+#include <mp/gpu/gemm_scaled.hpp>
 #include <mp/gpu/gradient_norm.hpp>
 #include <mp/gpu/normalization.hpp>
 #include <mp/gpu/observe.hpp>

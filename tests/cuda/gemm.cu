@@ -39,7 +39,7 @@ struct matrix {
            Draw draw)
         : rows(r), columns(c), shift(aligned ? 0 : 3), order(o) {
         const std::ptrdiff_t length = o == mp::storage_order::row_major ? c : r;
-        leading = length + (aligned ? (8 - length % 8) % 8 : 1);
+        leading = length + (aligned ? (16 - length % 16) % 16 : 1);
         values.resize(
             static_cast<std::size_t>(shift + leading * (o == mp::storage_order::row_major ? r : c)));
         std::memset(static_cast<void*>(values.data()), 0x7F, values.size() * sizeof(Value));
@@ -207,11 +207,14 @@ TEST_CASE("gemm: the bits do not depend on the tile") {
 
 /// The model of the architecture that the kernels were compiled for.
 template <class A, class B, class C>
-void gemm_on_model(int capability, mp::matrix_view<A> a, mp::matrix_view<B> b, mp::matrix_view<C> c) {
+void gemm_on_model(const mp::gpu_gemm_plan& plan, mp::matrix_view<A> a, mp::matrix_view<B> b,
+                   mp::matrix_view<C> c) {
+    const int capability = plan.gpu.capability;
     const auto by = [&]<mp::arch Arch>() {
         if constexpr (mp::block_rule_of(Arch, mp::detail::factor_kind_of<A>, false).products != 0) {
-            constexpr auto unit =
-                mp::has_float8_through_half(Arch) ? mp::float8_unit::through_half : mp::float8_unit::native;
+            const auto unit = mp::has_float8_through_half(Arch) && plan.kernel != mp::gpu_gemm_kernel::wgmma
+                                  ? mp::float8_unit::through_half
+                                  : mp::float8_unit::native;
             mp::gemm(mp::emulated<Arch>{.threads = 8, .float8 = unit}, 1.0F, a, b, 0.0F, c);
         } else {
             mp::gemm(mp::cpu{.products = mp::accumulation::ordered}, 1.0F, a, b, 0.0F, c);
@@ -226,11 +229,10 @@ void gemm_on_model(int capability, mp::matrix_view<A> a, mp::matrix_view<B> b, m
 }
 
 /// Compares all bits of products of random numbers with the model.
-template <class Input, class Output>
+template <class Input, class Output, mp::gpu_gemm_kernel Kernel = mp::gpu_gemm_kernel::automatic>
 void check_model() {
     generator random(9);
     mp::unique_cuda_stream stream;
-    const int capability = mp::properties_of(stream.get()).capability;
     const auto draw = [&] { return std::normal_distribution<float>()(random); };
     for (const auto& [rows, columns, depth, alpha, beta] :
          {problem{64, 64, 64}, problem{300, 270, 1000}, problem{1100, 1300, 129}, problem{1, 77, 4099}}) {
@@ -239,9 +241,12 @@ void check_model() {
                 matrix<Input> a(stream, rows, depth, a_order, aligned, draw);
                 matrix<Input> b(stream, depth, columns, b_order, aligned, draw);
                 matrix<Output> c(stream, rows, columns, c_order, aligned, draw);
-                mp::gemm(stream.get(), alpha, a.device(), b.device(), beta, c.device());
-                gemm_on_model(capability, a.host(), b.host(), c.host());
+                const auto plan = mp::plan_gemm<Kernel>(stream.get(), a.device(), b.device());
+                mp::gemm<Kernel>(stream.get(), plan, alpha, a.device(), b.device(), beta, c.device());
+                gemm_on_model(plan, a.host(), b.host(), c.host());
                 const std::vector<Output> actual = c.on_device.to_host(stream);
+                const std::string name = plan.kernel_name();
+                CAPTURE(name);
                 CAPTURE(rows);
                 CAPTURE(columns);
                 CAPTURE(depth);
@@ -256,6 +261,14 @@ TEST_CASE("gemm: the bits are those of the model of the device's tensor cores") 
     check_model<mp::half, float>();
     check_model<mp::tfloat32, float>();
     check_model<mp::float8_e4m3fn, mp::half>();
+}
+
+TEST_CASE("gemm: so are those of wgmma, where the device has it") {
+    constexpr auto kernel = mp::gpu_gemm_kernel::automatic_with_wgmma;
+    check_model<mp::half, float, kernel>();
+    check_model<mp::bfloat16, mp::bfloat16, kernel>();
+    check_model<mp::tfloat32, float, kernel>();
+    check_model<mp::float8_e4m3fn, mp::half, kernel>();
 }
 
 TEST_CASE("gemm: wmma and mma.sync have the same bits") {

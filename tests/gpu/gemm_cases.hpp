@@ -68,6 +68,7 @@ struct setting {
     float alpha = 1;
     float beta = 0;
     std::uint64_t seed = 0;
+    int cluster_blocks = 0;  ///< of wgmma: 2 are the largest tiles, 1 are the others, 0 leaves it to the plan
 };
 
 /// Bytes of everything that a matrix has, its padding included; a NaN is a NaN.
@@ -110,7 +111,8 @@ void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue 
         for (std::ptrdiff_t j = 0; j < size.columns; ++j) expected.view(i, j) = c.view(i, j) = C(draw());
     }
     const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
-    const auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.depth);
+    auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.depth);
+    if (with.cluster_blocks != 0) plan.cluster_blocks = with.cluster_blocks;
     mp::gemm<Kernel>(gpu, plan, with.alpha, mp::matrix_view<const A>(a.view),
                      mp::matrix_view<const B>(b.view), with.beta, c.view, epilogue);
     reference_gemm<Kernel, Arch, A, B>(with.alpha, mp::matrix_view<const A>(a.view),

@@ -273,6 +273,66 @@ TEST_CASE("a tile for two blocks arrives in both, and blocks arrive at each othe
     }
 }
 
+TEST_CASE("a tile of one of several matrices arrives, with zeros where there is no such matrix") {
+    const numbers source;
+    const numbers* const from = &source;
+    for (const int matrix : {0, 1, 4, 5, -1}) {
+        // Five matrices of 10 lines.
+        tensor_tiles tiles = source.tiles(64, 16, 128);
+        tiles.lines = 10;
+        tiles.matrices = 5;
+        tiles.matrix_bytes = 10 * tiles.line_bytes;
+        const tensor_map map = make_tensor_map(gpu(0), tiles);
+        run<64>(
+            [=](auto thread) {
+                if (thread.index() == 0) {
+                    thread.init_barrier(full, 1);
+                    thread.fence_barrier_init();
+                }
+                thread.sync_block();
+                if (thread.index() == 0) {
+                    thread.arrive_expect(full, 64 * 16 * 2);
+                    thread.copy_tile(stage, map, 0, 2, matrix, full);
+                }
+                thread.wait_barrier(full, false);
+                for (int l = 0; l < 16; ++l) {
+                    const auto offset = static_cast<std::uint32_t>(l * 128 + thread.index() * 2);
+                    const std::uint16_t got =
+                        thread.load(shared_pointer<std::uint16_t>{1024 + mp::simt::swizzled<128>(offset)});
+                    const bool inside = l + 2 < 10 && matrix >= 0 && matrix < 5;
+                    CHECK(got == (inside ? from->at(matrix * 10 + l + 2, thread.index()) : 0));
+                }
+            },
+            3);
+    }
+}
+
+TEST_CASE("copies say which matrix exactly if their map is of several") {
+    const numbers source;
+    tensor_tiles tiles = source.tiles(64, 16, 128);
+    const tensor_map one = make_tensor_map(gpu(0), tiles);
+    tiles.matrices = 1;
+    tiles.matrix_bytes = 16;
+    const tensor_map several = make_tensor_map(gpu(0), tiles);
+    const auto begin = [](auto thread) {
+        thread.init_barrier(full, 1);
+        thread.fence_barrier_init();
+        thread.arrive_expect(full, 64 * 16 * 2);
+    };
+    const auto without = error_of<32>([=](auto thread) {
+        if (thread.index() != 0) return;
+        begin(thread);
+        thread.copy_tile(stage, several, 0, 0, full);
+    });
+    CHECK(std::string(without.what()).find("without saying which of them") != std::string::npos);
+    const auto with = error_of<32>([=](auto thread) {
+        if (thread.index() != 0) return;
+        begin(thread);
+        thread.copy_tile(stage, one, 0, 0, 0, full);
+    });
+    CHECK(std::string(with.what()).find("of a map of one matrix without a number") != std::string::npos);
+}
+
 TEST_CASE("maps are checked for what the unit takes") {
     const numbers source;
     const auto refuses = [&](tensor_tiles tiles, const std::string& text) {
@@ -296,6 +356,13 @@ TEST_CASE("maps are checked for what the unit takes") {
             "tiles.tile_length is 64; it must be no more than tiles.swizzle_bytes have room for");
     refuses(source.tiles(32, 257, 64), "tiles.tile_lines is 257; it must be from 1 to 256");
     refuses(source.tiles(32, 8, 48), "tiles.swizzle_bytes is 48; it must be 0, 32, 64 or 128");
+    tiles = source.tiles(32, 8, 64);
+    tiles.matrices = 2;
+    refuses(tiles, "tiles.matrix_bytes is 0; it must be a positive multiple of 16");
+    tiles.matrix_bytes = 1000;
+    refuses(tiles, "tiles.matrix_bytes is 1000; it must be a positive multiple of 16");
+    tiles.matrices = -1;
+    refuses(tiles, "tiles.matrices is -1; it must be from 0 to 2^32");
 }
 
 }  // namespace

@@ -44,14 +44,17 @@ namespace mp::simt {
                                        : tiles.swizzle_bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B
                                        : tiles.swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                                    : CU_TENSOR_MAP_SWIZZLE_128B;
-    const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(tiles.length), static_cast<cuuint64_t>(tiles.lines)};
-    const cuuint64_t strides[1] = {static_cast<cuuint64_t>(tiles.line_bytes)};
-    const cuuint32_t box[2] = {static_cast<cuuint32_t>(tiles.tile_length),
-                               static_cast<cuuint32_t>(tiles.tile_lines)};
-    const cuuint32_t steps[2] = {1, 1};
+    const cuuint32_t dimensions = tiles.matrices == 0 ? 2 : 3;
+    const cuuint64_t sizes[3] = {static_cast<cuuint64_t>(tiles.length), static_cast<cuuint64_t>(tiles.lines),
+                                 static_cast<cuuint64_t>(tiles.matrices)};
+    const cuuint64_t strides[2] = {static_cast<cuuint64_t>(tiles.line_bytes),
+                                   static_cast<cuuint64_t>(tiles.matrix_bytes)};
+    const cuuint32_t box[3] = {static_cast<cuuint32_t>(tiles.tile_length),
+                               static_cast<cuuint32_t>(tiles.tile_lines), 1};
+    const cuuint32_t steps[3] = {1, 1, 1};
     CUtensorMap encoded{};
-    const CUresult result = encode(&encoded, type, 2, const_cast<void*>(tiles.data), sizes, strides, box,
-                                   steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+    const CUresult result = encode(&encoded, type, dimensions, const_cast<void*>(tiles.data), sizes, strides,
+                                   box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) throw cuda_error("cuTensorMapEncodeTiled", cudaErrorInvalidValue);
     tensor_map map{};

@@ -29,6 +29,12 @@ struct matrix_batch {
     }
 };
 
+// What newer compilers deduce by themselves.
+template <class Value>
+matrix_batch(matrix_view<Value>) -> matrix_batch<Value>;
+template <class Value>
+matrix_batch(matrix_view<Value>, std::ptrdiff_t) -> matrix_batch<Value>;
+
 namespace detail {
 
 /// Checks the matrices of a batch of at least one product.

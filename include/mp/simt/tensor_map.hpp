@@ -13,9 +13,9 @@
 
 namespace mp::simt {
 
-/// A matrix in global memory, and the tiles in which it is copied to and from shared memory: lines of
-/// contiguous elements. Shared memory holds the lines of a tile one after the other, swizzled: see
-/// mp::simt::swizzled.
+/// A matrix in global memory, or several of one shape, and the tiles in which it is copied to and from shared
+/// memory: lines of contiguous elements. Shared memory holds the lines of a tile one after the other,
+/// swizzled: see mp::simt::swizzled.
 struct tensor_tiles {
     const void* data = nullptr;  ///< a multiple of 16 bytes
     int element_bytes = 0;       ///< 1, 2, 4 or 8
@@ -26,6 +26,9 @@ struct tensor_tiles {
     int tile_lines = 0;           ///< at most 256
     /// 0, 32, 64 or 128: lines of tiles have that many bytes at most.
     int swizzle_bytes = 0;
+    /// With more than zero matrices, even if it is one, copies say from which of them; a tile is of one.
+    std::int64_t matrices = 0;
+    std::int64_t matrix_bytes = 0;  ///< from one matrix to the next: a positive multiple of 16
 
     [[nodiscard]] int tile_line_bytes() const { return tile_length * element_bytes; }
     [[nodiscard]] int tile_bytes() const { return tile_line_bytes() * tile_lines; }
@@ -63,6 +66,14 @@ inline void check_tensor_tiles(std::string_view function, const tensor_tiles& ti
            "must be 0, 32, 64 or 128");
     demand(swizzle == 0 || tiles.tile_line_bytes() <= swizzle, "tiles.tile_length", tiles.tile_length,
            "must be no more than tiles.swizzle_bytes have room for");
+    demand(tiles.matrices >= 0 && tiles.matrices <= std::int64_t{1} << 32, "tiles.matrices", tiles.matrices,
+           "must be from 0 to 2^32");
+    demand(tiles.matrices == 0 || (tiles.matrix_bytes > 0 && tiles.matrix_bytes % 16 == 0),
+           "tiles.matrix_bytes", tiles.matrix_bytes, "must be a positive multiple of 16");
+    constexpr std::int64_t most_bytes = (std::int64_t{1} << 40) - 1;
+    demand(tiles.line_bytes <= most_bytes, "tiles.line_bytes", tiles.line_bytes, "must be below 2^40");
+    demand(tiles.matrices == 0 || tiles.matrix_bytes <= most_bytes, "tiles.matrix_bytes", tiles.matrix_bytes,
+           "must be below 2^40");
 }
 
 /// The map for the simulated GPU. Throws argument_error for what the unit does not take.

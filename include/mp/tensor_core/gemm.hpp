@@ -163,6 +163,50 @@ struct emulated_product {
     }
 };
 
+/// A product on the model behind the checks of its matrices: checks the rest, and computes a b in tiles by
+/// make(product), which is the product without promotion put into something that computes a tile.
+template <arch Arch, class Accumulator, class Product, class A, class B, class C, class Epilogue, class Make>
+void multiply_emulated(std::string_view function, const emulated<Arch, Accumulator>& exec, float alpha,
+                       matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+                       const Epilogue& epilogue, Make make) {
+    const cpu host{.threads = exec.threads, .instructions = exec.instructions};
+    check_threads(function, host);
+    check_float8_unit<Arch, std::remove_const_t<A>, Accumulator>(function, "exec.float8", exec.float8);
+    if (exec.promotion_interval < 0 || exec.promotion_interval % 32 != 0) {
+        throw_argument(function, "exec.promotion_interval", exec.promotion_interval,
+                       "must be zero or a positive multiple of 32");
+    }
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    const instruction_set level = level_of(function, host);
+    if (c.rows == 0 || c.columns == 0) return;
+
+    const bool column_major = c.order == storage_order::column_major;
+    const tile_output output =
+        make_tile_output(level, c.data, c.leading_dimension, column_major, false, alpha, beta, epilogue);
+    if (alpha == 0.0F || a.columns == 0) {
+        const default_floating_point_modes modes;
+        finish_without_product(output, c.rows, c.columns);
+        return;
+    }
+    const auto it = make(Product{a, b, unit_for<std::remove_const_t<A>>(exec.float8), level, 0});
+    const std::ptrdiff_t tiles_down = (c.rows + emulated_tile_rows - 1) / emulated_tile_rows;
+    const std::ptrdiff_t tiles_across = (c.columns + emulated_tile_columns - 1) / emulated_tile_columns;
+    const auto count = static_cast<std::size_t>(tiles_down * tiles_across);
+    parallel_for(host, count, 1, [&](std::size_t begin, std::size_t end) {
+        const default_floating_point_modes modes;
+        typename Product::scratch memory;
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / tiles_across * emulated_tile_rows;
+            const std::ptrdiff_t column =
+                static_cast<std::ptrdiff_t>(i) % tiles_across * emulated_tile_columns;
+            const std::ptrdiff_t rows = std::min(emulated_tile_rows, c.rows - row);
+            const std::ptrdiff_t columns = std::min(emulated_tile_columns, c.columns - column);
+            it.compute({row, column, rows, columns}, memory);
+            finish_tile(output, memory.sums.data(), emulated_tile_columns, row, column, rows, columns);
+        }
+    });
+}
+
 }  // namespace mp::detail
 
 namespace mp {
@@ -186,54 +230,21 @@ template <arch Arch, class Accumulator, class A, class B, gemm_output C,
           gemm_epilogue Epilogue = identity_epilogue>
 void gemm(emulated<Arch, Accumulator> exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
           matrix_view<C> c, Epilogue epilogue = {}) {
-    constexpr std::string_view function = "mp::gemm";
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
-    constexpr block_rule rule = detail::checked_block_rule<Arch, A, B, Accumulator>();
-    const cpu host{.threads = exec.threads, .instructions = exec.instructions};
-    detail::check_threads(function, host);
-    detail::check_product(function, detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
-    detail::check_float8_unit<Arch, a_value, Accumulator>(function, "exec.float8", exec.float8);
-    if (exec.promotion_interval < 0 || exec.promotion_interval % 32 != 0) {
-        detail::throw_argument(function, "exec.promotion_interval", exec.promotion_interval,
-                               "must be zero or a positive multiple of 32");
-    }
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
-    const instruction_set level = detail::level_of(function, host);
-    if (c.rows == 0 || c.columns == 0) return;
-
-    const bool column_major = c.order == storage_order::column_major;
-    const detail::tile_output output = detail::make_tile_output(level, c.data, c.leading_dimension,
-                                                                column_major, false, alpha, beta, epilogue);
-    if (alpha == 0.0F || a.columns == 0) {
-        const detail::default_floating_point_modes modes;
-        detail::finish_without_product(output, c.rows, c.columns);
-        return;
-    }
-    const bool promotes = rule.products != 0 && rule.output == output_rule::e8m13_truncated &&
-                          exec.float8 == float8_unit::native;
-    using product = detail::emulated_product<Arch, Accumulator, a_value, b_value>;
-    const product it{a, b, detail::unit_for<a_value>(exec.float8), level,
-                     promotes ? exec.promotion_interval : 0};
-    const std::ptrdiff_t tiles_down = (c.rows + detail::emulated_tile_rows - 1) / detail::emulated_tile_rows;
-    const std::ptrdiff_t tiles_across =
-        (c.columns + detail::emulated_tile_columns - 1) / detail::emulated_tile_columns;
-    const auto count = static_cast<std::size_t>(tiles_down * tiles_across);
-    detail::parallel_for(host, count, 1, [&](std::size_t begin, std::size_t end) {
-        const detail::default_floating_point_modes modes;
-        typename product::scratch memory;
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::ptrdiff_t row =
-                static_cast<std::ptrdiff_t>(i) / tiles_across * detail::emulated_tile_rows;
-            const std::ptrdiff_t column =
-                static_cast<std::ptrdiff_t>(i) % tiles_across * detail::emulated_tile_columns;
-            const std::ptrdiff_t rows = std::min(detail::emulated_tile_rows, c.rows - row);
-            const std::ptrdiff_t columns = std::min(detail::emulated_tile_columns, c.columns - column);
-            it.compute({row, column, rows, columns}, memory);
-            detail::finish_tile(output, memory.sums.data(), detail::emulated_tile_columns, row, column, rows,
-                                columns);
-        }
-    });
+    const auto promotion = [&]() -> std::ptrdiff_t {
+        constexpr block_rule rule = detail::checked_block_rule<Arch, A, B, Accumulator>();
+        const bool promotes = rule.products != 0 && rule.output == output_rule::e8m13_truncated &&
+                              exec.float8 == float8_unit::native;
+        return promotes ? exec.promotion_interval : 0;
+    };
+    using product =
+        detail::emulated_product<Arch, Accumulator, std::remove_const_t<A>, std::remove_const_t<B>>;
+    detail::check_product("mp::gemm", detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
+    detail::multiply_emulated<Arch, Accumulator, product>("mp::gemm", exec, alpha, a, b, beta, c, epilogue,
+                                                          [&](const product& it) {
+                                                              product promoted = it;
+                                                              promoted.promotion_interval = promotion();
+                                                              return promoted;
+                                                          });
 }
 
 }  // namespace mp

@@ -43,10 +43,10 @@ struct lanes_engine {
     }
 
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
+    template <class Thread, class Sums>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
                                                          simt::shared_pointer<B> b, int warp_row,
-                                                         int warp_column, sums<Thread>& sum) {
+                                                         int warp_column, Sums& sum) {
         const int row = warp_row + thread.lane() / 2;
         const int column = warp_column + thread.lane() % 2 * 8;
 #if MP_DEVICE_CODE
@@ -76,8 +76,8 @@ struct lanes_engine {
 
     /// Stores rows 16 i to 16 i + 15 of the warp's sums.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const sums<Thread>& sum, int i,
+    template <class Thread, class Sums>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const Sums& sum, int i,
                                                             simt::shared_pointer<float> strip, int pitch) {
         using quarter = chunk<float, 4>;
         for (int j = 0; j < column_fragments; ++j) {

@@ -22,6 +22,11 @@ namespace mp::detail {
 template <class Input, int Capability>
 inline constexpr bool promotes_sums = sizeof(Input) == 1 && Capability == 89;
 
+/// Whether mma.sync multiplies 8 bits as half, which takes registers.
+[[nodiscard]] MP_HOST_DEVICE constexpr bool multiplies_float8_as_half(int capability) {
+    return capability >= 90 && capability < 120;
+}
+
 /// An engine of ring_gemm_kernel. Each warp multiplies 16 x 8 sums at a time, with 32 bytes of depth.
 template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
 struct mma_engine {
@@ -55,10 +60,10 @@ struct mma_engine {
     }
 
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
+    template <class Thread, class Sums>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
                                                          simt::shared_pointer<B> b, int warp_row,
-                                                         int warp_column, sums<Thread>& sum) {
+                                                         int warp_column, Sums& sum) {
         constexpr int steps = stage_depth_bytes / simt::mma_depth_bytes;
         // Fragments that are gathered by elements take so many registers that unrolled kernels spill.
         [[maybe_unused]] constexpr int unrolled = sizeof(A) == 1 ? 1 : steps;
@@ -117,8 +122,8 @@ struct mma_engine {
 
     /// Stores rows 16 i to 16 i + 15 of the warp's sums.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const sums<Thread>& sum, int i,
+    template <class Thread, class Sums>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const Sums& sum, int i,
                                                             simt::shared_pointer<float> strip, int pitch) {
         using pair = chunk<float, 2>;
 #if MP_DEVICE_CODE

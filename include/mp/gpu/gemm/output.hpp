@@ -5,6 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/format/device.hpp>
+#include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 
@@ -21,6 +22,23 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float scale_product(const product_output<Output,
     if (!output.has_product) return float_multiply(output.beta, c);
     return float_from_double(double_from_float(output.alpha) * double_from_float(product) +
                              double_from_float(output.beta) * double_from_float(c));
+}
+
+/// Where the sums of a piece of the depth go: a matrix of its own, row after row, number `piece` behind
+/// `sums`. See split_sum_kernel.
+[[nodiscard]] MP_HOST_DEVICE inline product_output<float, identity_epilogue> piece_of_sums(
+    float* sums, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t piece) {
+    return {sums + piece * rows * columns,
+            columns,
+            rows,
+            columns,
+            0,
+            columns % 4 == 0,
+            false,
+            true,
+            1.0F,
+            0.0F,
+            {}};
 }
 
 /// Neighbouring elements of a row of C that a thread ends together: 16 bytes, or 8 elements if they are

@@ -79,6 +79,13 @@ struct tile_place {
     return length / size + (length % size != 0 ? 1 : 0);
 }
 
+/// Steps of one of `splits` pieces of the depth, all but the last of them a multiple of `whole`.
+[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t share_of_split(std::ptrdiff_t steps,
+                                                                     std::ptrdiff_t splits,
+                                                                     std::ptrdiff_t whole) {
+    return tile_count(tile_count(steps, splits), whole) * whole;
+}
+
 /// `count` within 0 and `most`.
 [[nodiscard]] MP_HOST_DEVICE constexpr int left_of(std::ptrdiff_t count, int most) {
     return count < 0 ? 0 : count < most ? static_cast<int>(count) : most;

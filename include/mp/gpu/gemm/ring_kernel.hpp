@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
@@ -36,6 +35,11 @@ struct gemm_tile {
 /// Rows of C that a warp passes through shared memory at a time.
 inline constexpr int strip_rows = 16;
 
+/// A product without scales of the depth: see block_scales.
+struct no_scales {
+    static constexpr int values_of_line = 0;
+};
+
 /// c = epilogue(alpha * a b + beta * c), or the sums of one piece of the depth.
 ///
 /// Shared memory is a ring of stages of 64 bytes of depth. At the begin of a step the thread waits for its
@@ -50,8 +54,12 @@ inline constexpr int strip_rows = 16;
 /// `Engine` is how tiles lie in shared memory and how warps multiply them:
 ///  - a_stage and b_stage, with `bytes`, `depth` and copy();
 ///  - sums<Thread>: what a thread has of the sums of its warp;
-///  - clear(), multiply() of one stage, end_step() after it, finish(), and store_strip().
-template <class Engine, class Output, class Epilogue>
+///  - clear(), multiply() of one stage, end_step() after it, and store_strip().
+///
+/// With `Scales`, a stage at which a block of the depth ends also brings the scales of the rows and columns
+/// of the tile for that block: by the same copies that run ahead, so that no warp waits for them, and none
+/// keeps them in registers meanwhile.
+template <class Engine, class Output, class Epilogue, class Scales = no_scales>
 struct ring_gemm_kernel {
     using tile = typename Engine::tile;
     using a_value = typename Engine::a_value;
@@ -67,10 +75,15 @@ struct ring_gemm_kernel {
     static constexpr int strip_pitch = tile::warp_columns + 8;
     static constexpr int strip_bytes = strip_rows * strip_pitch * static_cast<int>(sizeof(float));
     static constexpr int strips_bytes = threads / simt::warp_size * strip_bytes;
+    static constexpr bool has_scales = Scales::values_of_line != 0;
+    static constexpr int scales_begin = tile::stages * stage_bytes;
+    static constexpr int scales_bytes =
+        (tile::rows + tile::columns) * Scales::values_of_line * static_cast<int>(sizeof(float));
     static constexpr std::size_t shared_bytes =
-        static_cast<std::size_t>(std::max(tile::stages * stage_bytes, strips_bytes));
+        static_cast<std::size_t>(std::max(scales_begin + tile::stages * scales_bytes, strips_bytes));
 
     product_problem<a_value, b_value, Output, Epilogue> problem;
+    Scales scales;
 
     [[nodiscard]] std::ptrdiff_t blocks(std::ptrdiff_t batch) const {
         return tile_count(problem.c.rows, tile::rows) * tile_count(problem.c.columns, tile::columns) *
@@ -106,10 +119,10 @@ private:
             a.data += batch * a.batch_stride;
             b.data += batch * b.batch_stride;
             const std::ptrdiff_t steps = tile_count(problem.depth, a_stage::depth);
-            const std::ptrdiff_t share = tile_count(steps, problem.splits);
+            const std::ptrdiff_t share = share_of_split(steps, problem.splits, steps_of_scale());
             const std::ptrdiff_t begin = split * share;
             const std::ptrdiff_t end = begin + share < steps ? begin + share : steps;
-            add_products(thread, a, b, row, column, begin, end, sum);
+            add_products(thread, a, b, scales, row, column, begin, end, sum);
         }
         const int warp = thread.warp();
         const std::ptrdiff_t warp_row = row + warp / tile::warps_across * tile::warp_rows;
@@ -119,35 +132,36 @@ private:
             c.data += batch * c.batch_stride;
             write_sums(thread, sum, warp_row, warp_column, c);
         } else {
-            write_sums(thread, sum, warp_row, warp_column, piece_of_sums(work));
+            write_sums(thread, sum, warp_row, warp_column,
+                       piece_of_sums(problem.sums, problem.c.rows, problem.c.columns, work));
         }
     }
 
-    /// Where the sums of a piece of the depth go: a matrix of its own, row after row.
-    MP_HOST_DEVICE product_output<float, identity_epilogue> piece_of_sums(std::ptrdiff_t work) const {
-        const std::ptrdiff_t rows = problem.c.rows;
-        const std::ptrdiff_t columns = problem.c.columns;
-        return {problem.sums + work * rows * columns,
-                columns,
-                rows,
-                columns,
-                0,
-                columns % 4 == 0,
-                false,
-                true,
-                1.0F,
-                0.0F,
-                {}};
+    /// Steps for which a scale holds.
+    MP_HOST_DEVICE static constexpr int steps_of_scale() {
+        if constexpr (has_scales) {
+            return Scales::depth / a_stage::depth;
+        } else {
+            return 1;
+        }
     }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void begin_stage(Thread thread, const factor_lines<a_value>& a,
                                                             const factor_lines<b_value>& b,
+                                                            [[maybe_unused]] const Scales& scales,
                                                             std::ptrdiff_t row, std::ptrdiff_t column,
-                                                            std::ptrdiff_t step, int stage) {
+                                                            std::ptrdiff_t step,
+                                                            [[maybe_unused]] std::ptrdiff_t end, int stage) {
         a_stage::copy(thread, a_at(stage), a, row, step * a_stage::depth);
         b_stage::copy(thread, b_at(stage), b, column, step * b_stage::depth);
+        if constexpr (has_scales) {
+            if ((step + 1) % steps_of_scale() == 0 || step + 1 == end) {
+                scales.template copy<tile::rows, tile::columns, threads>(
+                    thread, scales_at(stage), thread.index(), row, column, step / steps_of_scale());
+            }
+        }
     }
 
     /// Adds the products of the steps from `begin` to `end`.
@@ -155,9 +169,9 @@ private:
     template <class Thread, class Sums>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_products(Thread thread, const factor_lines<a_value>& a,
                                                              const factor_lines<b_value>& b,
-                                                             std::ptrdiff_t row, std::ptrdiff_t column,
-                                                             std::ptrdiff_t begin, std::ptrdiff_t end,
-                                                             Sums& sum) {
+                                                             const Scales& scales, std::ptrdiff_t row,
+                                                             std::ptrdiff_t column, std::ptrdiff_t begin,
+                                                             std::ptrdiff_t end, Sums& sum) {
         const int warp = thread.warp();
         const int warp_row = warp / tile::warps_across * tile::warp_rows;
         const int warp_column = warp % tile::warps_across * tile::warp_columns;
@@ -165,7 +179,7 @@ private:
 #pragma unroll 1
 #endif
         for (int i = 0; i < tile::stages - 1; ++i) {
-            if (begin + i < end) begin_stage(thread, a, b, row, column, begin + i, i);
+            if (begin + i < end) begin_stage(thread, a, b, scales, row, column, begin + i, end, i);
             thread.commit_copies();
         }
         int stage = 0;
@@ -177,10 +191,17 @@ private:
             thread.template wait_copies<tile::stages - 2>();
             thread.sync_block();
             const std::ptrdiff_t next = step + (tile::stages - 1);
-            if (next < end) begin_stage(thread, a, b, row, column, next, next_stage);
+            if (next < end) begin_stage(thread, a, b, scales, row, column, next, end, next_stage);
             thread.commit_copies();
             Engine::multiply(thread, a_at(stage), b_at(stage), warp_row, warp_column, sum);
-            Engine::end_step(thread, step - begin + 1, step + 1 == end, sum);
+            if constexpr (has_scales) {
+                if ((step + 1) % steps_of_scale() == 0 || step + 1 == end) {
+                    Engine::end_scaled(thread, scales_at(stage), warp_row, tile::rows + warp_column,
+                                       scales.same_for_columns(tile::columns), step + 1 == end, sum);
+                }
+            } else {
+                Engine::end_step(thread, step - begin + 1, step + 1 == end, sum);
+            }
             stage = stage + 1 == tile::stages ? 0 : stage + 1;
             next_stage = next_stage + 1 == tile::stages ? 0 : next_stage + 1;
         }
@@ -245,6 +266,9 @@ private:
     }
     MP_HOST_DEVICE static constexpr simt::shared_pointer<b_value> b_at(int stage) {
         return {static_cast<std::uint32_t>(stage * stage_bytes + a_stage::bytes)};
+    }
+    MP_HOST_DEVICE static constexpr simt::shared_pointer<float> scales_at(int stage) {
+        return {static_cast<std::uint32_t>(scales_begin + stage * scales_bytes)};
     }
 };
 

@@ -9,9 +9,10 @@
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/gemm/tile_stage.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
-#include <mp/simt/matrix_descriptor.hpp>
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/simt/tensor_map.hpp>
 
@@ -20,87 +21,6 @@
 #include <cstdint>
 
 namespace mp::detail {
-
-/// Bytes of depth of a stage: a line of 128 bytes, swizzled.
-inline constexpr int warpgroup_depth_bytes = 128;
-
-/// How a factor of `Extent` rows (columns of B) lies in a stage, and how TMA brings it there. With
-/// DepthContiguous, a line is one row and 128 bytes of depth. Else, which is for 16 bits only, a line is 64
-/// rows of one depth, and the lines of the next 64 rows follow behind those of all depths.
-template <class Input, int Extent, bool DepthContiguous>
-struct tile_stage {
-    static constexpr int size = static_cast<int>(sizeof(Input));
-    static constexpr int depth = warpgroup_depth_bytes / size;
-    static constexpr int bytes = Extent * warpgroup_depth_bytes;
-    static constexpr int line_elements = warpgroup_depth_bytes / size;
-    static constexpr int panel_bytes = depth * warpgroup_depth_bytes;
-
-    static_assert(DepthContiguous || size == 2);
-
-    /// The tiles in which `Rows` rows at a time are copied.
-    template <int Rows>
-    [[nodiscard]] static simt::tensor_tiles tiles(const factor_lines<Input>& factor) {
-        return {factor.data,
-                size,
-                factor.length,
-                factor.lines,
-                factor.stride * size,
-                line_elements,
-                DepthContiguous ? Rows : depth,
-                warpgroup_depth_bytes};
-    }
-
-    /// Copies rows `first` to first + Rows - 1 of the stage, from row `outer` of the factor on. By one
-    /// thread.
-    MP_ANY_EXECUTION_SPACE
-    template <int Rows, class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy(Thread thread, std::uint32_t stage, int first,
-                                                     const simt::tensor_map& map, int outer, int k,
-                                                     simt::shared_pointer<simt::memory_barrier> full,
-                                                     std::uint16_t blocks) {
-        if constexpr (DepthContiguous) {
-            const simt::shared_pointer<Input> to{stage +
-                                                 static_cast<std::uint32_t>(first * warpgroup_depth_bytes)};
-            copy_box(thread, to, map, k, outer, full, blocks);
-        } else {
-            for (int i = 0; i < Rows / line_elements; ++i) {
-                const simt::shared_pointer<Input> to{
-                    stage + static_cast<std::uint32_t>((first / line_elements + i) * panel_bytes)};
-                copy_box(thread, to, map, outer + i * line_elements, k, full, blocks);
-            }
-        }
-    }
-
-    /// What wgmma multiplies: from row `first` on, and 32 bytes of depth from step `step` on.
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static simt::matrix_descriptor describe(Thread thread,
-                                                                            std::uint32_t stage, int first,
-                                                                            int step) {
-        constexpr int block = 8 * warpgroup_depth_bytes;  // of eight lines
-        if constexpr (DepthContiguous) {
-            const auto offset = static_cast<std::uint32_t>(first * warpgroup_depth_bytes);
-            return thread.describe(stage + offset, 16, block, 128).advanced(step * simt::mma_depth_bytes);
-        } else {
-            const auto offset = static_cast<std::uint32_t>(first / line_elements * panel_bytes);
-            return thread.describe(stage + offset, panel_bytes, block, 128)
-                .advanced(step * simt::mma_depth<Input> * warpgroup_depth_bytes);
-        }
-    }
-
-private:
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy_box(Thread thread, simt::shared_pointer<Input> to,
-                                                         const simt::tensor_map& map, int position, int line,
-                                                         simt::shared_pointer<simt::memory_barrier> full,
-                                                         std::uint16_t blocks) {
-        if (blocks == 0) {
-            thread.copy_tile(to, map, position, line, full);
-        } else {
-            thread.copy_tile_multicast(to, map, position, line, full, blocks);
-        }
-    }
-};
 
 /// c = epilogue(alpha * a b + beta * c). Tiles of 128 x Columns; blocks of a cluster have tiles that lie
 /// below each other, and each brings a part of B to all of them.
@@ -111,9 +31,12 @@ private:
 /// products, and say `empty` for the stage before, whose products are then done, so that two stages of
 /// products are always under way.
 ///
-/// Sums of 8 bits have 13 fraction bits; those of each stage, 128 products, are added to floats.
+/// Sums of 8 bits have 13 fraction bits; those of each stage, 128 products, are added to floats. With
+/// `Scales` they are multiplied by the scales of the stage: each warp that multiplies copies those of its
+/// rows and of all columns to a ring of its own in shared memory, two stages ahead, so that they arrive
+/// behind products.
 template <class A, class B, bool ADepthContiguous, bool BDepthContiguous, int Columns, int ClusterBlocks,
-          class Output, class Epilogue>
+          class Output, class Epilogue, class Scales = no_scales>
 struct warpgroup_gemm_kernel {
     static constexpr int rows = 128;
     static constexpr int columns = Columns;
@@ -136,16 +59,36 @@ struct warpgroup_gemm_kernel {
     static constexpr int strip_rows = 16;
     static constexpr std::uint32_t strips_begin = barriers_begin + 128;
     static constexpr int strip_bytes = strip_rows * strip_pitch * static_cast<int>(sizeof(float));
+    static constexpr std::uint32_t scales_begin =
+        strips_begin + static_cast<std::uint32_t>(multiplying_groups * 4 * strip_bytes);
+    static constexpr bool has_scales = Scales::values_of_line != 0;
+    /// Scales of 16 rows and of the columns, for one block of the depth; a ring of three for each warp.
+    static constexpr int scales_of_stage = (strip_rows + Columns) * Scales::values_of_line;
+    static constexpr int scale_stages = 3;
     static constexpr std::size_t shared_bytes =
-        strips_begin + static_cast<std::size_t>(multiplying_groups * 4 * strip_bytes);
+        scales_begin +
+        static_cast<std::size_t>(multiplying_groups * 4 * scale_stages * scales_of_stage) * sizeof(float);
 
     static_assert(sizeof(A) == sizeof(B) && shared_bytes <= (std::size_t{227} << 10));
     static_assert(!promotes || Columns <= 128, "mp: two sets of 256 columns do not fit into registers");
+    static_assert(promotes || !has_scales);
 
     simt::tensor_map a_map;
     simt::tensor_map b_map;
     product_output<Output, Epilogue> c;
     std::ptrdiff_t depth;
+    std::ptrdiff_t batch;
+    std::ptrdiff_t splits;
+    float* sums;  ///< of pieces of the depth: see split_sum_kernel
+    /// Matrices of the factors from one product of a batch to the next: one, or none.
+    int a_matrices;
+    int b_matrices;
+    Scales scales;
+
+    /// What clusters have to do: tiles of a cluster, of all pieces of all products.
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t work_count() const {
+        return cluster_rows() * cluster_columns() * splits * batch;
+    }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -216,30 +159,52 @@ private:
     /// Tiles of a cluster: ClusterBlocks of them below each other.
     MP_HOST_DEVICE std::ptrdiff_t cluster_rows() const { return tile_count(c.rows, rows * ClusterBlocks); }
     MP_HOST_DEVICE std::ptrdiff_t cluster_columns() const { return tile_count(c.columns, Columns); }
-    MP_HOST_DEVICE std::ptrdiff_t steps() const {
-        return c.has_product ? tile_count(depth, a_stage::depth) : 0;
+    /// A tile of one of the products, and a piece of the depth.
+    struct tile_work {
+        std::ptrdiff_t row;
+        std::ptrdiff_t column;
+        std::ptrdiff_t piece;  ///< of all pieces of all products
+        std::ptrdiff_t product;
+        std::ptrdiff_t begin;  ///< of the steps
+        std::ptrdiff_t end;
+    };
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE tile_work work_of(Thread thread, std::ptrdiff_t number) const {
+        const std::ptrdiff_t tiles = cluster_rows() * cluster_columns();
+        const tile_place at = place_of_tile(number % tiles, cluster_rows(), cluster_columns());
+        const int own = ClusterBlocks == 1 ? 0 : thread.block_in_cluster();
+        tile_work work{(at.row * ClusterBlocks + own) * rows, at.column * Columns, number / tiles, 0, 0, 0};
+        work.product = work.piece / splits;
+        if (c.has_product) {
+            const std::ptrdiff_t steps = tile_count(depth, a_stage::depth);
+            const std::ptrdiff_t share = share_of_split(steps, splits, 1);
+            work.begin = work.piece % splits * share;
+            work.end = work.begin + share < steps ? work.begin + share : steps;
+        }
+        return work;
     }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_stages(Thread thread) const {
         ring_place place;
-        const int own = ClusterBlocks == 1 ? 0 : thread.block_in_cluster();
-        const std::ptrdiff_t tiles = cluster_rows() * cluster_columns();
-        for (std::ptrdiff_t tile = thread.block() / ClusterBlocks; tile < tiles;
-             tile += thread.blocks() / ClusterBlocks) {
-            const tile_place at = place_of_tile(tile, cluster_rows(), cluster_columns());
-            const auto row = static_cast<int>((at.row * ClusterBlocks + own) * rows);
-            const auto column = static_cast<int>(at.column * Columns);
-            for (std::ptrdiff_t step = 0; step < steps(); ++step) {
+        const int own_part = ClusterBlocks == 1 ? 0 : thread.block_in_cluster() * b_part;
+        for (std::ptrdiff_t number = thread.block() / ClusterBlocks; number < work_count();
+             number += thread.blocks() / ClusterBlocks) {
+            const tile_work work = work_of(thread, number);
+            const auto row = static_cast<int>(work.row);
+            const auto column = static_cast<int>(work.column);
+            const auto product = static_cast<int>(work.product);
+            for (std::ptrdiff_t step = work.begin; step < work.end; ++step) {
                 const auto k = static_cast<int>(step * a_stage::depth);
                 // The phase before the first one counts as ended.
                 thread.wait_barrier(empty(place.stage), !place.parity);
                 thread.arrive_expect(full(place.stage), stage_bytes);
-                a_stage::template copy<rows>(thread, a_at(place.stage), 0, a_map, row, k, full(place.stage),
-                                             0);
+                a_stage::template copy<rows>(thread, a_at(place.stage), 0, a_map, row, k,
+                                             product * a_matrices, full(place.stage), 0);
                 b_stage::template copy<b_part>(
-                    thread, b_at(place.stage), own * b_part, b_map, column + own * b_part, k,
+                    thread, b_at(place.stage), own_part, b_map, column + own_part, k, product * b_matrices,
                     full(place.stage),
                     static_cast<std::uint16_t>(ClusterBlocks == 1 ? 0 : (1 << ClusterBlocks) - 1));
                 place.advance();
@@ -262,33 +227,42 @@ private:
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tiles(Thread thread, int group) const {
         ring_place place;
-        const int own = ClusterBlocks == 1 ? 0 : thread.block_in_cluster();
-        const std::ptrdiff_t tiles = cluster_rows() * cluster_columns();
-        for (std::ptrdiff_t tile = thread.block() / ClusterBlocks; tile < tiles;
-             tile += thread.blocks() / ClusterBlocks) {
-            const tile_place at = place_of_tile(tile, cluster_rows(), cluster_columns());
+        for (std::ptrdiff_t number = thread.block() / ClusterBlocks; number < work_count();
+             number += thread.blocks() / ClusterBlocks) {
+            const tile_work work = work_of(thread, number);
             float sum[Columns / 2];
-            multiply_tile(thread, group, place, sum);
-            write_sums(thread, group, sum, (at.row * ClusterBlocks + own) * rows + group * 64,
-                       at.column * Columns);
+            multiply_tile(thread, group, work, place, sum);
+            const std::ptrdiff_t row = work.row + group * 64;
+            if (splits == 1) {
+                product_output<Output, Epilogue> to = c;
+                to.data += work.product * c.batch_stride;
+                write_sums(thread, group, sum, row, work.column, to);
+            } else {
+                write_sums(thread, group, sum, row, work.column,
+                           piece_of_sums(sums, c.rows, c.columns, work.piece));
+            }
         }
     }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tile(Thread thread, int group, ring_place& place,
-                                                       float (&sum)[Columns / 2]) const {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tile(Thread thread, int group, const tile_work& work,
+                                                       ring_place& place, float (&sum)[Columns / 2]) const {
         [[maybe_unused]] float promoted[promotes ? Columns / 2 : 1];
-        const std::ptrdiff_t count = steps();
+        const std::ptrdiff_t count = work.end - work.begin;
         if constexpr (promotes) clear(promoted);
             // The first product overwrites what is in the registers. Writing them before would cost more than
             // time: the compiler then finds instructions between products that touch their sums, and lets
             // none run beside another.
 #if MP_DEVICE_CODE
-        if (count == 0) clear(sum);
+        if (count <= 0) clear(sum);
 #else
         clear(sum);
 #endif
+        [[maybe_unused]] scale_ring ring{};
+        if constexpr (has_scales) {
+            for (int i = 0; i < scale_stages - 1; ++i) copy_scales(thread, group, work, i, ring);
+        }
         int before = 0;
         for (std::ptrdiff_t step = 0; step < count; ++step) {
             thread.wait_barrier(full(place.stage), place.parity);
@@ -302,7 +276,17 @@ private:
                     b_stage::describe(thread, b_at(place.stage), 0, i), (!promotes && step != 0) || i != 0);
             }
             thread.commit_products();
-            if constexpr (promotes) {
+            if constexpr (has_scales) {
+                // All lanes have read the scales whose place the next ones take.
+                thread.sync_warp();
+                copy_scales(thread, group, work, step + scale_stages - 1, ring);
+                thread.template wait_copies<scale_stages - 1>();
+                thread.sync_warp();
+                thread.template wait_products<0>();
+                add_scaled(thread, scales_at(thread, group, ring.reads), sum, promoted);
+                ring.reads = ring.reads + 1 == scale_stages ? 0 : ring.reads + 1;
+                release(thread, place.stage);
+            } else if constexpr (promotes) {
                 thread.template wait_products<0>();
                 for (int i = 0; i < Columns / 2; ++i) promoted[i] = float_add(promoted[i], sum[i]);
                 release(thread, place.stage);
@@ -315,10 +299,76 @@ private:
         }
         // On every way to the sums, or the compiler cannot leave them where they are.
         thread.template wait_products<0>();
+        if constexpr (has_scales) {
+            // The next tile begins its ring anew.
+            thread.template wait_copies<0>();
+            thread.sync_warp();
+        }
         if constexpr (promotes) {
             for (int i = 0; i < Columns / 2; ++i) sum[i] = promoted[i];
-        } else if (count != 0) {
+        } else if (count > 0) {
             release(thread, before);
+        }
+    }
+
+    /// Which place of a warp's ring of scales is written and read next.
+    struct scale_ring {
+        int writes = 0;
+        int reads = 0;
+    };
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static simt::shared_pointer<float> scales_at(Thread thread, int group,
+                                                                                 int stage) {
+        const int warp = group * 4 + thread.index() % simt::warpgroup_size / simt::warp_size;
+        return simt::shared_pointer<float>{scales_begin} + (warp * scale_stages + stage) * scales_of_stage;
+    }
+
+    /// Begins to copy the scales of a step of the tile, if it has it, as one group of copies.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_scales(Thread thread, int group, const tile_work& work,
+                                                     std::ptrdiff_t step, scale_ring& ring) const {
+        if (work.begin + step < work.end) {
+            const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
+            scales.template copy<strip_rows, Columns, simt::warp_size>(
+                thread, scales_at(thread, group, ring.writes), thread.lane(),
+                work.row + group * 64 + warp * strip_rows, work.column, work.begin + step);
+        }
+        thread.commit_copies();
+        ring.writes = ring.writes + 1 == scale_stages ? 0 : ring.writes + 1;
+    }
+
+    /// total = fma(sum, factor, total) for the sums of a block of the depth.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void add_scaled(Thread thread, simt::shared_pointer<float> from,
+                                                    const float (&sum)[Columns / 2],
+                                                    float (&total)[Columns / 2]) const {
+        using pair = chunk<float, 2>;
+        const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
+        float row_scale[2] = {thread.load(from + place.line), thread.load(from + (place.line + 8))};
+        const auto columns_from = from + (strip_rows + place.position);
+        if (scales.same_for_columns(Columns)) {
+            const float column_scale = thread.load(columns_from);
+            for (float& scale : row_scale) scale = float_multiply(scale, column_scale);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < Columns / 2; ++i) {
+                total[i] = float_multiply_add(sum[i], row_scale[i % 4 / 2], total[i]);
+            }
+            return;
+        }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < Columns / 2; i += 4) {
+            const pair column_scale = thread.load((columns_from + i * 2).template as<pair>());
+            for (int n = 0; n < 4; ++n) {
+                const float factor = float_multiply(row_scale[n / 2], column_scale.values[n % 2]);
+                total[i + n] = float_multiply_add(sum[i + n], factor, total[i + n]);
+            }
         }
     }
 
@@ -332,12 +382,14 @@ private:
 
     /// Passes a warp's 16 rows through its strip, 32 columns at a time, to C.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void write_sums(Thread thread, int group, const float (&sum)[Columns / 2],
-                                                    std::ptrdiff_t row, std::ptrdiff_t column) const {
+    template <class Thread, class Target, class End>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, int group,
+                                                           const float (&sum)[Columns / 2],
+                                                           std::ptrdiff_t row, std::ptrdiff_t column,
+                                                           const product_output<Target, End>& to_c) {
         using pair = chunk<float, 2>;
         using quarter = chunk<float, 4>;
-        constexpr int count = output_chunk<Output>;
+        constexpr int count = output_chunk<Target>;
         constexpr int chunks_across = strip_columns / count;
         const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
         const simt::shared_pointer<float> strip{strips_begin +
@@ -366,7 +418,7 @@ private:
                     const quarter values = thread.load((from + i).template as<quarter>());
                     for (int j = 0; j < 4; ++j) product[i + j] = values.values[j];
                 }
-                finish_chunk(thread, c, product, row + warp * strip_rows + line,
+                finish_chunk(thread, to_c, product, row + warp * strip_rows + line,
                              column + part * strip_columns + position);
             }
             thread.sync_warp();

@@ -4,9 +4,10 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/warpgroup_kernel.hpp>
-#include <mp/gpu/properties.hpp>
+#include <mp/matrix_view.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/tensor_map.hpp>
 
@@ -17,10 +18,19 @@
 
 namespace mp::detail {
 
-/// Throws unless TMA and wgmma take the factor.
+/// Whether TMA and wgmma take a factor.
+template <class Value>
+[[nodiscard]] bool warpgroups_take(const factor_lines<Value>& factor) {
+    constexpr std::ptrdiff_t most = 0x7FFF'0000;
+    return factor.alignment == 16 && (sizeof(Value) == 2 || factor.depth_contiguous) &&
+           factor.lines <= most && factor.length <= most && factor.batch_stride >= 0;
+}
+
+/// Throws unless they do.
 template <class Value>
 void check_warpgroup_factor(std::string_view function, std::string_view name,
                             const factor_lines<Value>& factor) {
+    if (warpgroups_take(factor)) return;
     if (factor.alignment != 16) {
         throw_argument(function, std::string(name) + "'s alignment", factor.alignment,
                        "must be 16 bytes at the begin of every line for wgmma");
@@ -30,50 +40,69 @@ void check_warpgroup_factor(std::string_view function, std::string_view name,
             function, name, std::string_view("lines across the depth"),
             "must have lines that run along the depth, for wgmma of elements that have not 16 bits");
     }
-    constexpr std::ptrdiff_t most = 0x7FFF'0000;
-    if (factor.lines > most || factor.length > most) {
-        throw_argument(function, std::string(name) + "'s size", std::max(factor.lines, factor.length),
-                       "must be below 2^31 - 2^16 for wgmma");
+    if (factor.batch_stride < 0) {
+        throw_argument(function, std::string(name) + ".stride", factor.batch_stride,
+                       "must not be negative for wgmma");
     }
+    throw_argument(function, std::string(name) + "'s size", std::max(factor.lines, factor.length),
+                   "must be below 2^31 - 2^16 for wgmma");
 }
 
-template <bool ADepthContiguous, bool BDepthContiguous, int ClusterBlocks, class Executor, class A, class B,
-          class Output, class Epilogue>
-void launch_warpgroups(const Executor& exec, const gpu_properties& gpu,
-                       const product_problem<A, B, Output, Epilogue>& problem) {
-    constexpr int columns = sizeof(A) == 1 ? 128 : 256;
-    using kernel = warpgroup_gemm_kernel<A, B, ADepthContiguous, BDepthContiguous, columns, ClusterBlocks,
-                                         Output, Epilogue>;
-    kernel it{{}, {}, problem.c, problem.depth};
+/// Whether they take the factors of a product of row-major or column-major C.
+template <class A, class B>
+[[nodiscard]] bool warpgroups_take(matrix_view<A> a, matrix_view<B> b, const batch_strides& strides) {
+    return warpgroups_take(lines_of(a, storage_order::row_major, strides.a)) &&
+           warpgroups_take(lines_of(b, storage_order::column_major, strides.b));
+}
+
+template <bool ADepthContiguous, bool BDepthContiguous, int Columns, int ClusterBlocks, class Executor,
+          class A, class B, class Output, class Epilogue, class Scales>
+void launch_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                       const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
+    using kernel = warpgroup_gemm_kernel<A, B, ADepthContiguous, BDepthContiguous, Columns, ClusterBlocks,
+                                         Output, Epilogue, Scales>;
+    kernel it{{},
+              {},
+              problem.c,
+              problem.depth,
+              plan.batch,
+              problem.splits,
+              problem.sums,
+              problem.a.batch_stride != 0 ? 1 : 0,
+              problem.b.batch_stride != 0 ? 1 : 0,
+              scales};
     if (problem.c.has_product) {
-        it.a_map = make_tensor_map(exec, kernel::a_stage::template tiles<kernel::rows>(problem.a));
-        it.b_map = make_tensor_map(exec, kernel::b_stage::template tiles<kernel::b_part>(problem.b));
+        it.a_map =
+            make_tensor_map(exec, kernel::a_stage::template tiles<kernel::rows>(problem.a, plan.batch));
+        it.b_map =
+            make_tensor_map(exec, kernel::b_stage::template tiles<kernel::b_part>(problem.b, plan.batch));
     }
-    const std::ptrdiff_t tiles =
-        tile_count(problem.c.rows, kernel::rows * ClusterBlocks) * tile_count(problem.c.columns, columns);
-    const std::ptrdiff_t clusters = std::max(1, gpu.multiprocessors / ClusterBlocks);
-    launch("mp::gemm", exec,
-           simt::launch_size{std::min(tiles, clusters) * ClusterBlocks, kernel::shared_bytes}, it);
+    const std::ptrdiff_t clusters = std::max(1, plan.gpu.multiprocessors / ClusterBlocks);
+    launch(function, exec,
+           simt::launch_size{std::min(it.work_count(), clusters) * ClusterBlocks, kernel::shared_bytes}, it);
 }
 
-/// A product by wgmma and TMA.
-template <class Executor, class A, class B, class Output, class Epilogue>
-void run_warpgroups(const Executor& exec, const gpu_properties& gpu,
-                    const product_problem<A, B, Output, Epilogue>& problem) {
-    constexpr std::string_view function = "mp::gemm";
+/// A product by wgmma and TMA: the large tiles in clusters of two, the others by single blocks, so that there
+/// are two kernels for each layout.
+template <class Executor, class A, class B, class Output, class Epilogue, class Scales>
+void run_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                    const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
     if (problem.c.has_product) {
         check_warpgroup_factor(function, problem.c.swapped ? "b" : "a", problem.a);
         check_warpgroup_factor(function, problem.c.swapped ? "a" : "b", problem.b);
     }
+    constexpr int most_columns = sizeof(A) == 1 ? 128 : 256;
     with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
         if constexpr (sizeof(A) == 2 || (ADepthContiguous && BDepthContiguous)) {
-            if (problem.c.rows > 128) {
-                launch_warpgroups<ADepthContiguous, BDepthContiguous, 2>(exec, gpu, problem);
+            if (plan.cluster_blocks == 2) {
+                launch_warpgroups<ADepthContiguous, BDepthContiguous, most_columns, 2>(function, exec, plan,
+                                                                                       problem, scales);
             } else {
-                launch_warpgroups<ADepthContiguous, BDepthContiguous, 1>(exec, gpu, problem);
+                launch_warpgroups<ADepthContiguous, BDepthContiguous, 128, 1>(function, exec, plan, problem,
+                                                                              scales);
             }
         } else if (!problem.c.has_product) {
-            launch_warpgroups<true, true, 1>(exec, gpu, problem);
+            launch_warpgroups<true, true, 128, 1>(function, exec, plan, problem, scales);
         }
     });
 }

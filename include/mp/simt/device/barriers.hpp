@@ -149,6 +149,32 @@ public:
                            "r"(shared_address(barrier.offset)), "h"(blocks)
                          : "memory"));
     }
+    /// The same two for a map of several matrices, from number `matrix` of them; outside of them all is zero.
+    template <class Value>
+    __device__ __forceinline__ void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position,
+                                              int line, int matrix,
+                                              shared_pointer<memory_barrier> barrier) const {
+        MP_NEEDS_SM_90(
+            asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                         "[%1, {%2, %3, %4}], [%5];"
+                         :
+                         : "r"(shared_address(to.offset)), "l"(&map), "r"(position), "r"(line), "r"(matrix),
+                           "r"(shared_address(barrier.offset))
+                         : "memory"));
+    }
+    template <class Value>
+    __device__ __forceinline__ void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map,
+                                                        int position, int line, int matrix,
+                                                        shared_pointer<memory_barrier> barrier,
+                                                        std::uint16_t blocks) const {
+        MP_NEEDS_SM_90A(
+            asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                         ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
+                         :
+                         : "r"(shared_address(to.offset)), "l"(&map), "r"(position), "r"(line), "r"(matrix),
+                           "r"(shared_address(barrier.offset)), "h"(blocks)
+                         : "memory"));
+    }
     /// Begins to write a tile to global memory, without what lies outside of the matrix. What ordinary stores
     /// wrote into it has to be behind fence_asynchronous() of their threads and a barrier.
     template <class Value>

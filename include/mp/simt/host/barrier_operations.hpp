@@ -99,44 +99,31 @@ public:
     template <class Value>
     void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int line,
                    shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
-        copy_tile_multicast(to, map, position, line, barrier, static_cast<std::uint16_t>(1U << state().block),
-                            where);
+        begin_tile(to.offset, matrix_of(map, where), position, line, barrier, own_block(), where);
+    }
+    template <class Value>
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int line, int matrix,
+                   shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
+        begin_tile(to.offset, matrix_of(map, matrix, where), position, line, barrier, own_block(), where);
     }
     template <class Value>
     void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int line,
                              shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
                              const site& where = site::current()) const {
-        cluster& all = owner();
-        const tensor_tiles tiles = tiles_of(map);
-        check_tile_place(to.offset, tiles, where);
-        for (int block = 0; block < all.shape().cluster_blocks; ++block) {
-            if ((blocks >> block & 1) == 0) continue;
-            const memory_barrier_state& object = find(barrier, block, where);
-            if (!object.fenced) {
-                all.fail(state(), where, kernel_violation::missing_fence,
-                         "copies to a barrier object whose initialisation no fence_barrier_init() followed",
-                         static_cast<std::ptrdiff_t>(barrier.offset));
-            }
-            shared_memory& memory = all.memory(block);
-            all.check_access(state(), where, "begins to copy a tile of",
-                             static_cast<std::size_t>(tiles.tile_bytes()), to.offset, [&] {
-                                 memory.begin_copy(state().access(), to.offset,
-                                                   static_cast<std::size_t>(tiles.tile_bytes()));
-                             });
-            all.defer(
-                std::make_unique<tile_arrival>(all, block, to.offset, barrier.offset, tiles, position, line));
-        }
-        if ((blocks >> all.shape().cluster_blocks) != 0) {
-            all.fail(state(), where, kernel_violation::argument,
-                     "copies a tile to blocks beyond the cluster");
-        }
+        begin_tile(to.offset, matrix_of(map, where), position, line, barrier, blocks, where);
+    }
+    template <class Value>
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int line,
+                             int matrix, shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
+                             const site& where = site::current()) const {
+        begin_tile(to.offset, matrix_of(map, matrix, where), position, line, barrier, blocks, where);
     }
 
     template <class Value>
     void store_tile(const tensor_map& map, int position, int line, shared_pointer<Value> from,
                     const site& where = site::current()) const {
         cluster& all = owner();
-        const tensor_tiles tiles = tiles_of(map);
+        const tensor_tiles tiles = matrix_of(map, where);
         check_tile_place(from.offset, tiles, where);
         shared_memory& memory = all.memory_of(state());
         const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
@@ -166,6 +153,57 @@ private:
         if (block >= 0 && block < shape().cluster_blocks) return;
         owner().fail(state(), where, kernel_violation::argument,
                      "block is " + std::to_string(block) + "; it must be one of the cluster");
+    }
+
+    [[nodiscard]] std::uint16_t own_block() const { return static_cast<std::uint16_t>(1U << state().block); }
+
+    /// What a map of one matrix says.
+    [[nodiscard]] tensor_tiles matrix_of(const tensor_map& map, const site& where) const {
+        const tensor_tiles tiles = tiles_of(map);
+        if (tiles.matrices != 0) {
+            owner().fail(state(), where, kernel_violation::argument,
+                         "uses a map of several matrices without saying which of them");
+        }
+        return tiles;
+    }
+    /// What a map says of one of its matrices; those that do not exist have no lines.
+    [[nodiscard]] tensor_tiles matrix_of(const tensor_map& map, int matrix, const site& where) const {
+        tensor_tiles tiles = tiles_of(map);
+        if (tiles.matrices == 0) {
+            owner().fail(state(), where, kernel_violation::argument,
+                         "says which matrix, of a map of one matrix without a number");
+        }
+        if (matrix < 0 || matrix >= tiles.matrices) {
+            tiles.lines = 0;
+        } else {
+            tiles.data = static_cast<const unsigned char*>(tiles.data) + matrix * tiles.matrix_bytes;
+        }
+        return tiles;
+    }
+
+    /// Begins to copy a tile to the blocks whose bits are set.
+    void begin_tile(std::uint32_t to, const tensor_tiles& tiles, int position, int line,
+                    shared_pointer<memory_barrier> barrier, std::uint16_t blocks, const site& where) const {
+        cluster& all = owner();
+        check_tile_place(to, tiles, where);
+        for (int block = 0; block < all.shape().cluster_blocks; ++block) {
+            if ((blocks >> block & 1) == 0) continue;
+            const memory_barrier_state& object = find(barrier, block, where);
+            if (!object.fenced) {
+                all.fail(state(), where, kernel_violation::missing_fence,
+                         "copies to a barrier object whose initialisation no fence_barrier_init() followed",
+                         static_cast<std::ptrdiff_t>(barrier.offset));
+            }
+            shared_memory& memory = all.memory(block);
+            const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
+            all.check_access(state(), where, "begins to copy a tile of", bytes, to,
+                             [&] { memory.begin_copy(state().access(), to, bytes); });
+            all.defer(std::make_unique<tile_arrival>(all, block, to, barrier.offset, tiles, position, line));
+        }
+        if ((blocks >> all.shape().cluster_blocks) != 0) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "copies a tile to blocks beyond the cluster");
+        }
     }
 
     void check_tile_place(std::uint32_t offset, const tensor_tiles& tiles, const site& where) const {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Scales of blocks of a matrix product's depth: what mp::gemm_scaled takes beside its factors.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/view_extent.hpp>
+#include <mp/error.hpp>
+#include <mp/gemm/validation.hpp>
+#include <mp/matrix_view.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace mp {
+
+/// Neighbouring elements of the depth that share a scale in mp::gemm_scaled: as many as the sums of 8-bit
+/// products of tensor cores are kept for before they go to a float.
+inline constexpr std::ptrdiff_t depth_per_scale = 128;
+
+/// The scales of one factor of mp::gemm_scaled: by what its elements have to be multiplied, one number for
+/// `lines_per_scale` neighbouring rows of a (columns of b) and depth_per_scale of depth.
+///
+/// `values` lies the way its factor does: a(i, k) is scaled by values(i / lines_per_scale, k / 128), and
+/// b(k, j) by values(k / 128, j / lines_per_scale). So for a of m x k it is a matrix of
+/// ceil(m / lines_per_scale) x ceil(k / 128), for b of k x n one of ceil(k / 128) x ceil(n /
+/// lines_per_scale), in any storage order. `lines_per_scale` is a power of two: 1 for the tiles of 1 x 128
+/// that activations have, 128 for the blocks of 128 x 128 that weights have.
+///
+///     // Activations m x k with scales of m x k / 128, weights n x k with scales of n / 128 x k / 128.
+///     mp::gemm_scaled(stream, 1, mp::row_major(x, m, k), {mp::row_major(x_scales, m, k / 128)},
+///                     mp::transposed(mp::row_major(w, n, k)),
+///                     {mp::transposed(mp::row_major(w_scales, n / 128, k / 128)), 128}, 0, c);
+struct depth_block_scales {
+    matrix_view<const float> values;
+    std::ptrdiff_t lines_per_scale = 1;
+};
+
+namespace detail {
+
+/// Scales as products read them: whichever factor they are of, a line is a row of a or a column of b.
+struct scale_lines {
+    const float* data;
+    std::ptrdiff_t line_stride;   ///< elements from one group of lines to the next
+    std::ptrdiff_t depth_stride;  ///< elements from one block of the depth to the next
+    std::ptrdiff_t lines;         ///< of the factor
+    int shift;                    ///< 1 << shift lines share a scale
+
+    [[nodiscard]] MP_HOST_DEVICE const float* at(std::ptrdiff_t line, std::ptrdiff_t block) const {
+        return data + ((line >> shift) * line_stride + block * depth_stride);
+    }
+};
+
+/// The scales of a factor with so many lines, whose values have a row for each group of them.
+inline scale_lines lines_of_scales(const depth_block_scales& scales, std::ptrdiff_t lines) {
+    int shift = 0;
+    while (std::ptrdiff_t{1} << shift < scales.lines_per_scale) ++shift;
+    return {scales.values.data, scales.values.row_stride(), scales.values.column_stride(), lines, shift};
+}
+inline scale_lines lines_of_scales_of_a(const depth_block_scales& scales, std::ptrdiff_t rows) {
+    return lines_of_scales(scales, rows);
+}
+inline scale_lines lines_of_scales_of_b(const depth_block_scales& scales, std::ptrdiff_t columns) {
+    return lines_of_scales({transposed(scales.values), scales.lines_per_scale}, columns);
+}
+
+/// Checks the scales of one factor.
+inline void check_depth_scales(std::string_view function, const std::string& name,
+                               const depth_block_scales& scales, const view_extent& c) {
+    const std::ptrdiff_t lines = scales.lines_per_scale;
+    if (lines < 1 || (lines & (lines - 1)) != 0) {
+        throw_argument(function, name + ".lines_per_scale", lines,
+                       "must be a power of two, such as 1 or 128");
+    }
+    check_view(function, name + ".values", extent_of(scales.values));
+    check_no_overlap(function, c, name + ".values", extent_of(scales.values));
+}
+
+/// Checks everything about the matrices of a product with scales.
+inline void check_scaled_product(std::string_view function, const view_extent& a,
+                                 const depth_block_scales& a_scales, const view_extent& b,
+                                 const depth_block_scales& b_scales, const view_extent& c) {
+    check_product(function, a, b, c);
+    check_depth_scales(function, "a_scales", a_scales, c);
+    check_depth_scales(function, "b_scales", b_scales, c);
+    const auto up = [](std::ptrdiff_t size, std::ptrdiff_t by) {
+        return size / by + (size % by != 0 ? 1 : 0);
+    };
+    const std::ptrdiff_t blocks = up(a.columns, depth_per_scale);
+    check_equal_sizes(function, "a_scales.values.rows", a_scales.values.rows,
+                      "a.rows / a_scales.lines_per_scale, rounded up", up(a.rows, a_scales.lines_per_scale));
+    check_equal_sizes(function, "a_scales.values.columns", a_scales.values.columns,
+                      "a.columns / 128, rounded up", blocks);
+    check_equal_sizes(function, "b_scales.values.rows", b_scales.values.rows, "b.rows / 128, rounded up",
+                      blocks);
+    check_equal_sizes(function, "b_scales.values.columns", b_scales.values.columns,
+                      "b.columns / b_scales.lines_per_scale, rounded up",
+                      up(b.columns, b_scales.lines_per_scale));
+}
+
+}  // namespace detail
+}  // namespace mp

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Scales of blocks of the depth in matrix products on GPUs: how they get to shared memory, and what engines
+/// do with them.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/format/device.hpp>
+#include <mp/gemm/depth_scales.hpp>
+#include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/lanes_engine.hpp>
+#include <mp/gpu/gemm/mma_engine.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/shared_pointer.hpp>
+
+#include <cstddef>
+
+namespace mp::detail {
+
+/// The scales of both factors, as kernels read them. In shared memory every row of a tile, and every column
+/// behind the rows, has its own float, however many of them share one.
+struct block_scales {
+    static constexpr int values_of_line = 1;
+    static constexpr int depth = static_cast<int>(depth_per_scale);
+
+    scale_lines a;
+    scale_lines b;
+
+    /// Begins to copy the scales of Rows rows and Columns columns for a block of the depth; what lies outside
+    /// of the product becomes zero. By `Threads` threads, whose numbers are `index`.
+    MP_ANY_EXECUTION_SPACE
+    template <int Rows, int Columns, int Threads, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void copy(Thread thread, simt::shared_pointer<float> to, int index,
+                                              std::ptrdiff_t row, std::ptrdiff_t column,
+                                              std::ptrdiff_t block) const {
+        // Loops, since this is far from where the time goes.
+#if MP_DEVICE_CODE
+#pragma unroll 1
+#endif
+        for (int i = index; i < Rows; i += Threads) copy_one(thread, to + i, a, row + i, block);
+#if MP_DEVICE_CODE
+#pragma unroll 1
+#endif
+        for (int i = index; i < Columns; i += Threads) {
+            copy_one(thread, to + (Rows + i), b, column + i, block);
+        }
+    }
+
+    /// Whether the columns of a tile of so many (a power of two) share their scales.
+    [[nodiscard]] MP_HOST_DEVICE bool same_for_columns(int columns) const {
+        return columns >> b.shift <= 1;
+    }
+
+private:
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy_one(Thread thread, simt::shared_pointer<float> to,
+                                                         const scale_lines& scales, std::ptrdiff_t line,
+                                                         std::ptrdiff_t block) {
+        const bool inside = line < scales.lines;
+        thread.template copy_async<4>(to, inside ? scales.at(line, block) : scales.data, inside ? 4 : 0);
+    }
+};
+
+/// The sums of an engine: those of a block of the depth, and the scaled ones of the blocks before it.
+template <int RowFragments, int ColumnFragments, int Count>
+struct scaled_sums {
+    float of[RowFragments][ColumnFragments][Count];
+    float total[RowFragments][ColumnFragments][Count];
+};
+
+/// mma_engine for scaled products. Those of all architectures start from zero with each block.
+template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
+struct scaled_mma_engine : mma_engine<Tile, A, B, ADepthContiguous, BDepthContiguous> {
+    using base = mma_engine<Tile, A, B, ADepthContiguous, BDepthContiguous>;
+    template <class>
+    using sums = scaled_sums<base::row_fragments, base::column_fragments, 4>;
+
+    /// Two sets of the sums of large tiles and the way through half do not fit into registers.
+    template <class Thread>
+    static constexpr bool runs_on = base::template runs_on<Thread> &&
+                                    (Tile::columns < 128 || !multiplies_float8_as_half(Thread::capability));
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread, sums<Thread>& sum) {
+        sum = {};
+    }
+
+    /// Ends a block of the depth. `scales` are those of the tile, of which the warp's begin at `rows` and
+    /// `columns`. In the end the totals take the place of the sums.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_scaled(Thread thread, simt::shared_pointer<float> scales,
+                                                           int rows, int columns, bool same_for_columns,
+                                                           bool last, sums<Thread>& sum) {
+        const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
+        float row_scale[base::row_fragments][2];
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int i = 0; i < base::row_fragments; ++i) {
+            const auto from = scales + (rows + i * simt::mma_rows + place.line);
+            row_scale[i][0] = thread.load(from);
+            row_scale[i][1] = thread.load(from + 8);
+        }
+        const auto from = scales + (columns + place.position);
+        if (same_for_columns) {
+            // One product of scales for a row instead of one for each element.
+            const float column_scale = thread.load(from);
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < base::row_fragments; ++i) {
+                row_scale[i][0] = float_multiply(row_scale[i][0], column_scale);
+                row_scale[i][1] = float_multiply(row_scale[i][1], column_scale);
+            }
+            add_blocks<true>(thread, from, row_scale, last, sum);
+        } else {
+            add_blocks<false>(thread, from, row_scale, last, sum);
+        }
+    }
+
+private:
+    MP_ANY_EXECUTION_SPACE
+    template <bool RowFactors, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_blocks(
+        Thread thread, [[maybe_unused]] simt::shared_pointer<float> column_scales,
+        const float (&row_scale)[base::row_fragments][2], bool last, sums<Thread>& sum) {
+        using pair = chunk<float, 2>;
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+        for (int j = 0; j < base::column_fragments; ++j) {
+            [[maybe_unused]] pair column_scale{};
+            if constexpr (!RowFactors) {
+                column_scale = thread.load((column_scales + j * simt::mma_columns).template as<pair>());
+            }
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+            for (int i = 0; i < base::row_fragments; ++i) {
+#if MP_DEVICE_CODE
+#pragma unroll
+#endif
+                for (int n = 0; n < 4; ++n) {
+                    float factor = row_scale[i][n / 2];
+                    if constexpr (!RowFactors) factor = float_multiply(factor, column_scale.values[n % 2]);
+                    float& total = sum.total[i][j][n];
+                    total = float_multiply_add(sum.of[i][j][n], factor, total);
+                    sum.of[i][j][n] = last ? total : 0.0F;
+                }
+            }
+        }
+    }
+};
+
+/// lanes_engine for scaled products.
+template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
+struct scaled_lanes_engine : lanes_engine<Tile, A, B, ADepthContiguous, BDepthContiguous> {
+    using base = lanes_engine<Tile, A, B, ADepthContiguous, BDepthContiguous>;
+    template <class>
+    using sums = scaled_sums<base::row_fragments, base::column_fragments, 8>;
+
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread, sums<Thread>& sum) {
+        sum = {};
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_scaled(Thread thread, simt::shared_pointer<float> scales,
+                                                           int rows, int columns, bool /*same_for_columns*/,
+                                                           bool last, sums<Thread>& sum) {
+        for (int i = 0; i < base::row_fragments; ++i) {
+            const float row_scale = thread.load(scales + (rows + i * 16 + thread.lane() / 2));
+            for (int j = 0; j < base::column_fragments; ++j) {
+                for (int n = 0; n < 8; ++n) {
+                    const float column_scale =
+                        thread.load(scales + (columns + j * 16 + thread.lane() % 2 * 8 + n));
+                    float& total = sum.total[i][j][n];
+                    total =
+                        float_multiply_add(sum.of[i][j][n], float_multiply(row_scale, column_scale), total);
+                    sum.of[i][j][n] = last ? total : 0.0F;
+                }
+            }
+        }
+    }
+};
+
+}  // namespace mp::detail

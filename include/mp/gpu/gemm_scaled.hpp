@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Products of 8-bit matrices with scales of blocks of the depth, on GPUs.
+#pragma once
+
+#include <mp/detail/view_extent.hpp>
+#include <mp/gemm/depth_scales.hpp>
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gpu/gemm.hpp>
+#include <mp/gpu/gemm/block_scales.hpp>
+#include <mp/gpu/gemm/launch_layouts.hpp>
+#include <mp/gpu/gemm/plan.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/split_sums.hpp>
+#include <mp/gpu/gemm/warpgroup_product.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/simt/gpu_executor.hpp>
+
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp {
+namespace detail {
+
+template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue>
+void launch_scaled_plan(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                        const product_problem<A, B, Output, Epilogue>& problem, const block_scales& scales) {
+    constexpr auto has = [](gpu_gemm_kernel kernel) { return has_kernel<Executor, A, Asked>(kernel); };
+    if constexpr (has(gpu_gemm_kernel::mma)) {
+        // Where mma.sync goes through half, large tiles take more registers than there are.
+        if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128 &&
+            !multiplies_float8_as_half(plan.gpu.capability)) {
+            launch_layouts<scaled_mma_engine, float8_tile_128>(function, exec, problem, scales, plan.batch);
+        } else if (plan.kernel == gpu_gemm_kernel::mma) {
+            launch_layouts<scaled_mma_engine, mma_tile_64>(function, exec, problem, scales, plan.batch);
+        }
+    }
+    if constexpr (has(gpu_gemm_kernel::wgmma)) {
+        if (plan.kernel == gpu_gemm_kernel::wgmma) run_warpgroups(function, exec, plan, problem, scales);
+    }
+    if constexpr (has(gpu_gemm_kernel::lanes)) {
+        if (plan.kernel == gpu_gemm_kernel::lanes) {
+            launch_layouts<scaled_lanes_engine, lanes_tile_64>(function, exec, problem, scales, plan.batch);
+        }
+    }
+}
+
+}  // namespace detail
+
+/// The product of 8-bit matrices with scales of blocks of the depth on a GPU, in its tensor cores: the
+/// meaning of mp::gemm_scaled on the CPU, with views of device memory, the scales' values included; matrices,
+/// plans, epilogues, workspaces and errors are those of mp::gemm on a GPU.
+///
+///     // x: m x k with scales for 1 x 128, weights: n x k with scales for 128 x 128.
+///     mp::gemm_scaled(stream, 1, mp::row_major(x, m, k), {mp::row_major(x_scales, m, k / 128)},
+///                     mp::transposed(mp::row_major(w, n, k)),
+///                     {mp::transposed(mp::row_major(w_scales, n / 128, k / 128)), 128}, 0, c);
+///
+/// Numerics: the bits of mp::gemm_scaled on mp::emulated of the device's architecture (with
+/// float8_unit::through_half for mma.sync of sm_90 and sm_100): for each block of 128 of the depth, in
+/// ascending order, the tensor core's sums start from zero, the two scales are multiplied and rounded to
+/// float, and one fused multiply-add takes the sum to a float that started at +0. By ordinary instructions
+/// those of mp::gemm_scaled on mp::cpu with accumulation::ordered. Where the depth is split, pieces are whole
+/// blocks, each with these bits, and are added in float, in their order.
+///
+/// mma.sync of sm_90 and sm_100 multiplies in tiles of 64 x 64 whatever the plan says, since scaled sums of
+/// larger ones do not fit into registers there. One kernel, two with splits; nothing is allocated and nothing
+/// waited for. Also throws argument_error for the scales that the CPU refuses.
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
+          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a,
+                 const depth_block_scales& a_scales, matrix_view<B> b, const depth_block_scales& b_scales,
+                 float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
+    static_assert(sizeof(A) == 1 && sizeof(B) == 1, "mp::gemm_scaled on a GPU: a and b must have 8 bits");
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    constexpr std::string_view function = "mp::gemm_scaled";
+    detail::check_gpu_product(function, a, b, c, epilogue);
+    detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
+                                 detail::extent_of(c));
+    detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.rows, c.columns, a.columns, 1,
+                                                  workspace.size());
+    if (c.rows == 0 || c.columns == 0) return;
+    const auto run = [&](auto problem, const detail::block_scales& scales) {
+        detail::run_in_pieces(function, exec, plan, problem, workspace, [&](const auto& pieces) {
+            detail::launch_scaled_plan<Kernel>(function, exec, plan, pieces, scales);
+        });
+    };
+    const detail::scale_lines rows = detail::lines_of_scales_of_a(a_scales, c.rows);
+    const detail::scale_lines columns = detail::lines_of_scales_of_b(b_scales, c.columns);
+    if (c.order == storage_order::column_major) {
+        run(detail::make_product_problem<b_value, a_value>(alpha, transposed(b), transposed(a), beta,
+                                                           transposed(c), epilogue, {}, true),
+            {columns, rows});
+    } else {
+        run(detail::make_product_problem<a_value, b_value>(alpha, a, b, beta, c, epilogue, {}, false),
+            {rows, columns});
+    }
+}
+
+/// The same by the plan that plan_gemm makes without options.
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
+          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+void gemm_scaled(const Executor& exec, float alpha, matrix_view<A> a, const depth_block_scales& a_scales,
+                 matrix_view<B> b, const depth_block_scales& b_scales, float beta, matrix_view<C> c,
+                 Epilogue epilogue = {}) {
+    detail::check_gpu_product("mp::gemm_scaled", a, b, c, epilogue);
+    gemm_scaled<Kernel>(exec, plan_gemm<Kernel>(exec, a, b), alpha, a, a_scales, b, b_scales, beta, c,
+                        epilogue);
+}
+
+}  // namespace mp
