@@ -80,8 +80,7 @@ public:
         const mp::gpu_properties gpu = mp::properties_of(exec);
         if (!mp::detail::can_run<Input>(gpu, Kernel)) return;
         if (Kernel == gpu_gemm_kernel::wgmma && !fits_warpgroups()) return;
-        const mp::gpu_gemm_plan plan =
-            mp::plan_gemm<Input, Kernel>(exec, size_.rows, size_.columns, size_.depth, 1, {.splits = splits});
+        const mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a_, b_, {.splits = splits});
         if (splits != 1 && plan.splits == 1) return;
         const auto workspace =
             std::make_shared<device::array<float>>(on_->make<float>(plan.workspace_size()));
@@ -100,6 +99,7 @@ public:
         std::vector<contender> result;
         add<gpu_gemm_kernel::wgmma>(result);
         add<gpu_gemm_kernel::mma>(result);
+        if (size_.splits) add<gpu_gemm_kernel::wgmma>(result, 0);
         if (size_.splits) add<gpu_gemm_kernel::mma>(result, 0);
         if constexpr (sizeof(Input) != 1) {
             if (all) add<gpu_gemm_kernel::wmma>(result);
@@ -118,12 +118,37 @@ public:
         return result;
     }
 
+    /// Products with a scale for each 128 of depth: a in lines of one row, b in blocks of 128 columns.
+    template <gpu_gemm_kernel Kernel>
+    void add_scaled(std::vector<contender>& to) {
+        const auto exec = on_->exec();
+        if (!mp::detail::can_run<Input>(mp::properties_of(exec), Kernel)) return;
+        if (Kernel == gpu_gemm_kernel::wgmma && !fits_warpgroups()) return;
+        const std::ptrdiff_t blocks = groups(size_.depth, mp::depth_per_scale);
+        const std::ptrdiff_t column_groups = groups(size_.columns, 128);
+        if (a_scales_.size() == 0) {
+            a_scales_ = scales(size_.rows * blocks, 3);
+            b_scales_ = scales(column_groups * blocks, 4);
+        }
+        const mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a_, b_);
+        const mp::depth_block_scales of_a{mp::row_major<const float>(a_scales_.data(), size_.rows, blocks),
+                                          1};
+        const mp::depth_block_scales of_b{
+            mp::column_major<const float>(b_scales_.data(), blocks, column_groups), 128};
+        to.push_back({"mp " + std::string(mp::name_of(Kernel)) + " scaled",
+                      [this, exec, plan, of_a, of_b] {
+                          mp::gemm_scaled<Kernel>(exec, plan, 1.0F, a_, of_a, b_, of_b, 0.0F, c_);
+                      },
+                      "mp"});
+    }
+
     /// Throws unless all contenders come to the same, in as many elements as are quickly looked at.
     void require_alike(const std::vector<contender>& all) {
         std::vector<Output> expected;
         for (const contender& it : all) {
             const std::vector<Output> found = result_of(it);
-            if (expected.empty()) expected = reference(found);
+            const bool is_scaled = it.name.find("scaled") != std::string::npos;
+            if (expected.empty()) expected = is_scaled ? found : reference(found);
             // cuBLASLt's fast sums of 8 bits keep 13 bits.
             const double bound = sizeof(Input) == 1 ? 2e-2 : std::is_same_v<Output, float> ? 1e-3 : 1e-2;
             bench::gpu::require_alike(text(size_) + " by " + it.name, found, expected, bound);
@@ -133,6 +158,12 @@ public:
 private:
     static device::array<Input> random(device& on, std::ptrdiff_t size, unsigned seed) {
         return bench::gpu::random_array<Input>(on, static_cast<std::size_t>(size), seed);
+    }
+    [[nodiscard]] device::array<float> scales(std::ptrdiff_t count, unsigned seed) const {
+        return bench::gpu::random_array<float>(*on_, static_cast<std::size_t>(count), seed);
+    }
+    static std::ptrdiff_t groups(std::ptrdiff_t size, std::ptrdiff_t of) {
+        return (size + of - 1) / of;
     }
 
     /// Lines have to begin at multiples of 16 bytes, and to run along the depth unless elements have 16 bits.
@@ -174,7 +205,24 @@ private:
     mp::matrix_view<Input> a_;
     mp::matrix_view<Input> b_;
     mp::matrix_view<Output> c_;
+    device::array<float> a_scales_ = on_->make<float>(0);
+    device::array<float> b_scales_ = on_->make<float>(0);
 };
+
+double elements(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    return static_cast<double>(rows) * static_cast<double>(columns);
+}
+
+template <class Input, class Output>
+bench::gpu::row row_of(const std::string& table, const std::string& name, const shape& size) {
+    return {table,
+            name,
+            "TFLOP/s",
+            elements(size.rows, size.columns),
+            (elements(size.rows, size.depth) + elements(size.depth, size.columns)) * sizeof(Input) +
+                elements(size.rows, size.columns) * sizeof(Output),
+            2 * elements(size.rows, size.columns) * static_cast<double>(size.depth)};
+}
 
 template <class Input, class Output>
 void measure(device& on, measurements& to, const std::string& table, const std::string& name,
@@ -183,14 +231,29 @@ void measure(device& on, measurements& to, const std::string& table, const std::
     const bool large = size.rows * size.columns > std::ptrdiff_t{8192} * 8192;
     const std::vector<contender> all = it.contenders(!large);
     it.require_alike(all);
-    const auto elements = [](std::ptrdiff_t rows, std::ptrdiff_t columns) {
-        return static_cast<double>(rows) * static_cast<double>(columns);
-    };
-    to.add({table, name, "TFLOP/s", elements(size.rows, size.columns),
-            (elements(size.rows, size.depth) + elements(size.depth, size.columns)) * sizeof(Input) +
-                elements(size.rows, size.columns) * sizeof(Output),
-            2 * elements(size.rows, size.columns) * static_cast<double>(size.depth)},
-           all);
+    to.add(row_of<Input, Output>(table, name, size), all);
+}
+
+/// Scaled products, with others' products without scales to compare with.
+void measure_scaled(device& on, measurements& to) {
+    using input = mp::float8_e4m3fn;
+    using output = mp::bfloat16;
+    std::vector<shape> sizes{{4096, 4096, 4096}, {8192, 8192, 8192}, {4096, 14336, 4096}};
+    if (device::is_simulated) sizes = {{33, 65, 272}};
+    for (const shape& size : sizes) {
+        product<input, output> it(on, size, storage_order::row_major, storage_order::column_major);
+        std::vector<contender> all;
+        it.add_scaled<gpu_gemm_kernel::wgmma>(all);
+        it.add_scaled<gpu_gemm_kernel::mma>(all);
+        it.require_alike(all);
+        for (contender& other : it.contenders(false)) {
+            if (other.role == "contender") other.role = "reference";
+            all.push_back(std::move(other));
+        }
+        to.add(row_of<input, output>("float8_e4m3fn matrix product with scales of 128 of depth", text(size),
+                                     size),
+               all);
+    }
 }
 
 template <class Input, class Output>
@@ -220,5 +283,6 @@ int main(int argc, char** argv) {
         measure_type<mp::half, mp::half>(on, to, "half");
         measure_type<mp::tfloat32, float>(on, to, "tfloat32");
         measure_type<mp::float8_e4m3fn, mp::bfloat16>(on, to, "float8_e4m3fn");
+        measure_scaled(on, to);
     });
 }
