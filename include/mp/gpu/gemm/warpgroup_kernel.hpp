@@ -142,7 +142,9 @@ private:
             thread.template claim_registers<232>();
             multiply_tiles(thread, group - 1);
         }
-        // A block must not leave while others still arrive at its barriers.
+        // A block must not leave while others still arrive at its barriers. The lanes of the copying warp, of
+        // which one had a way of its own, come there together.
+        thread.sync_warp();
         synchronize(thread);
     }
 
