@@ -67,13 +67,15 @@ else
 fi
 readonly programs=$build/bench/gpu tests=$build/tests
 
+wants() { [[ ",$steps," == *",$1,"* ]]; }
+
 report=()
 failures=0
 # run <step> <seconds> <command>...: the step's output goes to the terminal and to OUT/<step>.log.
 run() {
     local name=$1 limit=$2 start=$SECONDS status=0
     shift 2
-    [[ ",$steps," == *",${name%%.*},"* ]] || return 0
+    wants "${name%%.*}" || return 0
     printf '\n=== %s: %s\n' "$name" "$*"
     timeout "$limit" "$@" 2>&1 | tee "$out/$name.log" || status=$?
     local result=ok
@@ -115,9 +117,15 @@ fi
 
 # --- build
 
+# What the steps need.
+targets=(bench_gpu_report)
+for name in tensor_cores gemm arrays optimizers; do
+    wants $name && targets+=("bench_gpu_$name$suffix")
+done
+wants training && targets+=(train_digits)
 if $dry_run; then
-    options=(-DMP_BUILD_BENCH=OFF -DMP_BUILD_CUDA=OFF)
-    targets=(bench_gpu_dry_run test_simt test_gpu train_digits)
+    options=(-DMP_BUILD_CUDA=OFF)
+    wants tests && targets+=(test_simt test_gpu)
 else
     if [ -z "$architecture" ]; then
         architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
@@ -125,7 +133,7 @@ else
         [ "$architecture" = 90 ] && architecture=90a
     fi
     options=(-DMP_BUILD_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture")
-    targets=(bench_gpu test_cuda test_cuda_fast_math train_digits)
+    if wants tests || wants sanitizers; then targets+=(test_cuda test_cuda_fast_math); fi
 fi
 build_all() {
     "$source_folder/.ci/setup" test &&

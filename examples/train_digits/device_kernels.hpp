@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the training on a GPU needs besides the library: how the products of layers end, and two small
-/// kernels around the loss scale, which the host never sees during a step.
+/// What the training on a GPU needs besides the library: how the products of layers end, and a small kernel
+/// that notes a step, which the host does not see while it runs.
 #pragma once
 
 #include <mp/gpu.hpp>
@@ -24,32 +24,6 @@ struct layer_epilogue {
     }
 };
 
-/// to[i] = from[i] * weight * the loss scale, rounded once to Value: the gradient with which the backward
-/// pass begins. It is here that a scale that is too large overflows.
-template <class Value, class Scale>
-struct scale_gradient_kernel {
-    static constexpr int threads = 256;
-    const float* from;
-    Value* to;
-    std::size_t size;
-    float weight;
-    const Scale* scale;
-
-    /// Blocks for so many values.
-    static std::ptrdiff_t blocks(std::size_t size) {
-        return static_cast<std::ptrdiff_t>((size + threads - 1) / threads);
-    }
-
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE void operator()(Thread thread) const {
-        const auto i = static_cast<std::size_t>(thread.block() * threads + thread.index());
-        if (i >= size) return;
-        const float factor = weight * scale->current_scale();
-        thread.store(to + i, static_cast<Value>(thread.load(from + i) * factor));
-    }
-};
-
 /// What the host learns about a step, some time later.
 struct alignas(16) step_note {
     float loss = 0.0F;          ///< of the batch before the step, without loss weight and scale
@@ -61,7 +35,8 @@ struct alignas(16) step_note {
 template <class Scale>
 struct note_step_kernel {
     static constexpr int threads = 32;
-    const float* loss;
+    const float* loss;  ///< times the loss weight
+    float weight;
     const Scale* scale;
     const mp::device_optimizer<mp::sgd_options>* optimizer;
     step_note* note;
@@ -70,7 +45,7 @@ struct note_step_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         if (thread.index() != 0) return;
-        thread.store(note, step_note{*loss, scale->current_scale(), optimizer->applied});
+        thread.store(note, step_note{*loss / weight, scale->current_scale(), optimizer->applied});
     }
 };
 

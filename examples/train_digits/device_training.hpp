@@ -50,7 +50,6 @@ public:
           checks_(checks),
           scale_(device.put(std::vector{mp::make_device_loss_scale<0>(policy)})),
           optimizer_(device.put(std::vector{mp::make_device_optimizer(options)})),
-          logits_gradient_(device.put(std::vector<float>(batch * widths.back()))),
           row_losses_(device.put(std::vector<float>(batch))),
           loss_(device.put(std::vector<float>(1))),
           notes_(device.put(std::vector<step_note>(notes))) {
@@ -90,7 +89,7 @@ public:
                          {.inverse_scale = &scale_.data()->inverse_scale});
         }
         launch("note_step", device_.exec(), mp::simt::launch_size{},
-               note_step_kernel<scale_type>{loss_.data(), scale_.data(), optimizer_.data(),
+               note_step_kernel<scale_type>{loss_.data(), weight_, scale_.data(), optimizer_.data(),
                                             notes_.data() + note});
         if (checks_) mp::update_scale(device_.exec(), policy_, scale_.data());
     }
@@ -98,14 +97,11 @@ public:
     /// The gradients of a batch and its loss, as the first half of step().
     void backward(mp::matrix_view<const Value> images, std::span<const int> labels) {
         const auto logits = model_.forward(images);
-        const auto gradient = mp::row_major(logits_gradient_.data(), logits.rows, logits.columns);
+        // It is here that a scale that is too large overflows.
         mp::ops::softmax_cross_entropy_with_gradient(
             device_.exec(), logits, labels, loss_.data(),
-            row_losses_.span().first(static_cast<std::size_t>(logits.rows)), gradient);
-        const auto size = static_cast<std::size_t>(logits.rows * logits.columns);
-        using kernel = scale_gradient_kernel<Value, scale_type>;
-        launch("scale_gradient", device_.exec(), mp::simt::launch_size{.blocks = kernel::blocks(size)},
-               kernel{gradient.data, model_.logits_gradient().data, size, weight_, scale_.data()});
+            row_losses_.span().first(static_cast<std::size_t>(logits.rows)), model_.logits_gradient(),
+            scale_.data(), weight_);
         model_.backward(images);
     }
 
@@ -134,7 +130,6 @@ private:
     bool checks_;
     array<scale_type> scale_;
     array<mp::device_optimizer<mp::sgd_options>> optimizer_;
-    array<float> logits_gradient_;
     array<float> row_losses_;
     array<float> loss_;
     array<step_note> notes_;

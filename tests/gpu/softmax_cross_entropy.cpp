@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <mp/error.hpp>
 #include <mp/gpu/softmax_cross_entropy.hpp>
+#include <mp/loss_scaling.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -170,6 +171,29 @@ TEST_CASE("masked classes, NaN and labels that are no column") {
     }
 }
 
+TEST_CASE("the loss scale may live on the device") {
+    for (const float scale : {1024.0F, 3000.0F}) {
+        const auto on_device = mp::make_device_loss_scale<0>(mp::pytorch_policy{.initial_scale = scale});
+        matrix<half> x(4, 70), expected(4, 70), together(4, 70), alone(4, 70);
+        x.randomize(5, 4.0F);
+        const auto labels = random_labels<int>(4, 70);
+        const simulated gpu{.seed = 3};
+        // 0.75 / 4 is a float, and so is that times either scale.
+        const result known = run(gpu, x.view, labels, expected.view, {0.75F, scale});
+        result found{-1, std::vector<float>(4)};
+        mp::ops::softmax_cross_entropy_with_gradient(gpu, x.view, labels, &found.loss, found.of_rows,
+                                                     together.view, &on_device, 0.75F);
+        mp::ops::softmax_cross_entropy_backward(gpu, x.view, labels, alone.view, &on_device, 0.75F);
+        CHECK(same_bits(found.loss, known.loss));
+        for (std::ptrdiff_t r = 0; r < 4; ++r) {
+            for (std::ptrdiff_t c = 0; c < 70; ++c) {
+                CHECK(together.view(r, c).bits() == expected.view(r, c).bits());
+                CHECK(alone.view(r, c).bits() == expected.view(r, c).bits());
+            }
+        }
+    }
+}
+
 TEST_CASE("wrong arguments are refused") {
     matrix<half> x(2, 3), small(2, 2);
     std::vector<int> labels(2), few(1);
@@ -187,6 +211,12 @@ TEST_CASE("wrong arguments are refused") {
                     mp::argument_error);
     CHECK_THROWS_AS(mp::ops::softmax_cross_entropy_backward(gpu, x.view, labels, x.view, {1.0F, 0.0F}),
                     mp::argument_error);
+    CHECK_THROWS_WITH_AS(mp::ops::softmax_cross_entropy_backward(
+                             gpu, x.view, labels, x.view,
+                             static_cast<const mp::device_loss_scale<mp::pytorch_policy>*>(nullptr)),
+                         "mp::ops::softmax_cross_entropy_backward: scale is 'null'; it must be a "
+                         "device_loss_scale in device memory",
+                         mp::argument_error);
     CHECK_THROWS_AS(mp::ops::softmax_cross_entropy(gpu, mp::row_major(x.view.data, 0, 3), std::vector<int>{},
                                                    &loss, std::span<float>{}),
                     mp::argument_error);

@@ -6,6 +6,7 @@
 
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
+#include <mp/gpu/device_loss_scale.hpp>
 #include <mp/gpu/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/gpu/softmax.hpp>
@@ -25,8 +26,9 @@
 
 namespace mp::detail {
 
-/// The losses of the rows, and their gradients where they are wanted.
-template <class Group, class Logit, class Label, class Gradient>
+/// The losses of the rows, and their gradients where they are wanted. Scale is void, or a loss scale that
+/// lives on the device.
+template <class Group, class Logit, class Label, class Gradient, class Scale>
 struct cross_entropy_kernel {
     static constexpr int threads = row_threads;
     static constexpr int width = row_chunk<Logit, Gradient>;
@@ -37,11 +39,16 @@ struct cross_entropy_kernel {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     float factor;  ///< of the gradients
+    const Scale* scale;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         constexpr bool exact = shows_float_rounding<Gradient>;
+        float scaled_factor = factor;
+        if constexpr (!std::is_void_v<Scale>) {
+            scaled_factor = float_multiply(factor, scale->current_scale());
+        }
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
             const softmax_sum total = sum_of_exponentials<Group, width, exact>(thread, logits, row, columns);
             // As an unsigned number, a negative label is too large as well.
@@ -78,7 +85,7 @@ struct cross_entropy_kernel {
                         product(float_exponential(distance.high, exact ? distance.low : 0.0F), inverse);
                     const bool is_label = static_cast<std::uint64_t>(c + i) == label;
                     result = is_label ? float_subtract(result, 1.0F) : result;
-                    values.values[i] = defined ? float_multiply(result, factor) : float_quiet_nan();
+                    values.values[i] = defined ? float_multiply(result, scaled_factor) : float_quiet_nan();
                 }
                 store_row_floats(thread, dlogits, row, c, columns, values);
             }
@@ -118,19 +125,19 @@ void check_cross_entropy(std::string_view function, matrix_view<const Logit> log
     check_loss_factors(function, factors);
 }
 
-template <class Executor, class Logit, class Label, class Gradient>
+template <class Executor, class Logit, class Label, class Gradient, class Scale = void>
 void launch_cross_entropy(std::string_view function, Executor exec, matrix_view<const Logit> logits,
                           std::span<const Label> labels, float* losses, matrix_view<Gradient> dlogits,
-                          const ops::loss_factors& factors) {
+                          const ops::loss_factors& factors, const Scale* scale = nullptr) {
     constexpr int width = row_chunk<Logit, Gradient>;
     const double factor = static_cast<double>(factors.weight) * static_cast<double>(factors.scale) /
                           static_cast<double>(logits.rows);
     with_row_group(logits.columns, [&](auto group) {
         using group_type = decltype(group);
         launch(function, exec, row_launch<group_type>(logits.rows),
-               cross_entropy_kernel<group_type, Logit, Label, Gradient>{
+               cross_entropy_kernel<group_type, Logit, Label, Gradient, Scale>{
                    rows_of<width>(logits), labels.data(), losses, rows_of<width>(dlogits), logits.rows,
-                   logits.columns, static_cast<float>(factor)});
+                   logits.columns, static_cast<float>(factor), scale});
     });
 }
 
@@ -148,6 +155,28 @@ void launch_mean_loss(std::string_view function, Executor exec, std::span<const 
     launch(function, exec,
            simt::launch_size{.shared_bytes = gpu::block_group<row_threads>::shared_bytes(row_threads)},
            mean_loss_kernel{row_losses.data(), loss, static_cast<std::ptrdiff_t>(row_losses.size()), weight});
+}
+
+/// The gradient, and the losses as well where `loss` is not null: what both functions below check and
+/// enqueue.
+template <class Executor, class Logit, class Label, class Gradient, class Scale = void>
+void run_cross_entropy_backward(std::string_view function, Executor exec, matrix_view<const Logit> logits,
+                                std::span<const Label> labels, float* loss, std::span<float> row_losses,
+                                matrix_view<Gradient> dlogits, const ops::loss_factors& factors,
+                                const Scale* scale = nullptr) {
+    check_cross_entropy(function, logits, labels, factors);
+    if constexpr (!std::is_void_v<Scale>) {
+        if (scale == nullptr) {
+            throw_argument(function, "scale", "null", "must be a device_loss_scale in device memory");
+        }
+    }
+    const auto result = named("dlogits", dlogits);
+    check_shape(function, result, logits.rows, "logits.rows", logits.columns, "logits.columns");
+    check_separate_or_same(function, result, named("logits", logits));
+    if (loss != nullptr) check_separate(function, result, named("row_losses", row_losses));
+    launch_cross_entropy(function, exec, logits, labels, loss == nullptr ? nullptr : row_losses.data(),
+                         dlogits, factors, scale);
+    if (loss != nullptr) launch_mean_loss(function, exec, row_losses, loss, factors.weight);
 }
 
 }  // namespace mp::detail
@@ -184,14 +213,25 @@ void softmax_cross_entropy(Executor exec, matrix_view<Logit> logits, const Label
 template <gpu_executor Executor, element Logit, detail::contiguous Labels, element Gradient>
 void softmax_cross_entropy_backward(Executor exec, matrix_view<Logit> logits, const Labels& labels,
                                     matrix_view<Gradient> dlogits, const loss_factors& factors = {}) {
-    constexpr std::string_view function = "mp::ops::softmax_cross_entropy_backward";
-    const auto in = detail::input_view(logits);
-    const auto of_rows = detail::input_view(labels);
-    detail::check_cross_entropy(function, in, of_rows, factors);
-    const auto result = detail::named("dlogits", dlogits);
-    detail::check_shape(function, result, logits.rows, "logits.rows", logits.columns, "logits.columns");
-    detail::check_separate_or_same(function, result, detail::named("logits", in));
-    detail::launch_cross_entropy(function, exec, in, of_rows, nullptr, dlogits, factors);
+    detail::run_cross_entropy_backward("mp::ops::softmax_cross_entropy_backward", exec,
+                                       detail::input_view(logits), detail::input_view(labels), nullptr, {},
+                                       dlogits, factors);
+}
+
+/// The same with the loss scale that lives on the device: weight / batch, rounded to float, times
+/// scale->current_scale(), rounded again; so powers of two give the bits of {.scale = ...} above. The host
+/// need not know the scale, and the launch can be captured into a graph. Throws argument_error for a null
+/// scale, too.
+///
+///     mp::ops::softmax_cross_entropy_backward(stream, logits, labels, dlogits, scale.data());
+template <gpu_executor Executor, element Logit, detail::contiguous Labels, element Gradient,
+          scale_policy Policy, std::size_t Events>
+void softmax_cross_entropy_backward(Executor exec, matrix_view<Logit> logits, const Labels& labels,
+                                    matrix_view<Gradient> dlogits,
+                                    const device_loss_scale<Policy, Events>* scale, float weight = 1.0F) {
+    detail::run_cross_entropy_backward("mp::ops::softmax_cross_entropy_backward", exec,
+                                       detail::input_view(logits), detail::input_view(labels), nullptr, {},
+                                       dlogits, {.weight = weight}, scale);
 }
 
 /// Both in one pass over the logits: *loss, the losses of the rows and dlogits, with the bits of
@@ -206,15 +246,27 @@ void softmax_cross_entropy_with_gradient(Executor exec, matrix_view<Logit> logit
                                          matrix_view<Gradient> dlogits, const loss_factors& factors = {}) {
     constexpr std::string_view function = "mp::ops::softmax_cross_entropy_with_gradient";
     const auto in = detail::input_view(logits);
-    const auto of_rows = detail::input_view(labels);
-    detail::check_cross_entropy(function, in, of_rows, factors);
     detail::check_loss(function, loss, row_losses, logits.rows, detail::named("logits", in));
-    const auto result = detail::named("dlogits", dlogits);
-    detail::check_shape(function, result, logits.rows, "logits.rows", logits.columns, "logits.columns");
-    detail::check_separate_or_same(function, result, detail::named("logits", in));
-    detail::check_separate(function, result, detail::named("row_losses", row_losses));
-    detail::launch_cross_entropy(function, exec, in, of_rows, row_losses.data(), dlogits, factors);
-    detail::launch_mean_loss(function, exec, row_losses, loss, factors.weight);
+    detail::run_cross_entropy_backward(function, exec, in, detail::input_view(labels), loss, row_losses,
+                                       dlogits, factors);
+}
+
+/// The same with the loss scale that lives on the device, as softmax_cross_entropy_backward has it.
+///
+///     mp::ops::softmax_cross_entropy_with_gradient(stream, logits, labels, loss, row_losses, dlogits,
+///                                                  scale.data());
+template <gpu_executor Executor, element Logit, detail::contiguous Labels, element Gradient,
+          scale_policy Policy, std::size_t Events>
+void softmax_cross_entropy_with_gradient(Executor exec, matrix_view<Logit> logits, const Labels& labels,
+                                         float* loss, std::span<float> row_losses,
+                                         matrix_view<Gradient> dlogits,
+                                         const device_loss_scale<Policy, Events>* scale,
+                                         float weight = 1.0F) {
+    constexpr std::string_view function = "mp::ops::softmax_cross_entropy_with_gradient";
+    const auto in = detail::input_view(logits);
+    detail::check_loss(function, loss, row_losses, logits.rows, detail::named("logits", in));
+    detail::run_cross_entropy_backward(function, exec, in, detail::input_view(labels), loss, row_losses,
+                                       dlogits, {.weight = weight}, scale);
 }
 
 }  // namespace mp::ops
