@@ -13,25 +13,11 @@
 #include <vector>
 
 #include "convert/levels.hpp"
+#include "convert/projections.hpp"
 
 namespace {
 
-std::vector<mp::projection> deterministic_projections() {
-    std::vector<mp::projection> result;
-    for (const mp::rounding round :
-         {mp::rounding::nearest_even, mp::rounding::nearest_away, mp::rounding::toward_zero,
-          mp::rounding::upward, mp::rounding::downward, mp::rounding::to_odd}) {
-        for (const mp::saturation saturate :
-             {mp::saturation::none, mp::saturation::finite, mp::saturation::propagate}) {
-            result.push_back({round, saturate});
-        }
-        mp::projection odd_nans{round, mp::saturation::none};
-        odd_nans.nan = mp::nan_propagation::canonical;
-        odd_nans.without_nan = mp::nan_substitute::zero;
-        result.push_back(odd_nans);
-    }
-    return result;
-}
+using convert_test::deterministic_projections;
 
 template <class From, class To>
 void compare(oracle::disagreements& wrong, const std::vector<From>& from, mp::projection p) {

@@ -2,6 +2,7 @@
 // What convert and convert_stochastic have to do, on any device.
 #pragma once
 
+#include <convert/projections.hpp>
 #include <gpu/values.hpp>
 #include <oracle/library.hpp>
 #include <oracle/random.hpp>
@@ -32,19 +33,7 @@ std::vector<Number> numbers_of_all_kinds(std::size_t size, unsigned seed) {
 
 /// Roundings, overflows and NaNs of all kinds.
 inline std::vector<mp::projection> projections() {
-    std::vector<mp::projection> result;
-    for (const mp::rounding round :
-         {mp::rounding::nearest_even, mp::rounding::nearest_away, mp::rounding::toward_zero,
-          mp::rounding::upward, mp::rounding::downward, mp::rounding::to_odd}) {
-        for (const mp::saturation saturate :
-             {mp::saturation::none, mp::saturation::finite, mp::saturation::propagate}) {
-            result.push_back({round, saturate});
-        }
-        mp::projection other_nans{round, mp::saturation::none};
-        other_nans.nan = mp::nan_propagation::canonical;
-        other_nans.without_nan = mp::nan_substitute::zero;
-        result.push_back(other_nans);
-    }
+    std::vector<mp::projection> result = convert_test::deterministic_projections();
     mp::projection stochastic = mp::stochastic(0xa5a5'1234, 17);
     result.push_back(stochastic);
     stochastic.saturate = mp::saturation::finite;
