@@ -8,6 +8,7 @@
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/simt/shared_pointer.hpp>
 
 #include <cstddef>
 
@@ -85,6 +86,25 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
     } else {
         for (int i = 0; i < count; ++i) {
             if (column + i < output.columns) thread.store(c + i, values.values[i]);
+        }
+    }
+}
+
+/// Neighbouring sums that a warp has in shared memory. Where there are eight of them, of eight lanes that are
+/// served together four begin with the second half: then their words fill the banks once.
+MP_ANY_EXECUTION_SPACE
+template <int Count, class Thread>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void load_chunk_of_sums(Thread thread, simt::shared_pointer<float> from,
+                                                        float (&sum)[Count]) {
+    using quarter = chunk<float, 4>;
+    const int first = Count == 8 ? thread.lane() / 4 % 2 * 4 : 0;
+    const quarter one = thread.load((from + first).template as<quarter>());
+    for (int k = 0; k < 4; ++k) sum[k] = one.values[k];
+    if constexpr (Count == 8) {
+        const quarter other = thread.load((from + (4 - first)).template as<quarter>());
+        for (int k = 0; k < 4; ++k) {
+            sum[k] = first == 0 ? one.values[k] : other.values[k];
+            sum[k + 4] = first == 0 ? other.values[k] : one.values[k];
         }
     }
 }

@@ -241,26 +241,6 @@ private:
         }
     }
 
-    /// Neighbouring sums. Where there are eight of them, of eight lanes that are served together four begin
-    /// with the second half: then their words fill the banks once.
-    MP_ANY_EXECUTION_SPACE
-    template <int Count, class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void load_chunk_of_sums(Thread thread,
-                                                                   simt::shared_pointer<float> from,
-                                                                   float (&sum)[Count]) {
-        using quarter = chunk<float, 4>;
-        const int first = Count == 8 ? thread.lane() / 4 % 2 * 4 : 0;
-        const quarter one = thread.load((from + first).template as<quarter>());
-        for (int k = 0; k < 4; ++k) sum[k] = one.values[k];
-        if constexpr (Count == 8) {
-            const quarter other = thread.load((from + (4 - first)).template as<quarter>());
-            for (int k = 0; k < 4; ++k) {
-                sum[k] = first == 0 ? one.values[k] : other.values[k];
-                sum[k + 4] = first == 0 ? other.values[k] : one.values[k];
-            }
-        }
-    }
-
     MP_HOST_DEVICE static constexpr simt::shared_pointer<a_value> a_at(int stage) {
         return {static_cast<std::uint32_t>(stage * stage_bytes)};
     }

@@ -390,7 +390,6 @@ private:
                                                            std::ptrdiff_t row, std::ptrdiff_t column,
                                                            const product_output<Target, End>& to_c) {
         using pair = chunk<float, 2>;
-        using quarter = chunk<float, 4>;
         constexpr int count = output_chunk<Target>;
         constexpr int chunks_across = strip_columns / count;
         const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
@@ -416,10 +415,7 @@ private:
                 const int position = number % chunks_across * count;
                 const auto from = strip + (line * strip_pitch + position);
                 float product[count];
-                for (int i = 0; i < count; i += 4) {
-                    const quarter values = thread.load((from + i).template as<quarter>());
-                    for (int j = 0; j < 4; ++j) product[i + j] = values.values[j];
-                }
+                load_chunk_of_sums(thread, from, product);
                 finish_chunk(thread, to_c, product, row + warp * strip_rows + line,
                              column + part * strip_columns + position);
             }
