@@ -40,7 +40,7 @@ MP_NEVER_INLINE inline void round_to_float(float* result, const double* x) noexc
 }
 MP_NEVER_INLINE inline void replace_by_root(double* x) noexcept {
     const default_floating_point_modes modes;
-    *x = native_sqrt(*x);
+    *x = double_sqrt(*x);
 }
 
 /// The terms of all elements added up in the order of mp::sum. Threads take pieces of 2^k blocks, which are

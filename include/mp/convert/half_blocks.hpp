@@ -50,6 +50,7 @@ void widen_half_block(const std::uint16_t* from, float* to) noexcept {
 // The steps of round_magnitude and widen, where their proofs are, but infinities, NaNs and what overflows are
 // only looked after in a group of eight that has one. Comparisons are of signed integers: SSE2 has no others.
 
+using float_x4 = float __attribute__((vector_size(16)));
 using int_x4 = std::int32_t __attribute__((vector_size(16)));
 using word_x4 = std::uint32_t __attribute__((vector_size(16)));
 using halfword_x8 = std::uint16_t __attribute__((vector_size(16)));

@@ -272,8 +272,30 @@ requires fits_in<Format, Native> MP_HOST_DEVICE constexpr std::uint32_t narrow_t
     }
 }
 
+/// What widen_one leaves: zero, subnormal numbers, infinities and NaNs, by integers.
+template <class Native, class Format>
+requires fits_in<Format, Native> MP_HOST_DEVICE MP_NEVER_INLINE constexpr Native widen_special(
+    typename layout_of<Format>::storage code) {
+    using native = typename native_format<Native>::type;
+    using narrow = layout_of<Format>;
+    using wide = layout_of<native>;
+    using word = typename wide::storage;
+    const word magnitude = code & narrow::magnitude_mask;
+    const bool is_nan = Format::nans == nan_encoding::negative_zero && code == narrow::nan_code;
+    if (magnitude >= narrow::hidden_bit || is_nan) return widen<Native, Format>(code);
+    const word sign = static_cast<word>(code & narrow::sign_mask) << (wide::width - narrow::width);
+    if (magnitude == 0) return bit_cast<Native>(sign);
+    // The leading bit becomes the hidden one.
+    const int places = leading_zeros(std::uint64_t{magnitude}) - (63 - narrow::fraction_bits);
+    const auto exponent = static_cast<word>(native::bias + narrow::min_exponent - places);
+    const word fraction = ((magnitude << places) & narrow::fraction_mask)
+                          << (wide::fraction_bits - narrow::fraction_bits);
+    return bit_cast<Native>(static_cast<word>(sign | exponent << wide::fraction_bits | fraction));
+}
+
 /// widen for a number that stands alone, where a branch that is nearly always right costs less than going
-/// through all cases: normal numbers first.
+/// through all cases: normal numbers first. Nothing here is float arithmetic, so that neither the rounding
+/// direction nor the flush modes of the caller matter.
 template <class Native, class Format>
 requires fits_in<Format, Native> MP_HOST_DEVICE constexpr Native widen_one(
     typename layout_of<Format>::storage code) {
@@ -285,14 +307,58 @@ requires fits_in<Format, Native> MP_HOST_DEVICE constexpr Native widen_one(
     constexpr word bias_difference = static_cast<word>(native::bias - Format::bias) << wide::fraction_bits;
     const word magnitude = code & narrow::magnitude_mask;
     const auto from_smallest = static_cast<word>(magnitude - narrow::hidden_bit);
-    if (from_smallest > word{narrow::max_finite_code} - narrow::hidden_bit)
-        return widen<Native, Format>(code);
+    if (from_smallest > word{narrow::max_finite_code} - narrow::hidden_bit) {
+        if constexpr (MP_DEVICE_CODE || Format::exponent_bits == native::exponent_bits) {
+            return widen<Native, Format>(code);
+        } else {
+            return widen_special<Native, Format>(code);
+        }
+    }
     const word sign = static_cast<word>(code & narrow::sign_mask) << (wide::width - narrow::width);
     return bit_cast<Native>(static_cast<word>(((magnitude << shift) + bias_difference) | sign));
 }
 
+/// The magnitude code that a magnitude below the smallest normal number of the format rounds to, by integers:
+/// the significand loses as many bits as its exponent is below the quantum's, ties going to even.
+template <class Format, class Source>
+MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_to_subnormal(
+    typename layout_of<Source>::storage magnitude) {
+    using source = layout_of<Source>;
+    using word = typename source::storage;
+    constexpr int last = Source::bias + layout_of<Format>::quantum_exponent + source::fraction_bits;
+    const bool is_normal = magnitude >= source::hidden_bit;
+    const int lost = last - (is_normal ? static_cast<int>(magnitude >> source::fraction_bits) : 1);
+    if (lost > source::fraction_bits + 1) return 0;  // less than half of the quantum
+    const word significand = (magnitude & source::fraction_mask) | (is_normal ? source::hidden_bit : word{0});
+    const word odd = (significand >> lost) & 1;
+    return static_cast<word>(significand + ((word{1} << (lost - 1)) - 1) + odd) >> lost;
+}
+
+/// What narrow_nearest_even leaves: results that are zero or subnormal, infinities, NaNs and overflow.
+template <class Format, class Native>
+requires fits_in<Format, Native> MP_HOST_DEVICE MP_NEVER_INLINE constexpr typename layout_of<Format>::storage
+narrow_special(Native x) {
+    using native = typename native_format<Native>::type;
+    using narrow = layout_of<Format>;
+    using wide = layout_of<native>;
+    using word = typename wide::storage;
+    if constexpr (Format::exponent_bits < native::exponent_bits) {
+        constexpr word smallest = static_cast<word>(native::bias + narrow::min_exponent)
+                                  << wide::fraction_bits;
+        const word bits = bit_cast<word>(x);
+        const word magnitude = bits & wide::magnitude_mask;
+        if (magnitude < smallest) {
+            const word code = round_to_subnormal<Format, native>(magnitude);
+            const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
+            const bool has_sign = Format::nans != nan_encoding::negative_zero || code != 0;
+            return static_cast<typename narrow::storage>(has_sign ? code | sign : code);
+        }
+    }
+    return static_cast<typename narrow::storage>(narrow_to_word<Format>(x));
+}
+
 /// Rounds a float or double to nearest even once, overflow as saturation::none: as narrow_to_word, but for a
-/// number that stands alone, results that are normal first.
+/// number that stands alone: results that are normal first, and no float arithmetic.
 template <class Format, class Native>
 requires fits_in<Format, Native> MP_HOST_DEVICE constexpr typename layout_of<Format>::storage
 narrow_nearest_even(Native x) {
@@ -316,6 +382,9 @@ narrow_nearest_even(Native x) {
             const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
             return static_cast<storage>(Format::is_signed ? code | sign : code);
         }
+#if !MP_DEVICE_CODE
+        return narrow_special<Format>(x);
+#endif
     }
     return static_cast<storage>(narrow_to_word<Format>(x));
 }

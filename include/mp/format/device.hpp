@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Float arithmetic, and on the device the instructions of PTX for numbers of 16 bits; device_conversions.hpp
-/// has their conversions and device_pairs.hpp two of them at a time. Inline PTX instead of <cuda_fp16.h>
-/// keeps the core headers free of CUDA's, and an explicit `.rn` without `.ftz` keeps the results the same
-/// under nvcc's -ftz, -prec-div and --use_fast_math, and a product and a sum apart.
+/// On the device, float arithmetic and the instructions of PTX for numbers of 16 bits; device_conversions.hpp
+/// has their conversions and device_pairs.hpp two of them at a time. (float_arithmetic.hpp has float
+/// arithmetic of the host.) Inline PTX instead of <cuda_fp16.h> keeps the core headers free of CUDA's, and an
+/// explicit
+/// `.rn` without `.ftz` keeps the results the same under nvcc's -ftz, -prec-div and --use_fast_math, and a
+/// product and a sum apart.
 #pragma once
 
 #include <mp/config.hpp>
 #include <mp/format/exact.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/format/named_formats.hpp>
 
 namespace mp::detail {
@@ -24,9 +27,18 @@ inline constexpr bool is_bfloat16 =
 
 #if MP_DEVICE_CODE
 
+// What float_arithmetic.hpp has for the host.
+
+inline constexpr bool float_arithmetic_rounds_to_nearest = true;
+
 __device__ __forceinline__ float float_add(float a, float b) {
     float result;
     asm("add.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+__device__ __forceinline__ float float_subtract(float a, float b) {
+    float result;
+    asm("sub.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
     return result;
 }
 __device__ __forceinline__ float float_multiply(float a, float b) {
@@ -47,6 +59,32 @@ __device__ __forceinline__ float float_divide(float a, float b) {
 __device__ __forceinline__ float float_sqrt(float a) {
     float result;
     asm("sqrt.rn.f32 %0, %1;" : "=f"(result) : "f"(a));
+    return result;
+}
+
+__device__ __forceinline__ double double_add(double a, double b) {
+    double result;
+    asm("add.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
+    return result;
+}
+__device__ __forceinline__ double double_subtract(double a, double b) {
+    double result;
+    asm("sub.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
+    return result;
+}
+__device__ __forceinline__ double double_multiply(double a, double b) {
+    double result;
+    asm("mul.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
+    return result;
+}
+__device__ __forceinline__ double double_divide(double a, double b) {
+    double result;
+    asm("div.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
+    return result;
+}
+__device__ __forceinline__ double double_sqrt(double a) {
+    double result;
+    asm("sqrt.rn.f64 %0, %1;" : "=d"(result) : "d"(a));
     return result;
 }
 
@@ -205,31 +243,6 @@ __device__ __forceinline__ unsigned short device_choose(unsigned short a, unsign
     }
 #endif
     return result;
-}
-
-#else
-
-MP_HOST_DEVICE constexpr float float_add(float a, float b) {
-    return a + b;
-}
-MP_HOST_DEVICE constexpr float float_multiply(float a, float b) {
-    return a * b;
-}
-/// a * b + c, rounded once.
-MP_HOST_DEVICE inline float float_multiply_add(float a, float b, float c) {
-    return __builtin_fmaf(a, b, c);
-}
-MP_HOST_DEVICE inline float float_divide(float a, float b) {
-    return a / b;
-}
-MP_HOST_DEVICE inline float float_sqrt(float a) {
-    return __builtin_sqrtf(a);
-}
-MP_HOST_DEVICE constexpr double double_from_float(float a) {
-    return static_cast<double>(a);
-}
-MP_HOST_DEVICE constexpr float float_from_double(double a) {
-    return static_cast<float>(a);
 }
 
 #endif

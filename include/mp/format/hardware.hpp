@@ -3,9 +3,15 @@
 /// The same operations as the integer core by the processor's float and double units: nearest-even, overflow
 /// as saturation::none, same bits (NaN payloads of arithmetic aside). Each function says why it is right.
 ///
-/// They assume the default rounding direction, as every C++ program without FENV_ACCESS does. They do not
-/// assume that subnormals are honoured: a library that is linked with -ffast-math may have switched the
-/// processor to flush them.
+/// They ask nothing of the environment. The caller may have set any rounding direction (fesetround), flush
+/// subnormals (a library linked with -ffast-math switches this on for the whole program), and compile with
+/// any floating-point options. What makes them independent of the direction is one observation: an operation
+/// of float or double, in whichever direction it rounds, never steps over a number of its own type. The
+/// midpoints between the numbers of a narrow format are such numbers. So the narrow rounding of the
+/// intermediate result is that of the exact one, unless the intermediate result is a midpoint and inexact;
+/// and that is what the proofs below exclude or the code looks for. The narrow rounding itself is done in
+/// integers or by F16C's instruction, which carries its direction. Signs of zero sums are the only other
+/// trace of the direction.
 #pragma once
 
 #include <mp/format/binary_conversion.hpp>
@@ -14,18 +20,16 @@
 
 namespace mp::detail {
 
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
-using float_x4 = float __attribute__((vector_size(16)));
-#endif
-
 #if MP_HARDWARE_F16C
-/// vcvtps2ph and vcvtph2ps by the compiler's builtins: <immintrin.h> alone would cost half a second of
-/// compile time in every file. They ignore the flush modes of MXCSR for binary16 subnormals, keep sign and
-/// leading payload of a NaN and make it quiet: the same bits as the core for all 2^32 and all 2^16 inputs.
+/// vcvtps2ph and vcvtph2ps: <immintrin.h> alone would cost half a second of compile time in every file. They
+/// ignore the rounding direction and the flush modes of MXCSR for binary16, keep sign and leading payload of
+/// a NaN and make it quiet: the same bits as the core for all 2^32 and all 2^16 inputs. The other numbers in
+/// the register do not matter, which the compiler's builtin could not know.
 using short_x8 = short __attribute__((vector_size(16)));
 
 MP_ALWAYS_INLINE std::uint16_t f16c_narrow(float x) noexcept {
-    const short_x8 result = __builtin_ia32_vcvtps2ph(float_x4{x, 0, 0, 0}, 0 /* nearest even */);
+    short_x8 result;
+    __asm__("{vcvtps2ph $0, %1, %0|vcvtps2ph %0, %1, 0}" : "=x"(result) : "x"(x));
     return static_cast<std::uint16_t>(result[0]);
 }
 
@@ -91,15 +95,25 @@ MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
 }
 
 /// Formats for which + - * / and sqrt in float, rounded again to the format, give the correctly rounded
-/// result.
+/// result in whatever direction float rounds.
 ///
-/// With p bits of precision against float's 24 >= 2 p + 2, rounding twice to nearest even is innocuous where
-/// float's result is normal (Figueroa, "When is double rounding innocuous?", 1995). What remains is
-/// underflow. An exponent field of up to 7 bits keeps every result normal in float: with |x| >= 2^quantum,
-/// products are at least 2^(2 quantum), quotients 2^(quantum - max_exponent - 1), and both stay above 2^-126
-/// here. Subnormal results are then a second rounding at a coarser place than the first, and the distance of
-/// an inexact quotient or product from every midpoint (at least 2^-2p of it) is more than float's rounding
-/// error.
+/// By what is said above, a float result s can only mislead where it is a midpoint of the format, with p bits
+/// of precision and 2 p + 2 <= 24 (compare Figueroa, "When is double rounding innocuous?", 1995), while the
+/// exact result is another number within one float unit of it.
+/// - Products have 2 p bits and are exact.
+/// - Sums are inexact only if the smaller summand has bits below the unit of s. For |a| in [2^e, 2^(e+1)) it
+///   is then less than 2^(e+p-24), while the midpoints nearest to a are at least 2^(e-p-1) away, which is not
+///   less; and s does not step over the numbers a +- 2^(e+p-24).
+/// - A quotient of integers A / B of p bits differs from a midpoint M 2^k, M < 2^(p+1), by a multiple of
+///   2^j / B: relative to the midpoint at least 1 / (B M) > 2^(-2p-1) >= 2^-23, which is more than float's
+///   unit.
+/// - A root is never a midpoint M, whose square has too many bits. |X - M^2| >= 1 keeps it 1/(2 M + 1) away,
+///   M in [2^p, 2^(p+1)), which is more than float's unit of 2^(p-23) while p <= 10; for p = 11, sqrt_nearest
+///   looks.
+///
+/// What remains is underflow. An exponent field of up to 7 bits keeps every result normal in float: with |x|
+/// >= 2^quantum, products are at least 2^(2 quantum), quotients 2^(quantum - max_exponent - 1), and both stay
+/// above 2^-126 here. For subnormal results the midpoints are a subset of those above.
 ///
 /// bfloat16 and tfloat32 have float's own exponent range, see float_result_is_safe.
 template <class Format>
@@ -137,47 +151,72 @@ MP_HOST_DEVICE constexpr float float_operand(storage_of<Format> bits) noexcept {
     }
 }
 
-/// + * / and sqrt of floats by the device's or the host's functions, and of wider and narrower types where
-/// those are used.
-template <class Native>
-MP_HOST_DEVICE constexpr Native native_add(Native a, Native b) noexcept {
-    if constexpr (std::is_same_v<Native, float>) return float_add(a, b);
-    return static_cast<Native>(a + b);
-}
-template <class Native>
-MP_HOST_DEVICE constexpr Native native_multiply(Native a, Native b) noexcept {
-    if constexpr (std::is_same_v<Native, float>) return float_multiply(a, b);
-    return static_cast<Native>(a * b);
-}
-template <class Native>
-MP_HOST_DEVICE MP_ALWAYS_INLINE Native native_divide(Native a, Native b) noexcept {
-    if constexpr (std::is_same_v<Native, float>) return float_divide(a, b);
-    return static_cast<Native>(a / b);
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE float native_sqrt(float a) noexcept {
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
-    // The instruction alone: std::sqrt and its builtin have to set errno for negative arguments.
-    return __builtin_ia32_sqrtps(float_x4{a, 0, 0, 0})[0];
-#else
-    return float_sqrt(a);
-#endif
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE double native_sqrt(double a) noexcept {
-    return __builtin_sqrt(a);
-}
-
 #if MP_HARDWARE_BINARY16
 __extension__ using native_binary16 = _Float16;
-
-/// Compilers contract a product and a sum of their own binary16 type into one fused multiply-add, across the
-/// operators of basic_float and, in g++, by default: x * y + z would be rounded once instead of twice, and
-/// differ between builds. An empty asm statement hides the product from them.
-MP_ALWAYS_INLINE native_binary16 native_multiply(native_binary16 a, native_binary16 b) noexcept {
-    native_binary16 product = static_cast<native_binary16>(a * b);
-    asm("" : "+v"(product));
-    return product;
-}
 #endif
+
+/// The operations as a template on the type: float and double by the functions of the host or the device, and
+/// the target's own binary16.
+struct native_operations {
+    MP_HOST_DEVICE static constexpr float add(float a, float b) noexcept { return float_add(a, b); }
+    MP_HOST_DEVICE static constexpr float subtract(float a, float b) noexcept { return float_subtract(a, b); }
+    MP_HOST_DEVICE static constexpr float multiply(float a, float b) noexcept { return float_multiply(a, b); }
+    MP_HOST_DEVICE static float divide(float a, float b) noexcept { return float_divide(a, b); }
+    MP_HOST_DEVICE static float sqrt(float a) noexcept { return float_sqrt(a); }
+    MP_HOST_DEVICE static constexpr double add(double a, double b) noexcept { return double_add(a, b); }
+    MP_HOST_DEVICE static constexpr double subtract(double a, double b) noexcept {
+        return double_subtract(a, b);
+    }
+    MP_HOST_DEVICE static constexpr double multiply(double a, double b) noexcept {
+        return double_multiply(a, b);
+    }
+    MP_HOST_DEVICE static double divide(double a, double b) noexcept { return double_divide(a, b); }
+    MP_HOST_DEVICE static double sqrt(double a) noexcept { return double_sqrt(a); }
+#if MP_HARDWARE_BINARY16
+    // The instructions with their direction in the encoding. As a * b, compilers would contract a product and
+    // a sum into one fused multiply-add, across the operators of basic_float and, in g++, by default.
+    static native_binary16 add(native_binary16 a, native_binary16 b) noexcept {
+        __asm__("{vaddsh %{rn-sae%}, %1, %0, %0|vaddsh %0, %0, %1, %{rn-sae%}}" : "+v"(a) : "v"(b));
+        return a;
+    }
+    static native_binary16 subtract(native_binary16 a, native_binary16 b) noexcept {
+        __asm__("{vsubsh %{rn-sae%}, %1, %0, %0|vsubsh %0, %0, %1, %{rn-sae%}}" : "+v"(a) : "v"(b));
+        return a;
+    }
+    static native_binary16 multiply(native_binary16 a, native_binary16 b) noexcept {
+        __asm__("{vmulsh %{rn-sae%}, %1, %0, %0|vmulsh %0, %0, %1, %{rn-sae%}}" : "+v"(a) : "v"(b));
+        return a;
+    }
+    static native_binary16 divide(native_binary16 a, native_binary16 b) noexcept {
+        __asm__("{vdivsh %{rn-sae%}, %1, %0, %0|vdivsh %0, %0, %1, %{rn-sae%}}" : "+v"(a) : "v"(b));
+        return a;
+    }
+#endif
+};
+
+/// Whether a float or double in the range of the format's normal numbers lies in the middle between two of
+/// them.
+template <class Format, class Native>
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr bool is_midpoint_of_normals(Native x) noexcept {
+    using wide = layout_of<typename native_format<Native>::type>;
+    using word = typename wide::storage;
+    constexpr word lowest_kept = word{1} << (wide::fraction_bits - layout_of<Format>::fraction_bits);
+    return (bit_cast<word>(x) & (lowest_kept - 1)) == lowest_kept / 2;
+}
+
+/// Whether a double below the range of the format's normal numbers lies in the middle between two of its
+/// numbers.
+template <class Format>
+constexpr bool is_midpoint_of_subnormals(double x) noexcept {
+    using narrow = layout_of<Format>;
+    constexpr std::uint64_t half_quantum = static_cast<std::uint64_t>(1023 + narrow::quantum_exponent - 1)
+                                           << 52;
+    const std::uint64_t magnitude = bit_cast<std::uint64_t>(x) << 1 >> 1;
+    if (magnitude < half_quantum) return false;
+    const int lost = 52 + 1023 + narrow::quantum_exponent - static_cast<int>(magnitude >> 52);
+    const std::uint64_t significand = (magnitude << 11) | (std::uint64_t{1} << 63);
+    return static_cast<std::uint64_t>(significand << (53 - lost)) == std::uint64_t{1} << 63;
+}
 
 /// An operation of numbers with float's exponent range in double. Rarely needed, and kept apart so that only
 /// the code for float is inlined.
@@ -189,13 +228,17 @@ MP_HOST_DEVICE MP_NEVER_INLINE storage_of<Format> through_double(Operation opera
 
 /// Applies `operation`, a function of floats or doubles, in float where that is proven right, in double where
 /// only this is, and else `exact`. InfinityIsRight tells whether an infinite float result can be trusted
-/// although the environment may have taken a subnormal operand for zero.
+/// although the environment may have taken a subnormal operand for zero, MidpointMisleads whether an inexact
+/// float result can be a midpoint of the format.
 ///
 /// The proof above holds for double all the more: 53 >= 2 p + 2, and no operation on two numbers of float's
 /// range comes near double's own underflow.
-template <class Format, bool InfinityIsRight, class Operation, class Exact, class... Code>
+/// `finish` is applied to codes that may be zero.
+template <class Format, bool InfinityIsRight, bool MidpointMisleads = false, class Operation, class Exact,
+          class Finish, class... Code>
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
-    [[maybe_unused]] Operation operation, Exact exact, [[maybe_unused]] Code... codes) noexcept {
+    [[maybe_unused]] Operation operation, Exact exact, [[maybe_unused]] Finish finish,
+    [[maybe_unused]] Code... codes) noexcept {
 #if MP_HARDWARE_FLOAT || MP_DEVICE_CODE
     if constexpr (arithmetic_through_float<Format>) {
         if (!__builtin_is_constant_evaluated()) {
@@ -205,11 +248,15 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
             }
 #endif
             const float result = operation(float_operand<Format>(codes)...);
+            if constexpr (MidpointMisleads) {
+                if (is_midpoint_of_normals<Format>(result))
+                    return through_double<Format>(operation, codes...);
+            }
             // On the device float honours subnormals whatever the options. That is enough for bfloat16, whose
             // results are never within float's rounding error of a midpoint below 2^-126: a product of two
             // 8-bit significands that small is a multiple of 2^-149.
             if constexpr (Format::exponent_bits < 8 || (MP_DEVICE_CODE && is_bfloat16<Format>)) {
-                return from_float<Format>(result);
+                return finish(from_float<Format>(result));
             } else {
                 if (float_result_is_safe<Format>(result, InfinityIsRight)) {
                     // Not NaN, so that nothing but the rounding is left to do.
@@ -219,13 +266,46 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
                     const std::uint32_t last_kept = (bits >> shift) & 1;
                     return static_cast<storage_of<Format>>((bits + half_minus_one + last_kept) >> shift);
                 }
-                return through_double<Format>(operation, codes...);
+                return finish(through_double<Format>(operation, codes...));
             }
         }
     }
 #endif
     return exact();
 }
+
+/// Gives a sum the sign of zero that rounding to nearest gives: negative only if both summands are, whatever
+/// direction the processor rounded it in.
+template <class Format>
+struct sign_of_zero_sum {
+    storage_of<Format> a;
+    storage_of<Format> b;
+
+    MP_HOST_DEVICE constexpr storage_of<Format> operator()(storage_of<Format> sum) const noexcept {
+        if constexpr (float_arithmetic_rounds_to_nearest || Format::nans == nan_encoding::negative_zero) {
+            return sum;
+        } else if constexpr (MP_HARDWARE_F16C && is_binary16<Format>) {
+            return sum == layout_of<Format>::sign_mask ? static_cast<storage_of<Format>>(a & b & sum) : sum;
+        } else {
+            return sum == layout_of<Format>::sign_mask ? zero_sum(a, b) : sum;
+        }
+    }
+
+private:
+    // Apart, so that compilers make a branch of the question: beside so many branches it is cheaper than a
+    // select.
+    MP_HOST_DEVICE MP_NEVER_INLINE static constexpr storage_of<Format> zero_sum(
+        storage_of<Format> a, storage_of<Format> b) noexcept {
+        return static_cast<storage_of<Format>>(a & b & layout_of<Format>::sign_mask);
+    }
+};
+/// For operations whose zeros have the same sign in all directions.
+struct no_finish {
+    template <class Code>
+    MP_HOST_DEVICE constexpr Code operator()(Code code) const noexcept {
+        return code;
+    }
+};
 
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, storage_of<Format> b) noexcept {
@@ -234,8 +314,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, st
         if (!__builtin_is_constant_evaluated()) return device_add<Format>(a, b);
     }
 #endif
-    return through_float<Format, true>([](auto x, auto y) { return native_add(x, y); },
-                                       [=] { return add_bits<Format>(a, b, {}); }, a, b);
+    return through_float<Format, true>([](auto x, auto y) { return native_operations::add(x, y); },
+                                       [=] { return add_bits<Format>(a, b, {}); },
+                                       sign_of_zero_sum<Format>{a, b}, a, b);
 }
 
 template <class Format>
@@ -246,8 +327,10 @@ MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> 
         if (!__builtin_is_constant_evaluated()) return device_subtract<Format>(a, b);
     }
 #endif
-    return through_float<Format, true>([](auto x, auto y) { return native_add(x, -y); },
-                                       [=] { return subtract_bits<Format>(a, b, {}); }, a, b);
+    const auto negated = static_cast<storage_of<Format>>(b ^ layout_of<Format>::sign_mask);
+    return through_float<Format, true>([](auto x, auto y) { return native_operations::subtract(x, y); },
+                                       [=] { return subtract_bits<Format>(a, b, {}); },
+                                       sign_of_zero_sum<Format>{a, negated}, a, b);
 }
 
 template <class Format>
@@ -258,15 +341,15 @@ MP_HOST_DEVICE constexpr storage_of<Format> multiply_nearest(storage_of<Format> 
         if (!__builtin_is_constant_evaluated()) return device_multiply<Format>(a, b);
     }
 #endif
-    return through_float<Format, true>([](auto x, auto y) { return native_multiply(x, y); },
-                                       [=] { return multiply_bits<Format>(a, b, {}); }, a, b);
+    return through_float<Format, true>([](auto x, auto y) { return native_operations::multiply(x, y); },
+                                       [=] { return multiply_bits<Format>(a, b, {}); }, no_finish{}, a, b);
 }
 
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> divide_nearest(storage_of<Format> a,
                                                            storage_of<Format> b) noexcept {
-    return through_float<Format, false>([](auto x, auto y) { return native_divide(x, y); },
-                                        [=] { return divide_bits<Format>(a, b, {}); }, a, b);
+    return through_float<Format, false>([](auto x, auto y) { return native_operations::divide(x, y); },
+                                        [=] { return divide_bits<Format>(a, b, {}); }, no_finish{}, a, b);
 }
 
 template <class Format>
@@ -278,38 +361,97 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) n
     // Without branches: the root of the magnitude, which serves for zero and NaN of either sign.
     const auto magnitude = static_cast<storage>(a & layout::magnitude_mask);
     const auto sign = static_cast<storage>(a & layout::sign_mask);
-    const auto root = static_cast<storage>(
-        sign | through_float<Format, true>([](auto x) { return native_sqrt(x); },
-                                           [=] { return sqrt_bits<Format>(magnitude, {}); }, magnitude));
+    constexpr bool midpoint_misleads = layout::precision > 10 && !float_arithmetic_rounds_to_nearest;
+    const auto root = static_cast<storage>(sign | through_float<Format, true, midpoint_misleads>(
+                                                      [](auto x) { return native_operations::sqrt(x); },
+                                                      [=] { return sqrt_bits<Format>(magnitude, {}); },
+                                                      no_finish{}, magnitude));
     const bool invalid = (sign != 0) & (magnitude != 0) & (magnitude <= layout::infinity_code);
     return select(invalid, pack_nan<Format>(), root);
 }
 
-/// a * b + c through double, whose sum is rounded to odd before the one rounding that counts.
-///
-/// The product of two numbers of up to 11 bits is exact in double. Two-sum gives s + e = a * b + c exactly, s
-/// being the nearest double; double's range leaves both far from over- and underflow. If e is not zero and
-/// the last bit of s is zero, the neighbour of s on the side of e is the one that is odd; if the last bit is
-/// one, s is it. Rounding to odd to 53 bits and then to at most 51 bits is rounding once (Boldo and Melquiond
-/// 2008).
+/// Whether x + y is exact in double, as can be told by exponents: y has at most 11 bits, x at most 22, and
+/// none of them is below the last place of the sum. False may be wrong.
+MP_ALWAYS_INLINE bool is_sum_surely_exact(double x, double y, double sum) noexcept {
+    const auto exponent = [](double value) {
+        return static_cast<int>(bit_cast<std::uint64_t>(value) >> 52 & 0x7ff);
+    };
+    const int lowest = exponent(sum) - 31;
+    return (exponent(x) >= lowest || exponent(x) == 0) && (exponent(y) >= lowest || exponent(y) == 0);
+}
+
+/// What fma_nearest leaves: operands and results that are not normal numbers, and midpoints, for which the
+/// integers are asked where the sum may be inexact. Operands are never subnormal in double.
+template <class Format>
+MP_NEVER_INLINE storage_of<Format> fma_special(storage_of<Format> a, storage_of<Format> b,
+                                               storage_of<Format> c) noexcept {
+    using layout = layout_of<Format>;
+    constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+    constexpr std::uint64_t smallest = static_cast<std::uint64_t>(1023 + layout::min_exponent) << 52;
+    const double product = double_multiply(to_double<Format>(a), to_double<Format>(b));
+    const double addend = to_double<Format>(c);
+    const double sum = double_add(product, addend);
+    const auto bits = bit_cast<std::uint64_t>(sum);
+    const bool is_midpoint = (bits & ~sign) < smallest ? is_midpoint_of_subnormals<Format>(sum)
+                                                       : is_midpoint_of_normals<Format>(sum);
+    if (is_midpoint && !is_sum_surely_exact(product, addend, sum)) return fma_bits<Format>(a, b, c, {});
+    const storage_of<Format> code = narrow_nearest_even<Format>(sum);
+    if (bits != sign) return code;
+    return static_cast<storage_of<Format>>(code & (a ^ b) & c);  // the sign of zero, as in a sum
+}
+
+/// Stores the value of a code and tells whether it did: not of all that are rare.
+template <class Format>
+MP_ALWAYS_INLINE bool load_frequent(storage_of<Format> code, double& value) noexcept {
+    using layout = layout_of<Format>;
+    const std::uint64_t magnitude = code & layout::magnitude_mask;
+    if constexpr (MP_HARDWARE_F16C && is_binary16<Format>) {
+        value = to_double<Format>(code);
+        return true;
+    } else if constexpr (Format::exponent_bits == 8) {
+        // All but subnormal numbers, which the environment may flush.
+        value = static_cast<double>(float_operand<Format>(code));
+        return magnitude - 1 >= layout::hidden_bit - 1;
+    } else {
+        constexpr std::uint64_t bias_difference = static_cast<std::uint64_t>(1023 - Format::bias) << 52;
+        const std::uint64_t sign = static_cast<std::uint64_t>(code & layout::sign_mask)
+                                   << (63 - layout::magnitude_bits);
+        if (magnitude - layout::hidden_bit <= std::uint64_t{layout::max_finite_code} - layout::hidden_bit) {
+            value = bit_cast<double>(((magnitude << (52 - layout::fraction_bits)) + bias_difference) | sign);
+            return true;
+        }
+        value = bit_cast<double>(sign);
+        return magnitude == 0 && (Format::nans != nan_encoding::negative_zero || sign == 0);
+    }
+}
+
+/// a * b + c through double. The product of two numbers of up to 11 bits is exact there, the sum is rounded
+/// once, in whatever direction, and double's range leaves both far from over- and underflow. By the
+/// observation at the top of this file the sum rounds as the exact result does, unless it is a midpoint of
+/// the format.
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, storage_of<Format> b,
                                                         storage_of<Format> c) noexcept {
 #if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
     if constexpr (fits_in<Format, double> && layout_of<Format>::precision <= 11) {
         if (!__builtin_is_constant_evaluated()) {
-            const double product = to_double<Format>(a) * to_double<Format>(b);
-            const double addend = to_double<Format>(c);
-            const double sum = product + addend;
-            const double restored = sum - product;
-            const double error = (product - (sum - restored)) + (addend - restored);
-            std::uint64_t bits = bit_cast<std::uint64_t>(sum);
-            // Both comparisons fail for the NaN that comes with an infinite sum, which is right as it is.
-            if ((error < 0 || error > 0) && (bits & 1) == 0) {
-                const bool away_from_zero = (error < 0) == (sum < 0);
-                bits = away_from_zero ? bits + 1 : bits - 1;
+            using layout = layout_of<Format>;
+            constexpr int shift = 52 - layout::fraction_bits;
+            constexpr std::uint64_t bias_difference = static_cast<std::uint64_t>(1023 - Format::bias) << 52;
+            constexpr std::uint64_t smallest = (std::uint64_t{layout::hidden_bit} << shift) + bias_difference;
+            constexpr std::uint64_t largest =
+                (std::uint64_t{layout::max_finite_code} << shift) + bias_difference;
+            double x = 0;
+            double y = 0;
+            double z = 0;
+            if (load_frequent<Format>(a, x) && load_frequent<Format>(b, y) && load_frequent<Format>(c, z)) {
+                const double sum = double_add(double_multiply(x, y), z);
+                const std::uint64_t magnitude = bit_cast<std::uint64_t>(sum) << 1 >> 1;
+                const bool is_normal = magnitude - smallest <= largest - smallest;
+                if (is_normal && !is_midpoint_of_normals<Format>(sum))
+                    return narrow_nearest_even<Format>(sum);
             }
-            return narrow_nearest_even<Format>(bit_cast<double>(bits));
+            return fma_special<Format>(a, b, c);
         }
     }
 #elif MP_DEVICE_CODE

@@ -4,8 +4,8 @@
 /// bits. On most GPUs double arithmetic is 32 or 64 times as slow as float arithmetic; this is six additions.
 ///
 /// Every operation is an instruction that rounds to nearest even and honours subnormals whatever nvcc's -ftz
-/// and --use_fast_math say, so device and host have the same bits. (A host compiler that is told to
-/// reassociate sums, by -ffast-math, may drop the rest: then these are plain float sums there.)
+/// and --use_fast_math say, and on the host one that no option of the compiler changes, so both have the same
+/// bits.
 #pragma once
 
 #include <mp/detail/bits.hpp>
@@ -14,11 +14,6 @@
 #include <cstdint>
 
 namespace mp::detail {
-
-/// a - b, rounded once.
-MP_HOST_DEVICE MP_ALWAYS_INLINE float float_subtract(float a, float b) {
-    return float_add(a, -b);
-}
 
 /// high + low. `low` is an error term: small, and without meaning where high is infinite or NaN.
 struct double_float {

@@ -12,7 +12,7 @@
 #include <mp/gpu/device_loss_scale.hpp>
 #include <mp/gpu/tensor_list.hpp>
 #include <mp/gpu/unscale.hpp>
-#include <mp/optim/kernels/rounded_double.hpp>
+#include <mp/optim/kernels/double_power.hpp>
 #include <mp/optim/kernels/square_sums.hpp>
 #include <mp/optim/parameter_layout.hpp>
 #include <mp/scaling/scale_checks.hpp>
@@ -82,11 +82,11 @@ struct square_sums_kernel {
 #pragma unroll
 #endif
         for (int distance = threads_of_block / 2; distance != 0; distance /= 2) {
-            for (double& lane : lanes) lane = rounded_double(lane + thread.shuffle_xor(lane, distance));
+            for (double& lane : lanes) lane = opt_barrier(lane + thread.shuffle_xor(lane, distance));
         }
-        const double even = rounded_double(lanes[0] + lanes[2]);
-        const double odd = rounded_double(lanes[1] + lanes[3]);
-        if (number < blocks && quarter == 0) thread.store(sums + number, rounded_double(even + odd));
+        const double even = opt_barrier(lanes[0] + lanes[2]);
+        const double odd = opt_barrier(lanes[1] + lanes[3]);
+        if (number < blocks && quarter == 0) thread.store(sums + number, opt_barrier(even + odd));
         if (report == nullptr) return;
         if (thread.block() == 0 && thread.index() == 0) {
             const unsigned long long checked = elements;
@@ -137,7 +137,7 @@ private:
                     const Gradient value = loaded[i].values[j];
                     values[j] = first + i * row + j < count ? unscaled_value(value, inverse) : 0.0F;
                     const double wide = static_cast<double>(values[j]);
-                    lanes[j] = rounded_double(lanes[j] + wide * wide);  // the square is exact
+                    lanes[j] = opt_barrier(lanes[j] + wide * wide);  // the square is exact
                 }
                 if (report != nullptr) {
                     found.look_at(values, first_parameter + tensor.number,
@@ -188,14 +188,14 @@ struct gradient_norm_kernel {
                 const std::uint64_t number = at + static_cast<std::uint64_t>(i) * threads;
                 if (number < blocks) loaded[i] = thread.load(sums + number);
             }
-            for (const double value : loaded) sum = rounded_double(sum + value);
+            for (const double value : loaded) sum = opt_barrier(sum + value);
         }
         thread.store(lanes + lane, sum);
         thread.sync_block();
         for (int width = threads / 2; width != 0; width /= 2) {
             if (lane < width) {
                 const double low = thread.load(lanes + lane);
-                thread.store(lanes + lane, rounded_double(low + thread.load(lanes + (lane + width))));
+                thread.store(lanes + lane, opt_barrier(low + thread.load(lanes + (lane + width))));
             }
             thread.sync_block();
         }

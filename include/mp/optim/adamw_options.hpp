@@ -5,7 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/optim/kernels/coefficients.hpp>
-#include <mp/optim/kernels/rounded_double.hpp>
+#include <mp/optim/kernels/double_power.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/weight_update.hpp>
 

@@ -49,7 +49,7 @@ struct root {
     template <class Value>
     static Value apply(Value a) noexcept {
         if constexpr (std::same_as<Value, float>) {
-            return native_sqrt(a);
+            return float_sqrt(a);
         } else {
             return sqrt(a);
         }

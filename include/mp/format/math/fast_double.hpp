@@ -14,9 +14,10 @@
 /// used is 2^-36. All operations are + - * / and sqrt of doubles, far from double's under- and overflow, each
 /// with a relative error of at most 2^-52 in any rounding mode of the processor. Contracting products and
 /// sums removes some of these errors. No kernel relies on an error being exactly what IEEE 754 says, as
-/// two-sum does, and integers come from truncating conversions, which know no mode. So the doubles may differ
-/// between processors and compilers in their last bits, the rounded results may not. The C library, whose
-/// errors nobody bounds, is not called.
+/// two-sum does, and integers come from truncating conversions, which know no mode. Where compilers that were
+/// told to reassociate sums would bring cancellation back, an opt_barrier keeps them from it. So the doubles
+/// may differ between processors and compilers in their last bits, the rounded results may not. The C
+/// library, whose errors nobody bounds, is not called.
 #pragma once
 
 #include <mp/format/hardware.hpp>
@@ -27,15 +28,6 @@ namespace mp::detail {
 
 /// The functions below have a relative error of less than 2^-fast_accuracy.
 inline constexpr int fast_accuracy = 36;
-
-/// Whether sums and products are evaluated in the order in which they are written. Where a compiler was told
-/// to reassociate them (-ffast-math is one way, and turns MP_HARDWARE_FLOAT off), small differences could be
-/// lost.
-#if defined(__ASSOCIATIVE_MATH__)
-inline constexpr bool keeps_order_of_sums = false;
-#else
-inline constexpr bool keeps_order_of_sums = true;
-#endif
 
 /// Formats that take this path: up to 11 bits of precision, and results so far inside double's range that
 /// squares of them are as well.
@@ -177,7 +169,9 @@ struct fast_power {
     [[nodiscard]] MP_ALWAYS_INLINE double value() const { return power + power * above_one; }
     /// 2^(z/32) - 1; error 2^-44 of it, and what comes from z. power is one, or differs from one by 0.021 or
     /// more, which is twice as much as power * above_one: so the sum is at least half of its larger part.
-    [[nodiscard]] MP_ALWAYS_INLINE double value_minus_one() const { return (power - 1) + power * above_one; }
+    [[nodiscard]] MP_ALWAYS_INLINE double value_minus_one() const {
+        return opt_barrier(power - 1) + power * above_one;
+    }
 };
 
 /// 2^(i/32)
@@ -202,7 +196,7 @@ MP_ALWAYS_INLINE fast_power fast_power_of(double z) {
     constexpr int offset = 1 << 14;  // makes positive what is cut off; a multiple of 32
     const int shifted = static_cast<int>(z + (offset + 0.5));
     const int i = shifted - offset;
-    const double f = z - i;
+    const double f = opt_barrier(z - i);
     const double square = f * f;
     // (2^(f/32) - 1) / f with an error of 2^-51.6, that is 2^-46 of it
     const double quotient =
@@ -292,7 +286,7 @@ MP_ALWAYS_INLINE split_double split_for_log(double x) {
 /// 2^-43.5 of log(1 + r), |r| <= 0.016, is 2^-42.8 of it.
 MP_ALWAYS_INLINE fast_logarithm fast_log_of(double x) {
     const split_double split = split_for_log(x);
-    const double r = split.m * split.entry.reciprocal - 1;
+    const double r = opt_barrier(split.m * split.entry.reciprocal - 1);
     return {split.exponent, split.entry.logarithm + fast_log_near_one(r)};
 }
 
@@ -315,7 +309,8 @@ MP_ALWAYS_INLINE double fast_log2(double x) {
 /// logarithm of more than 2^-7; below, c is one, and r is u itself.
 MP_ALWAYS_INLINE double fast_log1p(double u) {
     const split_double split = split_for_log(1 + u);
-    const double r = select_double(absolute(u) < 0x1p-7, u, split.m * split.entry.reciprocal - 1);
+    const double r =
+        select_double(absolute(u) < 0x1p-7, u, opt_barrier(split.m * split.entry.reciprocal - 1));
     return split.exponent * fast_ln2 + (split.entry.logarithm + fast_log_near_one(r));
 }
 

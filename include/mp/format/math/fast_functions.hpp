@@ -74,7 +74,7 @@ struct fast_asinh : fast_function<fast_asinh> {
     MP_ALWAYS_INLINE static double evaluate(double x) {
         const double magnitude = absolute(x);
         const double square = x * x;
-        const double root = native_sqrt(square + 1);
+        const double root = double_sqrt(square + 1);
         return with_sign_of(fast_log1p(magnitude + square / (root + 1)), x);
     }
 };
@@ -82,7 +82,7 @@ struct fast_acosh : fast_function<fast_acosh> {
     MP_ALWAYS_INLINE static double evaluate(double x) {
         if (!(x > 1)) return 0;
         const double above_one = x - 1;
-        return fast_log1p(above_one + native_sqrt(above_one * (x + 1)));
+        return fast_log1p(above_one + double_sqrt(above_one * (x + 1)));
     }
 };
 struct fast_atanh : fast_function<fast_atanh> {
@@ -94,7 +94,7 @@ struct fast_atanh : fast_function<fast_atanh> {
 };
 
 struct fast_rsqrt : fast_positive_function<fast_rsqrt> {
-    MP_ALWAYS_INLINE static double evaluate(double x) { return 1 / native_sqrt(x); }
+    MP_ALWAYS_INLINE static double evaluate(double x) { return 1 / double_sqrt(x); }
 };
 /// 2^(log2(x) / 3). log2(x) has an error of 2^-45 or less where it is 2^8, and 2^-42 of it where it is small;
 /// times 32/3 and ln2/32 that is 2^-44 of the result.
@@ -125,7 +125,7 @@ struct fast_hypot {
         if (!is_normal_code<Format>(a) || !is_normal_code<Format>(b)) return {0, false};
         const double x = double_of_normal<Format>(a);
         const double y = double_of_normal<Format>(b);
-        return round_unless_near_midpoint<Format>(native_sqrt(x * x + y * y));
+        return round_unless_near_midpoint<Format>(double_sqrt(x * x + y * y));
     }
 };
 

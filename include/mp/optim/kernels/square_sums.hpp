@@ -11,7 +11,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/optim/kernels/rounded_double.hpp>
+#include <mp/optim/kernels/double_power.hpp>
 #include <mp/optim/parameter_layout.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/levels.hpp>
@@ -33,7 +33,7 @@ template <std::size_t Lanes>
 MP_ALWAYS_INLINE double sum_in_pairs(double* lane_sums) noexcept {
     for (std::size_t width = Lanes / 2; width != 0; width /= 2) {
         for (std::size_t lane = 0; lane < width; ++lane) {
-            lane_sums[lane] = rounded_double(lane_sums[lane] + lane_sums[lane + width]);
+            lane_sums[lane] = opt_barrier(lane_sums[lane] + lane_sums[lane + width]);
         }
     }
     return lane_sums[0];
@@ -50,7 +50,7 @@ inline double sum_of_blocks(const double* values, std::size_t count) noexcept {
     for (std::size_t at = 0; at < count; at += block_lanes) {
         const std::size_t length = std::min(block_lanes, count - at);
         for (std::size_t lane = 0; lane < length; ++lane) {
-            lane_sums[lane] = rounded_double(lane_sums[lane] + values[at + lane]);
+            lane_sums[lane] = opt_barrier(lane_sums[lane] + values[at + lane]);
         }
     }
     return sum_in_pairs<block_lanes>(lane_sums);
@@ -83,7 +83,7 @@ inline void add_squares_portable(const float* values, double* lane_sums, std::si
     for (std::size_t i = 0; i + square_lanes <= count; i += square_lanes) {
         for (std::size_t lane = 0; lane < square_lanes; ++lane) {
             const double value = static_cast<double>(values[i + lane]);
-            lane_sums[lane] = rounded_double(lane_sums[lane] + value * value);
+            lane_sums[lane] = opt_barrier(lane_sums[lane] + value * value);
         }
     }
 #endif
