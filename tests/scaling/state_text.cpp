@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Saved scalers: to the bit, and nothing but a saved scaler is loaded.
+// Saved scalers: to the bit, and nothing but a saved scaler is loaded. Damage of whole texts is the subject
+// of state_checksum.cpp.
 #include <doctest/doctest.h>
 #include <mp/loss_scaling.hpp>
 #include <mp/scaling/state_text.hpp>
@@ -15,116 +16,13 @@
 #include <string_view>
 #include <vector>
 
+#include "scaling/saved_policies.hpp"
 #include "scaling/thrown.hpp"
 
 namespace {
 
 using argument_error = mp::argument_error;
-
-/// A policy of a user's own, which stands for itself.
-struct patient_policy {
-    enum class mood : unsigned char { calm, angry };
-    struct state_type {
-        double scale;
-        std::uint64_t seen;
-        friend bool operator==(const state_type&, const state_type&) = default;
-    };
-    static constexpr std::string_view name = "patient";
-    std::int64_t patience = 7;
-    mood how = mood::angry;
-    friend bool operator==(const patient_policy&, const patient_policy&) = default;
-
-    state_type initial_state() const { return {256.0, 0}; }
-    void validate() const {}
-    void validate(const state_type&) const {}
-    mp::scale_change update(state_type& state, bool) const {
-        ++state.seen;
-        return {};
-    }
-    template <class Self, class Visitor>
-    static void visit(Self& self, Visitor&& visitor) {
-        if constexpr (requires { self.seen; }) {
-            visitor("scale", self.scale);
-            visitor("seen", self.seen);
-        } else {
-            visitor("patience", self.patience);
-            visitor("how", self.how);
-        }
-    }
-};
-
-using by_window = mp::dynamic_policy<mp::growth_by_window, mp::tolerated_overflow_share, double>;
-using by_underflow = mp::dynamic_policy<mp::growth_on_underflow, mp::hysteresis_budget>;
-
-/// A policy that differs from the default, with the numbers of its parameters and of what makes up its state.
-template <class Policy>
-struct specimen {
-    std::string_view name;
-    std::size_t parameters;
-    std::size_t counters;
-    Policy policy;
-};
-
-/// Calls function(specimen) for every policy there is.
-template <class Function>
-void for_each_policy(Function&& function) {
-    function(specimen<mp::static_policy>{"static", 2, 1, {3.0F, false}});
-    function(specimen<mp::pytorch_policy>{"pytorch", 4, 4, {3.0F, 1.1, 0.3, 7}});
-    function(specimen<mp::sharded_pytorch_policy>{"sharded_pytorch", 4, 4, {3.0F, 0.3, 1.1, 7}});
-    function(specimen<mp::tensorflow_policy>{"tensorflow", 2, 4, {3.0F, 7}});
-    function(specimen<mp::keras_policy>{"keras", 2, 4, {0.1F, 7}});
-    function(specimen<mp::jmp_policy>{"jmp", 4, 4, {3.3F, 7, 3, 0.1F}});
-    function(specimen<mp::apex_policy>{"apex", 4, 4, {3.3, 7, 0.1, 1e4}});
-    function(specimen<mp::apex_fp16_utils_policy>{"apex_fp16_utils", 3, 5, {3.3, 1.1, 7}});
-    function(specimen<mp::apex_hysteresis_policy>{"apex_hysteresis", 5, 5, {3.3F, 1.1, 0.3, 7, 3}});
-    function(specimen<mp::mxnet_policy>{"mxnet", 4, 5, {3.3, 1.1, 7, 1e4}});
-    function(specimen<mp::deepspeed_policy>{"deepspeed", 6, 6, {1e9, 7, 3, true, 0.1, false}});
-    function(specimen<mp::deepspeed_fused_policy>{"deepspeed_fused", 3, 5, {3.3, 7, 0.1}});
-    function(specimen<mp::megatron_policy>{"megatron", 6, 5, {3.3F, 0.1F, 1.1F, 0.3F, 7, 3}});
-    function(specimen<mp::fairseq_policy>{"fairseq", 6, 8, {3e9, 1.1, 7, 0.25, 0.5, 1e-3}});
-    function(specimen<mp::openseq2seq_policy>{"openseq2seq", 4, 5, {0.1F, 1e4F, 1.1F, 7}});
-    function(specimen<mp::chainer_policy>{"chainer", 1, 4, {7}});
-    function(
-        specimen<mp::logmax_policy>{"logmax", 8, 6, {3.3F, 0.1F, 1e4F, 15.5F, 14.5F, 0.9F, 0.99F, 2.0F}});
-    function(specimen<mp::histogram_policy>{"histogram", 5, 4, {3.3F, 7, 0.25F, 1e-3F, true}});
-    by_window window;
-    window.growth = {1.1, 7, 1};
-    window.floor = {0.1, mp::limit_action::keep};
-    window.ceiling = {1e300, mp::limit_action::disable};
-    window.nans = mp::nan_reaction::keep_scale;
-    window.skip_tolerance = 50;
-    window.skip_action = mp::limit_action::disable;
-    function(specimen<by_window>{"dynamic", 16, 8, window});
-    by_underflow underflow;
-    underflow.hysteresis = {3, mp::hysteresis_refill::at_clean_iteration, true};
-    function(specimen<by_underflow>{"dynamic", 19, 6, underflow});
-    function(specimen<mp::lagged_policy<by_underflow>>{"lagged", 19, 7, {underflow}});
-    function(specimen<patient_policy>{"patient", 2, 2, {-9, patient_policy::mood::calm}});
-}
-
-/// The state after `events` iterations, of which some overflowed.
-template <class Policy>
-mp::saved_loss_scaler<Policy> after(const Policy& policy, int events, unsigned seed) {
-    std::mt19937 random(seed);
-    mp::saved_loss_scaler<Policy> saved{policy, mp::initial_scale_state(policy)};
-    for (int i = 0; i < events; ++i) {
-        mp::gradient_observation seen{.values = 1000, .zeros = 10, .flushed = random() % 3, .large = 5};
-        if (random() % 9 == 0) seen.infinities = 1;
-        seen.largest = static_cast<double>(random());
-        (void)mp::update_scale(policy, saved.state, seen);
-    }
-    return saved;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-    std::vector<std::string> lines(1);
-    for (const char character : text) {
-        lines.back().push_back(character);
-        if (character == '\n') lines.emplace_back();
-    }
-    lines.pop_back();
-    return lines;
-}
+using namespace saved_policies;
 
 template <class Policy>
 std::string refusal(std::string_view text) {
@@ -166,7 +64,7 @@ TEST_CASE("the text is the one in the documentation, and both ways of writing a 
     saved.state.scale = 49152.0F;
     saved.state.growth.tracker = 17;
     saved.state.skipped = 2;
-    CHECK(mp::save_state(saved) == pytorch_text);
+    CHECK(without_checksum(mp::save_state(saved)) == pytorch_text);
     CHECK(mp::load_state<mp::pytorch_policy>(pytorch_text) == saved);
     CHECK(mp::saved_policy_name(pytorch_text) == "pytorch");
 
@@ -185,12 +83,14 @@ TEST_CASE("every policy comes back to the bit from any point of a run") {
             CAPTURE(events);
             const auto saved = after(kind.policy, events, 42);
             const std::string text = mp::save_state(saved);
-            REQUIRE(lines_of(text).size() == kind.parameters + kind.counters + 5);
+            REQUIRE(lines_of(text).size() == kind.parameters + kind.counters + 6);
             REQUIRE(lines_of(text)[1] == "policy " + std::string(kind.name) + "\n");
             const auto loaded = mp::load_state<policy_type>(text);
             REQUIRE(loaded == saved);
             REQUIRE(mp::save_state(loaded) == text);
             REQUIRE(mp::saved_policy_name(text) == kind.name);
+            // What the version before wrote.
+            REQUIRE(mp::load_state<policy_type>(without_checksum(text)) == saved);
         }
     });
 }
@@ -318,7 +218,10 @@ TEST_CASE("a text that is broken is refused with the number of the line and what
     const broken cases[] = {
         {"", "line 1: the text ends where 'mp loss scaler ' was expected"},
         {"hello\n", "line 1: it is 'hello' where 'mp loss scaler ' was expected"},
-        {with_line(1, "mp loss scaler 2\n"), "line 1: the version is '2'; this library reads version 1"},
+        {with_line(1, "mp loss scaler 3\n"),
+         "line 1: the version is '3'; this library reads versions 1 to 2"},
+        {with_line(1, "mp loss scaler 0\n"), "line 1: the version is '0'"},
+        {with_line(1, "mp loss scaler 2\n"), "line 14: the text ends where 'checksum ' was expected"},
         {with_line(1, "mp loss scaler 01\n"), "line 1: the version is '01'"},
         {with_line(1, "mp loss scaler\n"), "line 1: it is"},
         {with_line(2, "policy apex\n"), "line 2: the policy is 'apex' where 'pytorch' was expected"},
@@ -378,7 +281,7 @@ TEST_CASE("a text that is broken is refused with the number of the line and what
         CHECK(holds(message, one.message));
         CHECK(message.size() < 300);
     }
-    std::string other = mp::save_state(mp::loss_scaler<by_underflow>().state());
+    std::string other = without_checksum(mp::save_state(mp::loss_scaler<by_underflow>().state()));
     other.insert(other.find("floor_action clamp") + 18, "s");
     CHECK(holds(refusal<by_underflow>(other),
                 "floor_action is 'clamps'; it must be one of clamp keep fail disable"));
@@ -392,7 +295,7 @@ TEST_CASE("counters so large that counting on would overflow are neither loaded 
     CHECK(mp::load_state<mp::deepspeed_policy>(text) == saved);
     ++saved.state.growth.iteration;
     CHECK(holds(thrown<argument_error>([&] { (void)mp::save_state(saved); }), "iteration"));
-    std::string more = text;
+    std::string more = without_checksum(text);
     more.replace(more.find("4611686018427387904"), 19, "4611686018427387905");
     CHECK(holds(refusal<mp::deepspeed_policy>(more), "iteration is 4611686018427387905"));
     // A window is a parameter, and the largest is a way to say never.
@@ -423,11 +326,12 @@ TEST_CASE("the lines of a section may come in any order, and the last line may l
     CHECK(mp::load_state<mp::pytorch_policy>(text) == expected);
 }
 
-TEST_CASE("cut off anywhere it is refused; with any byte changed it is refused or another valid text") {
+TEST_CASE(
+    "without a checksum: cut off it is refused; with a byte changed it is refused or another valid text") {
     for_each_policy([&](const auto& kind) {
         using policy_type = std::remove_cvref_t<decltype(kind.policy)>;
         CAPTURE(kind.name);
-        const std::string text = mp::save_state(after(kind.policy, 30, 5));
+        const std::string text = without_checksum(mp::save_state(after(kind.policy, 30, 5)));
         for (std::size_t i = 0; i + 1 < text.size(); ++i) {
             CAPTURE(i);
             REQUIRE_THROWS_AS((void)mp::load_state<policy_type>(text.substr(0, i)), argument_error);
@@ -436,7 +340,7 @@ TEST_CASE("cut off anywhere it is refused; with any byte changed it is refused o
                 changed[i] = replacement;
                 try {
                     const auto loaded = mp::load_state<policy_type>(changed);
-                    const bool same = mp::save_state(loaded) == changed;
+                    const bool same = without_checksum(mp::save_state(loaded)) == changed;
                     REQUIRE(same);
                 } catch (const argument_error&) {
                 }

@@ -2,7 +2,7 @@
 /// \file
 /// The state of a loss scaler as text, exact to the bit, for checkpoints:
 ///
-///     mp loss scaler 1
+///     mp loss scaler 2
 ///     policy pytorch
 ///     parameters
 ///     initial_scale 0x1p+16
@@ -15,11 +15,16 @@
 ///     skipped 0
 ///     disabled false
 ///     end
+///     checksum e6b63090f8a966b0
 ///
-/// The number in the first line is the version. Values may be edited by hand; the lines of a section may come
-/// in any order, and all of them have to be there. Text of other systems is read by foreign_state.hpp.
+/// The number in the first line is the version. The checksum is that of all bytes before its line: a text
+/// that was damaged on its way is refused. Texts of version 1 are the same without that line, and are still
+/// read: to edit a state by hand, leave the checksum out and let the first line end in 1. The lines of a
+/// section may then come in any order; all of them have to be there. Text of other systems is read by
+/// foreign_state.hpp.
 #pragma once
 
+#include <mp/detail/checksum.hpp>
 #include <mp/error.hpp>
 #include <mp/scaling/distribution_policies.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
@@ -46,8 +51,11 @@ namespace mp {
 
 namespace detail {
 
-inline constexpr int state_text_version = 1;
+inline constexpr int state_text_version = 2;
+/// The first version with a checksum.
+inline constexpr int state_text_checksum_version = 2;
 inline constexpr std::string_view state_text_title = "mp loss scaler ";
+inline constexpr std::string_view state_text_checksum = "checksum ";
 /// Longer lines are refused before anybody looks at them.
 inline constexpr std::size_t longest_state_line = 200;
 /// Counters of 64 bits stay below this, so that no run counts them over: at a million iterations a second it
@@ -112,7 +120,7 @@ std::string state_value_text(std::string_view name, Member value) {
 /// Walks through the lines and knows where it is.
 class state_line_reader {
 public:
-    explicit state_line_reader(std::string_view text) : rest_(text) {}
+    explicit state_line_reader(std::string_view text) : text_(text), rest_(text) {}
 
     [[noreturn]] void fail(std::string_view what) const {
         std::string message = "mp::load_state: line ";
@@ -157,6 +165,16 @@ public:
         }
     }
 
+    /// The next line must be the checksum of those that were read.
+    void require_checksum() {
+        const std::string expected = checksum_text(crc64(text_.substr(0, text_.size() - rest_.size())));
+        const std::string_view found = next_after(state_text_checksum);
+        if (found != expected) {
+            fail("the checksum is " + quoted_excerpt(found) + ", and that of the lines before it is " +
+                 quoted_excerpt(expected) + ": the text is not as it was saved");
+        }
+    }
+
     void require_end() {
         ++number_;
         if (!rest_.empty()) fail("there is more after the end: " + quoted_excerpt(rest_));
@@ -166,6 +184,7 @@ public:
     [[nodiscard]] std::size_t number() const { return number_; }
 
 private:
+    std::string_view text_;
     std::string_view rest_;
     std::size_t number_ = 0;
 };
@@ -270,14 +289,20 @@ void read_state_section(state_line_reader& lines, std::string_view terminator, O
     });
 }
 
+/// What the first two lines say.
+struct state_head {
+    int version;
+    std::string_view policy;
+};
+
 /// Reads the first two lines.
-inline std::string_view read_state_head(state_line_reader& lines) {
-    const std::string_view version = lines.next_after(state_text_title);
-    if (version != error_text(state_text_version)) {
-        lines.fail("the version is " + quoted_excerpt(version) + "; this library reads version " +
-                   error_text(state_text_version));
+inline state_head read_state_head(state_line_reader& lines) {
+    const std::string_view text = lines.next_after(state_text_title);
+    for (int version = 1; version <= state_text_version; ++version) {
+        if (text == error_text(version)) return {version, lines.next_after("policy ")};
     }
-    return lines.next_after("policy ");
+    lines.fail("the version is " + quoted_excerpt(text) + "; this library reads versions 1 to " +
+               error_text(state_text_version));
 }
 
 /// What validation finds, with the place where it was read.
@@ -313,24 +338,25 @@ template <savable_policy Policy>
         detail::require_countable("mp::save_state", name, member);
         write(name, member);
     });
-    return text.append("end\n");
+    text.append("end\n");
+    const std::string checksum = detail::checksum_text(detail::crc64(text));
+    return text.append(detail::state_text_checksum).append(checksum).append("\n");
 }
 
-/// Reads what save_state has written: `scaler.restore(load_state<mp::pytorch_policy>(text))`. Nothing but
-/// such a text is accepted, and whatever is accepted is saved as the same text again but for the order of
-/// its lines.
+/// Reads what save_state has written, now or in an earlier version: `scaler.restore(
+/// load_state<mp::pytorch_policy>(text))`. Nothing but such a text is accepted, and whatever is accepted is
+/// saved as the same text again, but that one of an earlier version becomes one of this.
 ///
 /// \throws argument_error  with the number of the line, and what is wrong with it: the text is cut off or
-/// goes
-///                         on after its end, a name is missing, unknown or there twice, a value is not one,
-///                         cannot be represented or is out of range, the policy is another one, or the text
-///                         is of a later version
+///                         goes on after its end, a name is missing, unknown or there twice, a value is not
+///                         one, cannot be represented or is out of range, the checksum is another one, the
+///                         policy is another one, or the text is of a later version
 template <savable_policy Policy>
 [[nodiscard]] saved_loss_scaler<Policy> load_state(std::string_view text) {
     detail::state_line_reader lines(text);
-    const std::string_view name = detail::read_state_head(lines);
-    if (name != std::string_view(Policy::name)) {
-        lines.fail("the policy is " + detail::quoted_excerpt(name) + " where " +
+    const detail::state_head head = detail::read_state_head(lines);
+    if (head.policy != std::string_view(Policy::name)) {
+        lines.fail("the policy is " + detail::quoted_excerpt(head.policy) + " where " +
                    detail::quoted_excerpt(std::string_view(Policy::name)) + " was expected");
     }
     saved_loss_scaler<Policy> saved;
@@ -339,6 +365,7 @@ template <savable_policy Policy>
     const std::size_t state_line = lines.number();
     detail::read_state_section<detail::rules_type<Policy>>(lines, "end", saved.state);
     const std::size_t end_line = lines.number();
+    if (head.version >= detail::state_text_checksum_version) lines.require_checksum();
     lines.require_end();
     detail::validate_state_lines(4, state_line - 1, [&] { saved.policy.validate(); });
     detail::validate_state_lines(state_line + 1, end_line - 1, [&] {
@@ -351,12 +378,12 @@ template <savable_policy Policy>
 }
 
 /// The name of the policy that a text was saved from, for programs that choose one at run time. Reads no
-/// further than that.
+/// further than that, so damage is found by load_state.
 ///
-/// \throws argument_error  the text does not begin as a saved scaler of this version
+/// \throws argument_error  the text does not begin as a saved scaler of a version that is read
 [[nodiscard]] inline std::string saved_policy_name(std::string_view text) {
     detail::state_line_reader lines(text);
-    return std::string(detail::read_state_head(lines));
+    return std::string(detail::read_state_head(lines).policy);
 }
 
 }  // namespace mp
