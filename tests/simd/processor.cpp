@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <string>
@@ -11,30 +13,59 @@ using mp::instruction_set;
 
 namespace {
 
-TEST_CASE("every level has a name by which it is found again") {
-    for (const auto level : {instruction_set::portable, instruction_set::avx2, instruction_set::avx512,
-                             instruction_set::avx512_bf16, instruction_set::avx512_fp16, instruction_set::amx,
-                             instruction_set::best}) {
-        CHECK(mp::detail::parse_instruction_set("text", mp::name_of(level)) == level);
+TEST_CASE("a wish for a level is granted as far as the processor goes") {
+    using mp::detail::level_by_wish;
+    for (const auto level :
+         {instruction_set::portable, instruction_set::avx2, instruction_set::avx512,
+          instruction_set::avx512_bf16, instruction_set::avx512_fp16, instruction_set::amx}) {
+        CHECK(level_by_wish(mp::name_of(level), instruction_set::amx).level == level);
+        CHECK(level_by_wish(mp::name_of(level), level).complaint == "");
+        CHECK(level_by_wish("best", level).level == level);
+        CHECK(level_by_wish("", level).level == level);
+        CHECK(level_by_wish("avx3", level).level == level);
     }
-}
-
-TEST_CASE("a name that is none is refused with the names that are") {
-    CHECK_THROWS_WITH_AS(
-        mp::detail::parse_instruction_set("the environment variable MP_ISA", "avx3"),
-        "mp::cpu: the environment variable MP_ISA is 'avx3'; it must be one of portable, avx2, avx512, "
-        "avx512_bf16, avx512_fp16, amx, best",
-        mp::argument_error);
+    CHECK(level_by_wish("avx3", instruction_set::avx2).complaint ==
+          "it must be one of portable, avx2, avx512, avx512_bf16, avx512_fp16, amx, best");
+    CHECK(level_by_wish("amx", instruction_set::avx2).level == instruction_set::avx2);
+    CHECK(level_by_wish("amx", instruction_set::avx2).complaint == "the processor has no more than avx2");
 }
 
 TEST_CASE("the best level is what MP_ISA names, or else what the processor has") {
-    const char* const wanted = std::getenv("MP_ISA");
-    if (wanted == nullptr || *wanted == '\0' || std::string(wanted) == "best") {
-        CHECK(mp::best_instruction_set() == mp::processor_instruction_set());
-    } else {
-        CHECK(mp::name_of(mp::best_instruction_set()) == wanted);
-    }
+    const char* const wish = std::getenv("MP_ISA");
+    const mp::detail::wished_level granted =
+        mp::detail::level_by_wish(wish == nullptr ? "" : wish, mp::processor_instruction_set());
+    CHECK(mp::best_instruction_set() == granted.level);
+    CHECK(mp::best_instruction_set() == granted.level);
 }
+
+#if defined(__linux__)
+TEST_CASE("a MP_ISA that names no level is said once on stderr, and the program goes on") {
+    // This program again, with the test before this one only.
+    const auto output_with = [](const char* wish) {
+        const std::string command =
+            "MP_ISA=" + std::string(wish) + " /proc/$PPID/exe -tc='the best level is what*' 2>&1";
+        std::string output;
+        FILE* const pipe = popen(command.c_str(), "r");
+        REQUIRE(pipe != nullptr);
+        for (int character = 0; (character = std::fgetc(pipe)) != EOF;) {
+            output.push_back(static_cast<char>(character));
+        }
+        CHECK(pclose(pipe) == 0);
+        return output;
+    };
+    const auto count = [](const std::string& text, const std::string& part) {
+        int times = 0;
+        for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++times;
+        return times;
+    };
+    const std::string output = output_with("typo");
+    CHECK(count(output,
+                "mp: the environment variable MP_ISA is 'typo' and ignored; it must be one of "
+                "portable, avx2, avx512, avx512_bf16, avx512_fp16, amx, best\n") == 1);
+    CHECK(count(output, "MP_ISA") == 1);
+    CHECK(count(output_with("portable"), "MP_ISA") == 0);
+}
+#endif
 
 TEST_CASE("the processor has what the compiler agrees that it has") {
 #if defined(__x86_64__) && MP_SIMD_TARGETS

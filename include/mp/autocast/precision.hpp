@@ -48,8 +48,9 @@ inline precision precision_from_string(std::string_view text, std::string_view s
 
 /// The precision that the environment variable `variable` asks for: fp16, bf16, fp8 or off; `otherwise` where
 /// it is not set or empty. Nothing reads the environment unless this function is called. Throws
-/// argument_error for any other value. As with std::getenv, no other thread may change the environment
-/// meanwhile.
+/// argument_error for any other value: another precision than the one that was meant would give other numbers
+/// (MP_ISA, which chooses kernels, is only warned about). As with std::getenv, no other thread may change the
+/// environment meanwhile.
 ///
 ///     mp::autocast_region region(mp::precision_from_environment());
 inline precision precision_from_environment(const char* variable = "MP_AUTOCAST",

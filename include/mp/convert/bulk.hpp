@@ -46,17 +46,9 @@ void convert_nearest(instruction_set level, const From* from, To* to, std::size_
     }
 }
 
-/// The level of conversions that are a part of algorithms without kernels of their own. An MP_ISA that cannot
-/// be used, which algorithms with an executor refuse, counts for nothing here.
+/// The level of conversions that are a part of algorithms without kernels of their own.
 inline instruction_set conversion_level() noexcept {
-    static const instruction_set level = []() noexcept {
-        try {
-            return best_instruction_set();
-        } catch (...) {
-            return processor_instruction_set();
-        }
-    }();
-    return level;
+    return best_instruction_set();
 }
 
 /// The values as floats, exactly.

@@ -9,6 +9,7 @@
 #include <mp/simd/instruction_set.hpp>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <string>
@@ -107,14 +108,13 @@ inline instruction_set detect_instruction_set() noexcept {
 
 #endif
 
-/// The level of a name, or throws in the name of `argument`.
-inline instruction_set parse_instruction_set(std::string_view argument, std::string_view text) {
+/// All names, for messages: "portable, avx2, ...".
+inline std::string instruction_set_names() {
+    std::string names;
     for (int i = 0; i <= static_cast<int>(instruction_set::best); ++i) {
-        const auto level = static_cast<instruction_set>(i);
-        if (text == name_of(level)) return level;
+        names.append(i == 0 ? "" : ", ").append(name_of(static_cast<instruction_set>(i)));
     }
-    throw_argument("mp::cpu", argument, text,
-                   "must be one of portable, avx2, avx512, avx512_bf16, avx512_fp16, amx, best");
+    return names;
 }
 
 }  // namespace detail
@@ -125,24 +125,43 @@ inline instruction_set parse_instruction_set(std::string_view argument, std::str
     return found;
 }
 
+namespace detail {
+
+/// What MP_ISA leads to on a processor that has `most`.
+struct wished_level {
+    instruction_set level;
+    std::string complaint = {};  ///< empty, or why it is not the level that was asked for
+};
+
+inline wished_level level_by_wish(std::string_view wish, instruction_set most) {
+    if (wish.empty()) return {most};
+    for (int i = 0; i <= static_cast<int>(instruction_set::best); ++i) {
+        const auto level = static_cast<instruction_set>(i);
+        if (wish != name_of(level)) continue;
+        if (level == instruction_set::best || level <= most)
+            return {level == instruction_set::best ? most : level};
+        return {most, "the processor has no more than " + std::string(name_of(most))};
+    }
+    return {most, "it must be one of " + instruction_set_names()};
+}
+
+}  // namespace detail
+
 /// The level that instruction_set::best stands for: the one that the environment variable MP_ISA names when
 /// it is first looked at, or else processor_instruction_set().
 ///
-/// \throws argument_error  MP_ISA names no level, or one that the processor lacks
+/// An MP_ISA that names no level, or one that the processor lacks, is no reason to end a program: it is as if
+/// it were not set, and a line on stderr says so, once a process.
 [[nodiscard]] inline instruction_set best_instruction_set() {
     static const instruction_set chosen = [] {
+        const char* const wish = std::getenv("MP_ISA");
         const instruction_set most = processor_instruction_set();
-        const char* const wanted = std::getenv("MP_ISA");
-        if (wanted == nullptr || *wanted == '\0') return most;
-        const instruction_set level =
-            detail::parse_instruction_set("the environment variable MP_ISA", wanted);
-        if (level == instruction_set::best) return most;
-        if (level > most) {
-            detail::throw_argument(
-                "mp::cpu", "the environment variable MP_ISA", wanted,
-                "must not be higher than what the processor has, which is " + std::string(name_of(most)));
+        const detail::wished_level found = detail::level_by_wish(wish == nullptr ? "" : wish, most);
+        if (!found.complaint.empty()) {
+            std::fprintf(stderr, "mp: the environment variable MP_ISA is '%.40s' and ignored; %s\n", wish,
+                         found.complaint.c_str());
         }
-        return level;
+        return found.level;
     }();
     return chosen;
 }
