@@ -65,7 +65,8 @@ struct alignas(16) uniform_value {
 /// \tparam Options  adamw_options or sgd_options
 template <class Options>
 struct device_optimizer {
-    double learning_rate = 0;      ///< of the next step; the host may copy in another one between steps
+    /// Of the next step; the host may copy in another one between steps, within the range of its options'.
+    double learning_rate = 0;
     unsigned long long steps = 0;  ///< steps applied; skipped ones do not count
     /// Whether the last step was applied. The only thing that a skipped step writes.
     std::uint32_t applied = 0;

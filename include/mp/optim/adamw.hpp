@@ -53,7 +53,9 @@ public:
     adamw(cpu exec, std::vector<parameter_type> parameters, const adamw_options& options = {})
         : base("mp::adamw", exec, std::move(parameters), checked(options).learning_rate, 2,
                options.low_precision_update, options.seed),
-          options_(options) {}
+          options_(options) {
+        base::limit_learning_rate(detail::largest_rate_factor(options));
+    }
 
     /// The same, running on the calling thread.
     explicit adamw(std::vector<parameter_type> parameters, const adamw_options& options = {})

@@ -9,14 +9,16 @@
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/weight_update.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 namespace mp {
 
-/// Options of mp::adamw, with the defaults of torch.optim.AdamW.
+/// Options of mp::adamw, with the defaults of torch.optim.AdamW. They are multiplied by as floats, and
+/// have to be what is said here as floats as well: an epsilon of 1e-50 is refused, since it would be 0.
 struct adamw_options {
-    double learning_rate = 1e-3;  ///< finite and not negative
+    double learning_rate = 1e-3;  ///< finite and not negative, also over 1 - beta1 and times weight_decay
     double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
     double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
     double epsilon = 1e-8;        ///< finite and not negative; added to the root of the mean square
@@ -32,6 +34,12 @@ struct adamw_options {
 
 namespace detail {
 
+/// The largest number that an update multiplies the learning rate by: the first one has the largest
+/// correction of the mean.
+[[nodiscard]] inline double largest_rate_factor(const adamw_options& options) noexcept {
+    return std::max({1.0, options.weight_decay, 1.0 / (1.0 - options.beta1)});
+}
+
 /// Throws argument_error in the name of `function` unless all options are in range.
 inline void check_options(std::string_view function, const adamw_options& options) {
     require_non_negative(function, "learning_rate", options.learning_rate);
@@ -39,6 +47,7 @@ inline void check_options(std::string_view function, const adamw_options& option
     require_fraction(function, "beta2", options.beta2);
     require_non_negative(function, "epsilon", options.epsilon);
     require_non_negative(function, "weight_decay", options.weight_decay);
+    require_learning_rate(function, "learning_rate", options.learning_rate, largest_rate_factor(options));
 }
 
 /// The coefficients of update `number`, from 1 on: the same bits on host and device.

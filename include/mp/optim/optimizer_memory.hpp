@@ -52,9 +52,10 @@ public:
     /// The present learning rate.
     [[nodiscard]] double learning_rate() const noexcept { return learning_rate_; }
 
-    /// Sets the learning rate of the following steps; finite and not negative, else argument_error.
+    /// Sets the learning rate of the following steps; finite and not negative, and so is as a float whatever
+    /// an update makes of it, else argument_error.
     void set_learning_rate(double rate) {
-        detail::require_non_negative("mp::optimizer_base::set_learning_rate", "rate", rate);
+        detail::require_learning_rate("mp::optimizer_base::set_learning_rate", "rate", rate, rate_factor_);
         learning_rate_ = rate;
     }
 
@@ -108,6 +109,9 @@ public:
     }
 
 protected:
+    /// Has set_learning_rate refuse rates that times `factor`, which is at least 1, are beyond float.
+    void limit_learning_rate(double factor) noexcept { rate_factor_ = factor; }
+
     /// Takes over the parameters and initialises the master copy from the weights.
     ///
     /// \param name    of the derived class, for messages
@@ -188,6 +192,7 @@ protected:
     std::vector<std::uint64_t> updates_;  // of each parameter
     std::uint64_t steps_ = 0;
     double learning_rate_;
+    double rate_factor_ = 1.0;  ///< the largest number that an update multiplies the rate by
     weight_update how_;
     std::uint64_t seed_;
     bool unscaled_ = false;

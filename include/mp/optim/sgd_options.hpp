@@ -16,7 +16,8 @@
 
 namespace mp {
 
-/// Options of mp::sgd, with the defaults of torch.optim.SGD.
+/// Options of mp::sgd, with the defaults of torch.optim.SGD. They are multiplied by as floats, and have to be
+/// what is said here as floats as well: a momentum of 1 - 2^-25 is refused, since it would be 1.
 struct sgd_options {
     double learning_rate = 1e-3;  ///< finite and not negative
     double momentum = 0.0;        ///< in [0, 1); 0 keeps no momentum state
