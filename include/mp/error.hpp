@@ -36,6 +36,20 @@ public:
     using error::error;
 };
 
+/// The ranks of a run do not go together: their scalers differ, or, as rank_timeout, one of them did not
+/// come.
+class rank_error : public error {
+public:
+    using error::error;
+};
+
+/// Not all ranks took part in a call within the time that was given. What they would have agreed on is not
+/// known, and nor is where they are now: save what can be saved and end.
+class rank_timeout : public rank_error {
+public:
+    using rank_error::rank_error;
+};
+
 namespace detail {
 
 /// Text of a value in an error message; floating-point values in the shortest form that reads back the same.

@@ -64,7 +64,8 @@ inline void agree(gradient_report& report, const reducer_reference& reducer) {
 }
 
 /// Measurements of this rank, over all ranks.
-inline gradient_observation agreed(const gradient_observation& measured, const reducer_reference& reducer) {
+inline gradient_observation over_all_ranks(const gradient_observation& measured,
+                                           const reducer_reference& reducer) {
     if (!reducer) return measured;
     std::array<std::uint64_t, 6> sums{measured.values,     measured.zeros,     measured.flushed,
                                       measured.subnormals, measured.overflows, measured.large};
@@ -80,6 +81,16 @@ inline gradient_observation agreed(const gradient_observation& measured, const r
 class iteration_record {
 public:
     iteration_record() { checks_.reserve(8); }  // more than one loop drives, so that no iteration allocates
+
+    /// Whether the ranks agree on everything on record. False once a reducer has thrown: what other ranks
+    /// have found is not known then, nor whether they know.
+    [[nodiscard]] bool agreed() const noexcept { return agreed_; }
+    /// All ranks learn what any of them found.
+    void agree(gradient_report& report, const reducer_reference& reducer) {
+        agreed_ = false;
+        detail::agree(report, reducer);
+        agreed_ = true;
+    }
 
     /// Whether nothing has been checked yet.
     [[nodiscard]] bool empty() const noexcept { return checks_.empty() && recordings_ == 0; }
@@ -136,9 +147,12 @@ public:
     /// The event of the iteration so far, but for its number and the change of the scale.
     /// `applies(report)` says whether a step by such gradients is applied.
     template <class Applies>
-    [[nodiscard]] scale_event summary(const reducer_reference& reducer, Applies applies) const {
+    [[nodiscard]] scale_event summary(const reducer_reference& reducer, Applies applies) {
         scale_event event;
-        event.seen = agreed(measured_, reducer);
+        const bool before = agreed_;
+        agreed_ = false;
+        event.seen = over_all_ranks(measured_, reducer);
+        agreed_ = before;
         event.seen += recorded_;
         event.applied = recorded_applied_;
         event.skipped = recorded_skipped_;
@@ -174,6 +188,7 @@ public:
         recorded_applied_ = 0;
         recorded_skipped_ = 0;
         recorded_gradients_ = false;
+        agreed_ = true;
     }
 
 private:
@@ -184,6 +199,7 @@ private:
     std::uint32_t recorded_applied_ = 0;
     std::uint32_t recorded_skipped_ = 0;
     bool recorded_gradients_ = false;
+    bool agreed_ = true;
 };
 
 }  // namespace mp::detail

@@ -8,6 +8,7 @@
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/pytorch_policy.hpp>
+#include <mp/scaling/rank_comparison.hpp>
 #include <mp/scaling/reducer.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/scale_event.hpp>
@@ -103,7 +104,8 @@ public:
     /// for each optimizer between two updates. If disabled the gradients go through unchanged.
     ///
     /// \returns the infinities and NaNs found; step and update remember them
-    /// \throws state_error  already unscaled, or already stepped, since the last update
+    /// \throws state_error  already unscaled, or already stepped, since the last update; or the reducer has
+    ///                      thrown, so that the ranks do not agree on this iteration
     template <scalable_optimizer Optimizer>
     gradient_report unscale(Optimizer& optimizer) {
         return unscale_by(optimizer, [&](float inverse) { return optimizer.unscale_gradients(inverse); });
@@ -122,13 +124,16 @@ public:
     ///
     /// \returns what happened; true in a condition if the optimizer stepped. That an optimizer has no
     ///          gradients is not an error but step_status::no_gradients
-    /// \throws state_error  already stepped since the last update
+    /// \throws state_error  already stepped since the last update; or the reducer has thrown, so that the
+    /// ranks
+    ///                      do not agree on this iteration
     template <scalable_optimizer Optimizer>
     step_result step(Optimizer& optimizer) {
         if (!enabled_) {
             optimizer.step();
             return {};
         }
+        require_agreed("mp::loss_scaler::step");
         optimizer_check* check = record_.find(&optimizer);
         if (check != nullptr && check->reached == optimizer_stage::stepped) {
             throw state_error(
@@ -141,7 +146,7 @@ public:
             if constexpr (fused_optimizer<Optimizer>) {
                 optimizer_check found(optimizer, optimizer_stage::stepped,
                                       optimizer.check_gradients(inverse));
-                detail::agree(found.report, reducer_);
+                record_.agree(found.report, reducer_);
                 if (applies(found.report)) optimizer.step(inverse);
                 record_.add(found);
                 return describe(found);
@@ -166,9 +171,10 @@ public:
     /// \returns whether a step by these gradients is to be applied
     bool record(const non_finite_report& found, std::size_t values) {
         if (!enabled_) return true;
+        require_agreed("mp::loss_scaler::record");
         gradient_report report;
         report.add(0, values, found);
-        detail::agree(report, reducer_);
+        record_.agree(report, reducer_);
         const bool applied = applies(report);
         record_.add(report, applied);
         return applied;
@@ -183,12 +189,14 @@ public:
     /// or stepped, and they may be unscaled and stepped again. One that was unscaled and not stepped misses
     /// this iteration. If none of them had a gradient, the scale and its counters stay as they are.
     ///
-    /// \throws state_error  no optimizer was unscaled or stepped since the last update
+    /// \throws state_error  no optimizer was unscaled or stepped since the last update; or the reducer has
+    ///                      thrown, so that the ranks do not agree on this iteration
     /// \throws scale_error  the policy refuses to go on, as DeepSpeed's at its floor. The iteration has not
     ///                      ended: update(new_scale) ends it and goes on
     scale_change update() {
         if (!enabled_) return {};
         require_no_scope("mp::loss_scaler::update");
+        require_agreed("mp::loss_scaler::update");
         if (record_.empty()) {
             throw state_error(
                 "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
@@ -222,10 +230,13 @@ public:
         detail::require_scale("mp::loss_scaler::update", "new_scale", new_scale);
         if (!enabled_) return {};
         require_no_scope("mp::loss_scaler::update");
+        state_type next = state_;
+        next.scale = new_scale;
+        if constexpr (requires { next.disabled; }) next.disabled = false;
+        require_same("mp::loss_scaler::update", policy_, next);
         scale_event event = summary();
         event.change = {current_scale(), new_scale, scale_change_kind::replaced};
-        state_.scale = new_scale;
-        if constexpr (requires { state_.disabled; }) state_.disabled = false;
+        state_ = next;
         return finish(event);
     }
 
@@ -249,6 +260,7 @@ public:
                 "mp::loss_scaler::open_iteration: optimizers were unscaled or stepped since the last update; "
                 "call update or abandon_iteration first");
         }
+        require_agreed("mp::loss_scaler::open_iteration");
         scope_open_ = true;
     }
     void close_iteration() noexcept { scope_open_ = false; }
@@ -269,11 +281,24 @@ public:
     void clear_listener() noexcept { listener_ = {}; }
 
     /// Makes all ranks of a data-parallel run decide the same: what one of them finds, all act on. Every rank
-    /// then has to make the same calls in the same order, ranks without gradients included. `reducer` must
-    /// outlive the scaler or the next call of set_reducer.
+    /// then has to make the same calls in the same order, ranks without gradients included; this call is the
+    /// first of them. `reducer` must outlive the scaler or the next call of set_reducer.
+    ///
+    /// The ranks compare their policies, scales and counters here, and whenever a call changes them otherwise
+    /// than by an iteration: restore, set_policy and the other setters, update(new_scale). If they differ,
+    /// every rank gets an error that says in what, and stays as it was. Of a policy that is no savable_policy
+    /// only the scale is compared.
+    ///
+    /// If the reducer throws later, the ranks do not agree on the iteration under way: unscale, step, record
+    /// and update refuse until abandon_iteration, after which the batch may be run again if it was abandoned
+    /// on every rank.
+    ///
+    /// \throws rank_error  the scalers of the ranks are not the same
     template <rank_reducer Reducer>
-    void set_reducer(Reducer& reducer) noexcept {
-        reducer_ = detail::reducer_reference(reducer);
+    void set_reducer(Reducer& reducer) {
+        const detail::reducer_reference wanted(reducer);
+        detail::require_same_scalers("mp::loss_scaler::set_reducer", enabled_, policy_, state_, wanted);
+        reducer_ = wanted;
     }
     /// Decides alone again.
     void clear_reducer() noexcept { reducer_ = {}; }
@@ -284,9 +309,10 @@ public:
     /// Changes parameters of the policy; scale and counters stay.
     ///
     /// \throws argument_error  a parameter is out of range
+    /// \throws rank_error      other ranks have others, as with all setters; see set_reducer
     void set_policy(const Policy& policy) {
         policy.validate();
-        policy_ = policy;
+        replace_policy("mp::loss_scaler::set_policy", policy);
     }
 
     /// Sets the factor by which the scale grows; finite and greater than 1, else argument_error.
@@ -295,7 +321,9 @@ public:
     }
     {
         detail::require_growth_factor("mp::loss_scaler::set_growth_factor", factor);
-        policy_.growth_factor = factor;
+        Policy next = policy_;
+        next.growth_factor = factor;
+        replace_policy("mp::loss_scaler::set_growth_factor", next);
     }
 
     /// Sets the factor by which the scale backs off; strictly between 0 and 1, else argument_error.
@@ -304,7 +332,9 @@ public:
     }
     {
         detail::require_backoff_factor("mp::loss_scaler::set_backoff_factor", factor);
-        policy_.backoff_factor = factor;
+        Policy next = policy_;
+        next.backoff_factor = factor;
+        replace_policy("mp::loss_scaler::set_backoff_factor", next);
     }
 
     /// Sets the number of clean iterations until the scale grows; at least 1, else argument_error.
@@ -313,7 +343,9 @@ public:
     }
     {
         detail::require_growth_interval("mp::loss_scaler::set_growth_interval", interval);
-        policy_.growth_interval = interval;
+        Policy next = policy_;
+        next.growth_interval = interval;
+        replace_policy("mp::loss_scaler::set_growth_interval", next);
     }
 
     /// Policy, scale and counters, for a checkpoint. Findings of an iteration under way are not part of it,
@@ -324,9 +356,11 @@ public:
     /// on optimizers that were unscaled. A disabled scaler keeps the state and stays disabled.
     ///
     /// \throws argument_error  the policy or the state is not valid
+    /// \throws rank_error      other ranks restore something else, see set_reducer
     void restore(const saved_loss_scaler<Policy>& saved) {
         saved.policy.validate();
         validate_scale_state(saved.policy, saved.state);
+        require_same("mp::loss_scaler::restore", saved.policy, saved.state);
         policy_ = saved.policy;
         state_ = saved.state;
         record_.clear();
@@ -340,6 +374,7 @@ private:
     template <class Optimizer, class Function>
     gradient_report unscale_by(Optimizer& optimizer, Function take_out_scale) {
         if (!enabled_) return take_out_scale(1.0F);
+        require_agreed("mp::loss_scaler::unscale");
         if (const optimizer_check* check = record_.find(&optimizer)) {
             throw state_error(check->reached == optimizer_stage::unscaled
                                   ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
@@ -348,14 +383,15 @@ private:
                                     "last update; unscale comes before step, and update ends the iteration");
         }
         record_.make_room();
-        // On record before the ranks agree: that may throw, and the gradients are unscaled by then.
+        // On record before the ranks agree: that may throw, and the gradients are unscaled by then. Until the
+        // iteration is abandoned, which has the optimizer forget them, nothing goes on then.
         record_.add(optimizer_check(optimizer, optimizer_stage::unscaled, take_out_scale(inverse_scale())));
-        detail::agree(record_.last().report, reducer_);
+        record_.agree(record_.last().report, reducer_);
         return record_.last().report;
     }
 
     /// The event of the iteration so far, but for the change of the scale.
-    [[nodiscard]] scale_event summary() const {
+    [[nodiscard]] scale_event summary() {
         scale_event event =
             record_.summary(reducer_, [this](const gradient_report& report) { return applies(report); });
         event.iteration = iterations_;
@@ -377,6 +413,23 @@ private:
             std::string(function) +
             ": a training_iteration of this scaler is open, and the scale must not change in it; "
             "its finish() calls update");
+    }
+
+    void require_agreed(const char* function) const {
+        if (record_.agreed()) return;
+        throw state_error(std::string(function) +
+                          ": the reducer threw, so the ranks do not agree on this iteration; call "
+                          "abandon_iteration on all of them, and run the batch again or end");
+    }
+
+    /// Throws rank_error unless all ranks are about to have this.
+    void require_same(const char* function, const Policy& policy, const state_type& state) const {
+        if (reducer_) detail::require_same_scalers(function, enabled_, policy, state, reducer_);
+    }
+
+    void replace_policy(const char* function, const Policy& policy) {
+        require_same(function, policy, state_);
+        policy_ = policy;
     }
 
     [[nodiscard]] bool applies(const gradient_report& report) const {

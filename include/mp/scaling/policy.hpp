@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -206,5 +207,27 @@ template <scale_policy Policy>
         return seen.non_finite();
     }
 }
+
+namespace detail {
+
+/// Only for the requirement below.
+struct member_visitor {
+    template <class Member>
+    void operator()(std::string_view name, Member& member) const;
+};
+
+}  // namespace detail
+
+/// A policy whose scaler can be saved, and compared among ranks: it and the policy that it stands for have a
+/// static member function `visit(self, visitor)`, which calls visitor(name, member) for every parameter or
+/// every member of the state; and it has a static member `name`. Names are single words. Members are float,
+/// double, bool, integers of 32 or 64 bits, or enumerations. All policies of the library are savable.
+template <class Policy>
+concept savable_policy = scale_policy<Policy> &&
+    requires(Policy& policy, scale_state_of<Policy>& state, detail::member_visitor visitor) {
+    { Policy::name } -> std::convertible_to<std::string_view>;
+    Policy::visit(policy, visitor);
+    detail::rules_type<Policy>::visit(state, visitor);
+};
 
 }  // namespace mp

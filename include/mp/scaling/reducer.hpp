@@ -3,9 +3,16 @@
 /// Agreement among ranks that train one model: what any of them found in its gradients, all of them act on.
 #pragma once
 
+#include <mp/error.hpp>
+
+#include <algorithm>
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
+#include <thread>
 
 namespace mp {
 
@@ -18,12 +25,20 @@ namespace mp {
 ///         void sum(std::span<std::uint64_t> values);   // the sum over all ranks, for each place
 ///     };
 ///
+/// A function that throws leaves the iteration of a scaler not agreed, see loss_scaler::set_reducer. It
+/// should not wait for ever for a rank that does not come, but throw mp::rank_timeout.
+///
 /// For MPI see interop/mpi.hpp, for NCCL interop/nccl.hpp.
 template <class Reducer>
 concept rank_reducer = requires(Reducer& reducer, std::span<std::uint64_t> values) {
     reducer.max(values);
     reducer.sum(values);
 };
+
+/// How long the library's reducers wait for all ranks to make a call, unless they are told otherwise: as
+/// long as PyTorch does with NCCL. Ranks that are at work meanwhile, on a checkpoint or on data of unequal
+/// size, need more if that takes longer.
+inline constexpr std::chrono::nanoseconds default_rank_timeout = std::chrono::minutes(10);
 
 /// The reducer of a run with one rank: leaves the values as they are.
 struct single_rank {
@@ -32,6 +47,38 @@ struct single_rank {
 };
 
 namespace detail {
+
+/// Throws argument_error unless the time to wait is positive.
+inline void require_timeout(std::string_view function, std::chrono::nanoseconds timeout) {
+    if (timeout.count() <= 0) {
+        throw_argument(function, "timeout", timeout.count(), "must be a positive number of nanoseconds");
+    }
+}
+
+/// Calls done() until it says so, and throws rank_timeout in the name of `function` if that takes longer than
+/// `timeout`. Ranks mostly come within microseconds, so the waiting thread goes to sleep late, and for no
+/// more than a sixteenth of the time that it has waited.
+template <class Done>
+void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
+                    Done done) {
+    using clock = std::chrono::steady_clock;
+    const clock::time_point start = clock::now();
+    while (!done()) {
+        const std::chrono::nanoseconds waited = clock::now() - start;
+        if (waited > timeout) {
+            std::string message(function);
+            message.append(": after ").append(error_text(std::chrono::duration<double>(waited).count()));
+            message.append(" seconds not all ranks have made this call; ").append(advice);
+            throw rank_timeout(message);
+        }
+        if (waited < std::chrono::milliseconds(1)) {
+            std::this_thread::yield();
+        } else {
+            std::this_thread::sleep_for(
+                std::min<std::chrono::nanoseconds>(waited / 16, std::chrono::milliseconds(5)));
+        }
+    }
+}
 
 /// A reducer of any type, by reference; empty for a run with one rank.
 class reducer_reference {

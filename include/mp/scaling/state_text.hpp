@@ -62,28 +62,6 @@ inline constexpr std::size_t longest_state_line = 200;
 /// is more than 100000 years.
 inline constexpr std::int64_t largest_state_counter = std::int64_t{1} << 62;
 
-/// Only for the requirement below.
-struct member_visitor {
-    template <class Member>
-    void operator()(std::string_view name, Member& member) const;
-};
-
-}  // namespace detail
-
-/// A policy whose scaler can be saved: it and the policy that it stands for have a static member function
-/// `visit(self, visitor)`, which calls visitor(name, member) for every parameter or every member of the
-/// state; and it has a static member `name`. Names are single words. Members are float, double, bool,
-/// integers of 32 or 64 bits, or enumerations. All policies of the library are savable.
-template <class Policy>
-concept savable_policy = scale_policy<Policy> &&
-    requires(Policy& policy, scale_state_of<Policy>& state, detail::member_visitor visitor) {
-    { Policy::name } -> std::convertible_to<std::string_view>;
-    Policy::visit(policy, visitor);
-    detail::rules_type<Policy>::visit(state, visitor);
-};
-
-namespace detail {
-
 // Enumerators by name, so that their numbers may change.
 constexpr std::array<std::string_view, 4> enumerator_names(limit_action) {
     return {"clamp", "keep", "fail", "disable"};
