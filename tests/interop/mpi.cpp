@@ -3,6 +3,7 @@
 #include <mp/interop/mpi.hpp>
 #include <mp/loss_scaling.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -41,15 +42,15 @@ struct one_gradient {
     void skip_step() {}
 };
 
-/// Whether MPI_Allreduce is to be called in a way that MPI refuses.
+/// Whether MPI_Iallreduce is to be called in a way that MPI refuses.
 bool negative_count = false;
 
 }  // namespace
 
 // MPI's profiling interface: a program may put itself before any function of MPI's.
-extern "C" int MPI_Allreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op operation,
-                             MPI_Comm communicator) {
-    return PMPI_Allreduce(from, to, negative_count ? -1 : count, type, operation, communicator);
+extern "C" int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op operation,
+                              MPI_Comm communicator, MPI_Request* request) {
+    return PMPI_Iallreduce(from, to, negative_count ? -1 : count, type, operation, communicator, request);
 }
 
 static_assert(!std::is_copy_constructible_v<mp::mpi_reducer>);
@@ -187,7 +188,7 @@ TEST_CASE("an error of MPI is an exception, and the handler of the caller's comm
         reducer.sum(values);
         FAIL("nothing was thrown");
     } catch (const mp::mpi_error& error) {
-        CHECK(error.call() == "MPI_Allreduce");
+        CHECK(error.call() == "MPI_Iallreduce");
         int kind = MPI_SUCCESS;
         MPI_Error_class(error.code(), &kind);
         CHECK(kind == MPI_ERR_COUNT);
@@ -195,12 +196,86 @@ TEST_CASE("an error of MPI is an exception, and the handler of the caller's comm
         int length = 0;
         MPI_Error_string(error.code(), text, &length);
         CHECK(std::string(error.what()) ==
-              "MPI_Allreduce: " + std::string(text) + " (" + std::to_string(error.code()) + ")");
+              "MPI_Iallreduce: " + std::string(text) + " (" + std::to_string(error.code()) + ")");
     }
     negative_count = false;
     reducer.sum(values);
     CHECK(values[0] == static_cast<std::uint64_t>(ranks));
     if (before != MPI_ERRORS_ARE_FATAL) MPI_Errhandler_free(&before);
+}
+
+TEST_CASE("a call that a rank misses ends with an error on the others, and this rank may come too late") {
+    using namespace std::chrono_literals;
+    std::vector<std::uint64_t> late{own_value(rank, 0), 1};
+    {
+        mp::mpi_reducer reducer(MPI_COMM_WORLD);
+        CHECK(reducer.timeout() == mp::default_rank_timeout);
+        if (rank != 0) {
+            reducer.set_timeout(50ms);
+            CHECK(reducer.timeout() == 50ms);
+            const std::vector<std::uint64_t> before = late;
+            const auto start = std::chrono::steady_clock::now();
+            const std::string message = thrown<mp::rank_timeout>([&] { reducer.sum(late); });
+            CHECK(std::chrono::steady_clock::now() - start >= 50ms);
+            CHECK(message.starts_with("mp::mpi_reducer::sum: after "));
+            CHECK(
+                holds(message, "seconds not all ranks have made this call; save what can be saved and end"));
+            CHECK(late == before);
+            CHECK(holds(thrown<mp::state_error>([&] { reducer.max(late); }),
+                        "mp::mpi_reducer::max: a call before this one has failed on the way"));
+        }
+        // The memory of the call that was given up is still there when MPI writes to it.
+        if (rank != 0) {
+            const mp::mpi_reducer moved_on(MPI_COMM_SELF);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) {
+            reducer.sum(late);
+            std::uint64_t total = 0;
+            for (int r = 0; r < ranks; ++r) total += own_value(r, 0);
+            CHECK(late == std::vector<std::uint64_t>{total, static_cast<std::uint64_t>(ranks)});
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(thrown<mp::argument_error>([] { mp::mpi_reducer no(MPI_COMM_SELF, 0s); }) ==
+          "mp::mpi_reducer: timeout is 0; it must be a positive number of nanoseconds");
+}
+
+TEST_CASE("ranks whose scalers differ are told so, all of them") {
+    mp::mpi_reducer reducer(MPI_COMM_WORLD);
+    mp::dynamic_loss_scaler scaler({.growth_interval = rank == 1 ? 3 : 4});
+    CHECK(holds(thrown<mp::rank_error>([&] { scaler.set_reducer(reducer); }),
+                rank == 1 ? "policy.growth_interval is 3 on this rank, and from 3 to 4 on all"
+                          : "policy.growth_interval is 4 on this rank, and from 3 to 4 on all"));
+    mp::loss_scaler<mp::keras_policy> keras;
+    CHECK(holds(thrown<mp::rank_error>([&] {
+                    if (rank == 0) {
+                        keras.set_reducer(reducer);
+                    } else {
+                        scaler.set_reducer(reducer);
+                    }
+                }),
+                "different scale policies"));
+    scaler.set_policy({});
+    scaler.set_reducer(reducer);
+}
+
+// Last, since MPI is in the middle of something after it.
+TEST_CASE("a reducer that a rank does not create is an error on the others") {
+    using namespace std::chrono_literals;
+    if (rank != 0) {
+        CHECK(holds(thrown<mp::rank_timeout>([] { mp::mpi_reducer reducer(MPI_COMM_WORLD, 50ms); }),
+                    "mp::mpi_reducer: after "));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        // Comes too late, and keeps what it gets: the others will not free theirs.
+        MPI_Comm duplicate = MPI_COMM_NULL;
+        MPI_Request request = MPI_REQUEST_NULL;
+        MPI_Comm_idup(MPI_COMM_WORLD, &duplicate, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 int main(int argc, char** argv) {

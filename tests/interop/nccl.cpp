@@ -7,6 +7,7 @@
 #include <mp/loss_scaling.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -32,6 +33,8 @@ struct fake_machine {
     ncclResult_t reduction = ncclSuccess;
     ncclResult_t later = ncclSuccess;
     int open_groups = 0;
+    int stuck = 0;  ///< so many queries find the stream at work; -1 for ever
+    cudaError_t last_error = cudaSuccess;
 
     [[nodiscard]] bool holds_bytes(const void* address, std::size_t bytes) const {
         const char* const begin = static_cast<const char*>(address);
@@ -78,6 +81,21 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     machine.calls += up ? 'u' : 'd';
     machine.enqueued.emplace_back([=] { std::memcpy(to, from, bytes); });
     return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t on) {
+    if (on != stream.stream) return cudaErrorInvalidResourceHandle;
+    if (machine.stuck != 0) {
+        if (machine.stuck > 0) --machine.stuck;
+        machine.last_error = cudaErrorNotReady;
+        return cudaErrorNotReady;
+    }
+    machine.calls += 'q';
+    for (const auto& work : machine.enqueued) work();
+    machine.enqueued.clear();
+    return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+    return std::exchange(machine.last_error, cudaSuccess);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t on) {
     if (on != stream.stream) return cudaErrorInvalidResourceHandle;
@@ -141,12 +159,12 @@ TEST_CASE("max and sum go to the device, through NCCL, and back before they retu
     std::vector<std::uint64_t> values{4, 6, ~std::uint64_t{0}};
     reducer.max(values);
     CHECK(values == std::vector<std::uint64_t>{5, 6, ~std::uint64_t{0}});
-    CHECK(machine.calls == "u>dw");
+    CHECK(machine.calls == "u>qdw");
     machine.calls.clear();
     values = {11};
     reducer.sum(values);
     CHECK(values == std::vector<std::uint64_t>{111});
-    CHECK(machine.calls == "u+dw");
+    CHECK(machine.calls == "u+qdw");
     machine.calls.clear();
     reducer.sum({});
     CHECK(machine.calls.empty());
@@ -164,7 +182,45 @@ TEST_CASE("spans longer than the memory go in pieces, in the caller's memory as 
     new_machine(theirs);
     reducer.sum(values);
     for (std::size_t i = 0; i < 8; ++i) CHECK(values[i] == 11 * i);
-    CHECK(machine.calls == "u+dwu+dwu+dw");
+    CHECK(machine.calls == "u+qdwu+qdwu+qdw");
+}
+
+TEST_CASE("a call that a rank misses ends with an error, and one that NCCL gives up at once") {
+    using namespace std::chrono_literals;
+    new_machine({5});
+    {
+        mp::nccl_reducer patient(communicator, stream);
+        CHECK(patient.timeout() == mp::default_rank_timeout);
+        machine.stuck = 3;
+        std::vector<std::uint64_t> values{4};
+        patient.sum(values);
+        CHECK(values[0] == 9);
+        CHECK(machine.last_error == cudaSuccess);
+
+        machine.stuck = -1;
+        machine.later = ncclRemoteError;
+        CHECK(thrown<mp::nccl_error>([&] { patient.sum(values); }) == "ncclAllReduce: other (6)");
+        CHECK(values[0] == 9);
+        machine.later = ncclSuccess;
+        machine.enqueued.clear();
+    }
+    mp::nccl_reducer reducer(communicator, stream, 1h);
+    reducer.set_timeout(10ms);
+    machine.calls.clear();
+    std::vector<std::uint64_t> values{4};
+    const std::string message = thrown<mp::rank_timeout>([&] { reducer.max(values); });
+    CHECK(message.starts_with("mp::nccl_reducer::max: after 0."));
+    CHECK(
+        holds(message, "not all ranks have made this call; save what can be saved and end by ncclCommAbort"));
+    CHECK(values[0] == 4);
+    // Neither copied back nor waited for, either of which would never end.
+    CHECK(machine.calls == "u>");
+    machine.stuck = 0;
+    machine.enqueued.clear();
+    CHECK(holds(thrown<mp::state_error>([&] { reducer.sum(values); }),
+                "mp::nccl_reducer::sum: a call before this one has failed on the way"));
+    CHECK(holds(thrown<mp::argument_error>([] { mp::nccl_reducer none(communicator, stream, 0s); }),
+                "mp::nccl_reducer: timeout is 0;"));
 }
 
 TEST_CASE("memory of the reducer's own is given back") {
@@ -194,8 +250,9 @@ TEST_CASE("errors of NCCL are exceptions, those on the way included") {
     CHECK(thrown<mp::nccl_error>([&] { reducer.sum(values); }) == "ncclAllReduce: other (6)");
     CHECK(thrown<mp::argument_error>([] { mp::nccl_reducer none(nullptr, stream); }) ==
           "mp::nccl_reducer: communicator is null; it must come from ncclCommInitRank");
-    CHECK(thrown<mp::argument_error>([] { mp::nccl_reducer none(communicator, stream, {}); }) ==
-          "mp::nccl_reducer: device_memory.size() is 0; it must be at least 1");
+    CHECK(thrown<mp::argument_error>([] {
+              mp::nccl_reducer none(communicator, stream, std::span<std::uint64_t>{});
+          }) == "mp::nccl_reducer: device_memory.size() is 0; it must be at least 1");
 }
 
 namespace {
@@ -267,6 +324,8 @@ TEST_CASE("scalers of the host agree through it") {
         void skip_step() {}
     } optimizer;
     mp::dynamic_loss_scaler scaler;
+    // The other rank has the same scaler: whatever this one brings, it is no larger than zero.
+    new_machine(std::vector<std::uint64_t>(64));
     scaler.set_reducer(reducer);
     // The other rank has an infinity, and measured nothing.
     new_machine(std::vector<std::uint64_t>(64));

@@ -11,16 +11,21 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
 #include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace mp {
 
 /// A call of MPI failed. The message names the call, MPI's text and its code:
-/// "MPI_Allreduce: MPI_ERR_COMM: invalid communicator (5)".
+/// "MPI_Iallreduce: MPI_ERR_COMM: invalid communicator (5)".
 class mpi_error : public error {
 public:
     mpi_error(std::string_view call, int code)
@@ -28,7 +33,7 @@ public:
           call_(call),
           code_(code) {}
 
-    /// The call that failed, such as "MPI_Allreduce".
+    /// The call that failed, such as "MPI_Iallreduce".
     [[nodiscard]] const std::string& call() const noexcept { return call_; }
 
     /// What it returned; MPI_Error_class turns it into one of the standard's classes.
@@ -62,8 +67,11 @@ inline void check_mpi(int status, std::string_view call) {
 /// and destroying a reducer is therefore collective, and it must be destroyed before MPI_Finalize (later, the
 /// duplicate is left to MPI).
 ///
-/// Every max and every sum blocks until all ranks have called it, with as many values. After an mpi_error
-/// the ranks no longer agree, and MPI promises nothing about later calls: save what can be saved and end.
+/// Every max and every sum waits until all ranks have called it, with as many values; a rank that does not
+/// come is an error after a time, default_rank_timeout unless another one is given. MPI can take back neither
+/// the call nor its memory, so the reducer refuses to work from then on, and what belongs to the call is left
+/// to the end of the process. After any mpi_error or rank_timeout the ranks no longer agree, and MPI promises
+/// nothing about later calls, MPI_Finalize included: save what can be saved and end by MPI_Abort.
 ///
 /// Threads: at most one thread at a time uses a reducer. MPI has to provide MPI_THREAD_SERIALIZED if that is
 /// ever another thread than the one that initialised MPI, which is checked, and MPI_THREAD_MULTIPLE if yet
@@ -74,10 +82,14 @@ public:
     /// Collective over `communicator`.
     ///
     /// \param communicator  an intracommunicator; need not outlive the reducer
+    /// \param timeout       how long calls wait for all ranks, this one included; positive
     /// \throws state_error     MPI is not initialised, or already finalised
-    /// \throws argument_error  MPI_COMM_NULL, or an intercommunicator
+    /// \throws argument_error  MPI_COMM_NULL, or an intercommunicator; the timeout is not positive
     /// \throws mpi_error       MPI could not duplicate it, and its error handler is MPI_ERRORS_RETURN
-    explicit mpi_reducer(MPI_Comm communicator) {
+    /// \throws rank_timeout    a rank does not create its reducer
+    explicit mpi_reducer(MPI_Comm communicator, std::chrono::nanoseconds timeout = default_rank_timeout)
+        : timeout_(timeout) {
+        detail::require_timeout("mp::mpi_reducer", timeout);
         require_running("mp::mpi_reducer");
         if (communicator == MPI_COMM_NULL) {
             throw argument_error("mp::mpi_reducer: communicator is MPI_COMM_NULL; it must have ranks");
@@ -89,7 +101,13 @@ public:
                 "mp::mpi_reducer: communicator joins two groups; it must be an intracommunicator, as "
                 "MPI_Intercomm_merge makes");
         }
-        check_mpi(MPI_Comm_dup(communicator, &communicator_), "MPI_Comm_dup");
+        // Owned by nobody while MPI may write to it: a wait that is given up leaves it to the process.
+        auto* const duplicate = new MPI_Comm(MPI_COMM_NULL);
+        MPI_Request request = MPI_REQUEST_NULL;
+        check_mpi(MPI_Comm_idup(communicator, duplicate, &request), "MPI_Comm_idup");
+        wait_for(request, "mp::mpi_reducer");
+        communicator_ = *duplicate;
+        delete duplicate;
         const int status = MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
         if (status != MPI_SUCCESS) {
             release();
@@ -99,8 +117,13 @@ public:
     // Scalers keep its address.
     mpi_reducer(const mpi_reducer&) = delete;
     mpi_reducer& operator=(const mpi_reducer&) = delete;
-    /// Collective.
+    /// Collective, unless a call has failed on the way.
     ~mpi_reducer() {
+        if (request_ != MPI_REQUEST_NULL) {
+            // MPI may still read and write it, so it is never freed.
+            static_cast<void>(new std::vector<std::uint64_t>(std::move(memory_)));
+            return;
+        }
         int finalized = 0;
         if (MPI_Finalized(&finalized) == MPI_SUCCESS && finalized == 0) release();
     }
@@ -108,14 +131,25 @@ public:
     /// Each value becomes the largest that any rank has in its place. Collective.
     ///
     /// \throws argument_error  2^31 values or more
-    /// \throws state_error     MPI is finalised, or does not allow this thread to call it
+    /// \throws state_error     MPI is finalised, or does not allow this thread to call it, or a call has
+    /// failed
+    ///                         on the way before
     /// \throws mpi_error       the reduction failed
+    /// \throws rank_timeout    a rank has not made this call in time; the values are as they were
     void max(std::span<std::uint64_t> values) { reduce("mp::mpi_reducer::max", values, MPI_MAX); }
 
     /// Each value becomes the sum of what all ranks have in its place, modulo 2^64. Collective.
     ///
     /// \throws as max
     void sum(std::span<std::uint64_t> values) { reduce("mp::mpi_reducer::sum", values, MPI_SUM); }
+
+    /// How long calls wait for all ranks.
+    [[nodiscard]] std::chrono::nanoseconds timeout() const noexcept { return timeout_; }
+    /// Sets it for the calls that follow, on this rank; positive, else argument_error.
+    void set_timeout(std::chrono::nanoseconds timeout) {
+        detail::require_timeout("mp::mpi_reducer::set_timeout", timeout);
+        timeout_ = timeout;
+    }
 
     /// The duplicate that the reductions run in.
     [[nodiscard]] MPI_Comm communicator() const noexcept { return communicator_; }
@@ -143,14 +177,36 @@ private:
                               ": called by another thread than the one that initialised MPI, which needs "
                               "MPI_Init_thread with MPI_THREAD_SERIALIZED");
         }
-        check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_UINT64_T,
-                                operation, communicator_),
-                  "MPI_Allreduce");
+        if (request_ != MPI_REQUEST_NULL) {
+            throw state_error(std::string(function) +
+                              ": a call before this one has failed on the way, so the ranks no longer agree; "
+                              "save what can be saved and end by MPI_Abort");
+        }
+        // In memory that outlives a call which is given up; it grows at the first calls only.
+        memory_.assign(values.begin(), values.end());
+        MPI_Request request = MPI_REQUEST_NULL;
+        check_mpi(MPI_Iallreduce(MPI_IN_PLACE, memory_.data(), static_cast<int>(values.size()), MPI_UINT64_T,
+                                 operation, communicator_, &request),
+                  "MPI_Iallreduce");
+        request_ = request;
+        wait_for(request_, function);
+        std::copy(memory_.begin(), memory_.end(), values.begin());
+    }
+
+    void wait_for(MPI_Request& request, std::string_view function) const {
+        detail::wait_for_ranks(function, timeout_, "save what can be saved and end by MPI_Abort", [&] {
+            int done = 0;
+            check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+            return done != 0;
+        });
     }
 
     void release() noexcept { static_cast<void>(MPI_Comm_free(&communicator_)); }
 
     MPI_Comm communicator_ = MPI_COMM_NULL;
+    std::chrono::nanoseconds timeout_;
+    std::vector<std::uint64_t> memory_;
+    MPI_Request request_ = MPI_REQUEST_NULL;  ///< of a call that has not ended
 };
 
 static_assert(rank_reducer<mpi_reducer>);

@@ -18,6 +18,7 @@
 #include <nccl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -63,8 +64,12 @@ inline void check_nccl(ncclResult_t status, std::string_view call) {
 /// must outlive the reducer. The device that is current in the calling thread has to be the communicator's.
 /// At most one thread at a time uses a reducer, or anything else that uses its communicator.
 ///
-/// If another rank is gone, waiting for the stream may never end: that is for the caller's watchdog, with
-/// ncclCommAbort. After an exception the ranks no longer agree: save what can be saved and end.
+/// A rank that does not come is an error after a time, default_rank_timeout unless another one is given, and
+/// what NCCL itself notices, such as a rank that is gone, is one at once. The time counts from when a call
+/// has been enqueued, so what is before it on the stream takes part of it. The reduction stays on the stream,
+/// and the reducer refuses to work from then on: call ncclCommAbort before it, the stream or the memory is
+/// destroyed, or that waits for ever. After an exception the ranks no longer agree: save what can be saved
+/// and end.
 class nccl_reducer {
 public:
     /// Values that are reduced at once; longer spans go in pieces. A scaler's are shorter.
@@ -72,21 +77,25 @@ public:
 
     /// With device memory of its own.
     ///
-    /// \throws argument_error  a null communicator
+    /// \param timeout  how long calls wait for all ranks; positive
+    /// \throws argument_error  a null communicator, or a timeout that is not positive
     /// \throws cuda_error      there is no memory
-    nccl_reducer(ncclComm_t communicator, cuda_stream exec)
-        : own_(checked(communicator, default_capacity)),
+    nccl_reducer(ncclComm_t communicator, cuda_stream exec,
+                 std::chrono::nanoseconds timeout = default_rank_timeout)
+        : own_(checked(communicator, default_capacity, timeout)),
           memory_(own_.span()),
           communicator_(communicator),
-          exec_(exec) {}
+          exec_(exec),
+          timeout_(timeout) {}
 
     /// With memory of the caller's, on the communicator's device; it must outlive the reducer, and nothing
     /// else may use it while one of its functions runs.
     ///
-    /// \throws argument_error  a null communicator, or no memory
-    nccl_reducer(ncclComm_t communicator, cuda_stream exec, std::span<std::uint64_t> device_memory)
-        : memory_(device_memory), communicator_(communicator), exec_(exec) {
-        static_cast<void>(checked(communicator, device_memory.size()));
+    /// \throws argument_error  a null communicator, no memory, or a timeout that is not positive
+    nccl_reducer(ncclComm_t communicator, cuda_stream exec, std::span<std::uint64_t> device_memory,
+                 std::chrono::nanoseconds timeout = default_rank_timeout)
+        : memory_(device_memory), communicator_(communicator), exec_(exec), timeout_(timeout) {
+        static_cast<void>(checked(communicator, device_memory.size(), timeout));
     }
     // Scalers keep its address.
     nccl_reducer(const nccl_reducer&) = delete;
@@ -95,18 +104,30 @@ public:
 
     /// Each value becomes the largest that any rank has in its place. All ranks have to call it.
     ///
-    /// \throws nccl_error  the reduction was refused, or failed on the way
-    /// \throws cuda_error  a copy failed
-    void max(std::span<std::uint64_t> values) { reduce(values, ncclMax); }
+    /// \throws nccl_error    the reduction was refused, or failed on the way
+    /// \throws cuda_error    a copy failed
+    /// \throws rank_timeout  a rank has not made this call in time
+    /// \throws state_error   a call has failed on the way before
+    void max(std::span<std::uint64_t> values) { reduce("mp::nccl_reducer::max", values, ncclMax); }
 
     /// Each value becomes the sum of what all ranks have in its place, modulo 2^64. All ranks have to call
     /// it.
     ///
     /// \throws as max
-    void sum(std::span<std::uint64_t> values) { reduce(values, ncclSum); }
+    void sum(std::span<std::uint64_t> values) { reduce("mp::nccl_reducer::sum", values, ncclSum); }
+
+    /// How long calls wait for all ranks.
+    [[nodiscard]] std::chrono::nanoseconds timeout() const noexcept { return timeout_; }
+    /// Sets it for the calls that follow, on this rank; positive, else argument_error.
+    void set_timeout(std::chrono::nanoseconds timeout) {
+        detail::require_timeout("mp::nccl_reducer::set_timeout", timeout);
+        timeout_ = timeout;
+    }
 
 private:
-    static std::size_t checked(ncclComm_t communicator, std::size_t capacity) {
+    static std::size_t checked(ncclComm_t communicator, std::size_t capacity,
+                               std::chrono::nanoseconds timeout) {
+        detail::require_timeout("mp::nccl_reducer", timeout);
         if (communicator == nullptr) {
             throw argument_error(
                 "mp::nccl_reducer: communicator is null; it must come from ncclCommInitRank");
@@ -118,7 +139,12 @@ private:
         return capacity;
     }
 
-    void reduce(std::span<std::uint64_t> values, ncclRedOp_t operation) {
+    void reduce(std::string_view function, std::span<std::uint64_t> values, ncclRedOp_t operation) {
+        if (under_way_) {
+            throw state_error(std::string(function) +
+                              ": a call before this one has failed on the way, so the ranks no longer agree; "
+                              "save what can be saved and end by ncclCommAbort");
+        }
         while (!values.empty()) {
             const std::span<std::uint64_t> piece = values.first(std::min(values.size(), memory_.size()));
             check_cuda(cudaMemcpyAsync(memory_.data(), piece.data(), piece.size_bytes(),
@@ -127,13 +153,34 @@ private:
             check_nccl(ncclAllReduce(memory_.data(), memory_.data(), piece.size(), ncclUint64, operation,
                                      communicator_, exec_.stream),
                        "ncclAllReduce");
+            under_way_ = true;
+            detail::wait_for_ranks(function, timeout_, "save what can be saved and end by ncclCommAbort",
+                                   [&] { return reduced(); });
+            under_way_ = false;
+            // Not before: copies to pageable memory have the host wait for the stream, without an end.
             check_cuda(cudaMemcpyAsync(piece.data(), memory_.data(), piece.size_bytes(),
                                        cudaMemcpyDeviceToHost, exec_.stream),
                        "cudaMemcpyAsync");
             synchronize(exec_);
             values = values.subspan(piece.size());
         }
-        // What goes wrong between ranks while the stream runs shows here and nowhere else.
+        require_no_failure();
+    }
+
+    /// Whether everything on the stream is done.
+    [[nodiscard]] bool reduced() const {
+        const cudaError_t status = cudaStreamQuery(exec_.stream);
+        if (status != cudaErrorNotReady) {
+            check_cuda(status, "cudaStreamQuery");
+            return true;
+        }
+        static_cast<void>(cudaGetLastError());  // not an error, but remembered as one
+        require_no_failure();
+        return false;
+    }
+
+    /// What goes wrong between ranks while the stream runs shows here and nowhere else.
+    void require_no_failure() const {
         ncclResult_t result = ncclSuccess;
         check_nccl(ncclCommGetAsyncError(communicator_, &result), "ncclCommGetAsyncError");
         check_nccl(result, "ncclAllReduce");
@@ -143,6 +190,8 @@ private:
     std::span<std::uint64_t> memory_;
     ncclComm_t communicator_;
     cuda_stream exec_;
+    std::chrono::nanoseconds timeout_;
+    bool under_way_ = false;  ///< a reduction that the stream may still be in
 };
 
 static_assert(rank_reducer<nccl_reducer>);
