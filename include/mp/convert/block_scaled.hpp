@@ -47,13 +47,21 @@ public:
     static constexpr int element_width = detail::element_width<Element>;
 
     block_scaled() = default;
-    /// All elements and scales have the code 0. Throws argument_error if a size is negative.
+    /// All elements and scales have the code 0. Throws argument_error if a size is negative, or so many
+    /// elements cannot be addressed.
     block_scaled(std::ptrdiff_t rows, std::ptrdiff_t columns,
                  block_direction direction = block_direction::along_rows)
         : rows_(rows), columns_(columns), direction_(direction) {
         if (rows < 0) detail::throw_argument("mp::block_scaled", "rows", rows, "must not be negative");
         if (columns < 0) {
             detail::throw_argument("mp::block_scaled", "columns", columns, "must not be negative");
+        }
+        // An element takes at most a byte, and so does a scale, of which there are no more than elements.
+        if (rows != 0 && columns != 0) {
+            const std::size_t each =
+                detail::addressable("mp::block_scaled", "rows", static_cast<std::size_t>(rows), 16);
+            static_cast<void>(detail::addressable("mp::block_scaled", "columns",
+                                                  static_cast<std::size_t>(columns), 16 * each));
         }
         elements_.resize(static_cast<std::size_t>(line_count()) * line_bytes());
         scales_.resize(static_cast<std::size_t>(line_count() * blocks_per_line()));

@@ -7,6 +7,7 @@
 /// __nv_fp4x2_e2m1, ONNX and ml_dtypes' packed files, and four 6-bit numbers take three bytes.
 #pragma once
 
+#include <mp/detail/container_size.hpp>
 #include <mp/error.hpp>
 #include <mp/format/operations.hpp>
 
@@ -292,8 +293,10 @@ public:
     static constexpr int width = packed_span<T>::width;
 
     packed_array() = default;
-    /// `size` elements of the code 0, which is zero (or the smallest number of a format without zero).
-    explicit packed_array(std::size_t size) : bytes_(packed_size<T>(size)), size_(size) {}
+    /// `size` elements of the code 0, which is zero (or the smallest number of a format without zero). Throws
+    /// argument_error if so many cannot be addressed.
+    explicit packed_array(std::size_t size)
+        : bytes_(packed_size<T>(detail::addressable("mp::packed_array", "size", size, 8))), size_(size) {}
     packed_array(std::size_t size, T value) : packed_array(size) {
         for (std::size_t i = 0; i < size; ++i) (*this)[i] = value;
     }
@@ -320,9 +323,10 @@ public:
     [[nodiscard]] const_iterator begin() const noexcept { return view().begin(); }
     [[nodiscard]] const_iterator end() const noexcept { return view().end(); }
 
-    /// Keeps the elements that still fit; new ones have the code 0.
+    /// Keeps the elements that still fit; new ones have the code 0. Throws argument_error if so many cannot
+    /// be addressed.
     void resize(std::size_t size) {
-        bytes_.resize(packed_size<T>(size));
+        bytes_.resize(packed_size<T>(detail::addressable("mp::packed_array::resize", "size", size, 8)));
         // What was an element before must not be left behind the new end.
         for (std::size_t bit = size * width; size < size_ && bit % 8 != 0; ++bit) {
             bytes_[bit / 8] &= ~(std::byte{1} << (bit % 8));

@@ -3,6 +3,7 @@
 /// The right factor of many products, packed once.
 #pragma once
 
+#include <mp/detail/container_size.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/detail/view_extent.hpp>
 #include <mp/executor.hpp>
@@ -34,13 +35,20 @@ class packed_b {
 public:
     /// \param exec  where it is packed
     /// \param b     in either storage order
-    /// \throws argument_error  a size is negative, the leading dimension too short or the data null
+    /// \throws argument_error  a size is negative, the leading dimension too short or the data null; or the
+    ///                         panels would be too large to be addressed
     packed_b(cpu exec, matrix_view<const Value> b) : rows_(b.rows), columns_(b.columns) {
         constexpr std::string_view function = "mp::packed_b";
         detail::check_threads(function, exec);
         detail::check_view(function, "b", detail::extent_of(b));
         const instruction_set level = detail::level_of(function, exec);
         if (rows_ == 0 || columns_ == 0) return;
+        // Rounded up to units and panels, in 4 bytes at most: less than 4 (rows + 32) (columns + 32) bytes.
+        const auto padded_rows = static_cast<std::size_t>(rows_) + depth_unit;
+        static_cast<void>(detail::addressable(function, "b.rows", padded_rows, 64));
+        static_cast<void>(detail::addressable(function, "b.columns",
+                                              static_cast<std::size_t>(columns_) + detail::panel_width,
+                                              64 * padded_rows));
         const std::ptrdiff_t depth = detail::round_up(rows_, depth_unit);
         panel_bytes_ = detail::panel_bytes_of(element, depth);
         const std::ptrdiff_t count = detail::divide_up(columns_, detail::panel_width);

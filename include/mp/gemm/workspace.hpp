@@ -3,6 +3,8 @@
 /// Memory that products use while they run, kept between them.
 #pragma once
 
+#include <mp/detail/container_size.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,11 +23,13 @@ class gemm_workspace {
 public:
     gemm_workspace() = default;
 
-    /// At least `bytes`, aligned to a page, valid until the next call. On std::bad_alloc the workspace is as
-    /// before.
+    /// At least `bytes`, aligned to a page, valid until the next call. Throws argument_error if so many
+    /// cannot be addressed; on std::bad_alloc, too, the workspace is as before.
     std::byte* reserve(std::size_t bytes) {
         constexpr std::size_t page = 4096;
         if (bytes > size_) {
+            // An eighth of all addresses, which leaves room for the page.
+            static_cast<void>(detail::addressable("mp::gemm_workspace::reserve", "bytes", bytes, 8));
             std::unique_ptr<std::byte[]> larger(new std::byte[bytes + page]);
             memory_ = std::move(larger);
             size_ = bytes;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/convert/bulk.hpp>
+#include <mp/detail/container_size.hpp>
 #include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -33,8 +34,9 @@ namespace mp {
 /// Not synchronised. A function that throws has changed nothing.
 class gradient_accumulator {
 public:
-    /// A sum of `size` zeros.
-    explicit gradient_accumulator(std::size_t size) : values_(size) {}
+    /// A sum of `size` zeros. Throws argument_error if so many cannot be addressed.
+    explicit gradient_accumulator(std::size_t size)
+        : values_(detail::addressable("mp::gradient_accumulator", "size", size, 8 * sizeof(float))) {}
 
     [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
     /// The scale that the sum carries; 1 while nothing was added.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/container_size.hpp>
 #include <mp/detail/csv.hpp>
 #include <mp/half.hpp>
 #include <mp/scaling/scale_checks.hpp>
@@ -238,10 +239,11 @@ inline void validate_trace(std::span<const trace_step> trace) {
 class trace_recorder {
 public:
     /// \param range           of the format in which the recorded run has its gradients
-    /// \param expected_steps  memory is taken for so many at once
+    /// \param expected_steps  memory is taken for so many at once; argument_error if they cannot be addressed
     explicit trace_recorder(const magnitude_range& range = {}, std::size_t expected_steps = 0)
         : range_(range) {
-        trace_.reserve(expected_steps);
+        trace_.reserve(detail::addressable("mp::trace_recorder", "expected_steps", expected_steps,
+                                           8 * sizeof(trace_step)));
     }
 
     /// As a listener: ends a step.
