@@ -7,11 +7,12 @@
 //   --csv=FILE     writes all raw figures
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "../examples/common/replace_file.hpp"
 #include "table_reporter.hpp"
 
 namespace {
@@ -20,11 +21,11 @@ namespace {
 template <class Print>
 bool write(const char* program, const std::string& path, Print print) {
     if (path.empty()) return true;
-    std::ofstream file(path);
-    print(file);
-    file.close();
-    if (!file) std::fprintf(stderr, "%s: cannot write %s\n", program, path.c_str());
-    return !file.fail();
+    std::ostringstream text;
+    print(text);
+    if (examples::replace_file(path, text.str())) return true;
+    std::fprintf(stderr, "%s: cannot write %s\n", program, path.c_str());
+    return false;
 }
 
 }  // namespace

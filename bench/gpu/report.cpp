@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 
+#include "../../examples/common/replace_file.hpp"
 #include "../page/plots.hpp"
 #include "../page/records.hpp"
 #include "../page/style.hpp"
@@ -99,10 +99,7 @@ std::string html(const results& measured, const std::string& machine) {
 }
 
 void write(const std::filesystem::path& path, const std::string& text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) throw std::runtime_error("cannot write " + path.string());
+    if (!examples::replace_file(path, text)) throw std::runtime_error("cannot write " + path.string());
 }
 
 void run(const std::filesystem::path& folder, const std::string& build) {

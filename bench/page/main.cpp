@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../examples/common/replace_file.hpp"
 #include "plots.hpp"
 #include "records.hpp"
 #include "style.hpp"
@@ -69,10 +70,7 @@ std::string today() {
 }
 
 void write(const std::filesystem::path& path, std::string_view text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) throw std::runtime_error("cannot write " + path.string());
+    if (!examples::replace_file(path, text)) throw std::runtime_error("cannot write " + path.string());
 }
 
 constexpr std::string_view peaks_table = "multiply-adds from registers";

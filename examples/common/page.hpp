@@ -5,15 +5,13 @@
 
 #include <mp/config.hpp>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "chart.hpp"
+#include "replace_file.hpp"
 #include "style.hpp"
 #include "table.hpp"
 #include "user_error.hpp"
@@ -25,19 +23,12 @@ class report_file {
 public:
     /// Throws user_error if the file cannot be opened for writing. What is in it stays until write().
     explicit report_file(std::string path) : path_(std::move(path)) {
-        std::error_code ignored;
-        const bool existed = std::filesystem::exists(path_, ignored);
-        if (!std::ofstream(path_, std::ios::app)) {
-            throw user_error("cannot write the report to '" + path_ + "'");
-        }
-        if (!existed) std::filesystem::remove(path_, ignored);
+        if (!can_replace_file(path_)) throw user_error("cannot write the report to '" + path_ + "'");
     }
 
-    /// Replaces the file. Throws user_error if that fails.
+    /// Replaces the file, in whole. Throws user_error if that fails; the file is as before then.
     void write(const std::string& text) const {
-        std::ofstream file(path_);
-        file << text;
-        if (!file.flush()) throw user_error("cannot write the report to '" + path_ + "'");
+        if (!replace_file(path_, text)) throw user_error("cannot write the report to '" + path_ + "'");
     }
 
 private:

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <vector>
 
+#include "../common/replace_file.hpp"
 #include "options.hpp"
 #include "policies.hpp"
 #include "synthetic.hpp"
@@ -39,16 +40,12 @@ std::vector<mp::trace_step> trace_in(const std::string& path) {
 
 /// Throws user_error if the file cannot be written; what is in it stays.
 void require_writable(const std::string& path) {
-    std::error_code ignored;
-    const bool existed = std::filesystem::exists(path, ignored);
-    if (!std::ofstream(path, std::ios::app)) throw user_error("cannot write to " + detail::quoted(path));
-    if (!existed) std::filesystem::remove(path, ignored);
+    if (!examples::can_replace_file(path)) throw user_error("cannot write to " + detail::quoted(path));
 }
 
 void write(const std::string& path, const std::string& text) {
-    std::ofstream file(path, std::ios::binary);
-    file << text;
-    if (!file.flush()) throw std::runtime_error("cannot write to " + detail::quoted(path));
+    if (!examples::replace_file(path, text))
+        throw std::runtime_error("cannot write to " + detail::quoted(path));
 }
 
 int run(const std::vector<std::string_view>& arguments) {
