@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-#if __has_include(<unistd.h>)
+#if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
 #endif
 
@@ -52,7 +52,7 @@ inline std::FILE* open_beside(const std::filesystem::path& target, std::filesyst
 inline bool write_and_close(std::FILE* file, std::string_view text) {
     bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     good = std::fflush(file) == 0 && good;
-#if __has_include(<unistd.h>)
+#if defined(__unix__) || defined(__APPLE__)
     // On the disk before it gets its name; pipes and the like cannot do that and need not.
     if (good) static_cast<void>(fsync(fileno(file)));
 #endif
