@@ -46,7 +46,6 @@ std::vector<std::string> refusals(int ranks, Make make) {
 struct quiet_policy {
     struct state_type {
         float scale;
-        friend bool operator==(const state_type&, const state_type&) = default;
     };
     float first = 8.0F;
     state_type initial_state() const { return {first}; }
@@ -56,7 +55,7 @@ struct quiet_policy {
 };
 static_assert(mp::scale_policy<quiet_policy> && !mp::savable_policy<quiet_policy>);
 
-/// Two policies behind one type of scaler for refusals() would need a variant; a thread for each does.
+/// The same with two types of scalers.
 template <class First, class Second>
 std::pair<std::string, std::string> refusals_of_two(First first, Second second) {
     std::pair<std::string, std::string> messages;
