@@ -52,12 +52,12 @@ struct decimal_limits {
         (numerator_bits > denominator_bits ? numerator_bits : denominator_bits) / 32 + 6;
 };
 
-/// Significant decimal digits of a text.
+/// Significant decimal digits of a text. Texts may be longer than an int can count.
 struct digit_string {
     const char* first = nullptr;  ///< the first digit that is not zero; points and separators lie among them
-    int count = 0;                ///< digits from there on, trailing zeros included
+    std::int64_t count = 0;       ///< digits from there on, trailing zeros included
     std::uint64_t leading = 0;    ///< the number that the first 19 of them write
-    long long exponent = 0;       ///< the power of the base that the last digit counts
+    std::int64_t exponent = 0;    ///< the power of the base that the last digit counts
     bool any = false;             ///< whether there were digits at all
 };
 
@@ -82,10 +82,11 @@ MP_HOST_DEVICE constexpr exact_value from_short_decimal(std::uint64_t digits, in
     return shortened(quotient, exponent - shift, quotient * divisor != dividend);
 }
 
-/// The value of digits times 10^exponent, not zero, as an exact value of 64 bits.
+/// The value of digits times 10^last_exponent, not zero, as an exact value of 64 bits. It lies between
+/// 10^lowest and 10^highest of the format.
 template <class Format>
 MP_NEVER_INLINE MP_HOST_DEVICE constexpr exact_value from_long_decimal(const digit_string& text,
-                                                                       int exponent) {
+                                                                       std::int64_t last_exponent) {
     using limits = decimal_limits<Format>;
     using wide = wide_integer<limits::words>;
     wide numerator;
@@ -106,12 +107,13 @@ MP_NEVER_INLINE MP_HOST_DEVICE constexpr exact_value from_long_decimal(const dig
     }
     numerator.multiply_add(scale, group);
     bool more = false;
-    for (int left = text.count - used; left > 0 && !more; ++p) {
+    for (std::int64_t left = text.count - used; left > 0 && !more; ++p) {
         if (*p < '0' || *p > '9') continue;
         more = *p != '0';
         --left;
     }
-    exponent += text.count - used;
+    // Of the last digit that was used: not far below `lowest`, however many follow it.
+    int exponent = static_cast<int>(last_exponent + (text.count - used));
 
     wide denominator(1);
     if (exponent >= 0) {
@@ -135,7 +137,7 @@ MP_NEVER_INLINE MP_HOST_DEVICE constexpr exact_value from_long_decimal(const dig
 
 /// The value of decimal digits times 10^exponent, not zero, as an exact value of 64 bits.
 template <class Format>
-MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, long long exponent) {
+MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, std::int64_t exponent) {
     using limits = decimal_limits<Format>;
     using layout = layout_of<Format>;
     if (text.count <= 19 && exponent >= -27 && exponent <= 27) {
@@ -143,11 +145,11 @@ MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, long
     }
     // The value lies in [10^(point - 1), 10^point). Far outside the format something simpler of the same kind
     // does, and the integers stay small.
-    const long long point = exponent + text.count;
+    const std::int64_t point = exponent + text.count;
     constexpr std::uint64_t one = std::uint64_t{1} << 63;
     if (point > limits::highest) return {false, layout::max_exponent + 2 - 63, one, true};
     if (point <= limits::lowest) return {false, limits::finest - 1 - 63, one, true};
-    return from_long_decimal<Format>(text, static_cast<int>(exponent));
+    return from_long_decimal<Format>(text, exponent);
 }
 
 }  // namespace mp::detail

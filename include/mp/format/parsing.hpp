@@ -7,6 +7,7 @@
 #include <mp/format/named_formats.hpp>
 
 #include <charconv>
+#include <cstddef>
 
 namespace mp::detail {
 
@@ -45,26 +46,29 @@ struct parsed_number {
     bool negative = false;
     bool hexadecimal = false;
     digit_string text{};
-    long long exponent = 0;  ///< of ten or two, to be applied to the last digit
-    int length = 0;
+    std::int64_t exponent = 0;  ///< of ten or two, to be applied to the last digit
+    std::ptrdiff_t length = 0;
 };
 
+/// Exponents in texts are cut off when they get as large, which changes no result: texts with more than 10^15
+/// digits are not to be had.
+inline constexpr std::int64_t largest_text_exponent = 10000000000000000;
+
 /// Reads an optional sign and decimal digits after an exponent letter; returns the end, or `first` if there
-/// is no exponent. Larger exponents than any number needs are cut off, which changes no result: texts with
-/// more than 10^15 digits are not to be had.
+/// is no exponent.
 MP_HOST_DEVICE constexpr const char* parse_exponent(const char* first, const char* last, char letter,
-                                                    bool separators, long long& exponent) {
+                                                    bool separators, std::int64_t& exponent) {
     if (first == last || lower_case(*first) != letter) return first;
     const char* p = first + 1;
     const bool negative = p != last && *p == '-';
     if (p != last && (*p == '-' || *p == '+')) ++p;
     if (p == last || digit_value(*p, 10) < 0) return first;
-    long long value = 0;
+    std::int64_t value = 0;
     for (; p != last; ++p) {
         if (separators && *p == '\'') continue;
         const int digit = digit_value(*p, 10);
         if (digit < 0) break;
-        if (value < 10000000000000000) value = value * 10 + digit;
+        if (value < largest_text_exponent) value = value * 10 + digit;
     }
     exponent = negative ? -value : value;
     return p;
@@ -111,7 +115,7 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
         const int whole = match_word(p, last, "infinity");
         if (length == 0) return result;
         result.kind = category::infinite;
-        result.length = static_cast<int>(p - first) + (whole > 0 ? whole : length);
+        result.length = (p - first) + (whole > 0 ? whole : length);
         return result;
     }
     if (letter == 'n') {
@@ -124,7 +128,7 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
             while (q != last && (digit_value(*q, 36) >= 0 || *q == '_')) ++q;
             if (q != last && *q == ')') p = q + 1;
         }
-        result.length = static_cast<int>(p - first);
+        result.length = p - first;
         return result;
     }
     result.hexadecimal = rules.format == std::chars_format::hex;
@@ -143,7 +147,7 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
         if (end == p && !result.hexadecimal && rules.format == std::chars_format::scientific) return result;
         p = end;
     }
-    result.length = static_cast<int>(p - first);
+    result.length = p - first;
     if (result.text.count != 0) result.kind = category::finite;
     return result;
 }
@@ -151,7 +155,7 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
 /// The value of hexadecimal digits times 2^exponent, not zero, as an exact value of 64 bits. Up to 31 digits
 /// fit the integer; those behind them are far below what decides.
 template <class Format>
-MP_HOST_DEVICE constexpr exact_value from_hexadecimal(const digit_string& text, long long exponent) {
+MP_HOST_DEVICE constexpr exact_value from_hexadecimal(const digit_string& text, std::int64_t exponent) {
     uint128 significand = 0;
     int used = 0;
     const char* p = text.first;
@@ -162,13 +166,13 @@ MP_HOST_DEVICE constexpr exact_value from_hexadecimal(const digit_string& text, 
         ++used;
     }
     bool sticky = false;
-    for (int left = text.count - used; left > 0 && !sticky; ++p) {
+    for (std::int64_t left = text.count - used; left > 0 && !sticky; ++p) {
         const int value = digit_value(*p, 16);
         if (value < 0) continue;
         sticky = value != 0;
         --left;
     }
-    const long long power = exponent + 4LL * (text.count - used);
+    const std::int64_t power = exponent + 4 * (text.count - used);
     const int limited = power > 100000 ? 100000 : power < -100000 ? -100000 : static_cast<int>(power);
     return shortened(significand, limited, sticky);
 }
