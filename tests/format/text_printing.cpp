@@ -116,10 +116,11 @@ std::string text_of(const oracle::format& f, std::uint64_t code, const decimal& 
     if (power < 0) {
         fixed = std::string("0.").append(static_cast<std::size_t>(-power - 1), '0').append(digits);
     } else if (exponent >= 0) {
-        // A whole number with room for all its digits is written exactly: they are nearest, and no longer.
+        // A whole number is written exactly: all its digits are nearest, and no longer, or shorter by a place
+        // that the shortest digits were rounded up into. Long ones are not wanted anyway.
         fixed = digits + std::string(static_cast<std::size_t>(exponent), '0');
         const fraction value = to_fraction(value_of_magnitude(f, code));
-        if (fixed.size() <= scientific.size()) fixed = std::to_string(floor_of(value));
+        if (fixed.size() < 19) fixed = std::to_string(floor_of(value));
     } else {
         const std::size_t point = static_cast<std::size_t>(power) + 1;
         fixed = digits.substr(0, point) + "." + digits.substr(point);

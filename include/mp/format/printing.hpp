@@ -11,7 +11,8 @@
 
 namespace mp::detail {
 
-/// `shortest` is fixed or scientific notation, whichever is shorter, and fixed if they are equal.
+/// `shortest` is fixed or scientific notation, whichever is shorter, and fixed if they are equal. Whole
+/// numbers in fixed notation have all their digits.
 enum class notation : unsigned char { shortest, general, fixed, scientific, hexadecimal };
 
 /// How a number is to be written. Without a precision (any negative one) with the fewest digits that read
@@ -134,7 +135,7 @@ private:
             const int fixed = point <= 0               ? 2 - point + digits_.count
                               : digits_.count <= point ? point
                                                        : digits_.count + 1;
-            choose(fixed <= scientific);
+            choose(fixed <= scientific || (fixed == scientific + 1 && is_rounded_up_to_power_of_ten(x)));
         } else if (style.form == notation::general) {
             // As %g would choose with the precision that it has if it is given none.
             choose(digits_.exponent >= -4 && digits_.exponent < 6);
@@ -144,6 +145,15 @@ private:
         // A whole number with more places than digits is written out exactly, as std::to_chars does: among
         // texts of equal length the one nearest to the value is wanted.
         if (form_ == notation::fixed && digits_.exponent >= digits_.count) exact_digits<Format>(x, digits_);
+    }
+
+    /// Whether the shortest digits are a power of ten with one place more than the number has, which is whole
+    /// then: the bfloat16 99840 lies next to 1e+05, but 99840 is as long.
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_rounded_up_to_power_of_ten(const exact_value& x) const {
+        if (digits_.exponent < 1 || digits_.count != 1 || digits_.digit[digits_.begin] != '1') return false;
+        digits_of<Format> exact;
+        exact_digits<Format>(x, exact);
+        return exact.exponent < digits_.exponent;
     }
 
     MP_HOST_DEVICE constexpr void prepare_rounded(const exact_value& x, const number_style& style) {
