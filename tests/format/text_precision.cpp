@@ -65,8 +65,16 @@ void compare_with_charconv(oracle::disagreements& wrong, Native x, int precision
         const bool subnormal =
             x != 0 && x < std::numeric_limits<Native>::min() && x > -std::numeric_limits<Native>::min();
         if (format == std::chars_format::hex && subnormal) continue;
-        compare(mp::to_chars(text, text + sizeof text, x, format, precision),
-                std::to_chars(expected, expected + sizeof expected, x, format, precision));
+#if defined(_LIBCPP_VERSION)
+        // Where all hexadecimal digits are wanted, libc++ puts zeros behind them.
+        const bool with_zeros = format == std::chars_format::hex && precision < 0;
+#else
+        const bool with_zeros = false;
+#endif
+        if (!with_zeros) {
+            compare(mp::to_chars(text, text + sizeof text, x, format, precision),
+                    std::to_chars(expected, expected + sizeof expected, x, format, precision));
+        }
         compare(mp::to_chars(text, text + sizeof text, x, format),
                 std::to_chars(expected, expected + sizeof expected, x, format));
     }
@@ -154,6 +162,8 @@ TEST_CASE("float and double print as <charconv> prints them, in every notation")
     CHECK(wrong.count == 0);
 }
 
+// libc++ has no std::from_chars for floats (until 20).
+#if defined(__cpp_lib_to_chars)
 TEST_CASE("float and double are read as <charconv> reads them") {
     oracle::disagreements wrong;
     oracle::random_bits random(313);
@@ -190,6 +200,7 @@ TEST_CASE("float and double are read as <charconv> reads them") {
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+#endif
 
 namespace {
 

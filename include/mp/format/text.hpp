@@ -5,6 +5,7 @@
 /// rounds once from the exact value, and without a precision it is the shortest for the narrow type itself.
 #pragma once
 
+#include <mp/format/extraction.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/format/parsing.hpp>
 #include <mp/format/printing.hpp>
@@ -137,7 +138,7 @@ template <class Character, class Traits>
 struct stream_sink {
     std::basic_ostream<Character, Traits>& stream;
     bool failed = false;
-    void put(char c) { put_wide(stream.widen(c)); }
+    void put(char c) { put_wide(static_cast<Character>(c)); }
     void put_wide(Character c) {
         failed = failed || Traits::eq_int_type(stream.rdbuf()->sputc(c), Traits::eof());
     }
@@ -166,6 +167,22 @@ number_style style_of(const std::basic_ostream<Character, Traits>& stream) {
     const auto precision = stream.precision();
     style.precision = precision < 0 ? 6 : precision > 1000000000 ? 1000000000 : static_cast<int>(precision);
     return style;
+}
+
+/// Takes characters from a stream's buffer as long as they belong to the number. Returns what to tell the
+/// stream about that.
+template <class Character, class Traits, class Format>
+typename std::basic_istream<Character, Traits>::iostate extract(std::basic_istream<Character, Traits>& stream,
+                                                                number_extraction<Format>& number) {
+    using base = std::basic_istream<Character, Traits>;
+    auto* const buffer = stream.rdbuf();
+    for (auto next = buffer->sgetc(); !Traits::eq_int_type(next, Traits::eof()); next = buffer->snextc()) {
+        // The characters of numbers have the same codes in every kind of characters.
+        const Character c = Traits::to_char_type(next);
+        const char narrow = static_cast<std::uint_least32_t>(c) < 128 ? static_cast<char>(c) : '\0';
+        if (!number.take(narrow)) return base::goodbit;
+    }
+    return base::eofbit;
 }
 
 }  // namespace detail
@@ -205,37 +222,49 @@ std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, 
     return stream;
 }
 
-/// Reads a number after white space; the digits are rounded once. A text that is no number, or one out of
-/// range, sets failbit and leaves `x` as it was.
+/// Reads a number after white space, as operator>> of float does in the C locale: it takes the characters
+/// that can belong to a number and leaves the first one that cannot. "3.5kg" gives 3.5 and leaves "kg";
+/// "1.5.5" gives 1.5 and leaves ".5"; "1e" is taken and is no number. A number of any length is read as a
+/// whole, in bounded memory, and its digits are rounded once. Differences from float:
+///
+/// - inf, infinity and nan are read, in any case, because operator<< writes them;
+/// - a text that is no number, or one out of range (see from_chars; what is too small is, too), sets failbit
+///   and leaves `x` as it was;
+/// - no separators of thousands and no decimal point of the stream's locale. (White space is the locale's.)
+///
+/// Hexadecimal numbers are not read: "0x1p3" gives 0 and leaves "x1p3".
 template <class Character, class Traits, class Format>
 std::basic_istream<Character, Traits>& operator>>(std::basic_istream<Character, Traits>& stream,
                                                   basic_float<Format>& x) {
     using base = std::basic_istream<Character, Traits>;
     const typename base::sentry ready(stream);
     if (!ready) return stream;
-    constexpr int capacity = 4096;
-    char text[capacity];
-    int length = 0;
-    for (auto c = stream.peek(); !Traits::eq_int_type(c, Traits::eof()); c = stream.peek()) {
-        const char narrow = stream.narrow(Traits::to_char_type(c), '\0');
-        const char lower = detail::lower_case(narrow);
-        const char before = length > 0 ? detail::lower_case(text[length - 1]) : '\0';
-        const bool sign = (narrow == '-' || narrow == '+') && (length == 0 || before == 'e' || before == 'p');
-        const bool belongs =
-            sign || narrow == '.' || detail::digit_value(narrow, 10) >= 0 || (lower >= 'a' && lower <= 'z');
-        if (!belongs || length == capacity - 1) break;
-        text[length++] = narrow;
-        stream.get();
+    detail::number_extraction<Format> number;
+    auto state = base::goodbit;
+#if defined(__cpp_exceptions)
+    try {
+        state = detail::extract(stream, number);
+    } catch (...) {
+        // As all formatted input does: badbit, and the exception itself only for those who asked for it.
+        try {
+            stream.setstate(base::badbit);
+        } catch (...) {
+        }
+        if ((stream.exceptions() & base::badbit) != base::goodbit) throw;
+        return stream;
     }
-    if (stream.eof() && length > 0) stream.clear(stream.rdstate() & ~base::failbit);
-    const char* begin = length > 0 && text[0] == '+' ? text + 1 : text;
-    basic_float<Format> value{};
-    const std::from_chars_result result = from_chars(begin, static_cast<const char*>(text) + length, value);
-    if (result.ec != std::errc{} || result.ptr != text + length) {
-        stream.setstate(base::failbit);
+#else
+    state = detail::extract(stream, number);
+#endif
+    const detail::parsed_number read = number.result();
+    detail::read_code<Format> code{{}, false};
+    if (read.length != 0) code = detail::pack_parsed<Format>(read, projection{});
+    if (code.in_range) {
+        x = basic_float<Format>::from_bits(code.bits);
     } else {
-        x = value;
+        state |= base::failbit;
     }
+    stream.setstate(state);
     return stream;
 }
 
