@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Counts the allocations of a whole program: replaces its operator new. To be included by one source of a
-/// program.
+/// Counts the allocations of a whole program and their bytes, whether they are given back or not: replaces
+/// its operator new. To be included by one source of a program.
 #pragma once
 
 #include <atomic>
@@ -12,9 +12,11 @@
 namespace {
 
 std::atomic<long> allocations{0};
+std::atomic<std::size_t> allocated_bytes{0};
 
 void* counted(std::size_t size) {
     ++allocations;
+    allocated_bytes += size;
     if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
     throw std::bad_alloc();
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Tables as text with commas, after RFC 4180: what logs, ledgers and traces are written in. Numbers go
-/// through std::to_chars and std::from_chars, so that no locale changes them and floats come back exactly.
+/// through to_chars and from_chars, so that no locale changes them and floats come back exactly.
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/format/text.hpp>
 
 #include <charconv>
 #include <cstddef>
@@ -54,9 +55,13 @@ void append_csv_number(std::string& to, Number value) {
 }
 
 /// Reads a table line by line. Everything that is not as it should be throws argument_error with the line,
-/// counted from 1, and the column by number and name.
+/// counted from 1, and the column by number and name. Cells stay where they are in the text, and those for
+/// which there is no column are only counted, so that memory does not grow with what a text holds.
 class csv_reader {
 public:
+    /// More columns than any table has that is read here; a header with more is refused.
+    static constexpr std::size_t most_columns = 256;
+
     /// \param function  whom the messages name
     /// \param text      must outlive the reader; a byte order mark at its beginning is skipped
     csv_reader(std::string_view function, std::string_view text) : function_(function), text_(text) {
@@ -66,31 +71,48 @@ public:
 
     /// Reads the first line, with the names of the columns.
     void read_header() {
+        kept_ = most_columns;
         if (!read_line())
             throw argument_error(std::string(function_) + ": line 1 is missing; it must name the columns");
-        names_ = cells_;
+        if (cell_count_ > most_columns) {
+            throw_argument(function_, "the number of cells in line 1", cell_count_,
+                           "must be that of the columns, at most " + error_text(most_columns));
+        }
+        for (std::size_t i = 0; i < cell_count_; ++i) names_.emplace_back(cell(i));
+        kept_ = cell_count_;
     }
 
     /// Reads the next line, which must have as many cells as the header; false at the end of the text.
     bool next() {
         if (!read_line()) return false;
-        if (cells_.size() != names_.size()) {
-            throw_argument(function_, "the number of cells in line " + error_text(line_), cells_.size(),
+        if (cell_count_ != names_.size()) {
+            throw_argument(function_, "the number of cells in line " + error_text(line_), cell_count_,
                            "must be " + error_text(names_.size()) + ", as in the header");
         }
         return true;
     }
 
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
-    [[nodiscard]] std::string_view cell(std::size_t column) const { return cells_[column]; }
+    /// The text of a cell, without the quotes around it; good until the next line is read.
+    [[nodiscard]] std::string_view cell(std::size_t column) const {
+        const place& it = cells_[column];
+        return (it.in_unquoted ? std::string_view(unquoted_) : text_).substr(it.begin, it.length);
+    }
 
     /// The number that all of the cell means.
     template <class Number>
     [[nodiscard]] Number number(std::size_t column, std::string_view expected) const {
         Number value{};
-        const std::string_view text = cells_[column];
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error != std::errc{} || end != text.data() + text.size()) refuse(column, expected);
+        const std::string_view text = cell(column);
+        const char* const end = text.data() + text.size();
+        std::from_chars_result read{};
+        if constexpr (std::is_floating_point_v<Number>) {
+            // Not every standard library reads them.
+            read = mp::from_chars(text.data(), end, value);
+        } else {
+            read = std::from_chars(text.data(), end, value);
+        }
+        if (read.ec != std::errc{} || read.ptr != end) refuse(column, expected);
         return value;
     }
 
@@ -98,13 +120,20 @@ public:
     [[noreturn]] void refuse(std::size_t column, std::string_view expected) const {
         std::string where = "line " + error_text(line_) + ", column " + error_text(column + 1);
         if (column < names_.size()) where += " (" + printable(names_[column]) + ")";
-        throw_argument(function_, where, printable(cells_[column]), expected);
+        throw_argument(function_, where, printable(cell(column)), expected);
     }
 
 private:
+    /// Where a cell lies: in the text, or, if quotes in it were doubled, in unquoted_.
+    struct place {
+        std::size_t begin;
+        std::size_t length;
+        bool in_unquoted;
+    };
+
     [[noreturn]] void malformed(std::string_view what) const {
         throw argument_error(std::string(function_) + ": line " + error_text(line_) + ", column " +
-                             error_text(cells_.size() + 1) + " " + std::string(what));
+                             error_text(cell_count_ + 1) + " " + std::string(what));
     }
 
     /// Splits one line into cells_.
@@ -112,13 +141,20 @@ private:
         line_ += ends_in_last_line_ + 1;
         ends_in_last_line_ = 0;
         cells_.clear();
+        cell_count_ = 0;
+        unquoted_.clear();
         if (at_ == text_.size()) return false;
         for (;;) {
-            cells_.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted_cell() : plain_cell());
+            if (at_ < text_.size() && text_[at_] == '"') {
+                read_quoted_cell();
+            } else {
+                read_plain_cell();
+            }
+            ++cell_count_;
             if (at_ == text_.size()) return true;
             const char c = text_[at_++];
             if (c == ',') continue;
-            if (c == '\r') ++at_;  // plain_cell and quoted_cell saw the line feed behind it
+            if (c == '\r') ++at_;  // the line feed behind it was seen
             return true;
         }
     }
@@ -127,30 +163,41 @@ private:
         return at_ == text_.size() || text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n";
     }
 
-    std::string plain_cell() {
+    void keep(place cell) {
+        if (cell_count_ < kept_) cells_.push_back(cell);
+    }
+
+    void read_plain_cell() {
         const std::size_t begin = at_;
         while (!at_end_of_line() && text_[at_] != ',') {
             if (text_[at_] == '"') malformed("has a quote inside of a cell without quotes around it");
             ++at_;
         }
-        return std::string(text_.substr(begin, at_ - begin));
+        keep({begin, at_ - begin, false});
     }
 
-    std::string quoted_cell() {
-        std::string cell;
-        ++at_;
-        for (;;) {
+    void read_quoted_cell() {
+        const std::size_t begin = ++at_;
+        bool doubled = false;
+        for (;; ++at_) {
             if (at_ == text_.size()) malformed("has a quote that is not closed");
-            const char c = text_[at_++];
-            if (c == '"') {
-                if (at_ == text_.size() || text_[at_] != '"') break;
-                ++at_;
-            }
-            if (c == '\n') ++ends_in_last_line_;
-            cell += c;
+            if (text_[at_] == '\n') ++ends_in_last_line_;
+            if (text_[at_] != '"') continue;
+            if (text_.substr(at_, 2) != "\"\"") break;
+            doubled = true;
+            ++at_;
         }
+        const std::string_view inside = text_.substr(begin, at_ - begin);
+        ++at_;
         if (!at_end_of_line() && text_[at_] != ',') malformed("has text behind the closing quote");
-        return cell;
+        if (!doubled) return keep({begin, inside.size(), false});
+        if (cell_count_ >= kept_) return;
+        const std::size_t start = unquoted_.size();
+        for (std::size_t i = 0; i < inside.size(); ++i) {
+            unquoted_ += inside[i];
+            if (inside[i] == '"') ++i;
+        }
+        keep({start, unquoted_.size() - start, true});
     }
 
     std::string_view function_;
@@ -159,7 +206,10 @@ private:
     std::size_t line_ = 0;               ///< in which the present cells begin
     std::size_t ends_in_last_line_ = 0;  ///< ends of lines within its quotes
     std::vector<std::string> names_;
-    std::vector<std::string> cells_;
+    std::vector<place> cells_;    ///< the first kept_ of the line
+    std::size_t cell_count_ = 0;  ///< all of the line
+    std::size_t kept_ = 0;
+    std::string unquoted_;
 };
 
 }  // namespace mp::detail

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/format/text.hpp>
 #include <mp/scaling/text_excerpt.hpp>
 
 #include <charconv>
@@ -246,7 +247,7 @@ public:
         }
         double number = 0.0;
         const char* const end = value.text.data() + value.text.size();
-        const std::from_chars_result read = std::from_chars(value.text.data(), end, number);
+        const std::from_chars_result read = mp::from_chars(value.text.data(), end, number);
         if (read.ec != std::errc{} || read.ptr != end)
             fail_about(name, value, "must be within double's range");
         return number;
