@@ -6,6 +6,7 @@
 
 #include <mp/format/parsing.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace mp::detail {
@@ -141,7 +142,7 @@ private:
     const char* word_ = "";
     std::int64_t exponent_ = 0;
     digit_string text_;
-    char digits_[capacity + 1];
+    char digits_[std::size_t{capacity} + 1];
 };
 
 }  // namespace mp::detail

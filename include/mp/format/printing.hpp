@@ -247,10 +247,12 @@ private:
         sink.put(cased(letter));
         sink.put(power < 0 ? '-' : '+');
         const int magnitude = power < 0 ? -power : power;
-        if (magnitude >= 1000) sink.put(static_cast<char>('0' + magnitude / 1000));
-        if (magnitude >= 100) sink.put(static_cast<char>('0' + magnitude / 100 % 10));
-        if (magnitude >= 10 || least > 1) sink.put(static_cast<char>('0' + magnitude / 10 % 10));
-        sink.put(static_cast<char>('0' + magnitude % 10));
+        // Exponents of two have up to five digits, with 16 bits for them in a format.
+        for (int unit = 10000, place = 5; place > 0; unit /= 10, --place) {
+            if (magnitude >= unit || place <= least) {
+                sink.put(static_cast<char>('0' + magnitude / unit % 10));
+            }
+        }
     }
 
     template <class Sink>
