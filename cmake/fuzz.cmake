@@ -8,7 +8,7 @@
 #   cmake --preset fuzz -DMP_FUZZ_SECONDS=3600      for longer
 
 option(MP_BUILD_FUZZERS "Build the fuzz targets (needs clang with libFuzzer)" OFF)
-set(MP_FUZZ_SECONDS 60 CACHE STRING "How long the fuzz tests take altogether, in seconds")
+set(MP_FUZZ_SECONDS 49 CACHE STRING "How long the fuzz tests take altogether, in seconds")
 if(NOT MP_BUILD_FUZZERS)
   return()
 endif()
@@ -30,6 +30,7 @@ add_custom_target(fuzz_targets)
 foreach(source IN LISTS fuzz_sources)
   cmake_path(GET source STEM name)
   add_executable(fuzz_${name} EXCLUDE_FROM_ALL "${source}")
+  target_include_directories(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(fuzz_${name} PRIVATE mp_development)
   set(sanitizers "-fsanitize=fuzzer,address,undefined")
   target_compile_options(fuzz_${name} PRIVATE ${sanitizers} -fno-sanitize-recover=all)
