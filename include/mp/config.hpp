@@ -31,6 +31,25 @@
 #define MP_DEVICE_CODE 0
 #endif
 
+/// 1 where errors are thrown. 0 under -fno-exceptions, where the function that MP_ERROR_HANDLER names gets
+/// the message of an error and ends the program. All sources of a program that include the library agree on
+/// that.
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
+#define MP_HAS_EXCEPTIONS 1
+#else
+#define MP_HAS_EXCEPTIONS 0
+#endif
+
+/// Define MP_ERROR_HANDLER as the name of a function in the global namespace to be told of errors where there
+/// are no exceptions (where there are, it is not called). The library declares it, and the program defines
+/// it:
+///
+///     // g++ -fno-exceptions -DMP_ERROR_HANDLER=my_error_handler ...
+///     void my_error_handler(const char* message) noexcept { ...; std::abort(); }
+///
+/// It must not return. Several threads may call it at once. Without it, the message goes to stderr and the
+/// program ends by std::abort. All sources of a program that include the library name the same handler.
+
 /// Define MP_NO_HARDWARE_PATHS to compute everything with the integer core: slower, the same bits.
 /// It is on by itself where float expressions are evaluated in a wider type: the proofs of the short cuts need
 /// IEEE binary32. Options that let compilers approximate float arithmetic do no harm, see

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The exceptions of the library. A function that throws one of them has changed nothing.
+/// The exceptions of the library. A function that throws one of them has changed nothing. Where the compiler
+/// has no exceptions, an error ends the program instead: see MP_ERROR_HANDLER.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+#if !MP_HAS_EXCEPTIONS && defined(MP_ERROR_HANDLER)
+[[noreturn]] void MP_ERROR_HANDLER(const char* message) noexcept;
+#endif
 
 namespace mp {
 
@@ -52,6 +62,50 @@ public:
 
 namespace detail {
 
+/// Every error of the library goes through here: thrown where there are exceptions, otherwise told to the
+/// handler. It is not constexpr, so an error in a constant expression does not compile either way.
+template <class Error>
+[[noreturn]] void throw_error(const Error& error) {
+#if MP_HAS_EXCEPTIONS
+    throw error;
+#elif defined(MP_ERROR_HANDLER)
+    ::MP_ERROR_HANDLER(error.what());
+#else
+    std::fputs(error.what(), stderr);
+    std::fputc('\n', stderr);
+    std::abort();
+#endif
+}
+
+/// function(); where that throws an Error, on_error(error) instead.
+template <class Error, class Function, class Handler>
+decltype(auto) attempt(Function&& function, [[maybe_unused]] Handler&& on_error) {
+#if MP_HAS_EXCEPTIONS
+    try {
+        return function();
+    } catch (const Error& error) {
+        return on_error(error);
+    }
+#else
+    return function();
+#endif
+}
+
+/// Calls function() and returns what it threw; null if nothing.
+template <class Function>
+std::exception_ptr exception_of(Function&& function) noexcept {
+#if MP_HAS_EXCEPTIONS
+    try {
+        function();
+    } catch (...) {
+        return std::current_exception();
+    }
+#else
+    function();
+#endif
+    return nullptr;
+}
+
 /// Text of a value in an error message; floating-point values in the shortest form that reads back the same.
 template <class Value>
 std::string error_text(const Value& value) {
@@ -75,7 +129,7 @@ template <class Value>
     std::string message(function);
     message.append(": ").append(argument).append(" is ").append(error_text(value));
     message.append("; it ").append(expected);
-    throw argument_error(message);
+    throw_error(argument_error(message));
 }
 
 }  // namespace detail

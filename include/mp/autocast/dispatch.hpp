@@ -29,7 +29,7 @@ template <class Op>
         message.append(banned_reason_of<Op>().view());
     }
     if (decision.by != autocast::decided_by::op) message.append(" (").append(rule_text(decision)).append(")");
-    throw state_error(message);
+    throw_error(state_error(message));
 }
 
 /// A promotion with a third floating-point format among the arguments.
@@ -39,7 +39,7 @@ template <class Op>
     message.append(op).append("' promotes its arguments to one type, and one of them is ").append(third);
     message.append("; it must be float or ").append(low_precision);
     message.append(", or the op in the category promote_widest");
-    throw argument_error(message);
+    throw_error(argument_error(message));
 }
 
 /// The policies of a region's precisions.

@@ -63,12 +63,14 @@ public:
                                    "must not be in the map already, as it is with the policy " +
                                        detail::error_text(entries_[found].policy.name));
         }
-        try {
-            entries_.push_back({std::string(key), std::regex(key.begin(), key.end()), std::move(policy)});
-        } catch (const std::regex_error& error) {
-            detail::throw_argument("mp::autocast::dtype_policy_map::set", "key", key,
-                                   std::string("must be a regular expression (") + error.what() + ")");
-        }
+        detail::attempt<std::regex_error>(
+            [&] {
+                entries_.push_back({std::string(key), std::regex(key.begin(), key.end()), std::move(policy)});
+            },
+            [&](const std::regex_error& error) {
+                detail::throw_argument("mp::autocast::dtype_policy_map::set", "key", key,
+                                       std::string("must be a regular expression (") + error.what() + ")");
+            });
     }
 
     /// Removes a key. Throws argument_error if it is not in the map.

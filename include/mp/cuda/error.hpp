@@ -37,7 +37,7 @@ private:
 ///
 ///     mp::check_cuda(cudaSetDevice(1), "cudaSetDevice");
 inline void check_cuda(cudaError_t status, std::string_view call) {
-    if (status != cudaSuccess) throw cuda_error(call, status);
+    if (status != cudaSuccess) detail::throw_error(cuda_error(call, status));
 }
 
 }  // namespace mp

@@ -28,7 +28,7 @@ namespace mp::simt {
                                                 &found),
                "cudaGetDriverEntryPointByVersion");
     if (found != cudaDriverEntryPointSuccess) {
-        throw cuda_error("cuTensorMapEncodeTiled", cudaErrorCallRequiresNewerDriver);
+        detail::throw_error(cuda_error("cuTensorMapEncodeTiled", cudaErrorCallRequiresNewerDriver));
     }
     using encode_function =
         CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
@@ -56,7 +56,8 @@ namespace mp::simt {
     const CUresult result = encode(&encoded, type, dimensions, const_cast<void*>(tiles.data), sizes, strides,
                                    box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != CUDA_SUCCESS) throw cuda_error("cuTensorMapEncodeTiled", cudaErrorInvalidValue);
+    if (result != CUDA_SUCCESS)
+        detail::throw_error(cuda_error("cuTensorMapEncodeTiled", cudaErrorInvalidValue));
     tensor_map map{};
     static_assert(sizeof encoded == sizeof map.opaque);
     std::memcpy(map.opaque, &encoded, sizeof encoded);

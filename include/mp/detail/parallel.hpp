@@ -36,11 +36,7 @@ inline void run_pieces(std::size_t pieces, std::size_t count, piece_function run
     std::vector<std::exception_ptr> failures(pieces);
     const auto run_piece = [&](std::size_t piece) noexcept {
         const std::size_t begin = piece * share + std::min(piece, larger);
-        try {
-            run(work, begin, begin + share + (piece < larger ? 1 : 0));
-        } catch (...) {
-            failures[piece] = std::current_exception();
-        }
+        failures[piece] = exception_of([&] { run(work, begin, begin + share + (piece < larger ? 1 : 0)); });
     };
 #if defined(_OPENMP)
 #pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
@@ -49,12 +45,12 @@ inline void run_pieces(std::size_t pieces, std::size_t count, piece_function run
     std::vector<std::thread> threads;
     threads.reserve(pieces - 1);
     std::size_t next = 0;
-    try {
+    // Where the system has no more threads or memory to give, the rest runs here.
+    static_cast<void>(exception_of([&] {
         for (; next < pieces - 1; ++next) {
             threads.emplace_back(run_piece, next);
         }
-    } catch (...) {  // the system has no more threads or memory to give: the rest runs here
-    }
+    }));
     for (; next < pieces; ++next) {
         run_piece(next);
     }

@@ -69,9 +69,9 @@ inline void check_view(std::string_view function, const std::string& name, const
         }
     }
     if (view.address == 0) {
-        throw argument_error(std::string(function) + ": " + name +
-                             ".data is null; it must point to a matrix of " + error_text(view.rows) + " x " +
-                             error_text(view.columns) + " elements");
+        throw_error(argument_error(std::string(function) + ": " + name +
+                                   ".data is null; it must point to a matrix of " + error_text(view.rows) +
+                                   " x " + error_text(view.columns) + " elements"));
     }
 }
 

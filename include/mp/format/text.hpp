@@ -17,6 +17,9 @@ namespace mp {
 
 namespace detail {
 
+/// Never defined: a literal that comes here is no constant expression, and does not compile.
+[[noreturn]] void refuse_literal(const char* why);
+
 /// Body of the literal operators; a text that is no number, or one out of range, does not compile. Neither do
 /// whole numbers with a leading zero, which would be octal elsewhere in C++.
 template <class Value>
@@ -24,15 +27,16 @@ consteval Value parse_literal(const char* digits) {
     const char* last = digits;
     bool whole = true;
     for (; *last != 0; ++last) whole = whole && (digit_value(*last, 10) >= 0 || *last == '\'');
-    if (whole && last - digits > 1 && *digits == '0') throw "mp: octal literals are not supported";
+    if (whole && last - digits > 1 && *digits == '0') refuse_literal("mp: octal literals are not supported");
     const parsed_number x = parse_number(digits, last, {std::chars_format::general, true});
     if (x.length == 0 || digits + x.length != last)
-        throw "mp: this literal is not a decimal or hexadecimal number";
+        refuse_literal("mp: this literal is not a decimal or hexadecimal number");
     const auto [bits, in_range] = pack_parsed<typename Value::format>(x, projection{});
     const Value result = Value::from_bits(bits);
-    if (x.kind == category::finite && is_zero(result)) throw "mp: this literal is too small for its type";
-    if (x.kind == category::zero && !in_range) throw "mp: the type of this literal has no zero";
-    if (!in_range) throw "mp: this literal is too large for its type";
+    if (x.kind == category::finite && is_zero(result))
+        refuse_literal("mp: this literal is too small for its type");
+    if (x.kind == category::zero && !in_range) refuse_literal("mp: the type of this literal has no zero");
+    if (!in_range) refuse_literal("mp: this literal is too large for its type");
     return result;
 }
 

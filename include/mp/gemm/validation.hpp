@@ -41,9 +41,9 @@ inline void check_no_overlap(std::string_view function, const view_extent& c, st
     if (!views_overlap(c, input)) return;
     char digits[2 * sizeof(std::uintptr_t)];
     const std::to_chars_result end = std::to_chars(digits, digits + sizeof digits, c.address, 16);
-    throw argument_error(std::string(function) + ": c.data is 0x" + std::string(digits, end.ptr) +
-                         "; it must not make c overlap " + std::string(input_name) +
-                         ", which is read while c is written");
+    throw_error(argument_error(std::string(function) + ": c.data is 0x" + std::string(digits, end.ptr) +
+                               "; it must not make c overlap " + std::string(input_name) +
+                               ", which is read while c is written"));
 }
 
 /// Checks everything about the three matrices of c = a b.

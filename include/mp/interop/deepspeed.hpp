@@ -70,7 +70,7 @@ namespace detail {
 inline constexpr std::string_view deepspeed_function = "mp::read_deepspeed_configuration";
 
 [[noreturn]] inline void fail_deepspeed(std::string_view what) {
-    throw argument_error(std::string(deepspeed_function).append(": ").append(what));
+    throw_error(argument_error(std::string(deepspeed_function).append(": ").append(what)));
 }
 
 /// How many letters have to be inserted, removed or replaced to make one name of the other.
@@ -224,11 +224,11 @@ inline nlohmann::json parse_deepspeed_json(std::string_view text) {
         }
         return true;
     };
-    try {
-        return nlohmann::json::parse(text.begin(), text.end(), callback);
-    } catch (const nlohmann::json::exception& refused) {
-        fail_deepspeed("this is no JSON: " + quoted_excerpt(refused.what(), 200));
-    }
+    return attempt<nlohmann::json::exception>(
+        [&] { return nlohmann::json::parse(text.begin(), text.end(), callback); },
+        [](const nlohmann::json::exception& refused) -> nlohmann::json {
+            fail_deepspeed("this is no JSON: " + quoted_excerpt(refused.what(), 200));
+        });
 }
 
 /// The rule of DeepSpeed's: two of the numbers give the third, and one of the batch sizes alone means that

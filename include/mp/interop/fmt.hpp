@@ -10,6 +10,7 @@
 /// (what mp::to_chars writes). The option L is refused.
 #pragma once
 
+#include <mp/error.hpp>
 #include <mp/format/basic_float.hpp>
 #include <mp/format/formatting.hpp>
 
@@ -24,7 +25,7 @@ struct fmt_arguments {
     static constexpr bool allows_names = true;
     constexpr int next() const { return static_cast<int>(context.next_arg_id()); }
     constexpr void check(int index) const { context.check_arg_id(index); }
-    [[noreturn]] static void fail(const char* message) { throw fmt::format_error(message); }
+    [[noreturn]] static void fail(const char* message) { throw_error(fmt::format_error(message)); }
 };
 
 /// The whole number that an argument is, from 0 to the largest int.
@@ -35,7 +36,7 @@ struct fmt_size_visitor {
             if (value >= 0 && static_cast<unsigned long long>(value) <= 2147483647u)
                 return static_cast<int>(value);
         }
-        throw fmt::format_error(size_refused);
+        throw_error(fmt::format_error(size_refused));
     }
 };
 
@@ -47,7 +48,7 @@ void fetch_size(int& size, const argument_reference<Character>& argument, Contex
                            ? context.arg(argument.index)
                            : context.arg(fmt::basic_string_view<Character>(
                                  argument.name, static_cast<std::size_t>(argument.name_length)));
-    if (!value) throw fmt::format_error("argument not found");
+    if (!value) throw_error(fmt::format_error("argument not found"));
 #if FMT_VERSION >= 110000
     size = value.visit(fmt_size_visitor{});
 #else

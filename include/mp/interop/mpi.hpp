@@ -53,7 +53,7 @@ private:
 
 /// Throws mpi_error unless `status` is MPI_SUCCESS.
 inline void check_mpi(int status, std::string_view call) {
-    if (status != MPI_SUCCESS) throw mpi_error(call, status);
+    if (status != MPI_SUCCESS) detail::throw_error(mpi_error(call, status));
 }
 
 /// A rank_reducer (see scaling/reducer.hpp) over a communicator:
@@ -92,14 +92,15 @@ public:
         detail::require_timeout("mp::mpi_reducer", timeout);
         require_running("mp::mpi_reducer");
         if (communicator == MPI_COMM_NULL) {
-            throw argument_error("mp::mpi_reducer: communicator is MPI_COMM_NULL; it must have ranks");
+            detail::throw_error(
+                argument_error("mp::mpi_reducer: communicator is MPI_COMM_NULL; it must have ranks"));
         }
         int between_groups = 0;
         check_mpi(MPI_Comm_test_inter(communicator, &between_groups), "MPI_Comm_test_inter");
         if (between_groups != 0) {
-            throw argument_error(
+            detail::throw_error(argument_error(
                 "mp::mpi_reducer: communicator joins two groups; it must be an intracommunicator, as "
-                "MPI_Intercomm_merge makes");
+                "MPI_Intercomm_merge makes"));
         }
         // Owned by nobody while MPI may write to it: a wait that is given up leaves it to the process.
         auto* const duplicate = new MPI_Comm(MPI_COMM_NULL);
@@ -111,7 +112,7 @@ public:
         const int status = MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
         if (status != MPI_SUCCESS) {
             release();
-            throw mpi_error("MPI_Comm_set_errhandler", status);
+            detail::throw_error(mpi_error("MPI_Comm_set_errhandler", status));
         }
     }
     // Scalers keep its address.
@@ -158,9 +159,12 @@ private:
     static void require_running(std::string_view function) {
         int flag = 0;
         check_mpi(MPI_Initialized(&flag), "MPI_Initialized");
-        if (flag == 0) throw state_error(std::string(function) + ": call MPI_Init or MPI_Init_thread before");
+        if (flag == 0)
+            detail::throw_error(
+                state_error(std::string(function) + ": call MPI_Init or MPI_Init_thread before"));
         check_mpi(MPI_Finalized(&flag), "MPI_Finalized");
-        if (flag != 0) throw state_error(std::string(function) + ": MPI_Finalize has been called");
+        if (flag != 0)
+            detail::throw_error(state_error(std::string(function) + ": MPI_Finalize has been called"));
     }
 
     void reduce(std::string_view function, std::span<std::uint64_t> values, MPI_Op operation) {
@@ -173,14 +177,16 @@ private:
         check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
         check_mpi(MPI_Is_thread_main(&in_main_thread), "MPI_Is_thread_main");
         if (in_main_thread == 0 && level < MPI_THREAD_SERIALIZED) {
-            throw state_error(std::string(function) +
-                              ": called by another thread than the one that initialised MPI, which needs "
-                              "MPI_Init_thread with MPI_THREAD_SERIALIZED");
+            detail::throw_error(
+                state_error(std::string(function) +
+                            ": called by another thread than the one that initialised MPI, which needs "
+                            "MPI_Init_thread with MPI_THREAD_SERIALIZED"));
         }
         if (request_ != MPI_REQUEST_NULL) {
-            throw state_error(std::string(function) +
-                              ": a call before this one has failed on the way, so the ranks no longer agree; "
-                              "save what can be saved and end by MPI_Abort");
+            detail::throw_error(
+                state_error(std::string(function) +
+                            ": a call before this one has failed on the way, so the ranks no longer agree; "
+                            "save what can be saved and end by MPI_Abort"));
         }
         // In memory that outlives a call which is given up; it grows at the first calls only.
         memory_.assign(values.begin(), values.end());

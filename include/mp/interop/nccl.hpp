@@ -50,7 +50,7 @@ private:
 
 /// Throws nccl_error unless `status` is ncclSuccess.
 inline void check_nccl(ncclResult_t status, std::string_view call) {
-    if (status != ncclSuccess) throw nccl_error(call, status);
+    if (status != ncclSuccess) detail::throw_error(nccl_error(call, status));
 }
 
 /// A rank_reducer (see scaling/reducer.hpp) for scalers on the host. Every max and every sum copies the
@@ -129,8 +129,8 @@ private:
                                std::chrono::nanoseconds timeout) {
         detail::require_timeout("mp::nccl_reducer", timeout);
         if (communicator == nullptr) {
-            throw argument_error(
-                "mp::nccl_reducer: communicator is null; it must come from ncclCommInitRank");
+            detail::throw_error(
+                argument_error("mp::nccl_reducer: communicator is null; it must come from ncclCommInitRank"));
         }
         if (capacity == 0) {
             detail::throw_argument("mp::nccl_reducer", "device_memory.size()", capacity,
@@ -141,9 +141,10 @@ private:
 
     void reduce(std::string_view function, std::span<std::uint64_t> values, ncclRedOp_t operation) {
         if (under_way_) {
-            throw state_error(std::string(function) +
-                              ": a call before this one has failed on the way, so the ranks no longer agree; "
-                              "save what can be saved and end by ncclCommAbort");
+            detail::throw_error(
+                state_error(std::string(function) +
+                            ": a call before this one has failed on the way, so the ranks no longer agree; "
+                            "save what can be saved and end by ncclCommAbort"));
         }
         while (!values.empty()) {
             const std::span<std::uint64_t> piece = values.first(std::min(values.size(), memory_.size()));
@@ -225,8 +226,9 @@ static_assert(offsetof(device_gradient_report, large) == 8 * (added_members - 1)
 /// \throws nccl_error  the reduction was refused. What fails later shows in ncclCommGetAsyncError
 inline void reduce_report(cuda_stream exec, ncclComm_t communicator, device_gradient_report* report) {
     if (communicator == nullptr || report == nullptr) {
-        throw argument_error(std::string("mp::reduce_report: ") +
-                             (communicator == nullptr ? "communicator" : "report") + " is null");
+        detail::throw_error(argument_error(std::string("mp::reduce_report: ") +
+                                           (communicator == nullptr ? "communicator" : "report") +
+                                           " is null"));
     }
     unsigned long long* const added = &report->checked;
     unsigned long long* const largest = &report->largest_bits;
@@ -244,7 +246,7 @@ inline void reduce_report(cuda_stream exec, ncclComm_t communicator, device_grad
 /// The same with the report of a device_loss_scale in device memory.
 template <scale_policy Policy, std::size_t Events>
 void reduce_report(cuda_stream exec, ncclComm_t communicator, device_loss_scale<Policy, Events>* scale) {
-    if (scale == nullptr) throw argument_error("mp::reduce_report: scale is null");
+    if (scale == nullptr) detail::throw_error(argument_error("mp::reduce_report: scale is null"));
     reduce_report(exec, communicator, &scale->seen);
 }
 

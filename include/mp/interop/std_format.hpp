@@ -22,6 +22,7 @@
 #endif
 
 #if MP_HAS_STD_FORMAT
+#include <mp/error.hpp>
 #include <mp/format/basic_float.hpp>
 #include <mp/format/formatting.hpp>
 
@@ -36,7 +37,7 @@ struct std_arguments {
     static constexpr bool allows_names = false;
     constexpr int next() const { return static_cast<int>(context.next_arg_id()); }
     constexpr void check(int index) const { context.check_arg_id(static_cast<std::size_t>(index)); }
-    [[noreturn]] static void fail(const char* message) { throw std::format_error(message); }
+    [[noreturn]] static void fail(const char* message) { throw_error(std::format_error(message)); }
 };
 
 /// The whole number that an argument is, from 0 to the largest int.
@@ -47,7 +48,7 @@ struct std_size_visitor {
             if (value >= 0 && static_cast<unsigned long long>(value) <= 2147483647u)
                 return static_cast<int>(value);
         }
-        throw std::format_error(size_refused);
+        throw_error(std::format_error(size_refused));
     }
 };
 
@@ -56,7 +57,7 @@ void fetch_std_size(int& size, const argument_reference<Character>& argument, Co
     using origin = typename argument_reference<Character>::origin;
     if (argument.from == origin::none) return;
     const auto value = context.arg(static_cast<std::size_t>(argument.index));
-    if (!value) throw std::format_error("argument not found");
+    if (!value) throw_error(std::format_error("argument not found"));
     if constexpr (requires { value.visit(std_size_visitor{}); }) {
         size = value.visit(std_size_visitor{});
     } else {

@@ -142,7 +142,7 @@ inline void check_separate(std::string_view function, const named_operand& writt
     message.append(": ").append(written.name).append(" overlaps ").append(other.name);
     message.append("; they must not share elements, because ").append(written.name);
     message.append(" is written while ").append(other.name).append(" is in use");
-    throw argument_error(message);
+    throw_error(argument_error(message));
 }
 
 /// As check_separate, for element-wise ops: the same elements in the same places may be written over.

@@ -75,11 +75,11 @@ void check_parameters(std::string_view function, const std::vector<parameter<Wei
         const memory& first = arrays[i - 1];
         const memory& second = arrays[i];
         if (second.begin < first.end) {
-            throw argument_error(std::string(function) + ": " +
-                                 parameter_text(first.index, parameters[first.index].name, first.member) +
-                                 " and " +
-                                 parameter_text(second.index, parameters[second.index].name, second.member) +
-                                 " overlap; every array must have memory of its own");
+            throw_error(argument_error(
+                std::string(function) + ": " +
+                parameter_text(first.index, parameters[first.index].name, first.member) + " and " +
+                parameter_text(second.index, parameters[second.index].name, second.member) +
+                " overlap; every array must have memory of its own"));
         }
     }
 }

@@ -114,7 +114,8 @@ struct dynamic_policy {
         }
         detail::require_counter(function, "skip_tolerance", skip_tolerance, 0);
         if (skip_action != limit_action::fail && skip_action != limit_action::disable) {
-            throw argument_error("mp::dynamic_policy: skip_action must be limit_action::fail or disable");
+            detail::throw_error(
+                argument_error("mp::dynamic_policy: skip_action must be limit_action::fail or disable"));
         }
     }
 

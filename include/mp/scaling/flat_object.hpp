@@ -55,7 +55,7 @@ public:
     [[noreturn]] void fail(std::string_view what) const {
         std::string message(function_);
         message.append(": character ").append(error_text(position_ + 1)).append(": ").append(what);
-        throw argument_error(message);
+        throw_error(argument_error(message));
     }
 
     /// An object whose values are read by `read_value(key)`.
@@ -231,7 +231,7 @@ public:
     [[nodiscard]] bool empty() const { return object_.empty(); }
 
     [[noreturn]] void fail(std::string_view what) const {
-        throw argument_error(std::string(function_).append(": ").append(what));
+        throw_error(argument_error(std::string(function_).append(": ").append(what)));
     }
 
     /// A finite number.

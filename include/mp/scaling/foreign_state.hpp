@@ -56,12 +56,12 @@ inline std::int32_t int32_of(foreign_fields& fields, std::string_view name, std:
 template <class Policy>
 saved_loss_scaler<Policy> validated(const foreign_fields& fields, const saved_loss_scaler<Policy>& saved) {
     fields.finish();
-    try {
-        saved.policy.validate();
-        validate_scale_state(saved.policy, saved.state);
-    } catch (const argument_error& refused) {
-        fields.fail(refused.what());
-    }
+    attempt<argument_error>(
+        [&] {
+            saved.policy.validate();
+            validate_scale_state(saved.policy, saved.state);
+        },
+        [&](const argument_error& refused) { fields.fail(refused.what()); });
     return saved;
 }
 

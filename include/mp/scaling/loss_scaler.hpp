@@ -136,9 +136,9 @@ public:
         require_agreed("mp::loss_scaler::step");
         optimizer_check* check = record_.find(&optimizer);
         if (check != nullptr && check->reached == optimizer_stage::stepped) {
-            throw state_error(
+            detail::throw_error(state_error(
                 "mp::loss_scaler::step: this optimizer has already stepped since the last update; call "
-                "update once an iteration, after every optimizer has stepped");
+                "update once an iteration, after every optimizer has stepped"));
         }
         const float inverse = inverse_scale();
         if (check == nullptr) {
@@ -198,21 +198,22 @@ public:
         require_no_scope("mp::loss_scaler::update");
         require_agreed("mp::loss_scaler::update");
         if (record_.empty()) {
-            throw state_error(
+            detail::throw_error(state_error(
                 "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
-                "there is nothing to judge the scale by");
+                "there is nothing to judge the scale by"));
         }
         scale_event event = summary();
         state_type next = state_;
         if (record_.any_gradients()) {
             event.change = update_scale(policy_, next, event.seen);
             if (event.change.kind == scale_change_kind::failed) {
-                throw scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
-                                  detail::error_text(current_scale()) + ", with " +
-                                  detail::error_text(event.seen.infinities) + " infinities and " +
-                                  detail::error_text(event.seen.nans) +
-                                  " NaNs in the gradients; look for what makes them, or set a scale with "
-                                  "update(new_scale)");
+                detail::throw_error(
+                    scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
+                                detail::error_text(current_scale()) + ", with " +
+                                detail::error_text(event.seen.infinities) + " infinities and " +
+                                detail::error_text(event.seen.nans) +
+                                " NaNs in the gradients; look for what makes them, or set a scale with "
+                                "update(new_scale)"));
             }
         } else {
             event.change = {current_scale(), current_scale(), scale_change_kind::no_gradients};
@@ -250,15 +251,15 @@ public:
     /// \throws state_error  it is open already, or optimizers were unscaled or stepped since the last update
     void open_iteration() {
         if (scope_open_) {
-            throw state_error(
+            detail::throw_error(state_error(
                 "mp::loss_scaler::open_iteration: another training_iteration of this scaler is open; finish "
                 "or "
-                "abandon it first");
+                "abandon it first"));
         }
         if (!record_.empty()) {
-            throw state_error(
+            detail::throw_error(state_error(
                 "mp::loss_scaler::open_iteration: optimizers were unscaled or stepped since the last update; "
-                "call update or abandon_iteration first");
+                "call update or abandon_iteration first"));
         }
         require_agreed("mp::loss_scaler::open_iteration");
         scope_open_ = true;
@@ -376,11 +377,12 @@ private:
         if (!enabled_) return take_out_scale(1.0F);
         require_agreed("mp::loss_scaler::unscale");
         if (const optimizer_check* check = record_.find(&optimizer)) {
-            throw state_error(check->reached == optimizer_stage::unscaled
-                                  ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
-                                    "unscaled; unscale them once between two calls of update"
-                                  : "mp::loss_scaler::unscale: this optimizer has already stepped since the "
-                                    "last update; unscale comes before step, and update ends the iteration");
+            detail::throw_error(
+                state_error(check->reached == optimizer_stage::unscaled
+                                ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
+                                  "unscaled; unscale them once between two calls of update"
+                                : "mp::loss_scaler::unscale: this optimizer has already stepped since the "
+                                  "last update; unscale comes before step, and update ends the iteration"));
         }
         record_.make_room();
         // On record before the ranks agree: that may throw, and the gradients are unscaled by then. Until the
@@ -409,17 +411,18 @@ private:
 
     void require_no_scope(const char* function) const {
         if (!scope_open_) return;
-        throw state_error(
-            std::string(function) +
-            ": a training_iteration of this scaler is open, and the scale must not change in it; "
-            "its finish() calls update");
+        detail::throw_error(
+            state_error(std::string(function) +
+                        ": a training_iteration of this scaler is open, and the scale must not change in it; "
+                        "its finish() calls update"));
     }
 
     void require_agreed(const char* function) const {
         if (record_.agreed()) return;
-        throw state_error(std::string(function) +
-                          ": the reducer threw, so the ranks do not agree on this iteration; call "
-                          "abandon_iteration on all of them, and run the batch again or end");
+        detail::throw_error(
+            state_error(std::string(function) +
+                        ": the reducer threw, so the ranks do not agree on this iteration; call "
+                        "abandon_iteration on all of them, and run the batch again or end"));
     }
 
     /// Throws rank_error unless all ranks are about to have this.

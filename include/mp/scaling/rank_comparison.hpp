@@ -105,13 +105,14 @@ void require_same_scalers(std::string_view function, bool enabled, const Policy&
     const std::vector<std::uint64_t> of_kinds = ranges_of_ranks(kinds, reducer);
     std::string message(function);
     if (of_kinds[0] != of_kinds[1]) {
-        throw rank_error(message.append(": the scaler is ")
-                             .append(enabled ? "enabled on this rank, and disabled on others"
-                                             : "disabled on this rank, and enabled on others"));
+        throw_error(rank_error(message.append(": the scaler is ")
+                                   .append(enabled ? "enabled on this rank, and disabled on others"
+                                                   : "disabled on this rank, and enabled on others")));
     }
     if (of_kinds[2] != of_kinds[3]) {
-        throw rank_error(message.append(": the ranks have different scale policies; on this rank it is ")
-                             .append(policy_name.empty() ? "one without a name" : error_text(policy_name)));
+        throw_error(
+            rank_error(message.append(": the ranks have different scale policies; on this rank it is ")
+                           .append(policy_name.empty() ? "one without a name" : error_text(policy_name))));
     }
 
     std::vector<std::uint64_t> keys;
@@ -128,7 +129,7 @@ void require_same_scalers(std::string_view function, bool enabled, const Policy&
         differences.append(" on this rank, and from ").append(mine.text_of(least));
         differences.append(" to ").append(mine.text_of(most)).append(" on all");
     }
-    if (!differences.empty()) throw rank_error(message + differences);
+    if (!differences.empty()) throw_error(rank_error(message + differences));
 }
 
 }  // namespace mp::detail

@@ -69,7 +69,7 @@ void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout,
             std::string message(function);
             message.append(": after ").append(error_text(std::chrono::duration<double>(waited).count()));
             message.append(" seconds not all ranks have made this call; ").append(advice);
-            throw rank_timeout(message);
+            throw_error(rank_timeout(message));
         }
         if (waited < std::chrono::milliseconds(1)) {
             std::this_thread::yield();

@@ -103,7 +103,7 @@ public:
     [[noreturn]] void fail(std::string_view what) const {
         std::string message = "mp::load_state: line ";
         message.append(error_text(number_)).append(": ").append(what);
-        throw argument_error(message);
+        throw_error(argument_error(message));
     }
 
     /// The next line. Throws if there is none.
@@ -286,12 +286,10 @@ inline state_head read_state_head(state_line_reader& lines) {
 /// What validation finds, with the place where it was read.
 template <class Function>
 void validate_state_lines(std::size_t first, std::size_t last, Function&& function) {
-    try {
-        function();
-    } catch (const argument_error& refused) {
-        throw argument_error("mp::load_state: lines " + error_text(first) + " to " + error_text(last) + ": " +
-                             refused.what());
-    }
+    attempt<argument_error>(function, [&](const argument_error& refused) {
+        throw_error(argument_error("mp::load_state: lines " + error_text(first) + " to " + error_text(last) +
+                                   ": " + refused.what()));
+    });
 }
 
 }  // namespace detail

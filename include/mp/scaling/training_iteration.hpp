@@ -124,12 +124,11 @@ public:
         std::size_t i = 0;
         each([&](auto& optimizer) { outcome.steps[i++] = scaler_.step(optimizer); });
         close();
-        try {
-            outcome.change = scaler_.update();
-        } catch (...) {
+        const auto failure = detail::exception_of([&] { outcome.change = scaler_.update(); });
+        if (failure) {
             scaler_.abandon_iteration();
             zero_gradients();
-            throw;
+            std::rethrow_exception(failure);
         }
         outcome.event = scaler_.last_event();
         zero_gradients();
@@ -163,7 +162,8 @@ private:
 
     void require_open(const char* function) const {
         if (!open_)
-            throw state_error(std::string(function) + ": this iteration is finished; start a new one");
+            detail::throw_error(
+                state_error(std::string(function) + ": this iteration is finished; start a new one"));
     }
 
     loss_scaler<Policy>& scaler_;

@@ -101,8 +101,8 @@ inline void require_inverse_scale(std::string_view function, float inverse_scale
 inline void require_memory(std::string_view function, std::string_view argument, const void* data,
                            std::size_t size) {
     if (data != nullptr || size == 0) return;
-    throw argument_error(std::string(function) + ": " + std::string(argument) +
-                         " is null; it must point to memory, for the size is " + error_text(size));
+    throw_error(argument_error(std::string(function) + ": " + std::string(argument) +
+                               " is null; it must point to memory, for the size is " + error_text(size)));
 }
 
 /// Addresses of the first byte of a span and of the one after the last.
@@ -126,9 +126,9 @@ bool check_unscale_arrays(std::string_view function, std::span<const Gradient> i
     constexpr bool is_float = std::same_as<Gradient, float>;
     const bool in_place = is_float && in_begin == out_begin;
     if (!in_place && in_begin < out_end && out_begin < in_end) {
-        throw argument_error(std::string(function) +
-                             ": unscaled overlaps gradients; it must be other memory" +
-                             (is_float ? ", or the same from the first element on" : ""));
+        throw_error(argument_error(std::string(function) +
+                                   ": unscaled overlaps gradients; it must be other memory" +
+                                   (is_float ? ", or the same from the first element on" : "")));
     }
     return in_place;
 }

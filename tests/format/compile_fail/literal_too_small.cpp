@@ -1,4 +1,4 @@
-// expects: (constant expression|consteval)
+// expects: (refuse_literal|consteval)
 // SPDX-License-Identifier: MIT
 #include <mp/half.hpp>
 

@@ -3,6 +3,7 @@
 /// A cluster of blocks on the host: its threads as fibers, their shared memory, and who waits for what.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/simt/host/access_statistics.hpp>
 #include <mp/simt/host/clock.hpp>
@@ -25,6 +26,10 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#if !MP_HAS_EXCEPTIONS
+#error "mp: the simulated GPU ends a faulty kernel by an exception: compile without -fno-exceptions"
+#endif
 
 namespace mp::simt::detail {
 
