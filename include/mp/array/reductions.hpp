@@ -50,7 +50,7 @@ Accumulator sum_of_terms(cpu exec, instruction_set level, std::size_t count, con
     const auto kernel = sum_kernel<Term, Accumulator, Value...>(level);
     constexpr std::size_t most_pieces = 64;
     constexpr std::size_t grain = 1 << 17;
-    const std::size_t piece = std::bit_ceil(std::max(count / most_pieces + 1, sum_block));
+    const std::size_t piece = std::bit_ceil((std::max)(count / most_pieces + 1, sum_block));
     Accumulator result = 0;
     if (exec.threads == 1 || count < 2 * grain) {
         kernel(&result, count, from...);
@@ -58,10 +58,10 @@ Accumulator sum_of_terms(cpu exec, instruction_set level, std::size_t count, con
     }
     Accumulator sums[most_pieces];
     const std::size_t pieces = (count + piece - 1) / piece;
-    parallel_for(exec, pieces, std::max(grain / piece, std::size_t{1}),
+    parallel_for(exec, pieces, (std::max)(grain / piece, std::size_t{1}),
                  [&](std::size_t begin, std::size_t end) {
                      for (std::size_t i = begin; i < end; ++i) {
-                         kernel(&sums[i], std::min(piece, count - i * piece), (from + i * piece)...);
+                         kernel(&sums[i], (std::min)(piece, count - i * piece), (from + i * piece)...);
                      }
                  });
     add_tree(&result, sums, pieces);

@@ -253,7 +253,7 @@ inline void advise_on_needless_float(std::vector<autocast::advice>& to,
     bool known = false;
     const auto include = [&](double least, double most) {
         known = true;
-        largest = std::max(largest, most);
+        largest = (std::max)(largest, most);
         if (least > 0.0 && (!(smallest > 0.0) || least < smallest)) smallest = least;
     };
     for (const autocast::input_record& it : records_of(contents.inputs, op.op)) {

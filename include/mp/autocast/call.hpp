@@ -38,17 +38,17 @@ struct slot_list<std::index_sequence<Index...>, Slots...> : slot_leaf<Index, Slo
 /// Calls the kernel on the slots and writes its results back. A floating-point result that the kernel returns
 /// is rounded like one that it writes to an array.
 template <class Plan, class Op, class Observer, class... Slots>
-constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&... slots) {
+constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&... operands) {
     static_assert(
-        requires { tag(slots.get()...); },
+        requires { tag(operands.get()...); },
         "mp::autocast: the call operator of the op does not take these arguments after the casts; "
         "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
-    if constexpr (std::is_void_v<decltype(tag(slots.get()...))>) {
-        tag(slots.get()...);
-        (slots.finish(), ...);
+    if constexpr (std::is_void_v<decltype(tag(operands.get()...))>) {
+        tag(operands.get()...);
+        (operands.finish(), ...);
     } else {
-        auto result = tag(slots.get()...);
-        (slots.finish(), ...);
+        auto result = tag(operands.get()...);
+        (operands.finish(), ...);
         using result_type = decltype(result);
         if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
             const auto rounded = static_cast<typename Plan::output>(result);
@@ -87,13 +87,13 @@ constexpr auto call_with_plan(const Op& tag, const Observer& observer, Arguments
         const slot_list<decltype(indices),
                         decltype(make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
                             exec, observer, arguments))...>
-            slots{{make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(exec, observer,
-                                                                                           arguments)}...};
+            operands{{make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(exec, observer,
+                                                                                              arguments)}...};
         return call_kernel<Plan>(
             tag, observer,
-            slots.slot_leaf<Index,
-                            decltype(make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
-                                exec, observer, arguments))>::slot...);
+            operands.slot_leaf<
+                Index, decltype(make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
+                           exec, observer, arguments))>::slot...);
     }
     (std::index_sequence_for<Arguments...>{});
 }

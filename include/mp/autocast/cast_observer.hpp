@@ -45,11 +45,11 @@ struct cast_target {
 template <eligible To>
 constexpr cast_target cast_target_of() {
     using limits = std::numeric_limits<To>;
-    constexpr auto largest = static_cast<double>(limits::max());
+    constexpr auto largest = static_cast<double>((limits::max)());
     double last_bit = 1.0;
     while (last_bit * 2.0 <= largest) last_bit *= 2.0;
     for (int i = 1; i < limits::digits; ++i) last_bit /= 2.0;
-    return {type_name<To>(), sizeof(To), largest, static_cast<double>(limits::min()),
+    return {type_name<To>(), sizeof(To), largest, static_cast<double>((limits::min)()),
             largest + last_bit / 2.0};
 }
 

@@ -268,9 +268,9 @@ private:
         const auto enters = [&](std::size_t i) {
             return is(i, op_category::clear) && can_become_allow(i) && !reads_variable(i);
         };
-        const reach near = find_reachable(true, true, starts, enters);
+        const reach beside = find_reachable(true, true, starts, enters);
         for (std::size_t i = 0; i < graph_.size(); ++i) {
-            if (near.reached[i] != 0) paint_allow(i, decision::near_allow, near.origin[i]);
+            if (beside.reached[i] != 0) paint_allow(i, decision::near_allow, beside.origin[i]);
         }
     }
 

@@ -56,7 +56,7 @@ template <class Value>
 constexpr format_range range_of() {
     using limits = std::numeric_limits<Value>;
     return {autocast::type_name<Value>(), static_cast<double>(limits::denorm_min()),
-            static_cast<double>(limits::min()), static_cast<double>(limits::max())};
+            static_cast<double>((limits::min)()), static_cast<double>((limits::max)())};
 }
 
 /// The format of the library that has this name; nothing for a format of somebody else.

@@ -105,8 +105,8 @@ inline magnitude_axis axis_of(const std::vector<autocast::cast_record>& casts) {
     }
     if (!(largest > 0.0)) return {-1.0, 1.0};
     // Bounds for contents that are none of floats.
-    return {std::max(std::floor(std::log2(smallest)) - 1.0, -1100.0),
-            std::min(std::ceil(std::log2(largest)) + 1.0, 1100.0)};
+    return {(std::max)(std::floor(std::log2(smallest)) - 1.0, -1100.0),
+            (std::min)(std::ceil(std::log2(largest)) + 1.0, 1100.0)};
 }
 
 /// The sentence of a row's tooltip.
@@ -157,7 +157,8 @@ inline std::string range_bar(const autocast::cast_record& it, const magnitude_ax
     }
     const std::string words = svg_title(cast_words(it));
     const auto part = [&](std::string_view style, double from, double to) {
-        svg += svg_rectangle(style, std::max(left, from), bar_top, std::min(right, to), bar_bottom, words);
+        svg +=
+            svg_rectangle(style, (std::max)(left, from), bar_top, (std::min)(right, to), bar_bottom, words);
     };
     if (!range) {
         part("bar", left, right);
@@ -191,7 +192,7 @@ inline std::string shares_bar(const autocast::cast_record& it, double top) {
     for (const auto& [style, count] : parts) {
         if (count == 0) continue;
         const double end =
-            std::min(at + std::max(width * share_of(count, it.losses), 2.0), ledger_layout::shares_right);
+            (std::min)(at + (std::max)(width * share_of(count, it.losses), 2.0), ledger_layout::shares_right);
         svg += svg_rectangle(style, at, bar_top, end, bar_bottom, words);
         at = end;
     }
@@ -242,7 +243,7 @@ inline std::string casts_picture(const autocast::ledger_contents& contents) {
         const std::string name = shortened(op, 40);
         rows += svg_text("op", 0, y + 18, "start", name);
         const double beside = 8.5 * static_cast<double>(name.size()) + 14;
-        rows += svg_text("tick", std::max(beside, ledger_layout::axis_left), y + 18, "start",
+        rows += svg_text("tick", (std::max)(beside, ledger_layout::axis_left), y + 18, "start",
                          shortened(op_words(contents, op), 110));
         y += ledger_layout::heading;
         for (const autocast::cast_record& it : records) {
@@ -292,7 +293,7 @@ inline std::string traffic_picture(const autocast::ledger_contents& contents) {
             sum.casts += it.casts;
             sum.reused += it.reused;
         }
-        most = std::max(most, sum.bytes);
+        most = (std::max)(most, sum.bytes);
         if (sum.casts + sum.reused != 0) ops.push_back(sum);
     }
     constexpr double bytes_left = ledger_layout::axis_left;
@@ -306,9 +307,9 @@ inline std::string traffic_picture(const autocast::ledger_contents& contents) {
         const double baseline = y + ledger_layout::row / 2 + 4;
         const double top = y + 6;
         const double bottom = y + ledger_layout::row - 6;
-        const double end = bytes_left + std::max(static_cast<double>(it.bytes) / static_cast<double>(most) *
-                                                     (bytes_right - bytes_left),
-                                                 1.0);
+        const double end = bytes_left + (std::max)(static_cast<double>(it.bytes) / static_cast<double>(most) *
+                                                       (bytes_right - bytes_left),
+                                                   1.0);
         const std::string words = it.op + ": " + error_text(it.bytes) + " bytes, " +
                                   counted(it.casts, "cast", "casts") + " made, " + error_text(it.reused) +
                                   " taken from the cache";

@@ -168,7 +168,7 @@ inline autocast::cast_record read_ledger_record(const csv_reader& reader) {
     });
     constexpr std::string_view magnitude = "must be a finite float that is not negative";
     const auto is_magnitude = [](double value) {
-        return value >= 0.0 && value <= static_cast<double>(std::numeric_limits<float>::max());
+        return value >= 0.0 && value <= static_cast<double>((std::numeric_limits<float>::max)());
     };
     losses.largest = reader.number<double>(15, magnitude);
     if (!isfinite(losses.largest) || !is_magnitude(losses.largest)) reader.refuse(15, magnitude);

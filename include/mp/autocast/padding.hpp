@@ -61,7 +61,7 @@ constexpr padded_product padding_advice(std::ptrdiff_t m, std::ptrdiff_t n, std:
     padded_product result;
     result.multiple = size_multiple(elements);
     const auto up = [&](std::string_view name, std::ptrdiff_t size) {
-        if (size < 0 || size > std::numeric_limits<std::ptrdiff_t>::max() - result.multiple) {
+        if (size < 0 || size > (std::numeric_limits<std::ptrdiff_t>::max)() - result.multiple) {
             detail::throw_argument(function, name, size,
                                    "must be a size that is not negative, with room above");
         }

@@ -74,12 +74,12 @@ public:
             summary_.max_ulp = d.ulp;
             if (summary_.not_finite_mismatches == 0) worst(index, computed, reference);
         }
-        summary_.max_absolute = std::max(summary_.max_absolute, d.absolute);
+        summary_.max_absolute = (std::max)(summary_.max_absolute, d.absolute);
         sum_ulp_ += d.ulp;
         sum_absolute_ += d.absolute;
         if (reference.kind == category::finite) {
             ++with_relative_;
-            summary_.max_relative = std::max(summary_.max_relative, d.relative);
+            summary_.max_relative = (std::max)(summary_.max_relative, d.relative);
             sum_relative_ += d.relative;
         }
     }

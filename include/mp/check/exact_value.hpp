@@ -165,7 +165,7 @@ inline double to_double_signed(const exact_fraction& x) {
 inline exact_fraction difference(const exact_fraction& x, const exact_fraction& y) {
     const std::int64_t exponent = x.kind == category::zero   ? y.exponent
                                   : y.kind == category::zero ? x.exponent
-                                                             : std::min(x.exponent, y.exponent);
+                                                             : (std::min)(x.exponent, y.exponent);
     const auto scaled = [exponent](const exact_fraction& value, const big_integer& factor) -> big_integer {
         if (value.kind == category::zero) return 0;
         const big_integer magnitude = (value.numerator * factor)

@@ -117,7 +117,7 @@ double with_output_rounding(double bound, double exact_magnitude) {
     using layout = layout_of<Format>;
     const double relative = std::ldexp(1.0, -layout::precision);
     const double smallest = std::ldexp(1.0, layout::quantum_exponent - 1);
-    return bound + std::max(relative * (exact_magnitude + bound), smallest);
+    return bound + (std::max)(relative * (exact_magnitude + bound), smallest);
 }
 
 template <class A, class B, class C, class Initial>
@@ -158,7 +158,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     const auto terms = static_cast<double>(depth);
     const double gamma = error_constant(terms + 2, check.unit_roundoff);
     const double underflow =
-        (terms * std::max(1.0, std::abs(check.alpha)) + 2) * check.underflow * (1 + gamma);
+        (terms * (std::max)(1.0, std::abs(check.alpha)) + 2) * check.underflow * (1 + gamma);
     // The sum of magnitudes below is itself computed in double, with a relative error below this.
     const double slack = 1 + (terms + 8) * 0x1p-52;
 

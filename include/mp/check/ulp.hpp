@@ -27,7 +27,7 @@ int ulp_exponent(const exact_fraction& x) {
     const bool reached = shift >= 0 ? x.numerator >= (x.denominator << static_cast<unsigned>(shift))
                                     : (x.numerator << static_cast<unsigned>(-shift)) >= x.denominator;
     const auto binade = static_cast<int>(reached ? rough : rough - 1);
-    return std::max(binade, layout::min_exponent) - layout::fraction_bits;
+    return (std::max)(binade, layout::min_exponent) - layout::fraction_bits;
 }
 
 /// Beyond 2^4000 and below 2^-4000 all values are alike in the eyes of every format; clamping them there
@@ -53,17 +53,17 @@ struct distances {
 template <class Format>
 distances distances_between(const exact_fraction& x, const exact_fraction& reference) {
     distances result;
-    const exact_fraction near = clamped(reference);
-    exact_fraction gap = difference(x, near);
+    const exact_fraction nearest = clamped(reference);
+    exact_fraction gap = difference(x, nearest);
     result.absolute = magnitude_to_double(gap);
     if (gap.kind == category::zero) return result;
     exact_fraction in_ulps = gap;
     in_ulps.exponent -= ulp_exponent<Format>(reference);
     result.ulp = magnitude_to_double(in_ulps);
     if (reference.kind == category::finite) {
-        gap.numerator *= near.denominator;
-        gap.denominator *= near.numerator;
-        gap.exponent -= near.exponent;
+        gap.numerator *= nearest.denominator;
+        gap.denominator *= nearest.numerator;
+        gap.exponent -= nearest.exponent;
         result.relative = magnitude_to_double(gap);
     }
     return result;

@@ -27,7 +27,7 @@ struct block_chunk {
         (static_cast<std::size_t>(elements) + convert_block - 1) / convert_block * convert_block;
     /// Elements of a line that one thread works on: a multiple of 8 chunks, so that no two threads share a
     /// byte of packed elements.
-    static constexpr std::ptrdiff_t segment = 8 * elements * std::max<std::ptrdiff_t>(1, 4096 / elements);
+    static constexpr std::ptrdiff_t segment = 8 * elements * (std::max<std::ptrdiff_t>)(1, 4096 / elements);
     static_assert(segment % 8 == 0);
 };
 
@@ -60,7 +60,7 @@ struct block_lines {
         if (position_stride != 1 || line_stride != length || length % block != 0) return;
         length *= count;
         line_stride = length;
-        count = std::min<std::ptrdiff_t>(count, 1);
+        count = (std::min<std::ptrdiff_t>)(count, 1);
     }
     [[nodiscard]] std::ptrdiff_t abreast() const { return position_stride == 1 ? 1 : lines_abreast; }
 };
@@ -86,14 +86,15 @@ void for_tiles(cpu exec, std::ptrdiff_t lines, std::ptrdiff_t length, std::ptrdi
     constexpr std::ptrdiff_t segment = block_chunk<Block>::segment;
     if (lines == 0 || length == 0) return;
     const std::ptrdiff_t segments = (length + segment - 1) / segment;
-    const std::ptrdiff_t tile_size = std::min(segment, length) * std::min(abreast, lines);
-    const auto grain = static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, (1 << 15) / tile_size));
+    const std::ptrdiff_t tile_size = (std::min)(segment, length) * (std::min)(abreast, lines);
+    const auto grain = static_cast<std::size_t>((std::max<std::ptrdiff_t>)(1, (1 << 15) / tile_size));
     const auto count = static_cast<std::size_t>(tile_count<Block>(lines, length, abreast));
     parallel_for(exec, count, grain, [&](std::size_t first, std::size_t last) {
         for (auto i = static_cast<std::ptrdiff_t>(first); i < static_cast<std::ptrdiff_t>(last); ++i) {
             const std::ptrdiff_t line = i / segments * abreast;
             const std::ptrdiff_t begin = i % segments * segment;
-            f(block_tile{i, line, std::min(line + abreast, lines), begin, std::min(begin + segment, length)});
+            f(block_tile{i, line, (std::min)(line + abreast, lines), begin,
+                         (std::min)(begin + segment, length)});
         }
     });
 }

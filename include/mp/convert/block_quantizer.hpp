@@ -306,16 +306,16 @@ exact_value largest_in(cpu exec, instruction_set level, const block_lines<const 
         const default_floating_point_modes modes;
         wide values[lines_abreast][chunk::padded];
         for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
-            read_lines(lines, tile, begin, std::min(chunk::elements, tile.end - begin), values);
+            read_lines(lines, tile, begin, (std::min)(chunk::elements, tile.end - begin), values);
             for (std::ptrdiff_t l = 0; l < tile.last_line - tile.first_line; ++l) {
                 word found = largest_magnitude<chunk::padded>(values[l]);
                 if (found >= wide_infinity<wide>) found = largest_finite_magnitude(values[l], chunk::padded);
-                of_tile = std::max(of_tile, found);
+                of_tile = (std::max)(of_tile, found);
             }
         }
     });
     word result = 0;
-    for (const word x : largest) result = std::max(result, x);
+    for (const word x : largest) result = (std::max)(result, x);
     return exact_magnitude<wide>(result);
 }
 

@@ -92,7 +92,7 @@ void project_blocks(instruction_set level, const From* from, To* to, std::size_t
     } else {
         float values[project_block];
         for (std::size_t i = 0; i < count; i += project_block) {
-            const std::size_t length = std::min(project_block, count - i);
+            const std::size_t length = (std::min)(project_block, count - i);
             if constexpr (std::same_as<From, double>) {
                 void (*const no_odd)(const double*, float*, std::size_t) noexcept = nullptr;
                 MP_SELECT_TARGET(level, no_odd, narrow_to_odd_array)(from + i, values, length);
@@ -135,7 +135,7 @@ void convert_stochastically(instruction_set level, const From* from, To* to, std
                             std::uint64_t seed, std::uint64_t first) noexcept {
     std::uint32_t random[random_buffer];
     for (std::size_t i = 0; i < count; i += project_block) {
-        const std::size_t length = std::min(project_block, count - i);
+        const std::size_t length = (std::min)(project_block, count - i);
         const std::uint64_t block = (first + i) / 4;
         const auto skipped = static_cast<std::size_t>((first + i) % 4);
 #if MP_SIMD_TARGETS

@@ -50,7 +50,7 @@ void check_arrays(std::string_view function, std::span<From> from, std::span<To>
 inline std::size_t streaming_threshold() noexcept {
     constexpr std::size_t unknown = std::size_t{16} << 20;
     const cache_sizes& caches = processor_caches();
-    return caches.last == 0 ? unknown : std::max(caches.last / 8, 4 * caches.level_2);
+    return caches.last == 0 ? unknown : (std::max)(caches.last / 8, 4 * caches.level_2);
 }
 
 /// Elements of a buffer that is then streamed: whole cache lines of every type.
@@ -69,7 +69,7 @@ std::size_t elements_to_line(const To* to) noexcept {
 template <class From, class To, class Convert>
 void convert_streaming(const From* from, To* to, std::size_t count, std::size_t first, Convert convert) {
     alignas(cache_line) To buffer[streaming_block];
-    const std::size_t head = std::min(count, elements_to_line(to));
+    const std::size_t head = (std::min)(count, elements_to_line(to));
     convert(from, to, head, first);
     std::size_t i = head;
     for (; i + streaming_block <= count; i += streaming_block) {
@@ -230,7 +230,7 @@ std::span<To> convert_in_place(cpu exec, Range&& numbers, projection p = {}) {
     To results[block];
     auto* const memory = reinterpret_cast<unsigned char*>(source.data());
     for (std::size_t i = 0; i < source.size(); i += block) {
-        const std::size_t length = std::min(block, source.size() - i);
+        const std::size_t length = (std::min)(block, source.size() - i);
         std::memcpy(values, memory + i * sizeof(from_type), length * sizeof(from_type));
         detail::convert_projected(level, values, results, length, p);
         std::memcpy(memory + i * sizeof(To), results, length * sizeof(To));
@@ -267,9 +267,9 @@ void convert_transposing(instruction_set level, const From* from, std::ptrdiff_t
     constexpr std::ptrdiff_t tile = 32;
     From gathered[tile * tile];
     for (std::ptrdiff_t line = begin; line < end; line += tile) {
-        const std::ptrdiff_t lines = std::min(tile, end - line);
+        const std::ptrdiff_t lines = (std::min)(tile, end - line);
         for (std::ptrdiff_t at = 0; at < length; at += tile) {
-            const std::ptrdiff_t count = std::min(tile, length - at);
+            const std::ptrdiff_t count = (std::min)(tile, length - at);
             for (std::ptrdiff_t j = 0; j < count; ++j) {
                 const From* const source = from + (at + j) * from_step + line;
                 for (std::ptrdiff_t i = 0; i < lines; ++i) gathered[i * tile + j] = source[i];

@@ -109,7 +109,7 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matri
             double values[chunk::padded];
             Value rounded[detail::lines_abreast][chunk::padded];
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
-                const std::ptrdiff_t count = std::min(chunk::elements, tile.end - begin);
+                const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
                 for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
                     detail::block_values(from, line, begin, count, values);
                     detail::convert_projected<double, Value>(
@@ -190,7 +190,7 @@ template <class Value, block_element Element, int Block, reduced Scale>
             double after[chunk::padded];
             quantization_report report;
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
-                const std::ptrdiff_t count = std::min(chunk::elements, tile.end - begin);
+                const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
                 detail::read_lines(lines, tile, begin, count, exact);
                 for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
                     detail::block_values(quantized, line, begin, count, after);

@@ -44,7 +44,7 @@ void pack_projected(const From* from, std::byte* to, std::size_t count, const pr
     const default_floating_point_modes modes;
     constexpr int width = packed_span<To>::width;
     for (std::size_t i = 0; i < count; i += pack_block) {
-        const std::size_t part = std::min(pack_block, count - i);
+        const std::size_t part = (std::min)(pack_block, count - i);
         To rounded[pack_block];
         convert_projected<From, To>(from + i, rounded, part, p);
         pack_codes<width>(codes_of(rounded), to + i / 8 * width, part);
@@ -61,7 +61,7 @@ void unpack_projected(const std::byte* from, To* to, std::size_t count, const pr
     const default_floating_point_modes modes;
     constexpr int width = packed_span<From>::width;
     for (std::size_t i = 0; i < count; i += pack_block) {
-        const std::size_t part = std::min(pack_block, count - i);
+        const std::size_t part = (std::min)(pack_block, count - i);
         From values[pack_block];
         unpack_codes<width>(from + i / 8 * width, codes_of(values), part);
         convert_projected<From, To>(values, to + i, part, p);
@@ -79,7 +79,7 @@ void for_packed_parts(cpu exec, packed_span<T> view, Function f) {
     const std::size_t size = view.size();
     if (view.bit_offset() != 0) exec.threads = 1;
     parallel_for(exec, size / pack_group + 1, grain, [&](std::size_t begin, std::size_t end) {
-        f(begin * pack_group, std::min(end * pack_group, size));
+        f(begin * pack_group, (std::min)(end * pack_group, size));
     });
 }
 
@@ -122,7 +122,7 @@ void pack(cpu exec, const Source& from, packed_span<To> to, projection p = {}) {
             const detail::default_floating_point_modes modes;
             To rounded[detail::pack_block];
             for (; begin < end; begin += detail::pack_block) {
-                const std::size_t part = std::min(detail::pack_block, end - begin);
+                const std::size_t part = (std::min)(detail::pack_block, end - begin);
                 detail::convert_projected<from_type, To>(source.data() + begin, rounded, part, p);
                 for (std::size_t i = 0; i < part; ++i) to[begin + i] = rounded[i];
             }
@@ -159,7 +159,7 @@ void unpack(cpu exec, packed_span<From> from, Target&& to, projection p = {}) {
             const detail::default_floating_point_modes modes;
             number values[detail::pack_block];
             for (; begin < end; begin += detail::pack_block) {
-                const std::size_t part = std::min(detail::pack_block, end - begin);
+                const std::size_t part = (std::min)(detail::pack_block, end - begin);
                 for (std::size_t i = 0; i < part; ++i) values[i] = from[begin + i];
                 detail::convert_projected<number, to_type>(values, target.data() + begin, part, p);
             }

@@ -111,7 +111,7 @@ template <class BlockScaled, class Value>
                     if (begin >= tile.end) break;
                 }
                 // What is not finite, or not a whole block, or has no kernel.
-                const std::ptrdiff_t count = std::min(chunk::elements, tile.end - begin);
+                const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
                 detail::read_lines(lines, tile, begin, count, values);
                 for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
                     const auto l = static_cast<std::uint64_t>(line);

@@ -224,8 +224,8 @@ range_report report_parts(cpu exec, std::size_t count, Function f) {
     }
     parallel_for(exec, pieces, 1, [&](std::size_t first, std::size_t last) {
         for (std::size_t piece = first; piece < last; ++piece) {
-            const std::size_t begin = std::min(piece * share, count);
-            f(parts[piece], begin, std::min(begin + share, count));
+            const std::size_t begin = (std::min)(piece * share, count);
+            f(parts[piece], begin, (std::min)(begin + share, count));
         }
     });
     range_report total;
@@ -287,7 +287,7 @@ template <detail::number_range Source, detail::writable_number_range To>
                 // Small enough for the second read to be from the cache, large enough to count in.
                 constexpr std::size_t piece = 1 << 15;
                 for (; begin < end; begin += piece) {
-                    const std::size_t size = std::min(piece, end - begin);
+                    const std::size_t size = (std::min)(piece, end - begin);
                     detail::report_values<target_type, number>(level, report, source.data() + begin, size);
                     mp::convert(cpu{.instructions = level}, source.subspan(begin, size),
                                 target.subspan(begin, size), p);

@@ -38,7 +38,7 @@ public:
 
     /// Uninitialised elements. Throws cuda_error, or argument_error when so many cannot be addressed.
     explicit device_buffer(std::size_t size) : size_(size) {
-        if (size > std::numeric_limits<std::size_t>::max() / sizeof(Value)) {
+        if (size > (std::numeric_limits<std::size_t>::max)() / sizeof(Value)) {
             detail::throw_argument("mp::device_buffer", "size", size, "must be small enough to be addressed");
         }
         if (size == 0) return;

@@ -16,7 +16,7 @@ namespace mp::detail {
 /// for is std::bad_alloc, as in the standard's containers.
 inline std::size_t addressable(std::string_view function, std::string_view argument, std::size_t count,
                                std::size_t bits) {
-    const std::size_t most = std::numeric_limits<std::size_t>::max() / bits;
+    const std::size_t most = (std::numeric_limits<std::size_t>::max)() / bits;
     if (count > most) {
         throw_argument(function, argument, count,
                        "must be at most " + error_text(most) + ", so that the elements can be addressed");

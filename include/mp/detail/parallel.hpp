@@ -35,7 +35,7 @@ inline void run_pieces(std::size_t pieces, std::size_t count, piece_function run
     const std::size_t larger = count % pieces;  // the first `larger` pieces take one more
     std::vector<std::exception_ptr> failures(pieces);
     const auto run_piece = [&](std::size_t piece) noexcept {
-        const std::size_t begin = piece * share + std::min(piece, larger);
+        const std::size_t begin = piece * share + (std::min)(piece, larger);
         failures[piece] = exception_of([&] { run(work, begin, begin + share + (piece < larger ? 1 : 0)); });
     };
 #if defined(_OPENMP)
@@ -79,9 +79,9 @@ void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) 
     if (count == 0) {
         return;
     }
-    const std::size_t allowed = static_cast<std::size_t>(std::max(exec.threads, 1));
+    const std::size_t allowed = static_cast<std::size_t>((std::max)(exec.threads, 1));
     const std::size_t pieces =
-        std::clamp(count / std::max(grain, std::size_t{1}), std::size_t{1}, std::min(allowed, count));
+        std::clamp(count / (std::max)(grain, std::size_t{1}), std::size_t{1}, (std::min)(allowed, count));
     if (pieces == 1) {
         f(std::size_t{0}, count);
         return;

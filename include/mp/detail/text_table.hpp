@@ -19,7 +19,7 @@ std::string aligned_text(const std::vector<std::vector<std::string>>& lines, IsT
     if (lines.empty()) return {};
     std::vector<std::size_t> widths(lines[0].size());
     for (const auto& line : lines) {
-        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = (std::max)(widths[i], line[i].size());
     }
     std::string text;
     for (const auto& line : lines) {

@@ -60,7 +60,7 @@ inline void check_view(std::string_view function, const std::string& name, const
     // not.
     constexpr std::ptrdiff_t harmless = std::ptrdiff_t{1} << 29;
     if (view.leading_dimension > harmless || view.line_count() > harmless) {
-        const std::ptrdiff_t most = std::numeric_limits<std::ptrdiff_t>::max() / view.element_size;
+        const std::ptrdiff_t most = (std::numeric_limits<std::ptrdiff_t>::max)() / view.element_size;
         if (view.leading_dimension > most ||
             (view.line_count() > 1 &&
              view.leading_dimension > (most - view.line_length()) / (view.line_count() - 1))) {

@@ -72,10 +72,14 @@ public:
     static constexpr bool traps = false;
     static constexpr bool tinyness_before = false;
 
-    MP_HOST_DEVICE static constexpr value min() noexcept { return value::from_bits(layout::min_normal_code); }
-    MP_HOST_DEVICE static constexpr value max() noexcept { return value::from_bits(layout::max_finite_code); }
+    MP_HOST_DEVICE static constexpr value(min)() noexcept {
+        return value::from_bits(layout::min_normal_code);
+    }
+    MP_HOST_DEVICE static constexpr value(max)() noexcept {
+        return value::from_bits(layout::max_finite_code);
+    }
     MP_HOST_DEVICE static constexpr value lowest() noexcept {
-        return Format::is_signed ? -max() : value::from_bits(0);
+        return Format::is_signed ? -(max)() : value::from_bits(0);
     }
     /// The distance from 1 to the next larger number.
     MP_HOST_DEVICE static constexpr value epsilon() noexcept {
@@ -92,7 +96,7 @@ public:
                                     : storage{0});
     }
     MP_HOST_DEVICE static constexpr value denorm_min() noexcept {
-        return layout::has_zero ? value::from_bits(1) : min();
+        return layout::has_zero ? value::from_bits(1) : (min)();
     }
 };
 

@@ -53,7 +53,7 @@ struct product_blocks {
 
     product_blocks(const product_task& task, std::ptrdiff_t piece_rows, std::ptrdiff_t piece_columns) {
         const product_kernel& kernel = *task.kernel;
-        const std::ptrdiff_t unit = std::max(kernel.depth_unit, std::ptrdiff_t{2});
+        const std::ptrdiff_t unit = (std::max)(kernel.depth_unit, std::ptrdiff_t{2});
         depth = even_block(task.depth, kernel.depth_block, unit);
         rows = even_block(piece_rows, kernel.block_rows, kernel.rows);
         const std::ptrdiff_t column_bytes =
@@ -84,7 +84,7 @@ private:
         if (task.a_lies_well() && task.depth % task.kernel->depth_unit == 0) {
             return task.rows % unit == 0 ? 0 : unit;
         }
-        return std::min(rows, round_up(piece_rows, unit));
+        return (std::min)(rows, round_up(piece_rows, unit));
     }
     [[nodiscard]] std::ptrdiff_t packed_panels(const product_task& task) const {
         if (task.packed_b.data != nullptr) return 0;
@@ -113,9 +113,9 @@ public:
         const default_floating_point_modes modes;
         if (kernel_.begin != nullptr) kernel_.begin();
         for (std::ptrdiff_t column = 0; column < piece.columns; column += blocks_.columns) {
-            const std::ptrdiff_t columns = std::min(blocks_.columns, piece.columns - column);
+            const std::ptrdiff_t columns = (std::min)(blocks_.columns, piece.columns - column);
             for (std::ptrdiff_t waiting = 0; waiting < piece.rows; waiting += blocks_.waiting_rows) {
-                const std::ptrdiff_t rows = std::min(blocks_.waiting_rows, piece.rows - waiting);
+                const std::ptrdiff_t rows = (std::min)(blocks_.waiting_rows, piece.rows - waiting);
                 compute_waiting({piece.row + waiting, piece.column + column, rows, columns});
             }
         }
@@ -126,7 +126,7 @@ private:
     /// A block of C whose sums wait, if they have to, for the next block of the depth.
     void compute_waiting(const output_piece& block) {
         for (std::ptrdiff_t k = 0; k < task_.depth; k += blocks_.depth) {
-            const std::ptrdiff_t depth = std::min(blocks_.depth, task_.depth - k);
+            const std::ptrdiff_t depth = (std::min)(blocks_.depth, task_.depth - k);
             const std::ptrdiff_t padded = round_up(depth, kernel_.depth_unit);
             // Whole tiles' columns of B and whole tiles' rows of A may stay where they lie. The others are
             // packed.
@@ -147,7 +147,7 @@ private:
                     b_, panel_bytes);
             }
             for (std::ptrdiff_t row = 0; row < block.rows; row += blocks_.rows) {
-                const std::ptrdiff_t rows = std::min(blocks_.rows, block.rows - row);
+                const std::ptrdiff_t rows = (std::min)(blocks_.rows, block.rows - row);
                 const std::ptrdiff_t unpacked =
                     a_lies_well_ && padded == depth ? rows / kernel_.rows * kernel_.rows : std::ptrdiff_t{0};
                 if (unpacked < rows) {
@@ -160,10 +160,10 @@ private:
                     const steps_of_b b = column < b_unpacked
                                              ? task_.steps_in_place(block.column + column, k)
                                              : packed_steps(panels, panel_bytes, column - b_unpacked);
-                    const std::ptrdiff_t columns = std::min(kernel_.width, block.columns - column);
+                    const std::ptrdiff_t columns = (std::min)(kernel_.width, block.columns - column);
                     for (std::ptrdiff_t r = 0; r < rows; r += kernel_.rows) {
                         const output_piece tile{block.row + row + r, block.column + column,
-                                                std::min(kernel_.rows, rows - r), columns};
+                                                (std::min)(kernel_.rows, rows - r), columns};
                         float* const waiting = sums_ + (row + r) * blocks_.columns + column;
                         const rows_of_a a = r < unpacked ? task_.rows_in_place(tile.row, k)
                                                          : packed_rows(r - unpacked, padded);
@@ -192,7 +192,7 @@ private:
 #if defined(__GNUC__)
         if (in_place_ == nullptr) return;
         const float* line = in_place_ + (tile.row + tile.rows) * task_.c.line_stride + tile.column;
-        const std::ptrdiff_t rows = std::min(kernel_.rows, task_.rows - tile.row - tile.rows);
+        const std::ptrdiff_t rows = (std::min)(kernel_.rows, task_.rows - tile.row - tile.rows);
         for (std::ptrdiff_t r = 0; r < rows; ++r, line += task_.c.line_stride) {
             for (std::ptrdiff_t j = 0; j < tile.columns; j += 16) __builtin_prefetch(line + j, 1);
         }
@@ -264,9 +264,9 @@ inline thread_grid choose_grid(int threads, const product_task& task) {
         static_cast<double>(task.rows) * static_cast<double>(task.columns) * static_cast<double>(task.depth);
     if (threads == 1 || work < 2 * worth_a_thread) return {};
     const auto useful =
-        static_cast<std::ptrdiff_t>(std::min(work / worth_a_thread, static_cast<double>(threads)));
+        static_cast<std::ptrdiff_t>((std::min)(work / worth_a_thread, static_cast<double>(threads)));
     thread_grid best;
-    double best_cost = std::numeric_limits<double>::max();
+    double best_cost = (std::numeric_limits<double>::max)();
     for (std::ptrdiff_t down = 1; down <= useful; ++down) {
         const std::ptrdiff_t across = useful / down;
         const auto piece_rows = static_cast<double>(round_up(divide_up(task.rows, down), task.kernel->rows));
@@ -290,14 +290,15 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     const std::ptrdiff_t pieces_down = divide_up(task.rows, piece_rows);
     const std::ptrdiff_t pieces_across = divide_up(task.columns, piece_columns);
     const std::ptrdiff_t pieces = pieces_down * pieces_across;
-    const product_blocks blocks(task, std::min(piece_rows, task.rows), std::min(piece_columns, task.columns));
+    const product_blocks blocks(task, (std::min)(piece_rows, task.rows),
+                                (std::min)(piece_columns, task.columns));
 
     const std::ptrdiff_t share = round_up(blocks.workspace_bytes(), 4096);
     // A small product needs no heap.
-    alignas(64) std::byte small[32 << 10];
+    alignas(64) std::byte on_stack[32 << 10];
     gemm_workspace own;
-    std::byte* memory = small;
-    if (pieces * share > static_cast<std::ptrdiff_t>(sizeof small)) {
+    std::byte* memory = on_stack;
+    if (pieces * share > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
         memory = (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
     }
     parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
@@ -307,8 +308,8 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
                          const std::ptrdiff_t row = index / pieces_across * piece_rows;
                          const std::ptrdiff_t column = index % pieces_across * piece_columns;
                          piece_product(task, blocks, memory + index * share)
-                             .compute({row, column, std::min(piece_rows, task.rows - row),
-                                       std::min(piece_columns, task.columns - column)});
+                             .compute({row, column, (std::min)(piece_rows, task.rows - row),
+                                       (std::min)(piece_columns, task.columns - column)});
                      }
                  });
 }

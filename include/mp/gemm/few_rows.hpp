@@ -68,7 +68,7 @@ public:
     void compute(std::ptrdiff_t first_column, std::ptrdiff_t columns) {
         const default_floating_point_modes modes;
         for (std::ptrdiff_t k = 0; k < task_.depth; k += depth_block) {
-            const std::ptrdiff_t depth = std::min(depth_block, task_.depth - k);
+            const std::ptrdiff_t depth = (std::min)(depth_block, task_.depth - k);
             const std::ptrdiff_t padded = round_up(depth, direct_.kernel->depth_unit);
             task_.pack_a(task_.a, {0, task_.rows, direct_.kernel->rows, k, depth, padded}, a_);
             if (direct_.is_packed) {
@@ -80,7 +80,7 @@ public:
         }
         for (std::ptrdiff_t column = 0; column < columns; column += output_run) {
             finish_tile(task_.c, sums_ + column, stride_, 0, first_column + column, task_.rows,
-                        std::min(output_run, columns - column));
+                        (std::min)(output_run, columns - column));
         }
     }
 
@@ -95,12 +95,12 @@ private:
         const std::ptrdiff_t column_bytes = bytes_together(kernel.b_element);
         const std::ptrdiff_t step = panel_width * column_bytes;
         for (std::ptrdiff_t group = 0; group < columns; group += side_by_side) {
-            const std::ptrdiff_t end = std::min(group + side_by_side, columns);
+            const std::ptrdiff_t end = (std::min)(group + side_by_side, columns);
             for (std::ptrdiff_t run = 0; run < depth; run += steps_of_run) {
                 const std::ptrdiff_t place = (k + run) / steps_together(kernel.b_element) * step;
                 for (std::ptrdiff_t column = group; column < end; column += kernel.width) {
                     const std::ptrdiff_t panel = (first_column + column) / panel_width;
-                    multiply({round_up(std::min(steps_of_run, depth - run), kernel.depth_unit),
+                    multiply({round_up((std::min)(steps_of_run, depth - run), kernel.depth_unit),
                               a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
                               task_.packed_b.data + panel * task_.packed_b.panel_bytes + place +
                                   column % panel_width * column_bytes,
@@ -120,7 +120,7 @@ private:
         for (std::ptrdiff_t run = 0; run < depth; run += rows_of_run) {
             const std::byte* const rows = b + (k + run) * step;
             for (std::ptrdiff_t column = 0; column + kernel.width <= columns; column += kernel.width) {
-                multiply({std::min(rows_of_run, depth - run),
+                multiply({(std::min)(rows_of_run, depth - run),
                           a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
                           rows + column * direct_.element_size, step, sums_ + column, stride_, k + run > 0});
             }
@@ -155,7 +155,7 @@ inline void multiply_few_rows(cpu exec, const product_task& task, const direct_p
     const std::ptrdiff_t panels = divide_up(task.columns, panel_width);
     constexpr double worth_a_thread = 1 << 16;  // elements of B
     const double share_of_b = worth_a_thread / static_cast<double>(task.depth) / panel_width;
-    const auto grain = static_cast<std::ptrdiff_t>(std::max(1.0, share_of_b));
+    const auto grain = static_cast<std::ptrdiff_t>((std::max)(1.0, share_of_b));
     const std::ptrdiff_t pieces = std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{exec.threads});
     const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
     const std::ptrdiff_t share = round_up(few_rows_piece::workspace_bytes(direct, piece_columns), 4096);
@@ -169,7 +169,7 @@ inline void multiply_few_rows(cpu exec, const product_task& task, const direct_p
                  ++index) {
                 const std::ptrdiff_t column = index * piece_columns;
                 if (column >= task.columns) return;
-                const std::ptrdiff_t columns = std::min(piece_columns, task.columns - column);
+                const std::ptrdiff_t columns = (std::min)(piece_columns, task.columns - column);
                 few_rows_piece(task, direct, memory + index * share, columns).compute(column, columns);
             }
         });

@@ -98,7 +98,7 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const product_kernel* const direct = is_packed ? &kernel : direct_kernel_for<b_value>(level);
     const bool readable =
         is_packed ? kernel.b_element == panel_element_of<b_value>() : b_columns.line_stride == 1;
-    if (direct != nullptr && readable && c.rows <= std::min(most_direct_rows, direct->rows) &&
+    if (direct != nullptr && readable && c.rows <= (std::min)(most_direct_rows, direct->rows) &&
         kernel.a_element == panel_element::float32) {
         task.packed_b = packed;
         multiply_few_rows(exec, task,

@@ -60,7 +60,7 @@ public:
             exec, static_cast<std::size_t>(count), grain, [&](std::size_t begin, std::size_t end) {
                 const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(begin) * detail::panel_width;
                 const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(end) * detail::panel_width;
-                pack(source, {first, std::min(last, columns_) - first, last - first, 0, rows_, depth},
+                pack(source, {first, (std::min)(last, columns_) - first, last - first, 0, rows_, depth},
                      to + static_cast<std::ptrdiff_t>(begin) * panel_bytes_, panel_bytes_);
             });
         data_ = to;

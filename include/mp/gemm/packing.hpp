@@ -70,7 +70,7 @@ void for_each_factor(const product_factor_source& source, const factor_block& bl
     float values[widen_run];
     for (std::ptrdiff_t i = 0; i < outer; ++i) {
         for (std::ptrdiff_t j = 0; j < inner; j += widen_run) {
-            const std::ptrdiff_t count = std::min(widen_run, inner - j);
+            const std::ptrdiff_t count = (std::min)(widen_run, inner - j);
             widen_factors(from + i * stride + j, values, count);
             for (std::ptrdiff_t n = 0; n < count; ++n) {
                 if (along_depth) {

@@ -95,11 +95,11 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const depth_block_scal
         for (std::size_t i = begin; i < end; ++i) {
             const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * tile;
             const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * tile;
-            const std::ptrdiff_t rows = std::min(tile, c.rows - row);
-            const std::ptrdiff_t columns = std::min(tile, c.columns - column);
+            const std::ptrdiff_t rows = (std::min)(tile, c.rows - row);
+            const std::ptrdiff_t columns = (std::min)(tile, c.columns - column);
             std::fill(totals.begin(), totals.end(), 0.0F);
             for (std::ptrdiff_t k = 0; k < a.columns; k += depth_per_scale) {
-                const std::ptrdiff_t depth = std::min(depth_per_scale, a.columns - k);
+                const std::ptrdiff_t depth = (std::min)(depth_per_scale, a.columns - k);
                 gemm(inner, 1, a.block(row, k, rows, depth), b.block(k, column, depth, columns), 0,
                      row_major(sums.data(), rows, columns, tile), identity_epilogue{}, workspace);
                 detail::add_scaled_block(totals.data(), sums.data(), tile, rows, columns, rows_scales,

@@ -141,7 +141,7 @@ inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_r
     const std::ptrdiff_t length = output.column_major ? c_rows : c_columns;
     for (std::ptrdiff_t i = 0; i < lines; ++i) {
         for (std::ptrdiff_t j = 0; j < length; j += output_run) {
-            const std::ptrdiff_t count = std::min(output_run, length - j);
+            const std::ptrdiff_t count = (std::min)(output_run, length - j);
             const std::ptrdiff_t row = output.column_major ? j : i;
             const std::ptrdiff_t column = output.column_major ? i : j;
             prepare_line(output, line, count, false, row, column);

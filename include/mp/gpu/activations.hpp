@@ -167,7 +167,7 @@ void launch_map(std::string_view function, Executor exec, matrix_view<To> to,
     constexpr std::ptrdiff_t share = std::ptrdiff_t{kernel::threads} * kernel::in_flight;
     const std::ptrdiff_t chunks = to.rows * ((to.columns + kernel::width - 1) / kernel::width);
     const std::ptrdiff_t blocks =
-        std::min((chunks - 1) / share + 1, static_cast<std::ptrdiff_t>(most_blocks));
+        (std::min)((chunks - 1) / share + 1, static_cast<std::ptrdiff_t>(most_blocks));
     launch(function, exec, simt::launch_size{.blocks = blocks},
            kernel{rows_of<kernel::width>(to), rows_of<kernel::width>(from)..., to.rows, to.columns});
 }

@@ -20,7 +20,7 @@ namespace mp::detail {
 
 /// Neighbouring elements of a lane: 16 bytes, and at most 8 of them.
 template <class Value>
-inline constexpr int block_chunk_width = static_cast<int>(std::min<std::size_t>(8, 16 / sizeof(Value)));
+inline constexpr int block_chunk_width = static_cast<int>((std::min<std::size_t>)(8, 16 / sizeof(Value)));
 
 /// Where the lines of a matrix lie, with what they are divided into.
 template <class BlockScaled, class Value>
@@ -51,7 +51,7 @@ struct block_line_walk {
             length *= count;
             line_bytes *= count;
             blocks_per_line *= count;
-            count = std::min<std::ptrdiff_t>(count, 1);
+            count = (std::min<std::ptrdiff_t>)(count, 1);
             lines.wide = reinterpret_cast<std::uintptr_t>(lines.data) % (width * sizeof(Value)) == 0;
         }
         constexpr auto alignment = packed::alignment;
@@ -67,7 +67,7 @@ struct block_line_walk {
     [[nodiscard]] simt::launch_size launch() const {
         constexpr std::ptrdiff_t warps = row_threads / simt::warp_size;
         return {.blocks =
-                    std::min((count * across() - 1) / warps + 1, static_cast<std::ptrdiff_t>(most_blocks))};
+                    (std::min)((count * across() - 1) / warps + 1, static_cast<std::ptrdiff_t>(most_blocks))};
     }
     /// Whether the words of the lane whose elements begin here are whole, and the bytes that it has.
     [[nodiscard]] MP_HOST_DEVICE bool is_whole(std::ptrdiff_t position) const {

@@ -288,7 +288,7 @@ void quantize(Executor exec, matrix_view<Value> from, const block_scaled_span<Bl
             const std::ptrdiff_t chunks = rows.rows * ((rows.columns + width - 1) / width);
             if (!empty) {
                 launch(function, exec,
-                       simt::launch_size{.blocks = std::min(most, (chunks - 1) / detail::row_threads + 1),
+                       simt::launch_size{.blocks = (std::min)(most, (chunks - 1) / detail::row_threads + 1),
                                          .shared_bytes = gpu::block_group<detail::row_threads>::shared_bytes(
                                              detail::row_threads)},
                        find);

@@ -135,7 +135,7 @@ inline void check_stochastic(std::string_view function, const projection& p, std
         throw_argument(function, "p.round", static_cast<int>(p.round),
                        "must be stochastic_a, stochastic_b or stochastic_c");
     }
-    if (size != 0 && first_index > std::numeric_limits<std::uint64_t>::max() - (size - 1)) {
+    if (size != 0 && first_index > (std::numeric_limits<std::uint64_t>::max)() - (size - 1)) {
         throw_argument(function, "first_index", first_index,
                        "must be small enough for the last element to have a number below 2^64");
     }

@@ -102,7 +102,7 @@ struct device_loss_scale {
     [[nodiscard]] std::vector<scale_event> events() const {
         std::vector<scale_event> result;
         if constexpr (Events != 0) {
-            const std::uint64_t count = std::min<std::uint64_t>(iterations, Events);
+            const std::uint64_t count = (std::min<std::uint64_t>)(iterations, Events);
             result.reserve(static_cast<std::size_t>(count));
             for (std::uint64_t i = iterations - count; i != iterations; ++i) {
                 result.push_back(ring.of_iteration(i));

@@ -143,11 +143,11 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(double_float sum) {
     const auto whole = static_cast<float>(n);
     const double_float of_power = exact_product(whole, ln_2);
     const double_float large = exact_sum(of_power.high, f);
-    float small = float_add(large.low, of_power.low);
-    small = float_multiply_add(whole, ln_2_rest, small);
-    small = float_add(small, float_divide(sum.low, sum.high));
-    small = float_add(small, float_multiply(float_multiply_add(q, f, -0.5F), square));
-    return float_add(large.high, small);
+    float tail = float_add(large.low, of_power.low);
+    tail = float_multiply_add(whole, ln_2_rest, tail);
+    tail = float_add(tail, float_divide(sum.low, sum.high));
+    tail = float_add(tail, float_multiply(float_multiply_add(q, f, -0.5F), square));
+    return float_add(large.high, tail);
 }
 
 /// 1 / (1 + e^-x) and its distance from one, for |x| <= 400.

@@ -22,7 +22,7 @@ namespace mp::detail {
 
 /// Neighbouring elements of a row that a thread works on together: 16 bytes of the widest format.
 template <class... Values>
-inline constexpr int row_chunk = static_cast<int>(16 / std::max({sizeof(Values)...}));
+inline constexpr int row_chunk = static_cast<int>(16 / (std::max)({sizeof(Values)...}));
 
 /// A matrix for kernels. `data` is null where an operand is absent.
 template <class Value>
@@ -155,7 +155,7 @@ inline constexpr std::ptrdiff_t columns_of_a_warp = 1024;
 template <class Group>
 [[nodiscard]] simt::launch_size row_launch(std::ptrdiff_t rows) {
     constexpr std::ptrdiff_t groups = Group::of_block(row_threads);
-    return {.blocks = std::min((rows - 1) / groups + 1, static_cast<std::ptrdiff_t>(most_blocks)),
+    return {.blocks = (std::min)((rows - 1) / groups + 1, static_cast<std::ptrdiff_t>(most_blocks)),
             .shared_bytes = Group::shared_bytes(row_threads)};
 }
 

@@ -170,7 +170,7 @@ void run_over_tensors(std::string_view function, const Executor& exec, const Wor
     parameters.work = work;
     const auto flush = [&] {
         if (parameters.tensors == 0) return;
-        const auto blocks = std::min<std::uint32_t>(parameters.pieces, Work::most_blocks);
+        const auto blocks = (std::min<std::uint32_t>)(parameters.pieces, Work::most_blocks);
         launch(function, exec, simt::launch_size{.blocks = static_cast<std::ptrdiff_t>(blocks)}, parameters);
         parameters.tensors = 0;
         parameters.pieces = 0;
@@ -182,7 +182,7 @@ void run_over_tensors(std::string_view function, const Executor& exec, const Wor
         describe(i, arrays, size);
         if (size == 0) continue;
         const chunk_split split = Work::split(arrays, size);
-        const std::size_t items = std::max(split.chunks, split.template singles<Work::count>());
+        const std::size_t items = (std::max)(split.chunks, split.template singles<Work::count>());
         const std::size_t pieces = (items + kernel::piece - 1) / kernel::piece;
         if (parameters.tensors == kernel::capacity || parameters.pieces + pieces > (std::size_t{1} << 30)) {
             flush();

@@ -82,7 +82,7 @@ inline std::size_t edit_distance(std::string_view from, std::string_view to) {
         for (std::size_t j = 0; j < to.size(); ++j) {
             const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
             diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+            row[j + 1] = (std::min)({replaced, diagonal + 1, row[j] + 1});
         }
     }
     return row.back();

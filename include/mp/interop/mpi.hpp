@@ -137,7 +137,7 @@ public:
     ///                         on the way before
     /// \throws mpi_error       the reduction failed
     /// \throws rank_timeout    a rank has not made this call in time; the values are as they were
-    void max(std::span<std::uint64_t> values) { reduce("mp::mpi_reducer::max", values, MPI_MAX); }
+    void(max)(std::span<std::uint64_t> values) { reduce("mp::mpi_reducer::max", values, MPI_MAX); }
 
     /// Each value becomes the sum of what all ranks have in its place, modulo 2^64. Collective.
     ///

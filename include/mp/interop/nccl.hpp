@@ -108,7 +108,7 @@ public:
     /// \throws cuda_error    a copy failed
     /// \throws rank_timeout  a rank has not made this call in time
     /// \throws state_error   a call has failed on the way before
-    void max(std::span<std::uint64_t> values) { reduce("mp::nccl_reducer::max", values, ncclMax); }
+    void(max)(std::span<std::uint64_t> values) { reduce("mp::nccl_reducer::max", values, ncclMax); }
 
     /// Each value becomes the sum of what all ranks have in its place, modulo 2^64. All ranks have to call
     /// it.
@@ -147,7 +147,7 @@ private:
                             "save what can be saved and end by ncclCommAbort"));
         }
         while (!values.empty()) {
-            const std::span<std::uint64_t> piece = values.first(std::min(values.size(), memory_.size()));
+            const std::span<std::uint64_t> piece = values.first((std::min)(values.size(), memory_.size()));
             check_cuda(cudaMemcpyAsync(memory_.data(), piece.data(), piece.size_bytes(),
                                        cudaMemcpyHostToDevice, exec_.stream),
                        "cudaMemcpyAsync");

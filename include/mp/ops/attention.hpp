@@ -64,7 +64,7 @@ struct scaled_dot_product_attention_op {
         const detail::attention_sizes sizes(q, k, v, options);
         const std::ptrdiff_t blocks =
             (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
-        const std::ptrdiff_t rows = std::min(sizes.queries, detail::attention_block_rows);
+        const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             std::vector<float> scores(static_cast<std::size_t>(rows * sizes.keys));
@@ -187,7 +187,7 @@ struct scaled_dot_product_attention_backward_op {
         constexpr bool wants_dk = !std::is_same_v<DK, absent_t>;
         constexpr bool wants_dv = !std::is_same_v<DV, absent_t>;
         const detail::attention_sizes sizes(q, k, v, options);
-        const std::ptrdiff_t rows = std::min(sizes.queries, detail::attention_block_rows);
+        const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             std::vector<float> probabilities(static_cast<std::size_t>(rows * sizes.keys));

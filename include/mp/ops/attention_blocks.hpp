@@ -74,18 +74,17 @@ struct attention_sizes {
           keys(k.rows / options.heads),
           depth(q.columns),
           value_depth(v.columns),
-          scale(options.scale
-                    ? *options.scale
-                    : static_cast<float>(1.0 /
-                                         std::sqrt(static_cast<double>(std::max<std::ptrdiff_t>(depth, 1))))),
+          scale(options.scale ? *options.scale
+                              : static_cast<float>(1.0 / std::sqrt(static_cast<double>(
+                                                             (std::max<std::ptrdiff_t>)(depth, 1))))),
           causal(options.causal) {}
 
     /// Keys that the first `end` queries can see.
     [[nodiscard]] std::ptrdiff_t keys_before(std::ptrdiff_t end) const {
-        return causal ? std::min(keys, end) : keys;
+        return causal ? (std::min)(keys, end) : keys;
     }
     [[nodiscard]] query_block block(std::ptrdiff_t head, std::ptrdiff_t first) const {
-        const std::ptrdiff_t count = std::min(attention_block_rows, queries - first);
+        const std::ptrdiff_t count = (std::min)(attention_block_rows, queries - first);
         return {head, first, count, keys_before(first + count)};
     }
     [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const {
@@ -108,7 +107,7 @@ public:
     seen_keys(const Mask& mask, const attention_sizes& sizes, const query_block& block, std::ptrdiff_t row)
         : mask_(mask),
           row_(block.first + row),
-          end_(std::min(block.keys, sizes.keys_before(block.first + row + 1))) {
+          end_((std::min)(block.keys, sizes.keys_before(block.first + row + 1))) {
         if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
             if (mask.rows != sizes.queries) row_ += block.head * sizes.queries;
         }

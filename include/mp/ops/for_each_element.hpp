@@ -58,7 +58,7 @@ void for_each_segment(cpu exec, matrix_view<Out> out, Function f) {
     parallel_for(exec, count, grain, [&](std::size_t begin, std::size_t end) {
         for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
             const std::ptrdiff_t first = i % segments * longest;
-            f(i / segments, first, std::min(length, first + longest));
+            f(i / segments, first, (std::min)(length, first + longest));
         }
     });
 }
@@ -141,7 +141,7 @@ void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
     constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
     for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
         load_floats(matrix.data + row * matrix.row_stride() + first * step, step,
-                    static_cast<std::size_t>(std::min(block, matrix.columns - first)), to + first);
+                    static_cast<std::size_t>((std::min)(block, matrix.columns - first)), to + first);
     }
 }
 
@@ -151,7 +151,7 @@ void store_row(matrix_view<Value> matrix, std::ptrdiff_t row, Function value) {
     const std::ptrdiff_t step = matrix.column_stride();
     constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
     for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
-        const auto count = static_cast<std::size_t>(std::min(block, matrix.columns - first));
+        const auto count = static_cast<std::size_t>((std::min)(block, matrix.columns - first));
         float rounded[element_block];
         for (std::size_t i = 0; i < count; ++i) {
             rounded[i] = static_cast<float>(value(static_cast<std::size_t>(first) + i));
@@ -191,7 +191,7 @@ void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const 
     for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
         constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
         for (std::ptrdiff_t first = begin; first < end; first += block) {
-            const auto count = static_cast<std::size_t>(std::min(block, end - first));
+            const auto count = static_cast<std::size_t>((std::min)(block, end - first));
             const element_run run{walk.by_rows ? line : first, walk.by_rows ? first : line, walk.by_rows,
                                   count};
             float results[element_block];

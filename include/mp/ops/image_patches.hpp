@@ -76,7 +76,7 @@ inline void check_image_number(std::string_view function, std::string_view name,
 template <class... Sizes>
 void check_image_product(std::string_view function, std::string_view name, std::ptrdiff_t first,
                          Sizes... others) {
-    constexpr std::ptrdiff_t most = std::numeric_limits<std::ptrdiff_t>::max() / 16;  // bytes of an element
+    constexpr std::ptrdiff_t most = (std::numeric_limits<std::ptrdiff_t>::max)() / 16;  // bytes of an element
     std::ptrdiff_t product = first;
     const auto times = [&](std::ptrdiff_t size) {
         if (product > most / size) {
@@ -103,7 +103,7 @@ struct index_range {
 constexpr index_range places_inside(std::ptrdiff_t start, std::ptrdiff_t stride, std::ptrdiff_t size,
                                     std::ptrdiff_t count) {
     const auto first_from = [&](std::ptrdiff_t bound) {  // the first i with start + i * stride >= bound
-        return start >= bound ? std::ptrdiff_t{0} : std::min(count, (bound - start + stride - 1) / stride);
+        return start >= bound ? std::ptrdiff_t{0} : (std::min)(count, (bound - start + stride - 1) / stride);
     };
     return {first_from(0), first_from(size)};
 }

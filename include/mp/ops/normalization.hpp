@@ -123,11 +123,11 @@ template <class Total, class Term>
 void sum_columns(cpu exec, std::ptrdiff_t rows, std::span<Total> totals, Term term) {
     constexpr std::size_t width = 64;  // columns summed together: a few vector registers
     const std::size_t blocks = (totals.size() + width - 1) / width;
-    const std::size_t work = width * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
+    const std::size_t work = width * static_cast<std::size_t>((std::max<std::ptrdiff_t>)(rows, 1));
     parallel_for(exec, blocks, 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
         for (std::size_t block = begin; block < end; ++block) {
             const std::size_t first = block * width;
-            const std::size_t count = std::min(width, totals.size() - first);
+            const std::size_t count = (std::min)(width, totals.size() - first);
             double sums[width] = {};
             for (std::ptrdiff_t row = 0; row < rows; ++row) {
                 for (std::size_t c = 0; c < count; ++c) {

@@ -98,8 +98,9 @@ void for_each_window(const ops::pool2d_geometry& geometry, Function f) {
         for (std::ptrdiff_t j = 0; j < out.width; ++j) {
             const std::ptrdiff_t left = j * g.stride.width - g.padding.width;
             f(position++,
-              window_cells{{std::max<std::ptrdiff_t>(top, 0), std::min(top + g.kernel.height, g.height)},
-                           {std::max<std::ptrdiff_t>(left, 0), std::min(left + g.kernel.width, g.width)}});
+              window_cells{
+                  {(std::max<std::ptrdiff_t>)(top, 0), (std::min)(top + g.kernel.height, g.height)},
+                  {(std::max<std::ptrdiff_t>)(left, 0), (std::min)(left + g.kernel.width, g.width)}});
         }
     }
 }

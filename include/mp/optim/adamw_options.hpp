@@ -37,7 +37,7 @@ namespace detail {
 /// The largest number that an update multiplies the learning rate by: the first one has the largest
 /// correction of the mean.
 [[nodiscard]] inline double largest_rate_factor(const adamw_options& options) noexcept {
-    return std::max({1.0, options.weight_decay, 1.0 / (1.0 - options.beta1)});
+    return (std::max)({1.0, options.weight_decay, 1.0 / (1.0 - options.beta1)});
 }
 
 /// Throws argument_error in the name of `function` unless all options are in range.

@@ -170,7 +170,7 @@ public:
         const detail::default_floating_point_modes modes;
         const double norm = detail::norm_of_gradients(exec_, level_, layout_, unscaled_spans_, square_sums_);
         if (detail::is_non_finite(norm)) return norm;
-        const float factor = static_cast<float>(std::min(max_norm / (norm + 1e-6), 1.0));
+        const float factor = static_cast<float>((std::min)(max_norm / (norm + 1e-6), 1.0));
         if (factor < 1.0F) {
             detail::scale_gradients(exec_, level_, layout_, unscaled_spans_, factor);
         }
@@ -301,7 +301,7 @@ private:
                 arrays.masters = arrays.weights;
             }
             arrays.gradient = gradient + first;
-            for (std::size_t s = 0; s < std::min(States, states_.size()); ++s) {
+            for (std::size_t s = 0; s < (std::min)(States, states_.size()); ++s) {
                 arrays.states[s] = states_[s].data() + at;
             }
             if (how_ == weight_update::kahan) arrays.compensation = compensation_.data() + at;

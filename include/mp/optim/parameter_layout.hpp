@@ -56,8 +56,8 @@ public:
             if (begin == end) return;
             for (std::size_t i = array_at(begin); i < offsets_.size() && offsets_[i] < end; ++i) {
                 const std::size_t array_end = i + 1 < offsets_.size() ? offsets_[i + 1] : total_;
-                const std::size_t first = std::max(begin, offsets_[i]);
-                const std::size_t last = std::min(end, array_end);
+                const std::size_t first = (std::max)(begin, offsets_[i]);
+                const std::size_t last = (std::min)(end, array_end);
                 if (first < last) f(i, first - offsets_[i], last - offsets_[i]);
             }
         });

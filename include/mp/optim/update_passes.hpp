@@ -51,7 +51,7 @@ void update_by_rule(const update_arrays<Weight, Gradient, Master, State, States>
     std::array<float_window<State>, States> state_windows;
     float gradient[update_block];
     for (std::size_t at = 0; at < a.count; at += update_block) {
-        const std::size_t count = std::min(update_block, a.count - at);
+        const std::size_t count = (std::min)(update_block, a.count - at);
         copy_block(a.gradient + at, gradient, count);
         if (a.inverse_scale != 1.0F) {
             for (std::size_t i = 0; i < count; ++i) gradient[i] *= a.inverse_scale;

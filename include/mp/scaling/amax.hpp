@@ -64,9 +64,9 @@ std::uint32_t largest_magnitude_bits(const Value* values, std::size_t count) noe
         std::uint32_t largest = 0;
         float wide[unscale_block];
         for (std::size_t at = 0; at < count; at += unscale_block) {
-            const std::size_t length = std::min(unscale_block, count - at);
+            const std::size_t length = (std::min)(unscale_block, count - at);
             convert_nearest(conversion_level(), values + at, wide, length);
-            largest = std::max(largest, largest_magnitude_code(wide, length));
+            largest = (std::max)(largest, largest_magnitude_code(wide, length));
         }
         return largest;
     }
@@ -110,11 +110,11 @@ void reduce_amax(Reducer& reducer, std::span<float> amaxes) {
     constexpr std::size_t chunk = 256;
     std::uint64_t words[chunk];
     for (std::size_t at = 0; at < amaxes.size(); at += chunk) {
-        const std::size_t count = std::min(chunk, amaxes.size() - at);
+        const std::size_t count = (std::min)(chunk, amaxes.size() - at);
         for (std::size_t i = 0; i < count; ++i) {
             words[i] = detail::bit_cast<std::uint32_t>(amaxes[at + i]) & detail::float_magnitude_mask;
         }
-        reducer.max(std::span<std::uint64_t>(words, count));
+        (reducer.max)(std::span<std::uint64_t>(words, count));
         for (std::size_t i = 0; i < count; ++i) {
             amaxes[at + i] = detail::bit_cast<float>(static_cast<std::uint32_t>(words[i]));
         }

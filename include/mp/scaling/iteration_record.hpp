@@ -72,7 +72,7 @@ inline gradient_observation over_all_ranks(const gradient_observation& measured,
     reducer.sum(sums);
     // The order of doubles that are not negative is that of their bits.
     std::array<std::uint64_t, 1> largest{bit_cast<std::uint64_t>(measured.largest)};
-    reducer.max(largest);
+    (reducer.max)(largest);
     return {measured.infinities,         measured.nans, sums[0], sums[1], sums[2], sums[3], sums[4], sums[5],
             bit_cast<double>(largest[0])};
 }

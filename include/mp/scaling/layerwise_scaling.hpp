@@ -319,7 +319,7 @@ private:
         if (!(g.least_magnitude > 0.0 && w.least_magnitude > 0.0)) return {};
         constexpr double least_product =
             1e-15;  // what is smaller is not worth the scale that it would ask for
-        const double least = std::max(g.least_magnitude * w.least_magnitude, least_product);
+        const double least = (std::max)(g.least_magnitude * w.least_magnitude, least_product);
         return detail::factor_in_range(options_.smallest_number / fan_in / least,
                                        options_.largest_number / fan_in,
                                        g.largest_magnitude() * w.largest_magnitude());
@@ -368,14 +368,14 @@ float join_branches(cpu exec, std::span<scaled_tensor<Values>> branches,
         detail::require_accumulated(function, "branches[].scale", branch.scale);
         const float mine = amax(exec, branch.values);
         finite = finite && !detail::is_non_finite(mine);
-        largest = std::max(largest, static_cast<double>(mine) / static_cast<double>(branch.scale));
+        largest = (std::max)(largest, static_cast<double>(mine) / static_cast<double>(branch.scale));
     }
     const auto fits = [&](double scale) { return finite && largest * scale < options.largest_number; };
     float common = 0.0F;
     float least = branches[0].scale;
     for (const scaled_tensor<Values>& branch : branches) {
-        least = std::min(least, branch.scale);
-        if (fits(static_cast<double>(branch.scale))) common = std::max(common, branch.scale);
+        least = (std::min)(least, branch.scale);
+        if (fits(static_cast<double>(branch.scale))) common = (std::max)(common, branch.scale);
     }
     while (!(common > 0.0F) && static_cast<double>(least) >= options.least_common_scale) {
         if (fits(static_cast<double>(least))) common = least;

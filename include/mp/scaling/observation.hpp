@@ -43,7 +43,7 @@ template <reduced Target, class Value>
     seen.subnormals = range.subnormals;
     seen.overflows = range.overflows;
     seen.largest = range.largest_magnitude / static_cast<double>(gradient.scale());
-    if (edge < std::numeric_limits<double>::max()) {
+    if (edge < (std::numeric_limits<double>::max)()) {
         std::atomic<std::uint64_t> large{0};
         detail::parallel_for(
             exec, values.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {

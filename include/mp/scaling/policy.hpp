@@ -90,7 +90,7 @@ inline constexpr float largest_scale_without_inverse = 0x1p-128F;
 
 // Named here since device code may use these constants, but not call the functions of numeric_limits.
 inline constexpr float infinite_scale = std::numeric_limits<float>::infinity();
-inline constexpr std::int32_t largest_tracker = std::numeric_limits<std::int32_t>::max();
+inline constexpr std::int32_t largest_tracker = (std::numeric_limits<std::int32_t>::max)();
 
 }  // namespace detail
 

@@ -67,7 +67,7 @@ inline std::vector<std::uint64_t> ranges_of_ranks(std::span<const std::uint64_t>
         both.push_back(~value);
         both.push_back(value);
     }
-    reducer.max(both);
+    (reducer.max)(both);
     for (std::size_t i = 0; i < both.size(); i += 2) both[i] = ~both[i];
     return both;
 }

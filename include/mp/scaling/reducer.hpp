@@ -31,7 +31,7 @@ namespace mp {
 /// For MPI see interop/mpi.hpp, for NCCL interop/nccl.hpp.
 template <class Reducer>
 concept rank_reducer = requires(Reducer& reducer, std::span<std::uint64_t> values) {
-    reducer.max(values);
+    (reducer.max)(values);
     reducer.sum(values);
 };
 
@@ -42,7 +42,7 @@ inline constexpr std::chrono::nanoseconds default_rank_timeout = std::chrono::mi
 
 /// The reducer of a run with one rank: leaves the values as they are.
 struct single_rank {
-    constexpr void max(std::span<std::uint64_t>) const noexcept {}
+    constexpr void(max)(std::span<std::uint64_t>) const noexcept {}
     constexpr void sum(std::span<std::uint64_t>) const noexcept {}
 };
 
@@ -75,7 +75,7 @@ void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout,
             std::this_thread::yield();
         } else {
             std::this_thread::sleep_for(
-                std::min<std::chrono::nanoseconds>(waited / 16, std::chrono::milliseconds(5)));
+                (std::min<std::chrono::nanoseconds>)(waited / 16, std::chrono::milliseconds(5)));
         }
     }
 }
@@ -87,11 +87,11 @@ public:
     template <rank_reducer Reducer>
     explicit reducer_reference(Reducer& reducer)
         : reducer_(&reducer),
-          max_([](void* it, std::span<std::uint64_t> values) { static_cast<Reducer*>(it)->max(values); }),
+          max_([](void* it, std::span<std::uint64_t> values) { (static_cast<Reducer*>(it)->max)(values); }),
           sum_([](void* it, std::span<std::uint64_t> values) { static_cast<Reducer*>(it)->sum(values); }) {}
 
     explicit operator bool() const noexcept { return reducer_ != nullptr; }
-    void max(std::span<std::uint64_t> values) const { max_(reducer_, values); }
+    void(max)(std::span<std::uint64_t> values) const { max_(reducer_, values); }
     void sum(std::span<std::uint64_t> values) const { sum_(reducer_, values); }
 
 private:

@@ -62,8 +62,8 @@ inline std::uint64_t count_below(std::span<const exponent_count> exponents, doub
         if (!(low < threshold)) break;
         const double part = (threshold - low) / low;
         if (part < 1.0) {
-            count += std::min(static_cast<std::uint64_t>(std::llround(part * static_cast<double>(it.count))),
-                              it.count);
+            count += (std::min)(
+                static_cast<std::uint64_t>(std::llround(part * static_cast<double>(it.count))), it.count);
         } else {
             count += it.count;
         }
@@ -101,11 +101,11 @@ inline gradient_observation observation_at(const trace_step& step, float scale, 
     seen.values = nonzero + step.zeros;
     seen.zeros = step.zeros;
     // The largest magnitude decides whether there are any: within a bin the counts only estimate.
-    seen.overflows = overflows ? std::max<std::uint64_t>(beyond, 1) : 0;
+    seen.overflows = overflows ? (std::max<std::uint64_t>)(beyond, 1) : 0;
     seen.infinities += seen.overflows;
     const std::uint64_t above = nonzero - count_below(step.exponents, edge / factor);
-    seen.large = large ? std::max<std::uint64_t>(above, 1) : 0;
-    seen.large -= std::min(seen.large, seen.overflows);
+    seen.large = large ? (std::max<std::uint64_t>)(above, 1) : 0;
+    seen.large -= (std::min)(seen.large, seen.overflows);
     seen.flushed = count_below(step.exponents, range.smallest_subnormal / 2 / factor);
     seen.subnormals = count_below(step.exponents, range.smallest_normal / factor) - seen.flushed;
     return seen;
@@ -170,17 +170,17 @@ template <scale_policy Policy, class Listener = const detail::no_listener>
         result.scales.push_back(scale);
         if (event.skipped != 0) result.skipped_steps.push_back(event.iteration);
         skip_run = event.skipped != 0 ? skip_run + 1 : 0;
-        result.longest_skip_run = std::max(result.longest_skip_run, skip_run);
+        result.longest_skip_run = (std::max)(result.longest_skip_run, skip_run);
         if (event.applied != 0 && event.seen.values > event.seen.zeros) {
             const double share = static_cast<double>(event.seen.flushed) /
                                  static_cast<double>(event.seen.values - event.seen.zeros);
             ++measured_steps;
             result.mean_underflow += (share - result.mean_underflow) / static_cast<double>(measured_steps);
-            result.largest_underflow = std::max(result.largest_underflow, share);
+            result.largest_underflow = (std::max)(result.largest_underflow, share);
         }
         result.final_scale = event.change.after;
-        result.smallest_scale = std::min(result.smallest_scale, event.change.after);
-        result.largest_scale = std::max(result.largest_scale, event.change.after);
+        result.smallest_scale = (std::min)(result.smallest_scale, event.change.after);
+        result.largest_scale = (std::max)(result.largest_scale, event.change.after);
         listener(static_cast<const scale_event&>(event));
     }
     result.underflow_known = measured_steps != 0;

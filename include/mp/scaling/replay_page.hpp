@@ -31,11 +31,11 @@ inline replay_axes axes_of(std::span<const replay_result> results) {
     float largest = 0.0F;
     replay_axes axes;
     for (const replay_result& it : results) {
-        axes.steps = std::max(axes.steps, static_cast<double>(it.scales.size()));
+        axes.steps = (std::max)(axes.steps, static_cast<double>(it.scales.size()));
         const auto include = [&](float scale) {
             if (!is_drawable(scale)) return;
-            smallest = std::min(smallest, scale);
-            largest = std::max(largest, scale);
+            smallest = (std::min)(smallest, scale);
+            largest = (std::max)(largest, scale);
         };
         for (const float scale : it.scales) include(scale);
         include(it.final_scale);

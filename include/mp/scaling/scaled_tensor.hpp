@@ -61,7 +61,7 @@ void multiply_scale(cpu exec, scaled_tensor<Values>& tensor, float factor) {
                 constexpr std::size_t piece = 256;
                 double wide[piece];
                 for (std::size_t at = begin; at < end; at += piece) {
-                    const std::size_t count = std::min(piece, end - at);
+                    const std::size_t count = (std::min)(piece, end - at);
                     const value* from = values.data() + at;
                     detail::convert_nearest(detail::conversion_level(), from, wide, count);
                     for (std::size_t i = 0; i < count; ++i) {

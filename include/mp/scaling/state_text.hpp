@@ -214,8 +214,8 @@ void read_state_value(const state_line_reader& lines, std::string_view name, std
         const char* const end = text.data() + text.size();
         const std::from_chars_result read = std::from_chars(text.data(), end, number);
         if (read.ec == std::errc::result_out_of_range) {
-            refuse("must lie between " + error_text(std::numeric_limits<Member>::min()) + " and " +
-                   error_text(std::numeric_limits<Member>::max()));
+            refuse("must lie between " + error_text((std::numeric_limits<Member>::min)()) + " and " +
+                   error_text((std::numeric_limits<Member>::max)()));
         }
         if (read.ec != std::errc{} || read.ptr != end || error_text(number) != text) {
             refuse("must be a whole number with no digit too many");

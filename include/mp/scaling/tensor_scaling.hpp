@@ -191,7 +191,7 @@ void in_short_pieces(cpu exec, std::span<From> from, std::span<To> to, Step step
     parallel_for(exec, from.size(), scaling_grain, [&](std::size_t begin, std::size_t end) {
         constexpr std::size_t piece = 256;
         for (std::size_t at = begin; at < end; at += piece) {
-            const std::size_t count = std::min(piece, end - at);
+            const std::size_t count = (std::min)(piece, end - at);
             double wide[piece];
             convert_nearest(conversion_level(), from.data() + at, wide, count);
             step(wide, count);

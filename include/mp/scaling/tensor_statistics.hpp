@@ -122,7 +122,7 @@ template <detail::gradient_range Values>
     detail::parallel_for(exec, pieces.size(), 16, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             const std::size_t at = i * piece;
-            pieces[i] = detail::statistics_of_piece(in.data() + at, std::min(piece, in.size() - at));
+            pieces[i] = detail::statistics_of_piece(in.data() + at, (std::min)(piece, in.size() - at));
         }
     });
     tensor_statistics result;

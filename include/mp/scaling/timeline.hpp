@@ -100,17 +100,17 @@ template <class Events>
 timeline_extent timeline_extent_of(const Events& events) {
     timeline_extent extent;
     for (const scale_event& event : events) {
-        extent.first = std::min(extent.first, event.iteration);
-        extent.last = std::max(extent.last, event.iteration);
+        extent.first = (std::min)(extent.first, event.iteration);
+        extent.last = (std::max)(extent.last, event.iteration);
         for (const float scale : {event.change.before, event.change.after}) {
             if (!is_drawable(scale)) continue;
-            extent.smallest = std::min(extent.smallest, scale);
-            extent.largest = std::max(extent.largest, scale);
+            extent.smallest = (std::min)(extent.smallest, scale);
+            extent.largest = (std::max)(extent.largest, scale);
         }
         if (!is_drawable(event.change.before)) ++extent.not_drawable;
         if (const auto share = flushed_share(event.seen)) {
             extent.measured = true;
-            extent.largest_share = std::max(extent.largest_share, std::min(*share, 1.0));
+            extent.largest_share = (std::max)(extent.largest_share, (std::min)(*share, 1.0));
         }
         extent.marks += mark_of_values(event).has_value() ? 1 : 0;
         extent.marks += mark_of_change(event.change).has_value() ? 1 : 0;
@@ -137,7 +137,7 @@ public:
         }
         const double range = static_cast<double>(extent_.last - extent_.first) + 1.0;
         const auto column = static_cast<std::size_t>(at.x / range * static_cast<double>(columns));
-        group& it = groups_[mark * columns + std::min(column, columns - 1)];
+        group& it = groups_[mark * columns + (std::min)(column, columns - 1)];
         if (it.count++ == 0) it.first = event.iteration;
         it.last = event.iteration;
         it.at = at;
@@ -244,7 +244,7 @@ std::string underflow_chart(const Events& events, const timeline_extent& extent)
     chart.y_tick(0.0, "0");
     chart.y_tick(top, percent_text(top));
     std::vector<double> columns(static_cast<std::size_t>(underflow_frame.right - underflow_frame.left), 0.0);
-    const double width = std::max(static_cast<double>(columns.size()) / end, 1.0);
+    const double width = (std::max)(static_cast<double>(columns.size()) / end, 1.0);
     for (const scale_event& event : events) {
         const auto share = flushed_share(event.seen);
         if (!share) continue;
@@ -252,7 +252,7 @@ std::string underflow_chart(const Events& events, const timeline_extent& extent)
             static_cast<double>(event.iteration - extent.first) / end * static_cast<double>(columns.size());
         for (double at = x; at < x + width && at < static_cast<double>(columns.size()); at += 1.0) {
             double& column = columns[static_cast<std::size_t>(at)];
-            column = std::max(column, std::min(*share, 1.0));
+            column = (std::max)(column, (std::min)(*share, 1.0));
         }
     }
     std::string data =

@@ -36,7 +36,7 @@ struct magnitude_range {
     template <class Number>
     [[nodiscard]] static constexpr magnitude_range of() {
         using limits = std::numeric_limits<Number>;
-        return {static_cast<double>(limits::max()), static_cast<double>(limits::min()),
+        return {static_cast<double>((limits::max)()), static_cast<double>((limits::min)()),
                 static_cast<double>(limits::denorm_min())};
     }
 

@@ -62,7 +62,7 @@ non_finite_report scan_blocks(cpu exec, const float* values, std::size_t count, 
     parallel_for(exec, count, unscale_grain, [&](std::size_t begin, std::size_t end) {
         non_finite_report mine;
         for (std::size_t at = begin; at < end; at += unscale_block) {
-            const std::size_t length = std::min(unscale_block, end - at);
+            const std::size_t length = (std::min)(unscale_block, end - at);
             if (block(at, length)) count_non_finite(values + at, length, at - begin, mine);
         }
         report.add(begin, mine);

@@ -40,8 +40,8 @@ inline cache_sizes detect_caches() noexcept {
             };
             const std::size_t size =
                 field(22, 10) * field(12, 10) * field(0, 12) * (std::size_t{cache.ecx} + 1);
-            if (((cache.eax >> 5) & 7) == 2) sizes.level_2 = std::max(sizes.level_2, size);
-            sizes.last = std::max(sizes.last, size);
+            if (((cache.eax >> 5) & 7) == 2) sizes.level_2 = (std::max)(sizes.level_2, size);
+            sizes.last = (std::max)(sizes.last, size);
         }
         if (sizes.last != 0) break;
     }

@@ -67,7 +67,7 @@ public:
         const exact_value exact = kind == category::finite ? unpack<formats::binary32>(bits) : exact_value{};
         constexpr int fraction_bits = layout_of<formats::binary32>::fraction_bits;
         add({exact.significand, exact.exponent, negative},
-            std::max(exact.exponent + fraction_bits, least_exponent),
+            (std::max)(exact.exponent + fraction_bits, least_exponent),
             {kind == category::nan, kind == category::infinite, kind == category::zero});
     }
 
@@ -75,7 +75,7 @@ public:
     [[nodiscard]] constexpr std::uint32_t result(const block_rule& rule) const {
         if (nan_ || (plus_infinity_ && minus_infinity_)) return tensor_core_nan;
         if (plus_infinity_ || minus_infinity_) return join<formats::binary32>(minus_infinity_, infinity);
-        const int largest = zero_ ? std::max(largest_, rule.zero_exponent) : largest_;
+        const int largest = zero_ ? (std::max)(largest_, rule.zero_exponent) : largest_;
         // A term's magnitude is below 4 * 2^largest: below 2^(fraction_bits + 2) <= 2^27 in these units. The
         // sum of 33 terms is below 2^33.
         const int unit = largest - rule.fraction_bits;
@@ -86,7 +86,7 @@ public:
             // of 63 down is one of any number of places, as significands have 24 bits at most.
             const int shift = it.exponent - unit;
             const std::uint64_t magnitude =
-                shift >= 0 ? it.magnitude << shift : it.magnitude >> std::min(-shift, 63);
+                shift >= 0 ? it.magnitude << shift : it.magnitude >> (std::min)(-shift, 63);
             sum += it.negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
         }
         return rounded(sum, unit, rule.output);
@@ -132,7 +132,7 @@ private:
         if (what.infinite && !what.nan) (it.negative ? minus_infinity_ : plus_infinity_) = true;
         zero_ = zero_ || what.zero;
         if (what.nan || what.infinite || what.zero) return;
-        largest_ = std::max(largest_, exponent);
+        largest_ = (std::max)(largest_, exponent);
         terms_[count_++] = it;
     }
 

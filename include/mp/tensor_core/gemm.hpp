@@ -73,7 +73,7 @@ struct emulated_product {
             const std::ptrdiff_t products = products_of<A>(rule, product->unit);
             const std::ptrdiff_t k = begin + block * products;
             return block_step_bits<Arch, Accumulator, A, B>(
-                product->unit, static_cast<int>(std::min(products, end - k)),
+                product->unit, static_cast<int>((std::min)(products, end - k)),
                 [&](int i) { return product->a(place.row + row, k + i); },
                 [&](int i) { return product->b(k + i, place.column + column); }, addend);
         }
@@ -125,7 +125,7 @@ struct emulated_product {
                              multiply_panel<rule.products, rule.output>);
         for (std::ptrdiff_t j = 0; j < place.columns; j += panel_columns) {
             multiply(task, j / panel_columns, place.rows,
-                     std::min<std::ptrdiff_t>(panel_columns, place.columns - j), memory.sums.data() + j,
+                     (std::min<std::ptrdiff_t>)(panel_columns, place.columns - j), memory.sums.data() + j,
                      emulated_tile_columns);
         }
     }
@@ -138,7 +138,7 @@ struct emulated_product {
         if (promotes) memory.promoted.assign(size, 0.0F);
         const std::ptrdiff_t depth = a.columns;
         for (std::ptrdiff_t begin = 0; begin < depth;) {
-            std::ptrdiff_t end = std::min(depth, begin + emulated_tile_depth);
+            std::ptrdiff_t end = (std::min)(depth, begin + emulated_tile_depth);
             if (promotes) {
                 const std::ptrdiff_t since = begin % promotion_interval;
                 if (promotion_interval - since < end - begin) end = begin + (promotion_interval - since);
@@ -199,8 +199,8 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
             const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / tiles_across * emulated_tile_rows;
             const std::ptrdiff_t column =
                 static_cast<std::ptrdiff_t>(i) % tiles_across * emulated_tile_columns;
-            const std::ptrdiff_t rows = std::min(emulated_tile_rows, c.rows - row);
-            const std::ptrdiff_t columns = std::min(emulated_tile_columns, c.columns - column);
+            const std::ptrdiff_t rows = (std::min)(emulated_tile_rows, c.rows - row);
+            const std::ptrdiff_t columns = (std::min)(emulated_tile_columns, c.columns - column);
             it.compute({row, column, rows, columns}, memory);
             finish_tile(output, memory.sums.data(), emulated_tile_columns, row, column, rows, columns);
         }

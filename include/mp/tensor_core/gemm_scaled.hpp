@@ -40,7 +40,7 @@ struct emulated_scaled_product {
         const std::ptrdiff_t depth = factors.a.columns;
         for (std::ptrdiff_t begin = 0; begin < depth; begin += depth_per_scale) {
             memory.sums.assign(size, 0.0F);
-            factors.add_chunk({&factors, place, begin, std::min(depth, begin + depth_per_scale)}, memory);
+            factors.add_chunk({&factors, place, begin, (std::min)(depth, begin + depth_per_scale)}, memory);
             add_scaled_block(memory.promoted.data(), memory.sums.data(), emulated_tile_columns, place.rows,
                              place.columns, a_scales, b_scales, place.row, place.column,
                              begin / depth_per_scale);

@@ -76,7 +76,7 @@ constexpr void mma(matrix_view<A> a, matrix_view<B> b, matrix_view<C> c, matrix_
             std::uint32_t sum = detail::accumulator_bits<Output>(c(row, column));
             for (std::ptrdiff_t k = 0; k < a.columns; k += step) {
                 sum = detail::block_step_bits<Arch, Output, a_value, b_value>(
-                    unit, static_cast<int>(std::min(step, a.columns - k)),
+                    unit, static_cast<int>((std::min)(step, a.columns - k)),
                     [&](int i) { return a(row, k + i); }, [&](int i) { return b(k + i, column); }, sum);
             }
             d(row, column) = detail::accumulator_from_bits<Output>(sum);

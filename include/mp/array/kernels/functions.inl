@@ -115,14 +115,14 @@ MP_ALWAYS_INLINE evaluated evaluate(logistic_function, floats x) {
 /// it, and smaller in the quotient.
 template <class Format>
 MP_ALWAYS_INLINE evaluated evaluate(hyperbolic_tangent, floats x) {
-    constexpr std::uint32_t small = (127U - 11U) << 23;
+    constexpr std::uint32_t least = (127U - 11U) << 23;
     const words magnitude = magnitude_of(x);
-    const floats argument = as_floats(magnitude < small ? words{} + small : magnitude);
+    const floats argument = as_floats(magnitude < least ? words{} + least : magnitude);
     const split_power parts = split_exponential(limited(argument + argument, 0, 40));
     const floats above_one = parts.scale * parts.above_one + rounded(parts.scale - 1);
     const words share = as_words(quotient(above_one, rounded(above_one + 2)));
     const words sign = as_words(x) ^ magnitude;
-    return {as_floats(magnitude < small ? as_words(x) : share | sign), words{}};
+    return {as_floats(magnitude < least ? as_words(x) : share | sign), words{}};
 }
 
 /// With x = m 2^n and m between sqrt(1/2) and sqrt(2): n ln 2 + log m. The terms have the same sign, or the

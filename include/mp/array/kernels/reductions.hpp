@@ -90,7 +90,7 @@ template <class Term, class Accumulator, class... Value>
 Accumulator sum_of_block_portable(std::size_t count, const Value*... from) noexcept {
     Accumulator lane[sum_lanes] = {};
     for (std::size_t i = 0; i < count; i += sum_lanes) {
-        const std::size_t length = std::min(count - i, sum_lanes);
+        const std::size_t length = (std::min)(count - i, sum_lanes);
         // Zeros at the end change nothing: no lane is ever -0.
         Accumulator term[sum_lanes];
         [&](const auto&... wide) {
@@ -111,7 +111,7 @@ void sum_portable(Accumulator* result, std::size_t count, const Value*... from) 
     const default_floating_point_modes modes;
     *result = sum_of_tree<Accumulator>((count + sum_block - 1) / sum_block, [&](std::size_t block) {
         const std::size_t begin = block * sum_block;
-        return sum_of_block_portable<Term, Accumulator>(std::min(count - begin, sum_block),
+        return sum_of_block_portable<Term, Accumulator>((std::min)(count - begin, sum_block),
                                                         (from + begin)...);
     });
 }

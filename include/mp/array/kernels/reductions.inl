@@ -81,7 +81,7 @@ void sum_array(Accumulator* result, std::size_t count, const Value*... from) noe
     const default_floating_point_modes modes;
     *result = sum_of_tree<Accumulator>((count + sum_block - 1) / sum_block, [&](std::size_t block) {
         const std::size_t begin = block * sum_block;
-        return sum_of_block<Term, Accumulator>(std::min(count - begin, sum_block), (from + begin)...);
+        return sum_of_block<Term, Accumulator>((std::min)(count - begin, sum_block), (from + begin)...);
     });
 }
 

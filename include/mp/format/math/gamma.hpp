@@ -22,8 +22,8 @@ MP_HOST_DEVICE constexpr approximation stirling(const approximation& x) {
         alternating_polynomial<0x0aaaaaaaaaaaaaaa, 0x005b05b05b05b05b, 0x001a01a01a01a01a, 0x0013813813813813,
                                0x001b951e2b18ff23, 0x003ed561b33278f9, 0x00d20d20d20d20d2, 0x03c850d961ea72fb,
                                0x16fe96381e067ffa>(to_fixed(inverse * inverse));
-    const approximation small = half_log_two_pi + inverse * approximate(series, -63);
-    return (x - half) * log_of(x) - x + small;
+    const approximation rest = half_log_two_pi + inverse * approximate(series, -63);
+    return (x - half) * log_of(x) - x + rest;
 }
 
 /// gamma(x) = gamma(x + n) / product, with x + n >= 16.

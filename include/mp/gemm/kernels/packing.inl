@@ -192,7 +192,7 @@ void pack_rows(const product_factor_source& source, const factor_block& block, s
             float_square square;
             square.read(from + i + k * stride, stride, block.depth - k, lines - i);
             square.transpose();
-            const std::ptrdiff_t height = std::min(lane_count, lines - i);
+            const std::ptrdiff_t height = (std::min)(lane_count, lines - i);
             for (std::ptrdiff_t j = 0; j < height; ++j) {
                 store_in_row<Element>(place(i + j, k), square.row[j]);
             }
@@ -239,8 +239,8 @@ void pack_panel_runs(const product_factor_source& source, const factor_block& bl
     // written stays in the nearest cache.
     constexpr std::ptrdiff_t run = 32 * panel_width;
     for (std::ptrdiff_t first = 0; first < lines; first += run) {
-        const std::ptrdiff_t last = std::min(first + run, block.padded_lines);
-        const std::ptrdiff_t last_whole = std::min(last, lines / panel_width * panel_width);
+        const std::ptrdiff_t last = (std::min)(first + run, block.padded_lines);
+        const std::ptrdiff_t last_whole = (std::min)(last, lines / panel_width * panel_width);
         for (std::ptrdiff_t k = 0; k < block.padded_depth; k += together) {
             const Value* const even = from + k * stride;
             const Value* const odd = even + stride;
@@ -311,7 +311,7 @@ void pack_panel_columns(const product_factor_source& source, const factor_block&
             float_square square;
             square.read(line + k, source.line_stride, block.lines - j, block.depth - k);
             square.transpose();
-            const std::ptrdiff_t steps = std::min(lane_count, block.padded_depth - k);
+            const std::ptrdiff_t steps = (std::min)(lane_count, block.padded_depth - k);
             for (std::ptrdiff_t i = 0; i < steps; i += together) {
                 store_in_panel<Element>(column + (k + i) / together * step_bytes, square.row[i],
                                         square.row[i + together - 1]);

@@ -27,7 +27,7 @@ struct lanes_engine {
 
     static constexpr int row_fragments = Tile::warp_rows / 16;
     static constexpr int column_fragments = Tile::warp_columns / 16;
-    static constexpr int resident_blocks = std::max(1, 256 / Tile::threads);
+    static constexpr int resident_blocks = (std::max)(1, 256 / Tile::threads);
 
     template <class Thread>
     static constexpr bool runs_on = true;

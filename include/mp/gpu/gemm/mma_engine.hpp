@@ -40,7 +40,7 @@ struct mma_engine {
 
     static constexpr int row_fragments = Tile::warp_rows / simt::mma_rows;
     static constexpr int column_fragments = Tile::warp_columns / simt::mma_columns;
-    static constexpr int resident_blocks = std::max(1, 256 / Tile::threads);
+    static constexpr int resident_blocks = (std::max)(1, 256 / Tile::threads);
 
     /// cp.async begins with sm_80, as does bfloat16; 8 bits with sm_89.
     template <class Thread>

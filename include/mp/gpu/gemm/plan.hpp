@@ -206,7 +206,7 @@ template <std::size_t Count>
         if (tile.cluster_blocks > 1 && rows <= tile.rows) continue;  // there is no tile below
         const std::ptrdiff_t clusters = tile_count(rows, tile.rows * tile.cluster_blocks) *
                                         tile_count(columns, tile.columns) * batch * splits;
-        const std::ptrdiff_t at_a_time = std::max(1, gpu.multiprocessors / tile.cluster_blocks);
+        const std::ptrdiff_t at_a_time = (std::max)(1, gpu.multiprocessors / tile.cluster_blocks);
         const std::ptrdiff_t rounds = tile_count(clusters, at_a_time * tile.resident_blocks);
         const double time =
             static_cast<double>(rounds) * tile.resident_blocks * tile.rows * tile.columns / tile.rate;
@@ -222,8 +222,8 @@ template <std::size_t Count>
 [[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
                                        std::ptrdiff_t steps) {
     constexpr std::ptrdiff_t least_steps = 8;
-    const std::ptrdiff_t wanted = gpu.multiprocessors / std::max<std::ptrdiff_t>(1, blocks);
-    return static_cast<int>(std::clamp<std::ptrdiff_t>(std::min(wanted, steps / least_steps), 1, 64));
+    const std::ptrdiff_t wanted = gpu.multiprocessors / (std::max<std::ptrdiff_t>)(1, blocks);
+    return static_cast<int>(std::clamp<std::ptrdiff_t>((std::min)(wanted, steps / least_steps), 1, 64));
 }
 
 /// Decides everything but the kernel.
@@ -255,7 +255,7 @@ template <class Input>
         plan.tile_columns = tile.columns;
         plan.cluster_blocks = tile.cluster_blocks;
     };
-    const int pieces = std::max(1, options.splits);
+    const int pieces = (std::max)(1, options.splits);
     constexpr int most_columns = sizeof(Input) == 1 ? 128 : 256;
     if (kernel == gpu_gemm_kernel::mma) {
         take(choose_tile(mma_tiles, gpu, rows, columns, batch, pieces, most_columns));
@@ -271,7 +271,7 @@ template <class Input>
             gpu, tile_count(rows, plan.tile_rows) * tile_count(columns, plan.tile_columns) * batch, steps);
     }
     plan.splits =
-        static_cast<int>(std::clamp<std::ptrdiff_t>(plan.splits, 1, std::max<std::ptrdiff_t>(1, steps)));
+        static_cast<int>(std::clamp<std::ptrdiff_t>(plan.splits, 1, (std::max<std::ptrdiff_t>)(1, steps)));
     return plan;
 }
 

@@ -80,7 +80,7 @@ struct ring_gemm_kernel {
     static constexpr int scales_bytes =
         (tile::rows + tile::columns) * Scales::values_of_line * static_cast<int>(sizeof(float));
     static constexpr std::size_t shared_bytes =
-        static_cast<std::size_t>(std::max(scales_begin + tile::stages * scales_bytes, strips_bytes));
+        static_cast<std::size_t>((std::max)(scales_begin + tile::stages * scales_bytes, strips_bytes));
 
     product_problem<a_value, b_value, Output, Epilogue> problem;
     Scales scales;

@@ -44,7 +44,7 @@ void check_warpgroup_factor(std::string_view function, std::string_view name,
         throw_argument(function, std::string(name) + ".stride", factor.batch_stride,
                        "must not be negative for wgmma");
     }
-    throw_argument(function, std::string(name) + "'s size", std::max(factor.lines, factor.length),
+    throw_argument(function, std::string(name) + "'s size", (std::max)(factor.lines, factor.length),
                    "must be below 2^31 - 2^16 for wgmma");
 }
 
@@ -77,9 +77,10 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
         it.b_map =
             make_tensor_map(exec, kernel::b_stage::template tiles<kernel::b_part>(problem.b, plan.batch));
     }
-    const std::ptrdiff_t clusters = std::max(1, plan.gpu.multiprocessors / ClusterBlocks);
+    const std::ptrdiff_t clusters = (std::max)(1, plan.gpu.multiprocessors / ClusterBlocks);
     launch(function, exec,
-           simt::launch_size{std::min(it.work_count(), clusters) * ClusterBlocks, kernel::shared_bytes}, it);
+           simt::launch_size{(std::min)(it.work_count(), clusters) * ClusterBlocks, kernel::shared_bytes},
+           it);
 }
 
 /// A product by wgmma and TMA: the large tiles in clusters of two, the others by single blocks, so that there

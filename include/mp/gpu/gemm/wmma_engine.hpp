@@ -76,7 +76,7 @@ struct wmma_engine {
 
     static constexpr int row_fragments = Tile::warp_rows / 16;
     static constexpr int column_fragments = Tile::warp_columns / 16;
-    static constexpr int resident_blocks = std::max(1, 256 / Tile::threads);
+    static constexpr int resident_blocks = (std::max)(1, 256 / Tile::threads);
 
     template <class Thread>
     static constexpr bool runs_on = Thread::capability >= (std::is_same_v<A, half> ? 75 : 80);

@@ -94,8 +94,8 @@ MP_ALWAYS_INLINE void store_stochastic(Value* to, floats x, words random) {
         // Subnormal results: in units of the last place, with 32 bits behind the point. All steps are exact
         // but for bits beyond those, which are cut off.
         constexpr float unit = power_of_two<float>(-narrow::quantum_exponent);
-        const floats small = as_floats(magnitude < smallest_normal ? magnitude : words{});
-        const floats value = rounded(small * unit);
+        const floats tiny = as_floats(magnitude < smallest_normal ? magnitude : words{});
+        const floats value = rounded(tiny * unit);
         const ints whole = __builtin_convertvector(value, ints);
         const floats fraction = rounded(value - __builtin_convertvector(whole, floats)) * 0x1p16F;
         const ints upper = __builtin_convertvector(fraction, ints);

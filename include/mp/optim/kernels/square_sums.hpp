@@ -48,7 +48,7 @@ MP_ALWAYS_INLINE double sum_of_square_lanes(double* lane_sums) noexcept {
 inline double sum_of_blocks(const double* values, std::size_t count) noexcept {
     double lane_sums[block_lanes] = {};
     for (std::size_t at = 0; at < count; at += block_lanes) {
-        const std::size_t length = std::min(block_lanes, count - at);
+        const std::size_t length = (std::min)(block_lanes, count - at);
         for (std::size_t lane = 0; lane < length; ++lane) {
             lane_sums[lane] = opt_barrier(lane_sums[lane] + values[at + lane]);
         }

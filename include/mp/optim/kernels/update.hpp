@@ -182,7 +182,7 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
     alignas(64) float states[states_of_rule][update_block] = {};
     [[maybe_unused]] alignas(64) float compensation[How == weight_update::kahan ? update_block : 1] = {};
     for (std::size_t at = 0; at < a.count; at += update_block) {
-        const std::size_t count = std::min(update_block, a.count - at);
+        const std::size_t count = (std::min)(update_block, a.count - at);
         copy_block(a.masters + at, weights, count);
         copy_block(a.gradient + at, gradient, count);
         if constexpr (How == weight_update::kahan) copy_block(a.compensation + at, compensation, count);

@@ -77,7 +77,7 @@ MP_NEVER_INLINE inline void count_non_finite(const float* values, std::size_t co
         const std::uint32_t magnitude = bit_cast<std::uint32_t>(values[i]) & 0x7fffffffU;
         if (magnitude < 0x7f800000U) continue;
         ++(magnitude == 0x7f800000U ? report.infinities : report.nans);
-        report.first_index = std::min(report.first_index, at + i);
+        report.first_index = (std::min)(report.first_index, at + i);
     }
 }
 
@@ -149,7 +149,7 @@ non_finite_report unscale_array_portable(const Gradient* gradient, float* unscal
     const default_floating_point_modes modes;
     non_finite_report report;
     for (std::size_t at = 0; at < count; at += unscale_block) {
-        const std::size_t length = std::min(unscale_block, count - at);
+        const std::size_t length = (std::min)(unscale_block, count - at);
         bool bad = false;
         if (static_cast<const void*>(gradient) == static_cast<const void*>(unscaled)) {
             bad = unscale_block_in_place<Multiply>(unscaled + at, length, inverse);
@@ -167,7 +167,7 @@ non_finite_report check_array_portable(const Gradient* gradient, std::size_t cou
     const default_floating_point_modes modes;
     non_finite_report report;
     for (std::size_t at = 0; at < count; at += unscale_block) {
-        const std::size_t length = std::min(unscale_block, count - at);
+        const std::size_t length = (std::min)(unscale_block, count - at);
         if (check_block<Multiply>(gradient + at, length, inverse)) {
             float values[unscale_block];
             unscale_block_to<Multiply>(gradient + at, values, length, inverse);

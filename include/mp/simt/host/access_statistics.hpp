@@ -51,7 +51,7 @@ inline std::uint64_t passes_together(std::span<const lane_access> lanes) {
         }
     }
     std::size_t most = 0;
-    for (const std::vector<std::uint64_t>& bank : words) most = std::max(most, bank.size());
+    for (const std::vector<std::uint64_t>& bank : words) most = (std::max)(most, bank.size());
     return most;
 }
 
@@ -60,7 +60,7 @@ inline std::uint64_t passes_together(std::span<const lane_access> lanes) {
 /// other, and those that want the same word do not.
 inline std::uint64_t shared_passes(std::span<const lane_access> lanes) {
     if (passes_together(lanes) <= 1) return 1;
-    const int together = 128 / static_cast<int>(std::max<std::uint32_t>(4, lanes[0].bytes));
+    const int together = 128 / static_cast<int>((std::max<std::uint32_t>)(4, lanes[0].bytes));
     std::uint64_t passes = 0;
     for (std::size_t begin = 0; begin < lanes.size();) {
         std::size_t end = begin;
@@ -98,7 +98,7 @@ inline std::pair<std::uint64_t, std::uint64_t> global_sectors(std::span<const la
     std::sort(bytes_of.begin(), bytes_of.end());
     const auto sectors =
         static_cast<std::uint64_t>(std::unique(bytes_of.begin(), bytes_of.end()) - bytes_of.begin());
-    return {sectors, std::min(sectors, (bytes + 31) / 32)};
+    return {sectors, (std::min)(sectors, (bytes + 31) / 32)};
 }
 
 }  // namespace detail

@@ -211,7 +211,7 @@ private:
     void for_each_granule(std::uint32_t offset, std::size_t bytes, Function function) {
         for (std::size_t begin = offset, end = offset + bytes; begin < end;) {
             const std::size_t number = begin / granule_bytes;
-            const std::size_t stop = std::min(end, (number + 1) * granule_bytes);
+            const std::size_t stop = (std::min)(end, (number + 1) * granule_bytes);
             const auto low = static_cast<unsigned>(begin % granule_bytes);
             const auto count = static_cast<unsigned>(stop - begin);
             function(granules_[number], ((1U << count) - 1U) << low, static_cast<std::uint32_t>(begin));

@@ -71,7 +71,7 @@ private:
         const A* const a = a_.data() + row * depth_ + block * products;
         const B* const b = b_.data() + column * depth_ + block * products;
         return mp::detail::block_step_bits<Arch, float, A, B>(
-            unit_, static_cast<int>(std::min(products, depth_ - block * products)),
+            unit_, static_cast<int>((std::min)(products, depth_ - block * products)),
             [a](int i) { return a[i]; }, [b](int i) { return b[i]; }, addend);
     }
     static std::uint32_t slow_step(const void* context, std::ptrdiff_t row, std::ptrdiff_t column,
@@ -108,7 +108,7 @@ private:
         }
         for (std::ptrdiff_t j = 0; j < columns_; j += mp::detail::panel_columns) {
             multiply(task, j / mp::detail::panel_columns, rows_,
-                     std::min<std::ptrdiff_t>(mp::detail::panel_columns, columns_ - j), sums.data() + j,
+                     (std::min<std::ptrdiff_t>)(mp::detail::panel_columns, columns_ - j), sums.data() + j,
                      width);
         }
         for (std::ptrdiff_t i = 0; i < rows_; ++i) {

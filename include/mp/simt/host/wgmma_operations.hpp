@@ -240,13 +240,13 @@ private:
                     .end_asynchronous_read(this->state().access(), offset, bytes);
             }
         }
-        it.waited[warp] = std::max(it.waited[warp], done);
+        it.waited[warp] = (std::max)(it.waited[warp], done);
         // The reads are noted as this lane's; all lanes of the warp have waited for them.
         const auto self = static_cast<std::size_t>(this->state().number);
         const int first_lane = this->state().number / warp_size * warp_size;
         for (int i = first_lane; i < first_lane + warp_size; ++i) {
             std::uint32_t& known = this->owner().thread(i).clock[self];
-            known = std::max(known, this->state().clock[self]);
+            known = (std::max)(known, this->state().clock[self]);
         }
         cluster::next_moment(this->state());
         while (!it.groups.empty() && it.groups.front().warps_that_wait == 0) {
