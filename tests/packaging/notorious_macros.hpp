@@ -49,9 +49,13 @@
 #include <vector>
 #include <version>
 
+#if __has_include(<unistd.h>)
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
+#endif
+#if __has_include(<ucontext.h>)
+#include <ucontext.h>
+#endif
 
 // <windows.h> and what it includes
 #define min(a, b) (((a) < (b)) ? (a) : (b))

@@ -177,7 +177,7 @@ inline void advise_on_overflow(std::vector<autocast::advice>& to, const autocast
     }
     if (full_precision_helps(cast, it.present)) it.proposed = op_category::full_precision;
     it.sentence += it.proposed ? "; else run the op in full_precision" : "; else give it an array of float";
-    if (cast.to == "half" && cast.losses.largest < static_cast<double>(range_of<bfloat16>().largest)) {
+    if (cast.to == "half" && cast.losses.largest < range_of<bfloat16>().largest) {
         it.sentence +=
             ", or in bfloat16, whose largest number is " + magnitude_text(range_of<bfloat16>().largest);
     }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <mp/autocast/element_format.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
 
 #include <bit>
@@ -50,7 +51,7 @@ struct apex_loss_scale {
     static constexpr apex_loss_scale fixed(double value) noexcept { return {false, value}; }
 
     friend constexpr bool operator==(const apex_loss_scale& a, const apex_loss_scale& b) noexcept {
-        return a.dynamic == b.dynamic && (a.dynamic || a.value == b.value);
+        return a.dynamic == b.dynamic && (a.dynamic || mp::detail::same_value(a.value, b.value));
     }
 };
 

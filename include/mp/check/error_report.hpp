@@ -68,8 +68,8 @@ public:
         }
         const distances d = distances_between<format_of_t<Value>>(to_fraction(computed), reference);
         ++compared_;
-        if (d.absolute == 0 && d.ulp == 0) ++summary_.exact;
-        if (rounded || d.ulp == 0) ++summary_.correctly_rounded;
+        if (!(d.absolute > 0) && !(d.ulp > 0)) ++summary_.exact;
+        if (rounded || !(d.ulp > 0)) ++summary_.correctly_rounded;
         if (d.ulp > summary_.max_ulp) {
             summary_.max_ulp = d.ulp;
             if (summary_.not_finite_mismatches == 0) worst(index, computed, reference);

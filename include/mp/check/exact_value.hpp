@@ -92,7 +92,7 @@ exact_fraction take_apart_binary(Real magnitude, bool negative) {
     magnitude = frexp(magnitude, &exponent);
     big_integer digits = 0;
     std::int64_t scale = exponent;
-    while (magnitude != 0) {
+    while (magnitude > 0) {
         magnitude = ldexp(magnitude, 32);
         const auto next = static_cast<std::uint32_t>(magnitude);
         magnitude -= next;
@@ -170,7 +170,7 @@ inline exact_fraction difference(const exact_fraction& x, const exact_fraction& 
         if (value.kind == category::zero) return 0;
         const big_integer magnitude = (value.numerator * factor)
                                       << static_cast<unsigned>(value.exponent - exponent);
-        return value.negative ? big_integer(-magnitude) : magnitude;
+        return value.negative ? -magnitude : magnitude;
     };
     const big_integer numerator = scaled(x, y.denominator) - scaled(y, x.denominator);
     return make_fraction(numerator < 0, abs(numerator), x.denominator * y.denominator, exponent);

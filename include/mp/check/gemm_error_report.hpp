@@ -5,6 +5,7 @@
 
 #include <mp/check/error_report.hpp>
 #include <mp/check/exact_dot.hpp>
+#include <mp/detail/bits.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -96,8 +97,8 @@ inline exact_fraction scaled_sum(double alpha, const exact_fraction& sum, double
                              result.exponent + x.exponent);
     };
     // As in gemm, a factor of zero means that what it multiplies is not read, whatever it holds.
-    exact_fraction left = alpha == 0 ? exact_fraction{} : times(alpha, sum);
-    if (beta == 0) return left;
+    exact_fraction left = same_value(alpha, 0.0) ? exact_fraction{} : times(alpha, sum);
+    if (same_value(beta, 0.0)) return left;
     exact_fraction right = times(beta, initial);
     if (left.kind == category::nan || right.kind == category::nan) return {category::nan};
     if (left.kind == category::infinite) {
@@ -129,7 +130,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     using format_c = format_of_t<value_c>;
 
     const std::ptrdiff_t depth = a.columns;
-    const std::ptrdiff_t summed = check.alpha == 0 ? 0 : depth;
+    const std::ptrdiff_t summed = same_value(check.alpha, 0.0) ? 0 : depth;
     const auto expect = [](const char* argument, std::ptrdiff_t value, const char* what,
                            std::ptrdiff_t expected) {
         if (value == expected) return;
@@ -142,7 +143,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     if (initial != nullptr) {
         expect("initial.rows", initial->rows, "a.rows", a.rows);
         expect("initial.columns", initial->columns, "b.columns", b.columns);
-    } else if (check.beta != 0) {
+    } else if (!same_value(check.beta, 0.0)) {
         throw_argument("mp::gemm_error_report", "check.beta", check.beta,
                        "must be 0 when no initial matrix is given");
     }
@@ -174,7 +175,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
             }
             magnitudes *= std::abs(check.alpha);
             exact_fraction before;
-            if (initial != nullptr && check.beta != 0) {
+            if (initial != nullptr && !same_value(check.beta, 0.0)) {
                 before = to_fraction((*initial)(r, c));
                 magnitudes += std::abs(check.beta) * magnitude_to_double(before);
             }
@@ -193,7 +194,7 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
                 if (rounds_again) bound = with_output_rounding<format_c>(bound, exact_magnitude) * slack;
                 if (isfinite(x)) {
                     const double error = magnitude_to_double(difference(to_fraction(x), exact));
-                    ratio = error == 0 ? 0 : error / bound;
+                    ratio = error > 0 ? error / bound : 0;
                 } else {
                     // Overflow is right if the result may have reached the end of the range; NaN stands for
                     // it where there is no infinity.

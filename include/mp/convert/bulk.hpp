@@ -7,6 +7,7 @@
 #include <mp/convert/kernels/convert_arrays.hpp>
 #include <mp/convert/kernels/project_arrays.hpp>
 #include <mp/convert/portable.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/format/philox.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/levels.hpp>
@@ -137,7 +138,7 @@ void convert_stochastically(instruction_set level, const From* from, To* to, std
     for (std::size_t i = 0; i < count; i += project_block) {
         const std::size_t length = (std::min)(project_block, count - i);
         const std::uint64_t block = (first + i) / 4;
-        const auto skipped = static_cast<std::size_t>((first + i) % 4);
+        const auto skipped = as<std::size_t>((first + i) % 4);
 #if MP_SIMD_TARGETS
         if (level >= instruction_set::avx2) {
             void (*const none)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept = nullptr;

@@ -17,6 +17,19 @@ MP_HOST_DEVICE constexpr To bit_cast(const From& from) noexcept {
     return __builtin_bit_cast(To, from);
 }
 
+/// static_cast, where From may be To itself on some targets or for some arguments of a template: no compiler
+/// calls the cast useless.
+template <class To, class From>
+MP_HOST_DEVICE constexpr To as(From x) noexcept {
+    return static_cast<To>(x);
+}
+
+/// a == b of floating-point numbers where exactly that is meant; warnings of == hold for all other places.
+template <class Float>
+MP_HOST_DEVICE constexpr bool same_value(Float a, Float b) noexcept {
+    return a <= b && a >= b;
+}
+
 /// Zero bits above the highest one bit; x must not be zero.
 MP_HOST_DEVICE constexpr int leading_zeros(std::uint64_t x) noexcept {
     return __builtin_clzll(x);

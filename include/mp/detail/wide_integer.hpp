@@ -5,6 +5,7 @@
 
 #include <mp/detail/bits.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace mp::detail {
@@ -23,7 +24,7 @@ MP_HOST_DEVICE constexpr std::uint64_t power_of_five(int n) {
 /// ever touched, so a large capacity costs nothing but stack. The caller sees to it that results fit.
 template <int Capacity>
 struct wide_integer {
-    std::uint32_t word[Capacity];
+    std::uint32_t word[std::size_t{Capacity}];
     int size = 0;  ///< words in use; the highest of them is not zero
 
     MP_HOST_DEVICE constexpr explicit wide_integer(std::uint64_t x = 0) {

@@ -80,7 +80,7 @@ constexpr storage_of<To> from_long_double(long double x, Context&& context) {
         for (; magnitude < 0x1p62L; --exponent) magnitude *= 2;
         for (; magnitude >= 0x1p63L; ++exponent) magnitude *= 0.5L;
         const auto significand = static_cast<std::uint64_t>(magnitude);
-        const bool sticky = static_cast<long double>(significand) != magnitude;
+        const bool sticky = static_cast<long double>(significand) < magnitude;
         return round_and_pack<To>({negative, exponent, significand, sticky}, context);
     }
 }

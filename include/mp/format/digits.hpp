@@ -6,13 +6,15 @@
 
 #include <mp/format/decimal.hpp>
 
+#include <cstddef>
+
 namespace mp::detail {
 
 /// The decimal digits of a positive number, d.ddd * 10^exponent, without zeros at the end. They end where the
 /// array ends or before, because that is the order in which division finds them.
 template <int Capacity>
 struct decimal_digits {
-    char digit[Capacity];
+    char digit[std::size_t{Capacity}];
     int begin = 0;
     int count = 0;
     int exponent = 0;

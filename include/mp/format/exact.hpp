@@ -149,11 +149,11 @@ MP_HOST_DEVICE constexpr storage_of<Format> round_and_pack(const exact_value& x,
     std::uint64_t code =
         (static_cast<std::uint64_t>(last - layout::quantum_exponent) << layout::fraction_bits) + split.kept;
     if constexpr (layout::has_zero) {
-        code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1 : 0;
+        code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1U : 0U;
     } else {
         const bool below_all = split.kept < layout::hidden_bit;
         code = below_all ? 0 : code - layout::hidden_bit;
-        if (!below_all) code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1 : 0;
+        if (!below_all) code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1U : 0U;
     }
 
     if constexpr (keeps_flags<Context>) {

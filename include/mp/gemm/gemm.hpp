@@ -3,6 +3,7 @@
 /// The general matrix product on the CPU.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/basic_float.hpp>
@@ -77,7 +78,7 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const bool transposed = column_major && !is_packed && c.rows > most_direct_rows;
     const tile_output output =
         make_tile_output(level, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
-    if (alpha == 0.0F || a.columns == 0) {
+    if (same_value(alpha, 0.0F) || a.columns == 0) {
         const default_floating_point_modes modes;
         finish_without_product(output, c.rows, c.columns);
         return;

@@ -44,7 +44,7 @@ inline constexpr int tile_rows = 6;  // of 16
 /// them in registers at every optimisation level, where loops over them do so only at -O3.
 template <int Rows>
 struct register_tile {
-    four_floats sums[Rows * tile_vectors];
+    four_floats sums[std::size_t{Rows * tile_vectors}];
 
     template <int... Index>
     MP_ALWAYS_INLINE void clear(std::integer_sequence<int, Index...> /*all*/) {
@@ -98,7 +98,7 @@ void multiply_rows(const tile_product& p) {
 /// The same chain with fused multiply-adds, from the C library where the target has no instruction for them.
 template <int Rows>
 void multiply_rows_fused(const tile_product& p) {
-    float sums[Rows][tile_width] = {};
+    float sums[std::size_t{Rows}][std::size_t{tile_width}] = {};
     for (int r = 0; p.resume && r < Rows; ++r)
         std::memcpy(sums[r], p.tile + r * p.tile_stride, sizeof sums[r]);
     const auto* b = static_cast<const std::byte*>(p.b);

@@ -3,6 +3,7 @@
 /// Matrix products whose factors have a scale for each block of the depth, on the CPU.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/detail/view_extent.hpp>
 #include <mp/executor.hpp>
@@ -76,7 +77,7 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const depth_block_scal
     const detail::tile_output output =
         detail::make_tile_output(level, c.data, c.leading_dimension, c.order == storage_order::column_major,
                                  false, alpha, beta, epilogue);
-    if (alpha == 0.0F || a.columns == 0) {
+    if (detail::same_value(alpha, 0.0F) || a.columns == 0) {
         const detail::default_floating_point_modes modes;
         detail::finish_without_product(output, c.rows, c.columns);
         return;

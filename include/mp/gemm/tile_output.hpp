@@ -7,6 +7,7 @@
 
 #include <mp/convert/bulk.hpp>
 #include <mp/convert/kernels/number_vectors.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/simd/levels.hpp>
 
@@ -61,7 +62,9 @@ struct tile_output {
     [[nodiscard]] bool needs_columns() const { return column_major != transposed; }
 
     /// Whether anything is done to the sums before they are rounded.
-    [[nodiscard]] bool prepares() const { return alpha != 1.0F || beta != 0.0F || apply != nullptr; }
+    [[nodiscard]] bool prepares() const {
+        return !same_value(alpha, 1.0F) || !same_value(beta, 0.0F) || apply != nullptr;
+    }
 
     /// The memory of an element of C.
     [[nodiscard]] void* at(std::ptrdiff_t row, std::ptrdiff_t column) const {
@@ -77,7 +80,7 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
                           const tile_output& output, const void* c) {
     const float alpha = output.alpha;
     const float beta = output.beta;
-    if (beta == 0.0F) {
+    if (same_value(beta, 0.0F)) {
         for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = has_accumulators ? alpha * values[j] : 0.0F;
         return;
     }
@@ -97,7 +100,7 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
 /// that in C.
 inline void prepare_line(const tile_output& output, float* values, std::ptrdiff_t count,
                          bool has_accumulators, std::ptrdiff_t row, std::ptrdiff_t column) {
-    if (!has_accumulators || output.alpha != 1.0F || output.beta != 0.0F) {
+    if (!has_accumulators || !same_value(output.alpha, 1.0F) || !same_value(output.beta, 0.0F)) {
         scale_and_add(values, count, has_accumulators, output, output.at(row, column));
     }
     if (output.apply != nullptr) {

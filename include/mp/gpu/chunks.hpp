@@ -17,7 +17,7 @@ template <class Value, int Count>
 struct alignas(sizeof(Value) * Count < 16 ? sizeof(Value) * Count : 16) chunk {
     static_assert((Count & (Count - 1)) == 0, "mp: a chunk has a power of two of elements");
 
-    Value values[Count];
+    Value values[std::size_t{Count}];
 };
 
 /// The elements from an address on as one chunk, for Thread::load and Thread::store. The address must be

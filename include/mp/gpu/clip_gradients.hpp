@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/format/device.hpp>
@@ -96,7 +97,7 @@ struct clip_work {
     template <class Thread>
     MP_HOST_DEVICE share begin(const Thread& thread) const {
         const float factor = thread.load(clip_factor);
-        return {factor != 1.0F && !skip(), factor};
+        return {!same_value(factor, 1.0F) && !skip(), factor};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>

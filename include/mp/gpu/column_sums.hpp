@@ -83,7 +83,7 @@ struct column_parts_kernel {
         const std::ptrdiff_t first_row = part * part_rows;
         const std::ptrdiff_t end = first_row + part_rows < rows ? first_row + part_rows : rows;
         const std::ptrdiff_t column = first_column + thread.lane() * width;
-        double_float sums[Term::sums][width] = {};
+        double_float sums[std::size_t{Term::sums}][std::size_t{width}] = {};
         if (column < columns) {
             for (std::ptrdiff_t row = first_row + thread.warp(); row < end; row += warps) {
                 term.add(thread, row, column, columns, sums);

@@ -39,7 +39,7 @@ MP_HOST_DEVICE constexpr float_pair floats_of(basic_float<Format> first, basic_f
 template <std::size_t Bytes>
 struct number_queue {
     static constexpr int count = static_cast<int>((Bytes + 3) / 4);
-    std::uint32_t words[count] = {};
+    std::uint32_t words[std::size_t{count}] = {};
 
     /// The next number.
     template <class Number>

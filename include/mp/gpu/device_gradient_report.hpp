@@ -105,13 +105,13 @@ struct unscale_findings {
 
     /// Looks at some results, of which the first is element `index` of array `parameter`. They are nearly
     /// always finite.
-    template <int Count>
+    template <std::size_t Count>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void look_at(const float (&values)[Count], unsigned long long parameter,
                                                  std::size_t index) {
         bool finite = true;
         for (const float value : values) finite = finite && magnitude_of(value) < 0x7f800000U;
         if (finite) return;
-        for (int i = 0; i < Count; ++i) {
+        for (std::size_t i = 0; i < Count; ++i) {
             const std::uint32_t magnitude = magnitude_of(values[i]);
             if (magnitude < 0x7f800000U) continue;
             if (magnitude == 0x7f800000U) {
@@ -119,7 +119,7 @@ struct unscale_findings {
             } else {
                 ++nans;
             }
-            const unsigned long long place = gradient_place(parameter, index + static_cast<std::size_t>(i));
+            const unsigned long long place = gradient_place(parameter, index + i);
             if (place < first) first = place;
         }
     }
@@ -156,7 +156,7 @@ MP_HOST_DEVICE void add_to_report(const Thread& thread, device_gradient_report* 
 template <class Gradient>
 [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float unscaled_value(Gradient gradient, float inverse_scale) {
     const float value = static_cast<float>(gradient);
-    return inverse_scale != 1.0F ? float_multiply(value, inverse_scale) : value;
+    return same_value(inverse_scale, 1.0F) ? value : float_multiply(value, inverse_scale);
 }
 
 /// What one thread measured; magnitudes as the bits of floats, whose order is theirs.

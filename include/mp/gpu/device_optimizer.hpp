@@ -34,7 +34,9 @@ template <>
 struct optimizer_traits<sgd_options> {
     using coefficients = sgd_coefficients;
     static constexpr std::string_view step = "mp::sgd_step";
-    static std::size_t states(const sgd_options& options) { return options.momentum != 0.0 ? 1 : 0; }
+    static std::size_t states(const sgd_options& options) {
+        return mp::detail::same_value(options.momentum, 0.0) ? 0 : 1;
+    }
 };
 
 /// A value that all threads of a launch read, in as few accesses as there are.

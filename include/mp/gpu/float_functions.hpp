@@ -102,7 +102,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts_within(float x, fl
 /// beyond. `rest` counts only inside. For NaN the result is finite.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts(float x, float rest = 0.0F) {
     const float bounded = float_within(x, 400.0F);
-    return exponential_parts_within(bounded, bounded == x ? rest : 0.0F);
+    return exponential_parts_within(bounded, same_value(bounded, x) ? rest : 0.0F);
 }
 
 /// e^(x + rest), subnormal results included: 1.1 units in the last place. Zero for -infinity.

@@ -53,7 +53,7 @@ template <int Width, class Value, std::size_t Extent>
 /// Floats of neighbouring elements.
 template <int Width>
 struct row_floats {
-    float values[Width];
+    float values[std::size_t{Width}];
 };
 
 /// Elements [column, column + Width) of a row as floats, exactly; `fill` stands for those from `columns` on.

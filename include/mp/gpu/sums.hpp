@@ -28,9 +28,9 @@ struct plain_column_terms {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void add(Thread thread, std::ptrdiff_t row, std::ptrdiff_t column,
-                                             std::ptrdiff_t columns,
-                                             double_float (&totals)[sums][width]) const {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void add(
+        Thread thread, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t columns,
+        double_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
 #if MP_DEVICE_CODE
 #pragma unroll

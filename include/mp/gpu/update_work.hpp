@@ -123,7 +123,7 @@ struct update_work {
         std::uint64_t seed;
         std::uint64_t number;  // of the update
         coefficients multiply_by;
-        philox4x32 calls[random_arrays == 0 ? 1 : random_arrays][count];
+        philox4x32 calls[std::size_t{random_arrays == 0 ? 1 : random_arrays}][std::size_t{count}];
 
         MP_ANY_EXECUTION_SPACE
         template <int Count, class Thread>

@@ -3,6 +3,7 @@
 /// Stochastic gradient descent with momentum.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/kernels/coefficients.hpp>
 #include <mp/optim/optimizer_base.hpp>
@@ -46,7 +47,7 @@ public:
     ///                         a gradient's size differs from its weights'; arrays overlap
     sgd(cpu exec, std::vector<parameter_type> parameters, const sgd_options& options = {})
         : base("mp::sgd", exec, std::move(parameters), checked(options).learning_rate,
-               options.momentum != 0.0 ? 1 : 0, options.low_precision_update, options.seed),
+               detail::same_value(options.momentum, 0.0) ? 0 : 1, options.low_precision_update, options.seed),
           options_(options) {}
 
     /// The same, running on the calling thread.

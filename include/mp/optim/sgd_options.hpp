@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
 #include <mp/optim/kernels/coefficients.hpp>
 #include <mp/optim/option_checks.hpp>
@@ -42,10 +43,10 @@ inline void check_options(std::string_view function, const sgd_options& options)
         throw_argument(function, "dampening", options.dampening, "must be at least 0 and at most 1");
     }
     require_non_negative(function, "weight_decay", options.weight_decay);
-    if (options.nesterov && options.momentum == 0.0) {
+    if (options.nesterov && mp::detail::same_value(options.momentum, 0.0)) {
         throw_argument(function, "momentum", options.momentum, "must not be 0 with nesterov");
     }
-    if (options.nesterov && options.dampening != 0.0) {
+    if (options.nesterov && !mp::detail::same_value(options.dampening, 0.0)) {
         throw_argument(function, "dampening", options.dampening, "must be 0 with nesterov");
     }
 }
@@ -60,8 +61,8 @@ inline void check_options(std::string_view function, const sgd_options& options)
             static_cast<float>(options.weight_decay),
             static_cast<float>(options.momentum),
             static_cast<float>(share),
-            options.weight_decay != 0.0,
-            options.momentum != 0.0,
+            !mp::detail::same_value(options.weight_decay, 0.0),
+            !mp::detail::same_value(options.momentum, 0.0),
             options.nesterov};
 }
 

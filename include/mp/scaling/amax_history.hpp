@@ -288,7 +288,7 @@ struct fixed_amax_history {
 
     float scale = 1.0F;        ///< what values are multiplied by before they are converted
     std::int32_t updates = 0;  ///< updates since the start, or since the last non-finite amax
-    float history[Length] = {};
+    float history[std::size_t{Length}] = {};
 
     friend constexpr bool operator==(const fixed_amax_history&, const fixed_amax_history&) = default;
 

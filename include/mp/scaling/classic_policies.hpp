@@ -25,17 +25,17 @@ struct openseq2seq_policy {
     constexpr void validate() const {
         constexpr const char* function = "mp::openseq2seq_policy";
         detail::require_scale(function, "scale_min", scale_min);
-        detail::require_scale_from(function, "scale_max", scale_max, scale_min);
-        detail::require_growth_factor(function, step_factor, "step_factor");
+        detail::require_scale_from(function, "scale_max", scale_max, static_cast<double>(scale_min));
+        detail::require_growth_factor(function, static_cast<double>(step_factor), "step_factor");
         detail::require_counter(function, "step_window", step_window, 1);
     }
     [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
         dynamic_policy<growth_by_window> rules;
         rules.initial_scale = scale_max;
-        rules.growth = {step_factor, step_window};
-        rules.backoff = {1.0, step_factor};
-        rules.floor = {scale_min};
-        rules.ceiling = {scale_max};
+        rules.growth = {static_cast<double>(step_factor), step_window};
+        rules.backoff = {1.0, static_cast<double>(step_factor)};
+        rules.floor = {static_cast<double>(scale_min)};
+        rules.ceiling = {static_cast<double>(scale_max)};
         return rules;
     }
 

@@ -113,19 +113,19 @@ struct megatron_policy {
     constexpr void validate() const {
         constexpr const char* function = "mp::megatron_policy";
         detail::require_scale(function, "min_scale", min_scale);
-        detail::require_scale_from(function, "initial_scale", initial_scale, min_scale);
-        detail::require_growth_factor(function, growth_factor);
-        detail::require_backoff_factor(function, backoff_factor);
+        detail::require_scale_from(function, "initial_scale", initial_scale, static_cast<double>(min_scale));
+        detail::require_growth_factor(function, static_cast<double>(growth_factor));
+        detail::require_backoff_factor(function, static_cast<double>(backoff_factor));
         detail::require_growth_interval(function, growth_interval);
         detail::require_counter(function, "hysteresis", hysteresis, 1);
     }
     [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
         dynamic_policy<growth_after_clean_run, hysteresis_budget> rules;
         rules.initial_scale = initial_scale;
-        rules.growth = {growth_factor, growth_interval};
-        rules.backoff = {backoff_factor};
+        rules.growth = {static_cast<double>(growth_factor), growth_interval};
+        rules.backoff = {static_cast<double>(backoff_factor)};
         rules.hysteresis = {hysteresis, hysteresis_refill::at_growth, true};
-        rules.floor = {min_scale};
+        rules.floor = {static_cast<double>(min_scale)};
         rules.guards_infinity = false;
         return rules;
     }

@@ -85,8 +85,8 @@ struct sharded_pytorch_policy {
     [[nodiscard]] MP_HOST_DEVICE constexpr dynamic_policy<> rules() const {
         dynamic_policy<> rules;
         rules.initial_scale = initial_scale;
-        rules.growth = {detail::scale_as_float(growth_factor), growth_interval};
-        rules.backoff = {detail::scale_as_float(backoff_factor)};
+        rules.growth = {static_cast<double>(detail::scale_as_float(growth_factor)), growth_interval};
+        rules.backoff = {static_cast<double>(detail::scale_as_float(backoff_factor))};
         rules.guards_infinity = false;
         return rules;
     }

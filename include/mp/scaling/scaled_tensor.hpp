@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/convert/bulk.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
@@ -55,7 +56,7 @@ void multiply_scale(cpu exec, scaled_tensor<Values>& tensor, float factor) {
     if (detail::is_non_finite(scale) || !(scale >= 0x1p-126 && scale < detail::float_overflow_threshold)) {
         detail::throw_argument(function, "tensor.scale * factor", scale, "must be a positive normal float");
     }
-    if (factor != 1.0F) {
+    if (!detail::same_value(factor, 1.0F)) {
         detail::parallel_for(
             exec, values.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
                 constexpr std::size_t piece = 256;

@@ -85,7 +85,8 @@ struct jmp_policy {
 
     constexpr void validate() const {
         detail::require_scale("mp::jmp_policy", "min_loss_scale", min_loss_scale);
-        detail::require_scale_from("mp::jmp_policy", "loss_scale", loss_scale, min_loss_scale);
+        detail::require_scale_from("mp::jmp_policy", "loss_scale", loss_scale,
+                                   static_cast<double>(min_loss_scale));
         detail::require_counter("mp::jmp_policy", "period", period, 1);
         detail::require_counter("mp::jmp_policy", "factor", factor, 2);
     }
@@ -93,9 +94,9 @@ struct jmp_policy {
         dynamic_policy<> rules;
         rules.initial_scale = loss_scale;
         const auto float_factor = static_cast<float>(factor);
-        rules.growth = {float_factor, period};
-        rules.backoff = {1.0, float_factor};
-        rules.floor = {min_loss_scale};
+        rules.growth = {static_cast<double>(float_factor), period};
+        rules.backoff = {1.0, static_cast<double>(float_factor)};
+        rules.floor = {static_cast<double>(min_loss_scale)};
         return rules;
     }
 

@@ -112,8 +112,8 @@ timeline_extent timeline_extent_of(const Events& events) {
             extent.measured = true;
             extent.largest_share = (std::max)(extent.largest_share, (std::min)(*share, 1.0));
         }
-        extent.marks += mark_of_values(event).has_value() ? 1 : 0;
-        extent.marks += mark_of_change(event.change).has_value() ? 1 : 0;
+        extent.marks += mark_of_values(event).has_value() ? 1U : 0U;
+        extent.marks += mark_of_change(event.change).has_value() ? 1U : 0U;
     }
     return extent;
 }

@@ -221,7 +221,7 @@ MP_ALWAYS_INLINE bytes narrow_to_bytes(words x) {
     const halfwords narrowed = narrow_to_halfwords(x);
     register_of_bytes result;
     __asm__("vpackuswb %1, %1, %0" : "=x"(result) : "x"(narrowed));
-    return reinterpret_cast<bytes>(static_cast<std::uint64_t>(result[0]));
+    return reinterpret_cast<bytes>(result[0]);
 }
 #endif
 

@@ -38,7 +38,7 @@ template <int Count>
 struct alignas(Count % 4 == 0   ? 16
                : Count % 2 == 0 ? 8
                                 : 4) registers {
-    std::uint32_t values[Count];
+    std::uint32_t values[std::size_t{Count}];
 
     MP_HOST_DEVICE constexpr std::uint32_t& operator[](int i) { return values[i]; }
     MP_HOST_DEVICE constexpr const std::uint32_t& operator[](int i) const { return values[i]; }

@@ -3,6 +3,7 @@
 /// The general matrix product on the model of tensor cores.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/gemm.hpp>
@@ -183,7 +184,7 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
     const bool column_major = c.order == storage_order::column_major;
     const tile_output output =
         make_tile_output(level, c.data, c.leading_dimension, column_major, false, alpha, beta, epilogue);
-    if (alpha == 0.0F || a.columns == 0) {
+    if (same_value(alpha, 0.0F) || a.columns == 0) {
         const default_floating_point_modes modes;
         finish_without_product(output, c.rows, c.columns);
         return;

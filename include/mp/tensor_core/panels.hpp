@@ -63,7 +63,7 @@ block_line take_line_apart(const float* from, int least_exponent, float* values,
                            std::ptrdiff_t stride) {
     // Loops of constant length, each of which becomes vectors.
     constexpr std::int32_t without = 1000;
-    std::int32_t bits[Products];
+    std::int32_t bits[std::size_t{Products}];
     std::memcpy(bits, from, sizeof bits);
     std::int32_t highest = -without;
     std::int32_t lowest = without;
@@ -82,8 +82,8 @@ block_line take_line_apart(const float* from, int least_exponent, float* values,
     line.base = all_zero ? 0 : highest - 127;
     // The exponent field becomes that of a number in [2^-48, 2), which is normal; zero is left as it is.
     const std::int32_t shift = line.base * (1 << 23);
-    float value[Products];
-    std::int16_t exponent[Products];
+    float value[std::size_t{Products}];
+    std::int16_t exponent[std::size_t{Products}];
     for (int p = 0; p < Products; ++p) {
         const std::int32_t field = bits[p] >> 23 & 0xFF;
         const std::int32_t zero = (bits[p] & 0x7FFF'FFFF) == 0 ? -1 : 0;

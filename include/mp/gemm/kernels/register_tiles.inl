@@ -73,7 +73,7 @@ struct step_of_a {
 /// is what keeps them in registers at every level of optimisation.
 template <int Rows>
 struct register_tile {
-    floats sums[Rows * tile_vectors];
+    floats sums[std::size_t{Rows * tile_vectors}];
 
     template <int... Index>
     MP_ALWAYS_INLINE void clear(std::integer_sequence<int, Index...> /*all*/) {

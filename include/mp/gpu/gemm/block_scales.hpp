@@ -65,8 +65,8 @@ private:
 /// The sums of an engine: those of a block of the depth, and the scaled ones of the blocks before it.
 template <int RowFragments, int ColumnFragments, int Count>
 struct scaled_sums {
-    float of[RowFragments][ColumnFragments][Count];
-    float total[RowFragments][ColumnFragments][Count];
+    float of[std::size_t{RowFragments}][std::size_t{ColumnFragments}][std::size_t{Count}];
+    float total[std::size_t{RowFragments}][std::size_t{ColumnFragments}][std::size_t{Count}];
 };
 
 /// mma_engine for scaled products. Those of all architectures start from zero with each block.

@@ -34,7 +34,7 @@ struct lanes_engine {
 
     template <class>
     struct sums {
-        float of[row_fragments][column_fragments][8];
+        float of[std::size_t{row_fragments}][std::size_t{column_fragments}][8];
     };
 
     template <class Thread>
@@ -53,7 +53,7 @@ struct lanes_engine {
 #pragma unroll 1
 #endif
         for (int k = 0; k < a_stage::depth; ++k) {
-            float left[row_fragments];
+            float left[std::size_t{row_fragments}];
             for (int i = 0; i < row_fragments; ++i) {
                 left[i] = static_cast<float>(thread.load(a_stage::element(a, row + i * 16, k)));
             }

@@ -50,8 +50,9 @@ struct mma_engine {
     struct sums {
         static constexpr bool promotes = promotes_sums<A, Thread::capability>;
 
-        float of[row_fragments][column_fragments][4];
-        float promoted[promotes ? row_fragments : 1][promotes ? column_fragments : 1][4];
+        float of[std::size_t{row_fragments}][std::size_t{column_fragments}][4];
+        float promoted[std::size_t{promotes ? row_fragments : 1}]
+                      [std::size_t{promotes ? column_fragments : 1}][4];
     };
 
     template <class Thread>
@@ -71,8 +72,8 @@ struct mma_engine {
 #pragma unroll unrolled
 #endif
         for (int step = 0; step < steps; ++step) {
-            simt::registers<4> left[row_fragments];
-            simt::registers<4> right[column_fragments / 2];
+            simt::registers<4> left[std::size_t{row_fragments}];
+            simt::registers<4> right[std::size_t{column_fragments / 2}];
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif

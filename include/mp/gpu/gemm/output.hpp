@@ -93,7 +93,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
 /// Neighbouring sums that a warp has in shared memory. Where there are eight of them, of eight lanes that are
 /// served together four begin with the second half: then their words fill the banks once.
 MP_ANY_EXECUTION_SPACE
-template <int Count, class Thread>
+template <std::size_t Count, class Thread>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void load_chunk_of_sums(Thread thread, simt::shared_pointer<float> from,
                                                         float (&sum)[Count]) {
     using quarter = chunk<float, 4>;

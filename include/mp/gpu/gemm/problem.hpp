@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/matrix_view.hpp>
 
 #include <cstddef>
@@ -136,7 +137,7 @@ product_problem<A, B, Output, Epilogue> make_product_problem(float alpha, matrix
     return {lines_of(a, storage_order::row_major, strides.a),
             lines_of(b, storage_order::column_major, strides.b),
             {c.data, c.leading_dimension, c.rows, c.columns, strides.c, aligned, swapped,
-             alpha != 0.0F && a.columns != 0, alpha, beta, epilogue},
+             !same_value(alpha, 0.0F) && a.columns != 0, alpha, beta, epilogue},
             a.columns,
             1,
             nullptr};

@@ -233,7 +233,7 @@ private:
                 const int number = n * simt::warp_size + thread.lane();
                 const int line = number / chunks_across;
                 const int position = number % chunks_across * count;
-                float product[count];
+                float product[std::size_t{count}];
                 load_chunk_of_sums(thread, strip + (line * strip_pitch + position), product);
                 finish_chunk(thread, c, product, row + i * strip_rows + line, column + position);
             }

@@ -41,7 +41,7 @@ struct split_sum_kernel {
         const std::ptrdiff_t matrix = line / c.rows;
         const std::ptrdiff_t row = line % c.rows;
         const std::ptrdiff_t column = number % chunks_across() * count;
-        float total[count] = {};
+        float total[std::size_t{count}] = {};
         for (std::ptrdiff_t split = 0; split < splits; ++split) {
             const float* const from =
                 sums + (((matrix * splits + split) * c.rows + row) * c.columns + column);

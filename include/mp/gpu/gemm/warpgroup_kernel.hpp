@@ -232,7 +232,7 @@ private:
         for (std::ptrdiff_t number = thread.block() / ClusterBlocks; number < work_count();
              number += thread.blocks() / ClusterBlocks) {
             const tile_work work = work_of(thread, number);
-            float sum[Columns / 2];
+            float sum[std::size_t{Columns / 2}];
             multiply_tile(thread, group, work, place, sum);
             const std::ptrdiff_t row = work.row + group * 64;
             if (splits == 1) {
@@ -249,8 +249,9 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tile(Thread thread, int group, const tile_work& work,
-                                                       ring_place& place, float (&sum)[Columns / 2]) const {
-        [[maybe_unused]] float promoted[promotes ? Columns / 2 : 1];
+                                                       ring_place& place,
+                                                       float (&sum)[std::size_t{Columns / 2}]) const {
+        [[maybe_unused]] float promoted[std::size_t{promotes ? Columns / 2 : 1}];
         const std::ptrdiff_t count = work.end - work.begin;
         if constexpr (promotes) clear(promoted);
             // The first product overwrites what is in the registers. Writing them before would cost more than
@@ -345,8 +346,8 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add_scaled(Thread thread, simt::shared_pointer<float> from,
-                                                    const float (&sum)[Columns / 2],
-                                                    float (&total)[Columns / 2]) const {
+                                                    const float (&sum)[std::size_t{Columns / 2}],
+                                                    float (&total)[std::size_t{Columns / 2}]) const {
         using pair = chunk<float, 2>;
         const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
         float row_scale[2] = {thread.load(from + place.line), thread.load(from + (place.line + 8))};
@@ -374,19 +375,19 @@ private:
         }
     }
 
-    template <int Count>
+    template <std::size_t Count>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(float (&sum)[Count]) {
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
-        for (int i = 0; i < Count; ++i) sum[i] = 0.0F;
+        for (std::size_t i = 0; i < Count; ++i) sum[i] = 0.0F;
     }
 
     /// Passes a warp's 16 rows through its strip, 32 columns at a time, to C.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Target, class End>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, int group,
-                                                           const float (&sum)[Columns / 2],
+                                                           const float (&sum)[std::size_t{Columns / 2}],
                                                            std::ptrdiff_t row, std::ptrdiff_t column,
                                                            const product_output<Target, End>& to_c) {
         using pair = chunk<float, 2>;
@@ -414,7 +415,7 @@ private:
                 const int line = number / chunks_across;
                 const int position = number % chunks_across * count;
                 const auto from = strip + (line * strip_pitch + position);
-                float product[count];
+                float product[std::size_t{count}];
                 load_chunk_of_sums(thread, from, product);
                 finish_chunk(thread, to_c, product, row + warp * strip_rows + line,
                              column + part * strip_columns + position);

@@ -83,7 +83,7 @@ struct wmma_engine {
 
     template <class Thread>
     struct sums {
-        typename Thread::template wmma_sums<A> of[row_fragments][column_fragments];
+        typename Thread::template wmma_sums<A> of[std::size_t{row_fragments}][std::size_t{column_fragments}];
     };
 
     MP_ANY_EXECUTION_SPACE
@@ -110,7 +110,7 @@ struct wmma_engine {
 #pragma unroll 1
 #endif
         for (int k = 0; k < a_stage::depth; k += simt::wmma_depth<A>) {
-            typename Thread::template wmma_a<A, ADepthContiguous> left[row_fragments];
+            typename Thread::template wmma_a<A, ADepthContiguous> left[std::size_t{row_fragments}];
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif

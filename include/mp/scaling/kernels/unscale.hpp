@@ -212,8 +212,8 @@ template <class Gradient>
 unscale_pass<Gradient> select_unscale(instruction_set level, float inverse, bool in_place,
                                       std::size_t count) noexcept {
     const bool past_caches = !in_place && count >= large_result / sizeof(float);
-    return inverse == 1.0F ? select_unscale<false, Gradient>(level, past_caches)
-                           : select_unscale<true, Gradient>(level, past_caches);
+    return same_value(inverse, 1.0F) ? select_unscale<false, Gradient>(level, past_caches)
+                                     : select_unscale<true, Gradient>(level, past_caches);
 }
 
 /// The pass that only looks.

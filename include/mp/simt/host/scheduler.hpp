@@ -3,6 +3,7 @@
 /// In which order the threads of a kernel run on the host.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/simt/launch_shape.hpp>
 
 #include <cstddef>
@@ -23,7 +24,7 @@ public:
         return x ^ (x >> 31);
     }
     /// A number below `count`, which is small.
-    std::size_t below(std::size_t count) { return static_cast<std::size_t>((*this)() % count); }
+    std::size_t below(std::size_t count) { return mp::detail::as<std::size_t>((*this)() % count); }
 
 private:
     std::uint64_t state_;

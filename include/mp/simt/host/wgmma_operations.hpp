@@ -103,8 +103,8 @@ public:
     }
 
     template <class A, class B, int Columns, bool ATransposed = false, bool BTransposed = false>
-    void multiply_async(float (&sum)[Columns / 2], matrix_descriptor a, matrix_descriptor b, bool add = true,
-                        const site& where = site::current()) const {
+    void multiply_async(float (&sum)[std::size_t{Columns / 2}], matrix_descriptor a, matrix_descriptor b,
+                        bool add = true, const site& where = site::current()) const {
         static_assert(Arch == arch::sm_90, "mp: wgmma is an instruction of sm_90a");
         static_assert(Columns == 64 || Columns == 128 || Columns == 256,
                       "mp: products of 64, 128 or 256 columns are offered");

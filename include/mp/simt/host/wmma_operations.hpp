@@ -32,7 +32,7 @@ struct wmma_fragment {
     static constexpr int length = RowMajor ? Columns : Rows;
     static constexpr int num_elements = Rows * Columns / warp_size;
 
-    Value values[num_elements];
+    Value values[std::size_t{num_elements}];
 };
 
 template <arch Arch>
@@ -76,8 +76,8 @@ public:
                 using b_value = typename B::value_type;
                 constexpr int depth = A::columns;
                 static_assert(depth == B::rows, "mp: fragments of one type of factor are multiplied");
-                a_value left[wmma_size][depth];
-                b_value right[wmma_size][depth];
+                a_value left[std::size_t{wmma_size}][std::size_t{depth}];
+                b_value right[std::size_t{wmma_size}][std::size_t{depth}];
                 float total[wmma_size][wmma_size];
                 for (int i = 0; i < wmma_size; ++i) {
                     for (int k = 0; k < depth; ++k) {

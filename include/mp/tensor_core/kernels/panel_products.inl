@@ -143,7 +143,7 @@ MP_ALWAYS_INLINE void largest_exponents(const block_operands& it, std::int32_t* 
         for (int p = 0; p < Products; ++p) {
             shorts b;
             std::memcpy(&b, it.b_exponents + p * panel_columns + j, sizeof b);
-            most = v::larger(most, static_cast<shorts>(b + it.a_exponents[p]));
+            most = v::larger(most, b + it.a_exponents[p]);
         }
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
         // Through memory, two stores would have to be seen by one load.
