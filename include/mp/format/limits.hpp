@@ -34,6 +34,17 @@ constexpr int floor_log10(std::uint64_t significand, int exponent) {
     return power.compare(value) <= 0 ? n + 1 : n;
 }
 
+// C++23 deprecates these values and their type, and asks numeric_limits for the member all the same.
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+inline constexpr auto has_subnormals = std::denorm_present;
+inline constexpr auto has_no_subnormals = std::denorm_absent;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
 }  // namespace mp::detail
 
 /// All members follow from the format's descriptor. infinity() and the NaNs are zero where the format has
@@ -52,8 +63,8 @@ public:
     static constexpr bool has_infinity = layout::has_infinity;
     static constexpr bool has_quiet_NaN = layout::has_nan;
     static constexpr bool has_signaling_NaN = layout::quiet_bit > 1;
-    static constexpr std::float_denorm_style has_denorm =
-        layout::has_zero ? std::denorm_present : std::denorm_absent;
+    static constexpr auto has_denorm =
+        layout::has_zero ? mp::detail::has_subnormals : mp::detail::has_no_subnormals;
     static constexpr bool has_denorm_loss = false;
     static constexpr std::float_round_style round_style = std::round_to_nearest;
     static constexpr bool is_iec559 = layout::is_ieee;

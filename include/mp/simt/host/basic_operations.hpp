@@ -192,26 +192,24 @@ public:
     Value atomic_add(Value* at, std::type_identity_t<Value> value,
                      const site& where = site::current()) const {
         check_global(at, "updates", sizeof(Value), where);
-        return std::atomic_ref<Value>(*at).fetch_add(value, std::memory_order_relaxed);
+        return update(at, [value](Value before) { return static_cast<Value>(before + value); });
     }
     template <class Value>
     Value atomic_min(Value* at, std::type_identity_t<Value> value,
                      const site& where = site::current()) const {
         check_global(at, "updates", sizeof(Value), where);
-        return update(std::atomic_ref<Value>(*at),
-                      [value](Value before) { return before < value ? before : value; });
+        return update(at, [value](Value before) { return before < value ? before : value; });
     }
     template <class Value>
     Value atomic_max(Value* at, std::type_identity_t<Value> value,
                      const site& where = site::current()) const {
         check_global(at, "updates", sizeof(Value), where);
-        return update(std::atomic_ref<Value>(*at),
-                      [value](Value before) { return before < value ? value : before; });
+        return update(at, [value](Value before) { return before < value ? value : before; });
     }
     template <class Value>
     Value atomic_or(Value* at, std::type_identity_t<Value> value, const site& where = site::current()) const {
         check_global(at, "updates", sizeof(Value), where);
-        return std::atomic_ref<Value>(*at).fetch_or(value, std::memory_order_relaxed);
+        return update(at, [value](Value before) { return static_cast<Value>(before | value); });
     }
     template <class Value>
     Value atomic_add(shared_pointer<Value> at, std::type_identity_t<Value> value,
@@ -299,12 +297,17 @@ private:
         return mine.result;
     }
 
+    /// What a std::atomic_ref does, which not every standard library of C++20 has.
     template <class Value, class Function>
-    static Value update(std::atomic_ref<Value> at, Function next) {
-        Value before = at.load(std::memory_order_relaxed);
-        while (!at.compare_exchange_weak(before, next(before), std::memory_order_relaxed)) {
+    static Value update(Value* at, Function next) {
+        Value before;
+        __atomic_load(at, &before, __ATOMIC_RELAXED);
+        for (;;) {
+            Value after = next(before);
+            if (__atomic_compare_exchange(at, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+                return before;
+            }
         }
-        return before;
     }
     template <class Value, class Function>
     Value update_shared(shared_pointer<Value> at, const site& where, Function next) const {
