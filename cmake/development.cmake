@@ -7,8 +7,12 @@ endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 
+# What mp::mp has, but with the headers as one's own, so that the compiler warns about them: linked from mp::mp they
+# would be headers of the system for good.
 add_library(mp_development INTERFACE)
-target_link_libraries(mp_development INTERFACE mp::mp)
+target_compile_features(mp_development INTERFACE cxx_std_20)
+target_include_directories(mp_development INTERFACE "${PROJECT_SOURCE_DIR}/include")
+target_link_libraries(mp_development INTERFACE Threads::Threads)
 
 set(mp_warnings -Wall -Wextra -Wconversion -Wshadow -Wpedantic)
 if(MP_WERROR)

@@ -44,7 +44,9 @@ if(PKG_CONFIG)
   execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs mp
     OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
-  run("${COMPILER}" -std=c++20 "${consumer}/main.cpp" ${flags} -o "${WORK_DIR}/by_pkg_config")
+  # These headers are the project's own for the compiler, and it has nothing to say about them.
+  run("${COMPILER}" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wfloat-equal
+    -Wdouble-promotion -Werror "${consumer}/main.cpp" ${flags} -o "${WORK_DIR}/by_pkg_config")
   run("${WORK_DIR}/by_pkg_config")
   message(NOTICE "pkg-config: works")
 else()

@@ -48,7 +48,14 @@ struct cast_losses {
         smallest = smaller ? other.smallest : smallest;
         return *this;
     }
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const cast_losses&, const cast_losses&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 /// Compares numbers with their casts, of as many elements. Both are given as floats, which hold the numbers

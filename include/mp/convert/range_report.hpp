@@ -59,7 +59,14 @@ struct range_report {
         for (std::size_t i = 0; i < exponents.size(); ++i) exponents[i] += other.exponents[i];
         return *this;
     }
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const range_report&, const range_report&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 namespace detail {

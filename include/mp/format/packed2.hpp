@@ -18,7 +18,14 @@ struct float_pair {
     float first;
     float second;
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const float_pair&, const float_pair&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 /// Two neighbouring numbers of 8 or 16 bits in one word: what GPUs compute with at twice the rate of single

@@ -98,12 +98,13 @@ struct dynamic_policy {
         growth.validate(function);
         hysteresis.validate(function);
         detail::require_backoff_factor(function, backoff.factor / backoff.divisor);
-        if (detail::is_nan(floor.value) || !(floor.value >= 0.0 && floor.value <= initial_scale)) {
+        if (detail::is_nan(floor.value) ||
+            !(floor.value >= 0.0 && floor.value <= static_cast<double>(initial_scale))) {
             detail::throw_argument(function, "floor.value", floor.value,
                                    "must be at least 0 and at most initial_scale, which is " +
                                        detail::error_text(initial_scale));
         }
-        if (detail::is_nan(ceiling.value) || !(ceiling.value >= initial_scale)) {
+        if (detail::is_nan(ceiling.value) || !(ceiling.value >= static_cast<double>(initial_scale))) {
             detail::throw_argument(
                 function, "ceiling.value", ceiling.value,
                 "must be at least initial_scale, which is " + detail::error_text(initial_scale));
@@ -243,7 +244,8 @@ private:
         if (failure_scale > 0.0 && static_cast<double>(state.scale) <= failure_scale) {
             return failed(before, state);
         }
-        if (what == kind::backed_off && !(state.scale > detail::largest_scale_without_inverse)) {
+        if (what == kind::backed_off && !(static_cast<double>(state.scale) >
+                                          static_cast<double>(detail::largest_scale_without_inverse))) {
             what = kind::vanished;
         }
         return change(before, state, what);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/format/device.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
@@ -19,7 +20,8 @@ namespace mp::detail {
 template <class Output, class Epilogue>
 MP_HOST_DEVICE MP_ALWAYS_INLINE float scale_product(const product_output<Output, Epilogue>& output,
                                                     float product, float c) {
-    if (output.beta == 0.0F) return output.has_product ? float_multiply(output.alpha, product) : 0.0F;
+    if (same_value(output.beta, 0.0F))
+        return output.has_product ? float_multiply(output.alpha, product) : 0.0F;
     if (!output.has_product) return float_multiply(output.beta, c);
     return float_from_double(double_from_float(output.alpha) * double_from_float(product) +
                              double_from_float(output.beta) * double_from_float(c));
@@ -60,7 +62,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
     Output* const c = output.data + (row * output.stride + column);
     const bool whole = output.aligned && column + count <= output.columns;
     output_values values{};
-    if (output.beta != 0.0F) {
+    if (!same_value(output.beta, 0.0F)) {
         if (whole) {
             values = thread.load(reinterpret_cast<const output_values*>(c));
         } else {
