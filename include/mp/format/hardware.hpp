@@ -215,7 +215,7 @@ constexpr bool is_midpoint_of_subnormals(double x) noexcept {
     if (magnitude < half_quantum) return false;
     const int lost = 52 + 1023 + narrow::quantum_exponent - static_cast<int>(magnitude >> 52);
     const std::uint64_t significand = (magnitude << 11) | (std::uint64_t{1} << 63);
-    return static_cast<std::uint64_t>(significand << (53 - lost)) == std::uint64_t{1} << 63;
+    return significand << (53 - lost) == std::uint64_t{1} << 63;
 }
 
 /// An operation of numbers with float's exponent range in double. Rarely needed, and kept apart so that only

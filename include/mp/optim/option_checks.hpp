@@ -14,7 +14,7 @@ namespace mp::detail {
 // The kernels multiply by floats, so that is what options have to be good for: neither infinite nor, unless
 // they are that already, zero. 2^-150 is half of the smallest float, and the tie goes to zero.
 inline constexpr double largest_vanishing_option = 0x1p-150;
-inline constexpr double largest_float = 0x1.fffffep127;
+inline constexpr double largest_float_as_double = 0x1.fffffep127;
 /// Half a spacing below 1; the tie goes to 1.
 inline constexpr double smallest_fraction_that_is_one = 0x1.ffffffp-1;
 
@@ -56,9 +56,9 @@ inline void require_learning_rate(std::string_view function, std::string_view ar
         throw_argument(function, argument, rate, "must be finite and not negative");
     }
     // Not divided: the factor may be so large that the product is infinite, and then it is refused.
-    if (!(rate * factor <= largest_float)) {
+    if (!(rate * factor <= largest_float_as_double)) {
         throw_argument(function, argument, rate,
-                       "must be at most " + error_text(largest_float / factor) +
+                       "must be at most " + error_text(largest_float_as_double / factor) +
                            ": what an update multiplies by is a float");
     }
 }
