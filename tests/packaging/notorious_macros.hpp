@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <charconv>
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <compare>
