@@ -46,7 +46,14 @@ struct deepspeed_batch {
     std::int64_t train_micro_batch_size_per_gpu = 1;
     std::int64_t gradient_accumulation_steps = 1;
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend bool operator==(const deepspeed_batch&, const deepspeed_batch&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 /// What a configuration file says of mixed precision.
@@ -62,7 +69,14 @@ struct deepspeed_configuration {
     std::optional<deepspeed_batch> batch;  ///< empty if the file has none of the three numbers
     double gradient_clipping = 1.0;        ///< largest norm of the gradients; 0 does not clip
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend bool operator==(const deepspeed_configuration&, const deepspeed_configuration&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 namespace detail {

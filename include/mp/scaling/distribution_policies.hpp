@@ -38,7 +38,14 @@ struct logmax_policy {
         float weight = 1.0F;       ///< beta1^iterations
         float slow_weight = 1.0F;  ///< beta2^iterations
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
         friend constexpr bool operator==(const state_type&, const state_type&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
     };
 
     float initial_scale = 1.0F;    ///< finite and greater than 2^-128
@@ -50,7 +57,14 @@ struct logmax_policy {
     double beta2 = 0.999;          ///< strictly between 0 and 1, also when rounded to float
     float deviations = 3.09F;      ///< finite, not negative; 3.09 leaves one overflow in 1000
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const logmax_policy&, const logmax_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
     constexpr void validate() const {
         constexpr const char* function = "mp::logmax_policy";
@@ -79,7 +93,9 @@ struct logmax_policy {
         require_weight(function, "state.weight", state.weight);
         require_weight(function, "state.slow_weight", state.slow_weight);
     }
-    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const {
+        return {initial_scale};
+    }
 
     MP_HOST_DEVICE scale_change update(state_type& state, const gradient_observation& seen) const {
         const float before = state.scale;
@@ -169,7 +185,14 @@ struct histogram_policy {
         std::uint64_t lower = 0;      ///< values up to the edge since then
         std::uint64_t upper = 0;      ///< values above it, infinities and NaNs included
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
         friend constexpr bool operator==(const state_type&, const state_type&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
     };
 
     float initial_scale = 1.0F;      ///< finite and greater than 2^-128
@@ -178,7 +201,14 @@ struct histogram_policy {
     float upper_share = 1e-7F;       ///< in [0, 1)
     bool skip_non_finite = false;
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const histogram_policy&, const histogram_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
     /// The magnitude above which a scaled gradient of a format counts as large.
     [[nodiscard]] MP_HOST_DEVICE constexpr double histogram_edge(double largest_number) const {
@@ -201,7 +231,9 @@ struct histogram_policy {
         detail::require_scale("mp::histogram_policy", "state.scale", state.scale);
         detail::require_counter("mp::histogram_policy", "state.iterations", state.iterations, 0);
     }
-    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const {
+        return {initial_scale};
+    }
 
     [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const gradient_observation& seen) const {
         return skip_non_finite && seen.non_finite();

@@ -20,14 +20,30 @@ struct lagged_policy {
         float scale = 1.0F;                    ///< what the loss is multiplied by
         typename Rules::state_type next = {};  ///< next.scale will be it after the next update
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
         friend constexpr bool operator==(const state_type&, const state_type&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
     };
 
     Rules rules_ahead = {};
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const lagged_policy&, const lagged_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
-    constexpr void validate() const { rules_ahead.validate(); }
+    constexpr void validate() const {
+        rules_ahead.validate();
+    }
     constexpr void validate(const state_type& state) const {
         detail::require_scale("mp::lagged_policy", "state.scale", state.scale);
         rules_ahead.validate(state.next);

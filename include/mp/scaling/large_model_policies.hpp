@@ -24,7 +24,14 @@ struct deepspeed_policy {
     double min_loss_scale = 1.0;           ///< finite and greater than 2^-128
     bool raise_error_at_min_scale = true;  ///< there it has no key in the configuration file
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const deepspeed_policy&, const deepspeed_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
     constexpr void validate() const {
         constexpr const char* function = "mp::deepspeed_policy";
@@ -68,7 +75,14 @@ struct deepspeed_fused_policy {
     std::int64_t loss_scale_window = 1000;  ///< at least 1
     double min_loss_scale = 1.0;            ///< finite and greater than 2^-128
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const deepspeed_fused_policy&, const deepspeed_fused_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
     constexpr void validate() const {
         constexpr const char* function = "mp::deepspeed_fused_policy";
@@ -108,7 +122,14 @@ struct megatron_policy {
     std::int32_t growth_interval = 1000;  ///< at least 1
     std::int32_t hysteresis = 2;          ///< at least 1
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const megatron_policy&, const megatron_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
     constexpr void validate() const {
         constexpr const char* function = "mp::megatron_policy";
@@ -156,7 +177,14 @@ struct fairseq_policy {
     double threshold = 0.0;        ///< the scale does not go below it; 0 for none, as None there
     double min_loss_scale = 1e-4;  ///< finite and greater than 2^-128, at most init_scale
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const fairseq_policy&, const fairseq_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
     constexpr void validate() const {
         constexpr const char* function = "mp::fairseq_policy";

@@ -46,7 +46,14 @@ struct gradient_observation {
         return *this;
     }
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const gradient_observation&, const gradient_observation&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 /// What an update did to the scale.
@@ -75,7 +82,14 @@ struct scale_change {
     float after = 1.0F;   ///< the scale that the next iteration uses
     scale_change_kind kind = scale_change_kind::unchanged;
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const scale_change&, const scale_change&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 };
 
 namespace detail {

@@ -17,13 +17,27 @@ struct static_policy {
     struct state_type {
         float scale = 1.0F;  ///< what the loss is multiplied by
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
         friend constexpr bool operator==(const state_type&, const state_type&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
     };
 
     float initial_scale = 1.0F;   ///< finite and greater than 2^-128
     bool skip_non_finite = true;  ///< whether a step with infinities or NaNs is skipped
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
     friend constexpr bool operator==(const static_policy&, const static_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
     /// Throws mp::argument_error unless the scale is in the range above.
     constexpr void validate() const {
@@ -35,7 +49,9 @@ struct static_policy {
         detail::require_scale("mp::static_policy", "state.scale", state.scale);
     }
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const {
+        return {initial_scale};
+    }
 
     /// Leaves the scale alone.
     MP_HOST_DEVICE constexpr scale_change update(state_type& state, bool /*found_non_finite*/) const {
