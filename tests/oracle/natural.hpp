@@ -9,7 +9,7 @@
 
 namespace oracle {
 
-/// A natural number of at most 5120 bits with schoolbook arithmetic.
+/// A natural number of at most 135168 bits with schoolbook arithmetic.
 ///
 /// Deliberately plain: every operation is the one taught with pencil and paper, on 32-bit digits, so that it
 /// can be read and believed. A result that does not fit throws std::length_error.
@@ -160,12 +160,12 @@ public:
     }
 
 private:
-    static constexpr int capacity = 160;
+    static constexpr int capacity = 4224;
 
     std::uint32_t at(int index) const { return index < size_ ? digit_[index] : 0; }
 
     void append(std::uint32_t digit) {
-        if (size_ == capacity) throw std::length_error("oracle::natural: more than 5120 bits");
+        if (size_ == capacity) throw std::length_error("oracle::natural: more than 135168 bits");
         digit_[size_++] = digit;
     }
 

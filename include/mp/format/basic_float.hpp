@@ -3,7 +3,7 @@
 /// mp::basic_float, the class template behind every number type of the library.
 #pragma once
 
-#include <mp/format/convert_scalar.hpp>
+#include <mp/format/host_floats.hpp>
 
 #include <compare>
 
@@ -62,8 +62,8 @@ template <format_descriptor Format>
 class basic_float {
     static_assert(layout_of<Format>::width <= 32, "mp: formats of up to 32 bits are supported");
     static_assert(layout_of<Format>::fraction_bits <= 30, "mp: formats have at most 30 fraction bits");
-    static_assert(layout_of<Format>::quantum_exponent > -2200 && (layout_of<Format>::max_exponent < 2200),
-                  "mp: the exponents of a format lie between -2200 and 2200");
+    static_assert(layout_of<Format>::quantum_exponent > -33000 && (layout_of<Format>::max_exponent < 33000),
+                  "mp: the exponents of a format lie between -33000 and 33000");
 
 public:
     /// The descriptor, the constants that follow from it, and the integer that holds the bits.
@@ -121,12 +121,7 @@ public:
     /// To long double, and to the compiler's _Float16, __bf16 and __float128 where it has them.
     template <detail::host_float Native>
     explicit constexpr operator Native() const noexcept {
-        if constexpr (sizeof(Native) == 2) {
-            return detail::bit_cast<Native>(
-                detail::convert_bits<detail::host_format<Native>, Format>(bits(), {}));
-        } else {
-            return static_cast<Native>(detail::to_double<Format>(bits()));
-        }
+        return detail::to_host_float<Native, Format>(bits());
     }
     /// To a number of another library that mp/interop/ knows.
     template <detail::foreign_number Foreign>

@@ -9,15 +9,6 @@
 
 namespace mp::detail {
 
-/// floor(n * log10(2)) and the ceiling, for |n| <= 6000. 0.30103 is too large by 4.4e-9, so the product by
-/// less than 2.7e-5, and no |n| * log10(2) lies closer below an integer than 3.1e-4 (4757 does).
-MP_HOST_DEVICE constexpr int floor_log10_of_power_of_two(int n) {
-    const int scaled = n * 30103;
-    return scaled >= 0 ? scaled / 100000 : -((-scaled + 99999) / 100000);
-}
-MP_HOST_DEVICE constexpr int ceil_log10_of_power_of_two(int n) {
-    return -floor_log10_of_power_of_two(-n);
-}
 /// At least log2(5^n), for n >= 0: 2.3219280... < 2.3219281.
 MP_HOST_DEVICE constexpr int bits_of_power_of_five(int n) {
     return static_cast<int>((std::int64_t{n} * 23219281) / 10000000) + 1;

@@ -60,8 +60,8 @@ using unsigned_of_width =
 /// or, without zero, normals from code 0 on.
 template <format_descriptor Format>
 struct layout_of {
-    static_assert(Format::exponent_bits >= 1 && Format::exponent_bits <= 11,
-                  "mp: a format has between 1 and 11 exponent bits");
+    static_assert(Format::exponent_bits >= 1 && Format::exponent_bits <= 16,
+                  "mp: a format has between 1 and 16 exponent bits");
     static_assert(Format::fraction_bits >= 0 && Format::fraction_bits <= 52,
                   "mp: a format has between 0 and 52 fraction bits");
 

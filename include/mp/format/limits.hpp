@@ -11,24 +11,16 @@
 
 namespace mp::detail {
 
-/// floor(n * log10(2)) and its negation-safe ceiling for the small n of exponents and precisions;
-/// 30103/100000 is log10(2) to 7 digits, which is enough for |n| < 2000.
-constexpr int floor_log10_of_two_to(int n) {
-    const int scaled = n * 30103;
-    return scaled >= 0 ? scaled / 100000 : -((-scaled + 99999) / 100000);
-}
-constexpr int ceil_log10_of_two_to(int n) {
-    return -floor_log10_of_two_to(-n);
-}
-
-/// The largest n with 10^n <= significand * 2^exponent, by exact integers.
-constexpr int floor_log10(std::uint64_t significand, int exponent) {
-    const int top = 63 - leading_zeros(significand) + exponent;
+/// The largest n with 10^n <= x, for x > 0 of up to 32 bits.
+template <int MostBits>
+constexpr int floor_log10(const exact_value& x) {
+    const int top = 63 - leading_zeros(x.significand) + x.exponent;
     // 10^n <= 2^top <= x for this n, and x < 2^(top + 1) < 10^(n + 2).
-    const int n = floor_log10_of_two_to(top);
-    wide_integer<96> value(significand);
-    wide_integer<96> power(1);
-    (exponent >= 0 ? value : power).shift_left(exponent >= 0 ? exponent : -exponent);
+    const int n = floor_log10_of_power_of_two(top);
+    if (floor_log10_of_power_of_two(top + 1) == n) return n;  // x < 10^(n + 1) as well
+    wide_integer<MostBits / 32 + 3> value(x.significand);
+    wide_integer<MostBits / 32 + 3> power(1);
+    (x.exponent >= 0 ? value : power).shift_left(x.exponent >= 0 ? x.exponent : -x.exponent);
     for (int i = 0; i < n + 1; ++i) power.multiply_add(10, 0);
     for (int i = 0; i > n + 1; --i) value.multiply_add(10, 0);
     return power.compare(value) <= 0 ? n + 1 : n;
@@ -72,14 +64,14 @@ public:
     static constexpr bool is_modulo = false;
     static constexpr int radix = 2;
     static constexpr int digits = layout::precision;
-    static constexpr int digits10 = mp::detail::floor_log10_of_two_to(layout::precision - 1);
-    static constexpr int max_digits10 = mp::detail::ceil_log10_of_two_to(layout::precision) + 1;
+    static constexpr int digits10 = mp::detail::floor_log10_of_power_of_two(layout::precision - 1);
+    static constexpr int max_digits10 = mp::detail::ceil_log10_of_power_of_two(layout::precision) + 1;
     static constexpr int min_exponent = layout::min_exponent + 1;
-    static constexpr int min_exponent10 = mp::detail::ceil_log10_of_two_to(layout::min_exponent);
+    static constexpr int min_exponent10 = mp::detail::ceil_log10_of_power_of_two(layout::min_exponent);
     static constexpr int max_exponent = layout::max_exponent + 1;
     static constexpr int max_exponent10 =
-        mp::detail::floor_log10(mp::detail::unpack<Format>(layout::max_finite_code).significand,
-                                mp::detail::unpack<Format>(layout::max_finite_code).exponent);
+        mp::detail::floor_log10<layout::max_exponent*(layout::max_exponent < 0 ? -4 : 4) + 128>(
+            mp::detail::unpack<Format>(layout::max_finite_code));
     static constexpr bool traps = false;
     static constexpr bool tinyness_before = false;
 

@@ -11,7 +11,7 @@
 #include <mp/format/basic_float.hpp>
 #include <mp/format/math/evaluation.hpp>
 #include <mp/format/math/fast_trigonometric.hpp>
-#include <mp/format/math/two_over_pi.hpp>
+#include <mp/format/math/long_two_over_pi.hpp>
 
 namespace mp {
 
@@ -54,19 +54,21 @@ MP_HOST_DEVICE constexpr reduced_angle reduce_quarters(uint128 quarters_and_frac
     return {(negative ? 0 - quarters : quarters) & 3, rest};
 }
 
-/// Reduces an angle of at least 1/2 and less than 2^2260 in radians; the significand has at most 32 bits.
+/// Reduces an angle of at least 1/2 in radians, less than 2^2260, or else 2^32800; the significand has at
+/// most 32 bits.
 ///
 /// x 2/pi = significand * 2^exponent * 2/pi. Bits of 2/pi with weights above 2^(1 - exponent) contribute
 /// multiples of four quarter turns. From there on 192 bits are multiplied by the significand, modulo 2^192;
 /// what is cut off is less than 2^(32 - 190).
+template <bool Long>
 MP_HOST_DEVICE constexpr reduced_angle reduce_radians(const exact_value& x) {
     const int first_bit = x.exponent - 2 + 64;
     const int index = first_bit / 64;
     const int shift = first_bit % 64;
     std::uint64_t window[3]{};
     for (int i = 0; i < 3; ++i) {
-        const std::uint64_t high = two_over_pi(index + i);
-        const std::uint64_t low = two_over_pi(index + i + 1);
+        const std::uint64_t high = Long ? long_two_over_pi(index + i) : two_over_pi(index + i);
+        const std::uint64_t low = Long ? long_two_over_pi(index + i + 1) : two_over_pi(index + i + 1);
         window[i] = shift == 0 ? high : high << shift | low >> (64 - shift);
     }
     const std::uint64_t low = multiply_high(window[2], x.significand);
@@ -100,10 +102,11 @@ MP_HOST_DEVICE constexpr approximation tan_of(const reduced_angle& angle) {
 }
 
 /// Angles below 1/2 are left as they are.
+template <class Format>
 MP_HOST_DEVICE constexpr reduced_angle reduce(const exact_value& x) {
     const approximation y = approximate(x);
     if (y.top() < -1) return {0, y};
-    return reduce_radians(x);
+    return reduce_radians<(layout_of<Format>::max_exponent >= 2260)>(x);
 }
 
 // The sine, cosine and tangent of an algebraic number other than zero are transcendental. That of a fraction
@@ -128,7 +131,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> trigonometric_bits(storage_of<Format
             break;
     }
     const exact_value x = unpack<Format>(a);
-    const reduced_angle angle = reduce(x);
+    const reduced_angle angle = reduce<Format>(x);
     switch (function) {
         case trigonometric::sine:
             return round_inexact<Format>(sin_of(angle), context);
