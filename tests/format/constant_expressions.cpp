@@ -174,7 +174,7 @@ static_assert(add_compiles<half, half> && order_compiles<half, half>);
 static_assert(std::same_as<decltype(1_h + 1_h), half>);
 static_assert(std::same_as<decltype(1_h + 1.0f), float>);
 static_assert(std::same_as<decltype(1.0 * 1_h), double>);
-static_assert(std::same_as<decltype(1_h + 1), float>);
+static_assert(std::same_as<decltype(1_h + 1), half> && std::same_as<decltype(1_h + 1.0f), float>);
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 /// mp::basic_float, the class template behind every number type of the library.
 #pragma once
 
-#include <mp/format/host_floats.hpp>
+#include <mp/format/mixed_operands.hpp>
 
 #include <compare>
 
@@ -18,10 +18,15 @@ inline constexpr bool is_basic_float = false;
 template <class Format>
 inline constexpr bool is_basic_float<basic_float<Format>> = true;
 
-/// Integers that a number converts from and to: the standard ones, characters and 128-bit ones, but not bool.
+/// What the compiler's message says when a number would silently lose its fraction: an integer has to be
+/// asked for, by static_cast<int>(h) toward zero, or in any direction by mp::round_to_integer<int>(h, {...}).
+struct write_static_cast_or_round_to_integer;
+template <class Integer, bool ConvertsSilently>
+using advice_for =
+    std::enable_if_t<integer<Integer> && ConvertsSilently, write_static_cast_or_round_to_integer>;
+/// Satisfied by the integers, and more special than integer, so that a template for these wins.
 template <class T>
-concept integer = !std::same_as<std::remove_cv_t<T>, bool> &&
-                  (std::integral<T> || (sizeof(T) == 16 && requires(T x) { x % x; } && !std::is_class_v<T>));
+concept integer_asked_for = integer<T> && !std::is_class_v<T>;
 
 /// Specialised in mp/interop/ for classes of other libraries that numbers convert to and from explicitly:
 /// `template <class Number> static Number to(const Foreign&)` and `static Foreign from(Number)`.
@@ -51,13 +56,17 @@ float > || std::same_as<std::remove_cv_t<T>, double>;
 /// changed by constant expressions, and its flags carry no meaning for these types.
 ///
 /// Conversion to float is implicit where it is exact, which it is for all formats that have a name; all
-/// others are explicit. Arithmetic with a float or an integer operand therefore happens in float. Two
-/// different reduced formats do not mix.
+/// others are explicit, and those to integers do not compile unless asked for. Arithmetic with an integer
+/// operand stays in the format, with a float or double it happens in float or double, comparisons are by the
+/// exact values of both sides, and compound assignment rounds once to the left side: see mixed_operators.hpp,
+/// and docs/numbers.md for all of it in one table. Two different reduced formats do not mix.
 ///
 ///     mp::half x{0.1f}, y{3};
-///     mp::half z = x * y;                       // rounded once to half
+///     mp::half z = x * y + 1;                   // each operation rounded once to half
 ///     float f = z + 1.0f;                       // float arithmetic
+///     z += 0.1f;                                // exact sum, rounded once to half
 ///     mp::bfloat16 b{z};                        // explicit, rounded once
+///     int i = static_cast<int>(z);              // explicit, toward zero
 template <format_descriptor Format>
 class basic_float {
     static_assert(layout_of<Format>::width <= 32, "mp: formats of up to 32 bits are supported");
@@ -70,6 +79,8 @@ public:
     using format = Format;
     using layout = layout_of<Format>;
     using storage = typename layout::storage;
+    /// Whether a float holds every number of the format.
+    static constexpr bool converts_silently = detail::is_exact_in<Format, float>;
 
     /// Uninitialised, like a built-in number; basic_float{} is zero.
     basic_float() = default;
@@ -103,6 +114,9 @@ public:
     template <detail::foreign_number Foreign>
     explicit basic_float(const Foreign& x)
         : basic_float(detail::foreign_conversion<Foreign>::template to<basic_float>(x)) {}
+    /// An unscoped enumeration is the integer that it converts to; a scoped one is no number.
+    template <detail::unscoped_enum Enum>
+    MP_HOST_DEVICE explicit constexpr basic_float(Enum x) noexcept : basic_float(detail::integer_of(x)) {}
     /// True is one and false is zero.
     MP_HOST_DEVICE explicit constexpr basic_float(bool x) noexcept : basic_float(x ? 1.0f : 0.0f) {}
     /// Rounds to nearest even once, from a number of another format.
@@ -112,7 +126,7 @@ public:
         : bits_(contained(detail::from_number<Format, Other>(x.bits(), projection{}))) {}
 
     /// Exact, but for formats that have more precision or range than the type; then rounded to nearest even.
-    MP_HOST_DEVICE explicit(!detail::is_exact_in<Format, float>) constexpr operator float() const noexcept {
+    MP_HOST_DEVICE explicit(!converts_silently) constexpr operator float() const noexcept {
         return detail::to_float<Format>(bits());
     }
     MP_HOST_DEVICE explicit constexpr operator double() const noexcept {
@@ -129,10 +143,13 @@ public:
         return detail::foreign_conversion<Foreign>::from(*this);
     }
     /// Toward zero; out of range saturates and NaN gives zero.
-    template <detail::integer Integer>
+    template <detail::integer_asked_for Integer, class Advice = void>
     MP_HOST_DEVICE explicit constexpr operator Integer() const noexcept {
         return detail::to_integer<Integer, Format>(bits());
     }
+    /// Not silently, by way of float: `c ? h : 0` would be an int.
+    template <detail::integer Integer, class Advice = detail::advice_for<Integer, converts_silently>>
+    constexpr operator Integer() const = delete;  // mp: write static_cast<int>(h), or mp::round_to_integer
     /// Whether this is not zero; NaN is not zero.
     MP_HOST_DEVICE explicit constexpr operator bool() const noexcept {
         return detail::categorize<Format>(bits()) != detail::category::zero;
@@ -266,3 +283,5 @@ template <class A, class B>
 void operator<=>(basic_float<A>, basic_float<B>) = delete;
 
 }  // namespace mp
+
+#include <mp/format/mixed_operators.hpp>
