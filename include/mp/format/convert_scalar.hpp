@@ -66,6 +66,16 @@ MP_HOST_DEVICE constexpr storage_of<To> from_integer(Integer value, Context&& co
     }
 #endif
     if (value == 0) return pack_zero<To>(false, context);
+#if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
+    // An integer of up to 53 bits is a double, and the conversion of that is shorter.
+    if constexpr (sizeof(Integer) <= 8 && fits_in<To, double> && !keeps_flags<Context>) {
+        constexpr std::uint64_t limit = std::uint64_t{1} << 53;
+        const auto distance = static_cast<std::uint64_t>(value);
+        if ((negative ? std::uint64_t{0} - distance : distance) <= limit && context == projection{}) {
+            return from_native<To>(static_cast<double>(static_cast<std::int64_t>(value)), context);
+        }
+    }
+#endif
     using word = std::conditional_t<(sizeof(Integer) > 8), uint128, std::uint64_t>;
     const word magnitude = negative ? word{0} - static_cast<word>(value) : static_cast<word>(value);
     if constexpr (sizeof(Integer) <= 8) {
