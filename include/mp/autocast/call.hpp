@@ -8,6 +8,7 @@
 #include <mp/autocast/resolution.hpp>
 #include <mp/autocast/staging.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -35,6 +36,25 @@ struct slot_list;
 template <std::size_t... Index, class... Slots>
 struct slot_list<std::index_sequence<Index...>, Slots...> : slot_leaf<Index, Slots>... {};
 
+/// Calls a kernel in the default modes of the processor, whatever the caller's are.
+template <class Op, class... Arguments>
+auto run_in_default_modes(const Op& tag, Arguments&&... arguments) {
+    const default_floating_point_modes modes;
+    if constexpr (std::is_void_v<decltype(tag(std::forward<Arguments>(arguments)...))>) {
+        tag(std::forward<Arguments>(arguments)...);
+    } else {
+        return modes.held(tag(std::forward<Arguments>(arguments)...));
+    }
+}
+template <class Op, class... Arguments>
+constexpr decltype(auto) run_kernel(const Op& tag, Arguments&&... arguments) {
+    if constexpr (computes_in_float<Op>()) {
+        return run_in_default_modes(tag, std::forward<Arguments>(arguments)...);
+    } else {
+        return tag(std::forward<Arguments>(arguments)...);
+    }
+}
+
 /// Calls the kernel on the slots and writes its results back. A floating-point result that the kernel returns
 /// is rounded like one that it writes to an array.
 template <class Plan, class Op, class Observer, class... Slots>
@@ -43,12 +63,12 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&
         requires { tag(operands.get()...); },
         "mp::autocast: the call operator of the op does not take these arguments after the casts; "
         "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
-    if constexpr (std::is_void_v<decltype(tag(operands.get()...))>) {
-        tag(operands.get()...);
-        (operands.finish(), ...);
+    if constexpr (std::is_void_v<decltype(tag(slots.get()...))>) {
+        run_kernel(tag, slots.get()...);
+        (slots.finish(), ...);
     } else {
-        auto result = tag(operands.get()...);
-        (operands.finish(), ...);
+        auto result = run_kernel(tag, slots.get()...);
+        (slots.finish(), ...);
         using result_type = decltype(result);
         if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
             const auto rounded = static_cast<typename Plan::output>(result);

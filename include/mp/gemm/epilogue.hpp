@@ -5,10 +5,13 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/detail/opt_barrier.hpp>
 #include <mp/detail/view_extent.hpp>
 #include <mp/error.hpp>
-#include <mp/gemm/activation_functions.hpp>
+#include <mp/format/device.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/rules/activation_functions.hpp>
+#include <mp/rules/float_functions.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,9 +30,44 @@ namespace mp {
 /// are, if the bias lies in device memory.
 ///
 /// An epilogue may have a member validate(rows, columns), which mp::gemm calls with the shape of C before it
-/// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape.
+/// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape. And it may
+/// have a member on_gpu(value, row, column), which products on a GPU, the simulated one included, call in
+/// place of the operator: where a GPU should calculate in another way than a CPU.
 template <class Function>
 concept gemm_epilogue = std::is_invocable_r_v<float, const Function&, float, std::ptrdiff_t, std::ptrdiff_t>;
+
+namespace detail {
+
+/// What an epilogue makes of a value in a product on a GPU.
+MP_ANY_EXECUTION_SPACE
+template <class Epilogue>
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float end_on_gpu(const Epilogue& epilogue, float value,
+                                                           std::ptrdiff_t row, std::ptrdiff_t column) {
+    if constexpr (requires { epilogue.on_gpu(value, row, column); }) {
+        return epilogue.on_gpu(value, row, column);
+    } else {
+        return epilogue(value, row, column);
+    }
+}
+
+/// An activation function: in double on the CPU, where that is cheap, and in float on GPUs.
+template <class Function, class FloatFunction>
+struct activation_epilogue {
+    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+#if MP_DEVICE_CODE
+        return on_gpu(value, row, column);
+#else
+        static_cast<void>(row);
+        static_cast<void>(column);
+        return activated<Function>(value);
+#endif
+    }
+    MP_HOST_DEVICE static float on_gpu(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) {
+        return float_activated<FloatFunction>(value);
+    }
+};
+
+}  // namespace detail
 
 /// Leaves the value as it is.
 struct identity_epilogue {
@@ -55,51 +93,20 @@ struct relu_epilogue {
 /// x Phi(x), the Gaussian error linear unit, where Phi is the normal distribution function (not the tanh
 /// approximation: that is gelu_tanh_epilogue).
 ///
-/// On the host the result is the exact one rounded to float, but for about one in ten thousand, which is
-/// the float next to it; on a device it has CUDA's normcdff, good to 5 units in the last place. NaN stays
-/// NaN, -infinity gives -0 and +infinity stays. The gradient needs x: mp::ops::gelu_backward.
-struct gelu_epilogue {
-    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
-#if MP_DEVICE_CODE
-        constexpr float limit = 16;  // Phi(-16) is zero in float
-        return (value < -limit ? -limit : value) * normcdff(value);
-#else
-        return detail::activated<detail::gelu_function>(value);
-#endif
-    }
-};
+/// In products on the CPU the result is the exact one rounded to float, but for about one in ten thousand,
+/// which is the float next to it. In those on a GPU, the simulated one included, it is calculated in float,
+/// to 6 units in the last place, with the same bits on every device: those of mp::ops::gelu on GPUs. NaN
+/// stays NaN, -infinity gives -0 and +infinity stays. The gradient needs x: mp::ops::gelu_backward.
+struct gelu_epilogue : detail::activation_epilogue<detail::gelu_function, detail::float_gelu> {};
 
 /// x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the approximation of gelu that many models were trained
-/// with. Special values and accuracy on the host are as for gelu_epilogue; on a device it is computed with
-/// float exponentials, with a relative error below 2^-18 where the result is above 2^-100, and an absolute
-/// one below 2^-100 elsewhere.
-struct gelu_tanh_epilogue {
-    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
-#if MP_DEVICE_CODE
-        constexpr float limit = 16;
-        const float x = value < -limit ? -limit : value;
-        const float power = expf(-fabsf(1.5957691216F * (x + 0.044715F * x * x * x)));
-        return x * ((x < 0 ? power : 1.0F) / (1.0F + power));
-#else
-        return detail::activated<detail::gelu_tanh_function>(value);
-#endif
-    }
+/// with. Special values and accuracy are as for gelu_epilogue; on a GPU 4 units in the last place.
+struct gelu_tanh_epilogue : detail::activation_epilogue<detail::gelu_tanh_function, detail::float_gelu_tanh> {
 };
 
 /// x / (1 + e^-x), the sigmoid linear unit, also called swish. Special values and accuracy are as for
 /// gelu_tanh_epilogue. The gradient needs x: mp::ops::silu_backward.
-struct silu_epilogue {
-    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
-#if MP_DEVICE_CODE
-        constexpr float limit = 120;
-        const float x = value < -limit ? -limit : value;
-        const float power = expf(-fabsf(x));
-        return x * ((x < 0 ? power : 1.0F) / (1.0F + power));
-#else
-        return detail::activated<detail::silu_function>(value);
-#endif
-    }
-};
+struct silu_epilogue : detail::activation_epilogue<detail::silu_function, detail::float_silu> {};
 
 /// Along which axis of C a bias or a scale has one value per position.
 enum class bias_axis {
@@ -130,7 +137,7 @@ struct bias_epilogue {
     std::size_t size;
 
     MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        return value + static_cast<float>(bias[Axis == bias_axis::column ? column : row]);
+        return detail::float_add(value, static_cast<float>(bias[Axis == bias_axis::column ? column : row]));
     }
 
     /// Throws argument_error unless there is one bias per column (or row) of C.
@@ -146,9 +153,11 @@ template <class Value, bias_axis Axis>
 struct scale_epilogue {
     const Value* scale;
     std::size_t size;
+    static constexpr bool ends_in_product = true;
 
     MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        return value * static_cast<float>(scale[Axis == bias_axis::column ? column : row]);
+        return detail::float_multiply(value,
+                                      static_cast<float>(scale[Axis == bias_axis::column ? column : row]));
     }
 
     /// Throws argument_error unless there is one scale per column (or row) of C.
@@ -165,7 +174,7 @@ struct residual_epilogue {
     matrix_view<const Value> residual;
 
     MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        return value + static_cast<float>(residual(row, column));
+        return detail::float_add(value, static_cast<float>(residual(row, column)));
     }
 
     /// Throws argument_error unless the matrix has the shape of C.
@@ -225,13 +234,31 @@ struct epilogue_chain {
     // The parts may be callable on the host only; then so is the chain.
     MP_ANY_EXECUTION_SPACE
     MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        return second(first(value, row, column), row, column);
+        return second(rounded(first(value, row, column)), row, column);
+    }
+
+    /// The same in products on a GPU.
+    MP_ANY_EXECUTION_SPACE
+    MP_HOST_DEVICE constexpr float on_gpu(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return detail::end_on_gpu(second, rounded(detail::end_on_gpu(first, value, row, column)), row,
+                                  column);
     }
 
     /// Lets both parts check the shape of C.
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
         if constexpr (requires { first.validate(rows, columns); }) first.validate(rows, columns);
         if constexpr (requires { second.validate(rows, columns); }) second.validate(rows, columns);
+    }
+
+    /// Whether what it returns is a product, which compilers could fuse with a sum behind it.
+    static constexpr bool ends_in_product = requires { requires Second::ends_in_product; };
+
+private:
+    MP_HOST_DEVICE static constexpr float rounded(float value) {
+        if constexpr (requires { requires First::ends_in_product; }) {
+            if (!__builtin_is_constant_evaluated()) return detail::opt_barrier(value);
+        }
+        return value;
     }
 };
 

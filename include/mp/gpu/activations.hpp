@@ -5,7 +5,7 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/executor.hpp>
-#include <mp/gpu/float_functions.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/activations.hpp>

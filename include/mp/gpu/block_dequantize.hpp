@@ -9,7 +9,7 @@
 #include <mp/format/device.hpp>
 #include <mp/gpu/block_line_walk.hpp>
 #include <mp/gpu/block_scaled_span.hpp>
-#include <mp/gpu/float_functions.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt/gpu_executor.hpp>

@@ -12,7 +12,7 @@
 #include <mp/format/binary_conversion.hpp>
 #include <mp/format/convert_scalar.hpp>
 #include <mp/format/exact_arithmetic.hpp>
-#include <mp/gpu/float_functions.hpp>
+#include <mp/rules/float_functions.hpp>
 
 #include <cstdint>
 

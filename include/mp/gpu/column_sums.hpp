@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/error.hpp>
-#include <mp/gpu/double_float.hpp>
+#include <mp/rules/double_float.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/simt/kernel_traits.hpp>

@@ -8,7 +8,7 @@
 #include <mp/gpu/chunks.hpp>
 
 #include <mp/config.hpp>
-#include <mp/gpu/double_float.hpp>
+#include <mp/rules/double_float.hpp>
 #include <mp/gpu/reductions.hpp>
 #include <mp/matrix_view.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/gpu/float_functions.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/gpu/softmax_sum.hpp>
 #include <mp/matrix_view.hpp>

@@ -7,7 +7,7 @@
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
-#include <mp/gpu/float_functions.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/gpu/softmax.hpp>
 #include <mp/gpu/softmax_sum.hpp>

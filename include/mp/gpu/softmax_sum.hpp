@@ -4,8 +4,8 @@
 /// of softmax, log_softmax and the cross entropy begin with.
 #pragma once
 
-#include <mp/gpu/double_float.hpp>
-#include <mp/gpu/float_functions.hpp>
+#include <mp/rules/double_float.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 
 #include <cstddef>

@@ -6,12 +6,12 @@
 #include <mp/autocast/dispatch.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm/activation_functions.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/unary_checks.hpp>
+#include <mp/rules/activation_functions.hpp>
 
 #include <array>
 #include <string_view>
@@ -37,14 +37,19 @@ inline void check_formula(std::string_view function, ops::gelu_formula formula) 
 
 template <class Function, class X, class Y>
 void apply_activation(cpu exec, matrix_view<const X> x, matrix_view<Y> y) {
-    for_each_float(
-        exec, [](float value) { return activated<Function>(value); }, y, x);
+    for_each_float_run(
+        exec, [](std::size_t count, float* to, const float* from) { activate<Function>(from, count, to); }, y,
+        x);
 }
 
 template <class Function, class X, class DY, class DX>
 void apply_slope(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx) {
-    for_each_float(
-        exec, [](float value, float gradient) { return times_slope<Function>(value, gradient); }, dx, x, dy);
+    for_each_float_run(
+        exec,
+        [](std::size_t count, float* to, const float* values, const float* gradients) {
+            multiply_slopes<Function>(values, gradients, count, to);
+        },
+        dx, x, dy);
 }
 
 }  // namespace mp::detail
@@ -223,11 +228,11 @@ struct tanh_backward_op {
 
     template <element Y, element DY, element DX>
     void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
-        detail::for_each_float(
+        detail::for_each_number(
             exec,
-            [](float output, float gradient) {
-                const auto wide = static_cast<double>(output);
-                return static_cast<float>((1 - wide) * (1 + wide) * static_cast<double>(gradient));
+            [](auto output, auto gradient) {
+                using number = decltype(output);
+                return (number(1) - output) * (number(1) + output) * gradient;
             },
             dx, y, dy);
     }

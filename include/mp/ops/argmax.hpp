@@ -8,7 +8,10 @@
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/pieces.hpp>
 #include <mp/ops/softmax_cross_entropy.hpp>
+#include <mp/rules/rounded_doubles.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -54,13 +57,13 @@ void argmax(cpu exec, matrix_view<Value> values, Indices&& indices) {
         detail::throw_argument(function, "values.columns", values.columns,
                                "must be small enough for the type of indices");
     }
-    detail::parallel_for(exec, results.size(), 1 + 16384 / static_cast<std::size_t>(values.columns),
-                         [&](std::size_t begin, std::size_t end) {
-                             for (std::size_t i = begin; i < end; ++i) {
-                                 results[i] = static_cast<index>(
-                                     detail::largest_column(input, static_cast<std::ptrdiff_t>(i)));
-                             }
-                         });
+    detail::parallel_arithmetic(exec, results.size(), 1 + 16384 / static_cast<std::size_t>(values.columns),
+                                [&](std::size_t begin, std::size_t end) {
+                                    for (std::size_t i = begin; i < end; ++i) {
+                                        results[i] = static_cast<index>(
+                                            detail::largest_column(input, static_cast<std::ptrdiff_t>(i)));
+                                    }
+                                });
 }
 
 /// The share of rows, from 0 to 1, whose largest value is in the column that labels names; the first of
@@ -74,13 +77,15 @@ double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
     detail::check_threads(function, exec);
     detail::check_logits(function, operand);
     detail::check_labels(function, operand, expected);
+    const detail::default_floating_point_modes modes;
     std::size_t right = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const auto row = static_cast<std::ptrdiff_t>(i);
         const std::ptrdiff_t column = detail::largest_column(input, row);
         if (std::cmp_equal(expected[i], column) && !isnan(input(row, column))) ++right;
     }
-    return static_cast<double>(right) / static_cast<double>(expected.size());
+    return modes.held(
+        detail::rounded_quotient(static_cast<double>(right), static_cast<double>(expected.size())));
 }
 
 }  // namespace mp::ops

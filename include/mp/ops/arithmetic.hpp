@@ -78,8 +78,7 @@ void check_binary(std::string_view function, cpu exec, const auto& a, const auto
 /// Writes a gradient that is the sum of the rows of a matrix of terms, or the terms themselves.
 template <class Result, class Term, class... In>
 void write_gradient(cpu exec, Term term, const matrix_view<Result>& result, matrix_view<const In>... in) {
-    for_each_float(
-        exec, [&](auto... values) { return static_cast<float>(term(values...)); }, result, in...);
+    for_each_number(exec, term, result, in...);
 }
 template <class Result, class Term, class First, class... In>
 void write_gradient(cpu exec, Term term, const std::span<Result>& result, matrix_view<const First> first,
@@ -90,8 +89,9 @@ template <class Term, class... In>
 void write_gradient(cpu /*exec*/, Term /*term*/, ops::absent_t /*result*/, matrix_view<const In>... /*in*/) {}
 
 struct product_term {
-    MP_ALWAYS_INLINE double operator()(float a, float b) const {
-        return static_cast<double>(a) * static_cast<double>(b);
+    template <class T>
+    MP_ALWAYS_INLINE T operator()(T a, T b) const {
+        return a * b;
     }
 };
 

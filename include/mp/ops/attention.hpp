@@ -253,16 +253,18 @@ private:
     /// Keys without probability take no part; asked on bits, so that NaN is none of them.
     static void softmax_slopes(const float* probabilities, float* slopes, std::ptrdiff_t keys) {
         const auto is_zero = [](float probability) { return detail::bits_of(probability) == 0; };
-        double mean = 0.0;
+        detail::rounded_doubles<1> mean = 0.0;
         for (std::ptrdiff_t key = 0; key < keys; ++key) {
             if (is_zero(probabilities[key])) continue;
-            mean += static_cast<double>(probabilities[key]) * static_cast<double>(slopes[key]);
+            mean += detail::rounded_doubles<1>(probabilities[key]) * detail::rounded_doubles<1>(slopes[key]);
         }
+        detail::for_each_double(static_cast<std::size_t>(keys), [&](auto kind, std::size_t key) {
+            using number = decltype(kind);
+            const number slope = number::load(slopes + key) - number(mean.value());
+            (number::load(probabilities + key) * slope).store(slopes + key);
+        });
         for (std::ptrdiff_t key = 0; key < keys; ++key) {
-            slopes[key] = is_zero(probabilities[key])
-                              ? 0.0F
-                              : static_cast<float>(static_cast<double>(probabilities[key]) *
-                                                   (static_cast<double>(slopes[key]) - mean));
+            if (is_zero(probabilities[key])) slopes[key] = 0.0F;
         }
     }
 };

@@ -10,9 +10,11 @@
 #include <mp/format/operations.hpp>
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/softmax_row.hpp>
+#include <mp/rules/elementary.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -74,9 +76,10 @@ struct attention_sizes {
           keys(k.rows / options.heads),
           depth(q.columns),
           value_depth(v.columns),
-          scale(options.scale ? *options.scale
-                              : static_cast<float>(1.0 / std::sqrt(static_cast<double>(
-                                                             (std::max<std::ptrdiff_t>)(depth, 1))))),
+          scale(options.scale
+                    ? *options.scale
+                    : static_cast<float>(rounded_quotient(
+                          1.0, rounded_sqrt(static_cast<double>(std::max<std::ptrdiff_t>(depth, 1)))))),
           causal(options.causal) {}
 
     /// Keys that the first `end` queries can see.
@@ -121,11 +124,31 @@ public:
         }
     }
     [[nodiscard]] bool operator()(std::ptrdiff_t key) const {
-        constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
         return key < end_ && bits_of(added(key)) != minus_infinity;
     }
 
+    /// Adds the mask to the scores that the query sees and makes -infinity of the others. Says whether it
+    /// sees any.
+    bool mask_scores(float* scores, std::ptrdiff_t keys) const {
+        bool any = end_ > 0;
+        if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
+            any = false;
+            for (std::ptrdiff_t key = 0; key < end_; ++key) {
+                const float addend = added(key);
+                const bool is_seen = bits_of(addend) != minus_infinity;
+                scores[key] = is_seen ? scores[key] + addend : addend;
+                any = any || is_seen;
+            }
+        }
+        for (std::ptrdiff_t key = std::max<std::ptrdiff_t>(end_, 0); key < keys; ++key) {
+            scores[key] = bit_cast<float>(minus_infinity);
+        }
+        return any;
+    }
+
 private:
+    static constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
+
     const Mask& mask_;
     std::ptrdiff_t row_;
     std::ptrdiff_t end_;
@@ -149,43 +172,72 @@ struct score_sums {
 
     [[nodiscard]] float log_sum() const {
         return empty ? -std::numeric_limits<float>::infinity()
-                     : static_cast<float>(static_cast<double>(largest) + std::log(sum));
+                     : static_cast<float>(
+                           (rounded_doubles<1>(static_cast<double>(largest)) + log_of_sum()).value());
+    }
+
+private:
+    [[nodiscard]] double log_of_sum() const {
+        return isnan(static_cast<float>(sum)) ? sum : natural_logarithm(sum);
     }
 };
 
+/// NaN for the scores that a query sees and 0 for the others: what becomes of a row without a meaning.
+template <class Mask>
+void spoil_scores(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys) {
+    for (std::ptrdiff_t key = 0; key < keys; ++key) {
+        scores[key] = seen(key) ? std::numeric_limits<float>::quiet_NaN() : 0.0F;
+    }
+}
+
 /// Replaces the scores of a query by the exponentials of their distances from the largest one, the mask added
-/// first; by 0 for keys that it does not see. NaN and +infinity among the scores that it sees make the sum
-/// NaN.
+/// first; by 0 for keys that it does not see. NaN and +infinity among the scores that it sees, and -infinity
+/// alone, make them and the sum NaN.
 template <class Mask>
 score_sums exponentiate(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys) {
     score_sums result;
-    for (std::ptrdiff_t key = 0; key < keys; ++key) {
-        if (!seen(key)) continue;
-        scores[key] += seen.added(key);
-        if (result.empty || scores[key] > result.largest) result.largest = scores[key];
-        result.empty = false;
+    const auto count = static_cast<std::size_t>(keys);
+    result.empty = !seen.mask_scores(scores, keys);
+    if (result.empty) {
+        std::fill(scores, scores + keys, 0.0F);
+        return result;
     }
-    for (std::ptrdiff_t key = 0; key < keys; ++key) {
-        scores[key] = seen(key) ? std::exp(scores[key] - result.largest) : 0.0F;
-        result.sum += static_cast<double>(scores[key]);
+    const largest_float largest = largest_of(scores, count);
+    if (largest.is_bad || isinf(largest.value)) {
+        spoil_scores(seen, scores, keys);
+        result.sum = std::numeric_limits<double>::quiet_NaN();
+        return result;
     }
+    // The exponential of -infinity is 2^-300: nothing next to that of the largest, and zero as a float.
+    result.largest = largest.value;
+    result.sum = exponentials_of_distances(scores, count, static_cast<double>(largest.value), scores);
     return result;
 }
 
 /// Replaces the scores of a query by their probabilities, of which the logarithm of the sum is known or not.
 template <class Mask>
 void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys, const float* log_sum) {
+    const auto count = static_cast<std::size_t>(keys);
     if (log_sum != nullptr) {
-        for (std::ptrdiff_t key = 0; key < keys; ++key) {
-            scores[key] = seen(key) ? std::exp(scores[key] + seen.added(key) - *log_sum) : 0.0F;
+        const bool any = seen.mask_scores(scores, keys);
+        if (!any) {
+            std::fill(scores, scores + keys, 0.0F);
+            return;
         }
+        // Sums that the forward pass saved are not below the largest score, but for rounding.
+        const largest_float largest = largest_of(scores, count);
+        if (!isfinite(*log_sum) || largest.is_bad || !(largest.value <= *log_sum + 200.0F)) {
+            return spoil_scores(seen, scores, keys);
+        }
+        exponentials_of_distances(scores, count, static_cast<double>(*log_sum), scores);
         return;
     }
     const score_sums found = exponentiate(seen, scores, keys);
-    if (found.empty) return;
-    for (std::ptrdiff_t key = 0; key < keys; ++key) {
-        scores[key] = static_cast<float>(static_cast<double>(scores[key]) / found.sum);
-    }
+    if (found.empty || isnan(static_cast<float>(found.sum))) return;
+    for_each_double(count, [&](auto kind, std::size_t key) {
+        using number = decltype(kind);
+        (number::load(scores + key) / number(found.sum)).store(scores + key);
+    });
 }
 
 /// Divides each row of a product by a number.
@@ -193,7 +245,7 @@ struct row_divisor_epilogue {
     const float* divisors;
 
     float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t /*column*/) const {
-        return value / divisors[row];
+        return rounded_quotient(value, divisors[row]);
     }
 };
 

@@ -287,19 +287,20 @@ private:
 
     template <class DY, class DB>
     static void write_db(cpu exec, matrix_view<const DY> dy, std::span<DB> db, std::ptrdiff_t positions) {
-        const auto work = static_cast<std::size_t>((std::max<std::ptrdiff_t>)(dy.rows * positions, 1));
-        detail::parallel_for(exec, db.size(), 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
-            for (std::size_t channel = begin; channel < end; ++channel) {
-                const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(channel) * positions;
-                double sum = 0.0;
-                for (std::ptrdiff_t n = 0; n < dy.rows; ++n) {
-                    for (std::ptrdiff_t i = 0; i < positions; ++i) {
-                        sum += static_cast<double>(dy(n, first + i));
+        const auto work = static_cast<std::size_t>(std::max<std::ptrdiff_t>(dy.rows * positions, 1));
+        detail::parallel_arithmetic(
+            exec, db.size(), 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
+                for (std::size_t channel = begin; channel < end; ++channel) {
+                    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(channel) * positions;
+                    detail::rounded_doubles<1> sum = 0.0;
+                    for (std::ptrdiff_t n = 0; n < dy.rows; ++n) {
+                        for (std::ptrdiff_t i = 0; i < positions; ++i) {
+                            sum += static_cast<double>(dy(n, first + i));
+                        }
                     }
+                    db[channel] = static_cast<DB>(sum.value());
                 }
-                db[channel] = static_cast<DB>(sum);
-            }
-        });
+            });
     }
 };
 

@@ -10,6 +10,7 @@
 #include <mp/executor.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/pieces.hpp>
 
 #include <algorithm>
 #include <array>
@@ -95,8 +96,8 @@ struct embedding_op {
     void operator()(cpu exec, matrix_view<const Table> table, std::span<const Index> indices,
                     matrix_view<Y> y) const {
         const std::size_t grain =
-            1 + 16384 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
-        detail::parallel_for(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
+            1 + 16384 / static_cast<std::size_t>(std::max<std::ptrdiff_t>(y.columns, 1));
+        detail::parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 for (std::ptrdiff_t c = 0; c < y.columns; ++c) {
                     y(static_cast<std::ptrdiff_t>(i), c) =
@@ -161,10 +162,9 @@ struct embedding_backward_op {
         const auto columns = static_cast<std::size_t>(dtable.columns);
         const detail::index_places chosen(indices, rows);
         // A row is written, and takes part in as many sums as there are indices, in the mean.
-        const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
-        detail::parallel_for(
-            exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1),
-            [&](std::size_t begin, std::size_t end) {
+        const std::size_t work = columns * (1 + indices.size() / std::max<std::size_t>(rows, 1));
+        detail::parallel_arithmetic(
+            exec, rows, 1 + 16384 / std::max<std::size_t>(work, 1), [&](std::size_t begin, std::size_t end) {
                 std::vector<float> sums(columns);
                 for (std::size_t i = begin; i < end; ++i) {
                     const auto row = static_cast<std::ptrdiff_t>(i);
@@ -175,6 +175,7 @@ struct embedding_backward_op {
                                 sums[c] += static_cast<float>(
                                     dy(chosen.places[place], static_cast<std::ptrdiff_t>(c)));
                             }
+                            detail::keep_order();
                         }
                     }
                     for (std::size_t c = 0; c < columns; ++c) {

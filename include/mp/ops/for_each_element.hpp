@@ -11,6 +11,8 @@
 #include <mp/executor.hpp>
 #include <mp/format/basic_float.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/ops/pieces.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -55,7 +57,7 @@ void for_each_segment(cpu exec, matrix_view<Out> out, Function f) {
     const std::ptrdiff_t segments = (length - 1) / longest + 1;
     const auto count = static_cast<std::size_t>(walk.lines(out) * segments);
     const auto grain = static_cast<std::size_t>(1 + longest / length);
-    parallel_for(exec, count, grain, [&](std::size_t begin, std::size_t end) {
+    parallel_arithmetic(exec, count, grain, [&](std::size_t begin, std::size_t end) {
         for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
             const std::ptrdiff_t first = i % segments * longest;
             f(i / segments, first, (std::min)(length, first + longest));
@@ -145,17 +147,16 @@ void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
     }
 }
 
-/// Writes value(c), a float or double, to the columns c of a row, rounded to float and from there to Value.
+/// Writes a row, rounded to float and from there to Value: f(first, count, to) writes the floats of `count`
+/// columns, element_block at most, from column `first` on.
 template <class Value, class Function>
-void store_row(matrix_view<Value> matrix, std::ptrdiff_t row, Function value) {
+void store_row_blocks(matrix_view<Value> matrix, std::ptrdiff_t row, Function f) {
     const std::ptrdiff_t step = matrix.column_stride();
     constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
     for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
         const auto count = static_cast<std::size_t>((std::min)(block, matrix.columns - first));
         float rounded[element_block];
-        for (std::size_t i = 0; i < count; ++i) {
-            rounded[i] = static_cast<float>(value(static_cast<std::size_t>(first) + i));
-        }
+        f(static_cast<std::size_t>(first), count, static_cast<float*>(rounded));
         store_floats(rounded, count, matrix.data + row * matrix.row_stride() + first * step, step);
     }
 }
@@ -166,7 +167,7 @@ template <class Room, class Function>
 void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
     if (columns == 0) return;
     const std::size_t grain = 1 + 4096 / static_cast<std::size_t>(columns);
-    parallel_for(exec, static_cast<std::size_t>(rows), grain, [&](std::size_t begin, std::size_t end) {
+    parallel_arithmetic(exec, static_cast<std::size_t>(rows), grain, [&](std::size_t begin, std::size_t end) {
         Room room(static_cast<std::size_t>(columns));
         for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end); ++row) {
             f(row, room);
@@ -208,6 +209,33 @@ void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const 
             store_floats(results, count, out.data + line * walk.line_stride(out) + first);
         }
     });
+}
+
+/// Calls f(count, to, from...) with arrays of floats, as for_each_run does with runs, for functions that do
+/// not ask where their elements are.
+template <class Function, class Out, class... In>
+void for_each_float_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
+    if (out.rows > 1 && is_one_line(out, in...)) {
+        return for_each_float_run(exec, f, as_one_line(out), as_one_line(in)...);
+    }
+    for_each_run(
+        exec, [&f](const element_run& run, float* to, const auto*... from) { f(run.count, to, from...); },
+        out, in...);
+}
+
+/// Writes f(in...) to every element of `out`, rounded to float and from there to its format. f is a function
+/// of rounded_doubles of any number of lanes.
+template <class Function, class Out, class... In>
+void for_each_number(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
+    for_each_float_run(
+        exec,
+        [&f](std::size_t count, float* to, const auto*... from) {
+            for_each_double(count, [&](auto kind, std::size_t i) {
+                using number = decltype(kind);
+                f(number::load(from + i)...).store(to + i);
+            });
+        },
+        out, in...);
 }
 
 /// Writes f(in...), a float of floats, to every element of `out`, rounded once to its format.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/ops/pieces.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -158,6 +159,7 @@ inline void fold_patches(const ops::conv2d_geometry& g, const float* patches, fl
                             for (std::ptrdiff_t i = inside.begin; i < inside.end; ++i) {
                                 image[cell + i * g.stride.width] += patches[line + i];
                             }
+                            keep_order();
                         });
 }
 

@@ -5,6 +5,7 @@
 
 #include <mp/error.hpp>
 #include <mp/format/classification.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <string_view>
 
@@ -30,6 +31,17 @@ inline void check_loss_factors(std::string_view function, const ops::loss_factor
     if (!isfinite(factors.scale) || !(factors.scale > 0.0F)) {
         throw_argument(function, "factors.scale", factors.scale, "must be finite and positive");
     }
+}
+
+/// The loss: the mean of `count` losses, times the weight.
+inline float weighted_mean(double sum, double count, float weight) {
+    return static_cast<float>((rounded_doubles<1>(sum) / count * static_cast<double>(weight)).value());
+}
+
+/// What the slope of one of `count` losses is multiplied by.
+inline double gradient_factor(const ops::loss_factors& factors, double count) {
+    const rounded_doubles<1> weight = static_cast<double>(factors.weight);
+    return (weight * static_cast<double>(factors.scale) / count).value();
 }
 
 }  // namespace mp::detail

@@ -16,6 +16,7 @@
 #include <mp/ops/loss_factors.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/sums.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <array>
 #include <cmath>
@@ -26,22 +27,24 @@ namespace mp::detail {
 
 /// (x - t)^2 and its slope.
 struct squared_difference {
-    MP_ALWAYS_INLINE double operator()(float x, float t) const {
-        const double difference = static_cast<double>(x) - static_cast<double>(t);
+    template <class T>
+    MP_ALWAYS_INLINE T operator()(T x, T t) const {
+        const T difference = x - t;
         return difference * difference;
     }
-    MP_ALWAYS_INLINE static double slope(float x, float t) {
-        return 2 * (static_cast<double>(x) - static_cast<double>(t));
+    MP_ALWAYS_INLINE static rounded_doubles<1> slope(rounded_doubles<1> x, rounded_doubles<1> t) {
+        return rounded_doubles<1>(2.0) * (x - t);
     }
 };
 
 /// |x - t| and its slope, which is 0 where they are equal.
 struct absolute_difference {
-    MP_ALWAYS_INLINE double operator()(float x, float t) const {
-        return std::abs(static_cast<double>(x) - static_cast<double>(t));
+    template <class T>
+    MP_ALWAYS_INLINE T operator()(T x, T t) const {
+        return (x - t).magnitude();
     }
-    MP_ALWAYS_INLINE static double slope(float x, float t) {
-        const double difference = static_cast<double>(x) - static_cast<double>(t);
+    MP_ALWAYS_INLINE static rounded_doubles<1> slope(rounded_doubles<1> x, rounded_doubles<1> t) {
+        const double difference = (x - t).value();
         const double sign = difference > 0 ? 1.0 : difference < 0 ? -1.0 : 0.0;
         return isnan(static_cast<float>(difference)) ? difference : sign;
     }
@@ -75,8 +78,8 @@ struct regression_loss {
                      const ops::loss_factors& factors) const {
         const double sum =
             sum_all(exec, typename Op::difference{}, prediction.rows, prediction.columns, prediction, target);
-        return static_cast<float>(sum / static_cast<double>(prediction.rows * prediction.columns) *
-                                  static_cast<double>(factors.weight));
+        const auto count = static_cast<double>(prediction.rows * prediction.columns);
+        return weighted_mean(sum, count, factors.weight);
     }
 };
 
@@ -97,12 +100,12 @@ struct regression_loss_backward {
     template <ops::element X, ops::element T, ops::element DX>
     void operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
                     matrix_view<DX> dprediction, const ops::loss_factors& factors) const {
-        const double factor = static_cast<double>(factors.weight) * static_cast<double>(factors.scale) /
-                              static_cast<double>(prediction.rows * prediction.columns);
+        const double factor =
+            gradient_factor(factors, static_cast<double>(prediction.rows * prediction.columns));
         for_each_float(
             exec,
             [factor](float x, float t) {
-                return static_cast<float>(Op::forward_op::difference::slope(x, t) * factor);
+                return static_cast<float>((Op::forward_op::difference::slope(x, t) * factor).value());
             },
             dprediction, prediction, target);
     }

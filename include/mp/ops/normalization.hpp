@@ -12,10 +12,11 @@
 #include <mp/format/operations.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/pieces.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -45,23 +46,29 @@ namespace mp::detail {
 struct row_scaling {
     double center;
     double inverse;
+
+    [[nodiscard]] MP_ALWAYS_INLINE rounded_doubles<1> normalized(rounded_doubles<1> x) const {
+        return (x - center) * inverse;
+    }
 };
 
 /// The mean where Centered, else 0, and the inverse deviation from it: two passes in double.
 template <bool Centered, class X>
 row_scaling row_scaling_of(matrix_view<const X> x, std::ptrdiff_t row, float epsilon) {
-    const auto count = static_cast<double>(x.columns);
-    double center = 0.0;
+    using number = rounded_doubles<1>;
+    const number count = static_cast<double>(x.columns);
+    number center = 0.0;
     if constexpr (Centered) {
         for (std::ptrdiff_t c = 0; c < x.columns; ++c) center += static_cast<double>(x(row, c));
-        center /= count;
+        center = center / count;
     }
-    double squares = 0.0;
+    number squares = 0.0;
     for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-        const double distance = static_cast<double>(x(row, c)) - center;
+        const number distance = number(static_cast<double>(x(row, c))) - center;
         squares += distance * distance;
     }
-    return {center, 1.0 / std::sqrt(squares / count + static_cast<double>(epsilon))};
+    const number square = squares / count + static_cast<double>(epsilon);
+    return {center.value(), rounded_quotient(1.0, rounded_sqrt(square.value()))};
 }
 
 /// Element c of gamma or beta, or what stands for it where it is absent.
@@ -77,11 +84,11 @@ double value_or(std::span<const Value> values, std::ptrdiff_t c, double /*otherw
 template <class Function>
 void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
     constexpr std::ptrdiff_t elements_per_piece = 8192;  // some ten microseconds of work, as a thread costs
-    parallel_for(exec, static_cast<std::size_t>(rows),
-                 static_cast<std::size_t>(1 + elements_per_piece / columns),
-                 [&](std::size_t begin, std::size_t end) {
-                     for (std::size_t i = begin; i < end; ++i) f(static_cast<std::ptrdiff_t>(i));
-                 });
+    parallel_arithmetic(exec, static_cast<std::size_t>(rows),
+                        static_cast<std::size_t>(1 + elements_per_piece / columns),
+                        [&](std::size_t begin, std::size_t end) {
+                            for (std::size_t i = begin; i < end; ++i) f(static_cast<std::ptrdiff_t>(i));
+                        });
 }
 
 template <bool Centered, class X, class Gamma, class Beta, class Y>
@@ -90,8 +97,9 @@ void normalize_rows(cpu exec, matrix_view<const X> x, const Gamma& gamma, const 
     for_each_row(exec, x.rows, x.columns, [&](std::ptrdiff_t row) {
         const row_scaling scaling = row_scaling_of<Centered>(x, row, epsilon);
         for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-            const double normalized = (static_cast<double>(x(row, c)) - scaling.center) * scaling.inverse;
-            y(row, c) = static_cast<Y>(normalized * value_or(gamma, c, 1.0) + value_or(beta, c, 0.0));
+            const rounded_doubles<1> normalized = scaling.normalized(static_cast<double>(x(row, c)));
+            y(row, c) =
+                static_cast<Y>((normalized * value_or(gamma, c, 1.0) + value_or(beta, c, 0.0)).value());
         }
         const auto i = static_cast<std::size_t>(row);
         if (!statistics.mean.empty()) statistics.mean[i] = static_cast<float>(scaling.center);
@@ -123,15 +131,16 @@ template <class Total, class Term>
 void sum_columns(cpu exec, std::ptrdiff_t rows, std::span<Total> totals, Term term) {
     constexpr std::size_t width = 64;  // columns summed together: a few vector registers
     const std::size_t blocks = (totals.size() + width - 1) / width;
-    const std::size_t work = width * static_cast<std::size_t>((std::max<std::ptrdiff_t>)(rows, 1));
-    parallel_for(exec, blocks, 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
+    const std::size_t work = width * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
+    parallel_arithmetic(exec, blocks, 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
         for (std::size_t block = begin; block < end; ++block) {
             const std::size_t first = block * width;
             const std::size_t count = (std::min)(width, totals.size() - first);
             double sums[width] = {};
             for (std::ptrdiff_t row = 0; row < rows; ++row) {
                 for (std::size_t c = 0; c < count; ++c) {
-                    sums[c] += term(row, static_cast<std::ptrdiff_t>(first + c));
+                    const rounded_doubles<1> sum = sums[c];
+                    sums[c] = (sum + term(row, static_cast<std::ptrdiff_t>(first + c))).value();
                 }
             }
             for (std::size_t c = 0; c < count; ++c) totals[first + c] = static_cast<Total>(sums[c]);
@@ -146,11 +155,10 @@ void normalize_rows_backward(cpu exec, matrix_view<const X> x, const Gamma& gamm
                              const ops::row_statistics& statistics) {
     const std::vector<row_scaling> scalings = row_scalings<Centered>(exec, x, epsilon, statistics);
     const auto normalized = [&](std::ptrdiff_t row, std::ptrdiff_t c) {
-        const row_scaling& scaling = scalings[static_cast<std::size_t>(row)];
-        return (static_cast<double>(x(row, c)) - scaling.center) * scaling.inverse;
+        return scalings[static_cast<std::size_t>(row)].normalized(static_cast<double>(x(row, c)));
     };
     const auto gradient = [&](std::ptrdiff_t row, std::ptrdiff_t c) {
-        return static_cast<double>(dy(row, c));
+        return rounded_doubles<1>(static_cast<double>(dy(row, c)));
     };
     if constexpr (!std::is_same_v<DGamma, ops::absent_t>) {
         sum_columns(exec, x.rows, dgamma, [&](std::ptrdiff_t row, std::ptrdiff_t c) {
@@ -161,19 +169,22 @@ void normalize_rows_backward(cpu exec, matrix_view<const X> x, const Gamma& gamm
     if constexpr (!std::is_same_v<DX, ops::absent_t>) {
         using result = typename DX::value_type;
         for_each_row(exec, x.rows, x.columns, [&](std::ptrdiff_t row) {
-            double mean = 0.0;   // of the gradient of the normalized row
-            double along = 0.0;  // mean of its product with the normalized row
+            using number = rounded_doubles<1>;
+            const number count = static_cast<double>(x.columns);
+            number mean = 0.0;   // of the gradient of the normalized row
+            number along = 0.0;  // mean of its product with the normalized row
             for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-                const double part = gradient(row, c) * value_or(gamma, c, 1.0);
+                const number part = gradient(row, c) * value_or(gamma, c, 1.0);
                 if constexpr (Centered) mean += part;
                 along += part * normalized(row, c);
             }
-            mean /= static_cast<double>(x.columns);
-            along /= static_cast<double>(x.columns);
-            const double inverse = scalings[static_cast<std::size_t>(row)].inverse;
+            mean = mean / count;
+            along = along / count;
+            const number inverse = scalings[static_cast<std::size_t>(row)].inverse;
             for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-                const double part = gradient(row, c) * value_or(gamma, c, 1.0);
-                dx(row, c) = static_cast<result>(inverse * (part - mean - normalized(row, c) * along));
+                const number part = gradient(row, c) * value_or(gamma, c, 1.0);
+                dx(row, c) =
+                    static_cast<result>((inverse * (part - mean - normalized(row, c) * along)).value());
             }
         });
     }

@@ -1,15 +1,35 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Threads for ops that consist of independent pieces, each of which is a matrix product or more.
+/// Threads for ops: in the processor's default modes, and for ops that consist of independent pieces, each of
+/// which is a matrix product or more.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <cstddef>
 
 namespace mp::detail {
+
+/// Between sums that are added to the same memory: compilers that may reassociate them keep their order.
+MP_ALWAYS_INLINE void keep_order() {
+#if defined(__GNUC__)
+    __asm__ volatile("" : : : "memory");
+#endif
+}
+
+/// parallel_for with the default modes of float arithmetic in every piece: threads may have been started in
+/// others.
+template <class Function>
+void parallel_arithmetic(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
+    parallel_for(exec, count, grain, [&](std::size_t begin, std::size_t end) {
+        const default_floating_point_modes modes;
+        f(begin, end);
+    });
+}
 
 /// Calls f(executor, begin, end) on ranges that cover `count` pieces: on several threads where there is a
 /// piece for each of them, and with one thread for f; else once, with all threads for f. Instructions and
@@ -26,11 +46,11 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
     cpu inner = exec;
     inner.threads = 1;
     constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
-    parallel_for(exec, static_cast<std::size_t>(count),
-                 static_cast<std::size_t>(1 + work_of_a_thread / (std::max<std::ptrdiff_t>)(work, 1)),
-                 [&](std::size_t begin, std::size_t end) {
-                     f(inner, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
-                 });
+    parallel_arithmetic(exec, static_cast<std::size_t>(count),
+                        static_cast<std::size_t>(1 + work_of_a_thread / std::max<std::ptrdiff_t>(work, 1)),
+                        [&](std::size_t begin, std::size_t end) {
+                            f(inner, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
+                        });
 }
 
 }  // namespace mp::detail

@@ -11,6 +11,8 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/image_patches.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/pieces.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
 #include <array>
@@ -134,11 +136,14 @@ template <class Function>
 void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometry& g, Function f) {
     constexpr std::ptrdiff_t cells_per_piece = 16384;  // some ten microseconds of work, as a thread costs
     const auto grain = static_cast<std::size_t>(1 + cells_per_piece / (g.channels * g.height * g.width));
-    parallel_for(exec, static_cast<std::size_t>(images), grain, [&](std::size_t begin, std::size_t end) {
-        for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end); ++row) {
-            for (std::ptrdiff_t channel = 0; channel < g.channels; ++channel) f(row, channel);
-        }
-    });
+    parallel_arithmetic(exec, static_cast<std::size_t>(images), grain,
+                        [&](std::size_t begin, std::size_t end) {
+                            for (auto row = static_cast<std::ptrdiff_t>(begin);
+                                 row < static_cast<std::ptrdiff_t>(end); ++row) {
+                                for (std::ptrdiff_t channel = 0; channel < g.channels; ++channel)
+                                    f(row, channel);
+                            }
+                        });
 }
 
 /// Writes dx from the windows: spread(row, channel, sums) adds what the windows of a channel give to each of
@@ -256,8 +261,9 @@ struct max_pool2d_backward_op {
         detail::write_pooling_gradient(
             exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
                 detail::for_each_window(g, [&](std::ptrdiff_t position, const detail::window_cells& window) {
-                    sums[detail::largest_cell(x, row, channel * cells, window, g.width)] +=
-                        static_cast<double>(dy(row, channel * positions + position));
+                    double& sum = sums[detail::largest_cell(x, row, channel * cells, window, g.width)];
+                    const auto gradient = static_cast<double>(dy(row, channel * positions + position));
+                    sum = (detail::rounded_doubles<1>(sum) + gradient).value();
                 });
             });
     }
@@ -299,12 +305,12 @@ struct average_pool2d_op {
         const std::ptrdiff_t positions = g.as_convolution().output_positions();
         detail::for_each_channel(exec, x.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
             detail::for_each_window(g, [&](std::ptrdiff_t position, const detail::window_cells& window) {
-                double sum = 0.0;
+                detail::rounded_doubles<1> sum = 0.0;
                 detail::for_each_cell(window, g.width, [&](std::ptrdiff_t cell) {
                     sum += static_cast<double>(x(row, channel * cells + cell));
                 });
                 y(row, channel * positions + position) =
-                    static_cast<Y>(sum / detail::window_divisor(g, window, over));
+                    static_cast<Y>((sum / detail::window_divisor(g, window, over)).value());
             });
         });
     }
@@ -346,9 +352,12 @@ struct average_pool2d_backward_op {
         detail::write_pooling_gradient(
             exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
                 detail::for_each_window(g, [&](std::ptrdiff_t position, const detail::window_cells& window) {
-                    const double share = static_cast<double>(dy(row, channel * positions + position)) /
-                                         detail::window_divisor(g, window, over);
-                    detail::for_each_cell(window, g.width, [&](std::ptrdiff_t cell) { sums[cell] += share; });
+                    const detail::rounded_doubles<1> share = detail::rounded_doubles<1>(static_cast<double>(
+                                                                 dy(row, channel * positions + position))) /
+                                                             detail::window_divisor(g, window, over);
+                    detail::for_each_cell(window, g.width, [&](std::ptrdiff_t cell) {
+                        sums[cell] = (share + sums[cell]).value();
+                    });
                 });
             });
     }

@@ -11,6 +11,8 @@
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/softmax_row.hpp>
 #include <mp/ops/unary_checks.hpp>
+#include <mp/rules/activation_functions.hpp>
+#include <mp/rules/elementary.hpp>
 
 #include <array>
 #include <cstddef>
@@ -54,7 +56,9 @@ struct softmax_op {
         detail::for_each_row<detail::softmax_row>(
             exec, x.rows, x.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
                 work.load(x, row);
-                detail::store_row(y, row, [&](std::size_t c) { return work.probability(c); });
+                detail::store_numbers(y, row, [&](auto kind, std::size_t c) {
+                    return work.template probabilities<decltype(kind)>(c);
+                });
             });
     }
 };
@@ -94,12 +98,14 @@ struct softmax_backward_op {
         detail::for_each_row<detail::row_and_gradient>(
             exec, y.rows, y.columns, [&](std::ptrdiff_t row, detail::row_and_gradient& work) {
                 work.load(y, dy, row);
-                double mean = 0;
-                for (std::size_t c = 0; c < work.y.size(); ++c) {
-                    mean += static_cast<double>(work.y[c]) * static_cast<double>(work.dy[c]);
-                }
-                detail::store_row(dx, row, [&](std::size_t c) {
-                    return static_cast<double>(work.y[c]) * (static_cast<double>(work.dy[c]) - mean);
+                detail::sum_in_parts mean;
+                detail::for_each_double(work.y.size(), [&](auto kind, std::size_t c) {
+                    using number = decltype(kind);
+                    mean.add(number::load(work.y.data() + c) * number::load(work.dy.data() + c), c);
+                });
+                detail::store_numbers(dx, row, [&, sum = mean.value()](auto kind, std::size_t c) {
+                    using number = decltype(kind);
+                    return number::load(work.y.data() + c) * (number::load(work.dy.data() + c) - number(sum));
                 });
             });
     }
@@ -136,7 +142,9 @@ struct log_softmax_op {
         detail::for_each_row<detail::softmax_row>(
             exec, x.rows, x.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
                 work.load(x, row);
-                detail::store_row(y, row, [&](std::size_t c) { return work.log_probability(c); });
+                detail::store_numbers(y, row, [&](auto kind, std::size_t c) {
+                    return work.template log_probabilities<decltype(kind)>(c);
+                });
             });
     }
 };
@@ -170,14 +178,20 @@ struct log_softmax_backward_op {
         detail::for_each_row<detail::row_and_gradient>(
             exec, y.rows, y.columns, [&](std::ptrdiff_t row, detail::row_and_gradient& work) {
                 work.load(y, dy, row);
-                double sum = 0;
-                for (const float gradient : work.dy) sum += static_cast<double>(gradient);
-                detail::store_row(dx, row, [&](std::size_t c) {
-                    const float output = work.y[c];
-                    const auto result =
-                        static_cast<float>(static_cast<double>(work.dy[c]) -
-                                           detail::exponential(static_cast<double>(output)) * sum);
-                    return detail::unless_nan(output, result);
+                detail::sum_in_parts parts;
+                detail::for_each_double(work.dy.size(), [&](auto kind, std::size_t c) {
+                    parts.add(decltype(kind)::load(work.dy.data() + c), c);
+                });
+                const double sum = parts.value();
+                detail::store_row_blocks(dx, row, [&](std::size_t first, std::size_t count, float* to) {
+                    const float* const y_from = work.y.data() + first;
+                    const float* const dy_from = work.dy.data() + first;
+                    detail::for_each_double(count, [&](auto kind, std::size_t i) {
+                        using number = decltype(kind);
+                        const number power = detail::exponential(number::load(y_from + i));
+                        (number::load(dy_from + i) - power * number(sum)).store(to + i);
+                    });
+                    for (std::size_t i = 0; i < count; ++i) to[i] = detail::unless_nan(y_from[i], to[i]);
                 });
             });
     }

@@ -81,12 +81,13 @@ struct softmax_cross_entropy_op {
             exec, logits.rows, logits.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
                 work.load(logits, row);
                 const auto i = static_cast<std::size_t>(row);
-                losses[i] = -work.log_probability(static_cast<std::size_t>(labels[i]));
+                losses[i] = -work.template log_probabilities<detail::rounded_doubles<1>>(
+                                     static_cast<std::size_t>(labels[i]))
+                                 .value();
             });
-        double total = 0.0;
+        detail::rounded_doubles<1> total = 0.0;
         for (const double loss : losses) total += loss;
-        return static_cast<float>(total / static_cast<double>(losses.size()) *
-                                  static_cast<double>(factors.weight));
+        return detail::weighted_mean(total.value(), static_cast<double>(losses.size()), factors.weight);
     }
 };
 
@@ -134,14 +135,21 @@ struct softmax_cross_entropy_backward_op {
     template <element Logit, std::integral Label, element Gradient>
     void operator()(cpu exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                     matrix_view<Gradient> dlogits, const loss_factors& factors) const {
-        const double factor = static_cast<double>(factors.weight) * static_cast<double>(factors.scale) /
-                              static_cast<double>(logits.rows);
+        const double factor = detail::gradient_factor(factors, static_cast<double>(logits.rows));
         detail::for_each_row<detail::softmax_row>(
             exec, logits.rows, logits.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
                 work.load(logits, row);
                 const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(row)]);
-                detail::store_row(dlogits, row, [&](std::size_t c) {
-                    return (work.probability(c) - (c == label ? 1.0 : 0.0)) * factor;
+                detail::store_row_blocks(dlogits, row, [&](std::size_t first, std::size_t count, float* to) {
+                    detail::for_each_double(count, [&](auto kind, std::size_t i) {
+                        using number = decltype(kind);
+                        const number p = work.template probabilities<number>(first + i);
+                        (p * number(factor)).store(to + i);
+                    });
+                    if (label - first < count) {
+                        const auto below_one = work.probability(label) - detail::rounded_doubles<1>(1.0);
+                        (below_one * detail::rounded_doubles<1>(factor)).store(to + (label - first));
+                    }
                 });
             });
     }

@@ -13,6 +13,8 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/for_each_element.hpp>
+#include <mp/ops/pieces.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -35,10 +37,14 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
             return to;
         };
         const auto add = [&](const auto*... from) {
-            if (columns == element_block) {  // a loop of constant length is vectorised at -O2 already
-                for (std::size_t c = 0; c < element_block; ++c) sums[c] += term(from[c]...);
+            const auto add_at = [&](auto kind, std::size_t c) {
+                using number = decltype(kind);
+                (number::load(sums + c) + term(number::load(from + c)...)).store(sums + c);
+            };
+            if (columns == element_block) {
+                for_each_double(element_block, add_at);
             } else {
-                for (std::size_t c = 0; c < columns; ++c) sums[c] += term(from[c]...);
+                for_each_double(columns, add_at);
             }
         };
         add(loaded(in, room.value)...);
@@ -49,22 +55,24 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
 }
 
 /// results[c] = the sum over the rows of term(elements of `in` in column c...), divided by `divisor` and
-/// rounded to float and from there to Result. `term` is a function of floats to double. There are as many
-/// results as columns.
+/// rounded to float and from there to Result. `term` is a function of rounded_doubles of any number of lanes.
+/// There are as many results as columns.
 template <class Result, class Term, class... In>
 void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, double divisor,
                  Result* results, matrix_view<const In>... in) {
     const std::size_t blocks = (columns + element_block - 1) / element_block;
     const std::size_t block_size =
-        element_block * static_cast<std::size_t>((std::max<std::ptrdiff_t>)(rows, 1));
-    parallel_for(exec, blocks, 1 + 16384 / block_size, [&](std::size_t begin, std::size_t end) {
+        element_block * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
+    parallel_arithmetic(exec, blocks, 1 + 16384 / block_size, [&](std::size_t begin, std::size_t end) {
         for (std::size_t block = begin; block < end; ++block) {
             const std::size_t first = block * element_block;
             const std::size_t count = (std::min)(element_block, columns - first);
             double sums[element_block] = {};
             float rounded[element_block];
             add_block(sums, term, 0, rows, static_cast<std::ptrdiff_t>(first), count, in...);
-            for (std::size_t c = 0; c < count; ++c) rounded[c] = static_cast<float>(sums[c] / divisor);
+            for (std::size_t c = 0; c < count; ++c) {
+                rounded[c] = static_cast<float>(rounded_quotient(sums[c], divisor));
+            }
             store_floats(rounded, count, results + first);
         }
     });
@@ -81,25 +89,30 @@ double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
     const std::ptrdiff_t down = (rows + height - 1) / height;
     std::vector<double> parts(static_cast<std::size_t>(across * down));
     const std::ptrdiff_t part_size = width * std::clamp<std::ptrdiff_t>(rows, 1, height);
-    parallel_for(exec, parts.size(), static_cast<std::size_t>(1 + 16384 / part_size),
-                 [&](std::size_t begin, std::size_t end) {
-                     for (std::size_t i = begin; i < end; ++i) {
-                         const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * height;
-                         const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * width;
-                         double sums[element_block] = {};
-                         add_block(sums, term, row, (std::min)(rows, row + height), column,
-                                   static_cast<std::size_t>((std::min)(width, columns - column)), in...);
-                         for (const double sum : sums) parts[i] += sum;
-                     }
-                 });
-    double total = 0;
+    parallel_arithmetic(exec, parts.size(), static_cast<std::size_t>(1 + 16384 / part_size),
+                        [&](std::size_t begin, std::size_t end) {
+                            for (std::size_t i = begin; i < end; ++i) {
+                                const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * height;
+                                const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * width;
+                                double sums[element_block] = {};
+                                add_block(sums, term, row, std::min(rows, row + height), column,
+                                          static_cast<std::size_t>(std::min(width, columns - column)), in...);
+                                rounded_doubles<1> part = 0.0;
+                                for (const double sum : sums) part += sum;
+                                parts[i] = part.value();
+                            }
+                        });
+    rounded_doubles<1> total = 0.0;
     for (const double part : parts) total += part;
-    return total;
+    return total.value();
 }
 
 /// The term of a plain sum.
 struct itself {
-    MP_ALWAYS_INLINE double operator()(float x) const { return static_cast<double>(x); }
+    template <class T>
+    MP_ALWAYS_INLINE T operator()(T x) const {
+        return x;
+    }
 };
 
 }  // namespace mp::detail

@@ -53,6 +53,17 @@ private:
     ~default_floating_point_modes() {}
 #endif
 public:
+    /// The value at this place in the program. Compilers move arithmetic on variables across the change of
+    /// modes, which they do not know: what comes from a caller's variable, and what is returned in one, goes
+    /// through here. Memory needs nothing.
+    template <class T>
+    [[nodiscard]] T held(T x) const noexcept {
+#if defined(__GNUC__) && !defined(__CUDACC__)
+        __asm__ volatile("" : "+m"(x) : : "memory");
+#endif
+        return x;
+    }
+
     default_floating_point_modes(const default_floating_point_modes&) = delete;
     default_floating_point_modes& operator=(const default_floating_point_modes&) = delete;
 };

@@ -2,14 +2,14 @@
 /// \file
 /// Elementary functions in float for kernels: the same bits on every device and on the host, as they are
 /// made of float operations that round to nearest even (fma among them), and call no library. Where the CPU's
-/// ops calculate in double (mp/gemm/activation_functions.hpp), kernels calculate with these.
+/// ops calculate in double (mp/rules/activation_functions.hpp), kernels calculate with these.
 ///
 /// Errors are given in units in the last place of the float result, as measured over the arguments that the
 /// tests name; polynomials are those through the Chebyshev nodes of their interval.
 #pragma once
 
 #include <mp/detail/bits.hpp>
-#include <mp/gpu/double_float.hpp>
+#include <mp/rules/double_float.hpp>
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <mp/gpu/float_functions.hpp>
+#include <mp/rules/float_functions.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// What ops_checksums() must find, everywhere. Where the arithmetic of an op is changed on purpose, so is its
+// line.
+#pragma once
+
+#include <cstdint>
+
+namespace portability {
+
+struct expected_checksum {
+    const char* name;
+    std::uint64_t value;
+};
+inline constexpr expected_checksum expected_ops_checksums[] = {
+    {"gelu/float", 0xe467363295d3804dU},
+    {"gelu_tanh/float", 0x09d8e2eeb2419667U},
+    {"silu/float", 0x46c8b91896c45426U},
+    {"tanh/float", 0x6da7a48cd996dc7dU},
+    {"relu/float", 0x556308eb0bdc0758U},
+    {"add/float", 0xb652673328fd1654U},
+    {"multiply/float", 0xe38b82fdf4dcdf57U},
+    {"dropout/float", 0x17cc6472eee9fb71U},
+    {"softmax/float", 0x8f987187373cafe0U},
+    {"log_softmax/float", 0xb90eb07c153881e5U},
+    {"layer_norm/float", 0x3c18be50710c1548U},
+    {"rms_norm/float", 0x75abc7344c6fa626U},
+    {"argmax/float", 0xd5496f2595e93370U},
+    {"softmax_cross_entropy/float", 0x6968a816e4e38ddaU},
+    {"mean_squared_error/float", 0x48243f5e6a7429b3U},
+    {"mean_absolute_error/float", 0xae68244c1f6640f1U},
+    {"sum/float", 0x9a4449cb5fd82fcfU},
+    {"mean/float", 0xaf86557d9ca0c18cU},
+    {"embedding/float", 0xec29d7e780f2989dU},
+    {"max_pool2d/float", 0x215797e1948718f4U},
+    {"average_pool2d/float", 0x2012a91d7767dd13U},
+    {"conv2d/float", 0x7516542e5d71efffU},
+    {"matmul/float", 0xa58defe7c05789bfU},
+    {"linear/float", 0x548123cbd68e1c24U},
+    {"scaled_dot_product_attention/float", 0x7c29950fe0e194a4U},
+    {"gelu/half", 0x22aeec32e340c7c7U},
+    {"gelu_tanh/half", 0x079d780277b00089U},
+    {"silu/half", 0x931d2c15b51ee395U},
+    {"tanh/half", 0x59628d10ae8f424fU},
+    {"relu/half", 0x04d77c8628e61fc9U},
+    {"add/half", 0x5a9089a1ee58d69eU},
+    {"multiply/half", 0x95cf77a567233f43U},
+    {"dropout/half", 0x8f811ec60c090424U},
+    {"softmax/half", 0xeff3b0d000cdf05bU},
+    {"log_softmax/half", 0x4fbb65a175f17f70U},
+    {"layer_norm/half", 0xe1faa018c1092c60U},
+    {"rms_norm/half", 0x6266a72a6f292536U},
+    {"argmax/half", 0xd5496f2595e93370U},
+    {"softmax_cross_entropy/half", 0x5bdd552f1978b694U},
+    {"mean_squared_error/half", 0xfadbb7b72ceff84bU},
+    {"mean_absolute_error/half", 0x49a0ec113e307a28U},
+    {"sum/half", 0x98f2f8de8b0ae206U},
+    {"mean/half", 0x0e0d24dda370508fU},
+    {"embedding/half", 0xfdac794028ca7a55U},
+    {"max_pool2d/half", 0xd572b35f4ee6b183U},
+    {"average_pool2d/half", 0xd9fe719135c23e44U},
+    {"conv2d/half", 0x69029a59e349f067U},
+    {"matmul/half", 0x4839443f64d35834U},
+    {"linear/half", 0x433081d4cd3c44a4U},
+    {"scaled_dot_product_attention/half", 0x033d2fa7ec52b551U},
+    {"gelu/bfloat16", 0xb0844f3515fda32dU},
+    {"gelu_tanh/bfloat16", 0x2624c1eeb54c7728U},
+    {"silu/bfloat16", 0xf0e5cf04d51f3893U},
+    {"tanh/bfloat16", 0x8839e94cee9f219fU},
+    {"relu/bfloat16", 0x56b3bc39dd5b63e8U},
+    {"add/bfloat16", 0x927a94a1a3249012U},
+    {"multiply/bfloat16", 0x7d41cf8e8ffd7675U},
+    {"dropout/bfloat16", 0xefb3145748a7743cU},
+    {"softmax/bfloat16", 0xa311ee3b7101327aU},
+    {"log_softmax/bfloat16", 0xdbf157b525c0a651U},
+    {"layer_norm/bfloat16", 0x80c54b89fad7102aU},
+    {"rms_norm/bfloat16", 0x7399ca2fe5a0f37bU},
+    {"argmax/bfloat16", 0xd5496f2595e93370U},
+    {"softmax_cross_entropy/bfloat16", 0x39dc8c0124df89cfU},
+    {"mean_squared_error/bfloat16", 0x71f57099a74563b4U},
+    {"mean_absolute_error/bfloat16", 0x97bc7702b474d930U},
+    {"sum/bfloat16", 0xae3d077144ed0fbfU},
+    {"mean/bfloat16", 0x22c86f4f8784a1b4U},
+    {"embedding/bfloat16", 0xa83715620fccad47U},
+    {"max_pool2d/bfloat16", 0x7a65c98ca10ac9f7U},
+    {"average_pool2d/bfloat16", 0x4b433a2b9c09f551U},
+    {"conv2d/bfloat16", 0x75e8f027bddc2168U},
+    {"matmul/bfloat16", 0x252260a40cc8ac97U},
+    {"linear/bfloat16", 0xc72831e87037b09dU},
+    {"scaled_dot_product_attention/bfloat16", 0xcf1930d9cd40d70dU},
+};
+
+}  // namespace portability

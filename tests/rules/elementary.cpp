@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+#include <mp/rules/activation_functions.hpp>
+#include <mp/rules/elementary.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace {
+
+using number = mp::detail::rounded_doubles<1>;
+
+/// log2 of the largest relative error against the C library's long doubles.
+template <class Function, class Exact>
+double error_bits(double low, double high, bool by_exponent, Function f, Exact exact) {
+    std::mt19937_64 random(5);
+    std::uniform_real_distribution<double> draw(low, high);
+    long double worst = 0;
+    for (int i = 0; i < 100000; ++i) {
+        const double x = by_exponent ? std::exp2(draw(random)) : draw(random);
+        const long double expected = exact(static_cast<long double>(x));
+        worst = std::max(worst, std::fabs((static_cast<long double>(f(x)) - expected) / expected));
+    }
+    return static_cast<double>(std::log2(worst));
+}
+
+TEST_CASE("exponentials and logarithms keep the errors that they promise") {
+    using namespace mp::detail;
+    CHECK(error_bits(
+              -200, 200, false, [](double x) { return exponential(number(x)).value(); },
+              [](long double x) { return std::exp(x); }) < -49);
+    CHECK(error_bits(
+              -290, 290, false, [](double x) { return binary_exponential(number(x)).value(); },
+              [](long double x) { return std::exp2(x); }) < -49);
+    CHECK(error_bits(
+              -40, 6, true, [](double x) { return exponential_minus_one(number(x)).value(); },
+              [](long double x) { return std::expm1(x); }) < -47);
+    for (const bool near_one : {false, true}) {
+        const double low = near_one ? 0.7 : -1000;
+        const double high = near_one ? 1.4 : 1000;
+        // Two units in the last place are 2^-51 of a number at most.
+        CHECK(error_bits(low, high, !near_one, natural_logarithm, [](long double x) { return std::log(x); }) <
+              -51);
+        CHECK(error_bits(low, high, !near_one, binary_logarithm, [](long double x) { return std::log2(x); }) <
+              -51);
+    }
+    for (int n = -300; n <= 300; ++n) {
+        CHECK(binary_exponential(number(static_cast<double>(n))).value() == std::ldexp(1.0, n));
+        CHECK(binary_logarithm(std::ldexp(1.0, n)) == static_cast<double>(n));
+    }
+    CHECK(natural_logarithm(1.0) == 0.0);
+    CHECK(exponential(number(0.0)).value() == 1.0);
+    CHECK(exponential(number(-1e300)).value() == exponential(number(-208.0)).value());
+    CHECK(exponential(number(1e300)).value() == exponential(number(208.0)).value());
+}
+
+TEST_CASE("vectors have the bits of one number at a time") {
+    std::mt19937 random(7);
+    std::normal_distribution<float> draw(0.0F, 20.0F);
+    std::vector<float> x(1003), dy(x.size()), y(x.size()), dx(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = draw(random);
+        dy[i] = draw(random);
+    }
+    x[5] = std::bit_cast<float>(0x7F80'0000U);
+    x[6] = std::bit_cast<float>(0xFF80'0000U);
+    x[7] = std::bit_cast<float>(0xFFC0'1234U);
+    x[8] = std::bit_cast<float>(0x0000'0007U);
+    const auto check = [&]<class Function>(Function /*which*/) {
+        mp::detail::activate<Function>(x.data(), x.size(), y.data());
+        std::size_t different = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const float one = mp::detail::activated<Function>(x[i]);
+            different += std::bit_cast<std::uint32_t>(one) != std::bit_cast<std::uint32_t>(y[i]) ? 1 : 0;
+        }
+        if constexpr (requires { Function::slope(number(0.0)); }) {
+            mp::detail::multiply_slopes<Function>(x.data(), dy.data(), x.size(), dx.data());
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                const float one = mp::detail::times_slope<Function>(x[i], dy[i]);
+                different += std::bit_cast<std::uint32_t>(one) != std::bit_cast<std::uint32_t>(dx[i]) ? 1 : 0;
+            }
+        }
+        CHECK(different == 0);
+    };
+    check(mp::detail::gelu_function{});
+    check(mp::detail::gelu_tanh_function{});
+    check(mp::detail::silu_function{});
+    check(mp::detail::tanh_function{});
+}
+
+}  // namespace
