@@ -99,6 +99,14 @@ void reference_gemm(float alpha, mp::matrix_view<const A> a, mp::matrix_view<con
     }
 }
 
+/// Has a plan for wgmma take its large tiles, in clusters of two, or the others.
+template <class Input>
+void take_clusters(mp::gpu_gemm_plan& plan, int cluster_blocks) {
+    plan.cluster_blocks = cluster_blocks;
+    plan.tile_rows = 128;
+    plan.tile_columns = cluster_blocks == 2 && sizeof(Input) != 1 ? 256 : 128;
+}
+
 /// Multiplies on the simulated GPU and by the model, and compares all bits.
 template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C, class Draw,
           class Epilogue = mp::identity_epilogue>
@@ -112,7 +120,7 @@ void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue 
     }
     const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.depth);
-    if (with.cluster_blocks != 0) plan.cluster_blocks = with.cluster_blocks;
+    if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
     mp::gemm<Kernel>(gpu, plan, with.alpha, mp::matrix_view<const A>(a.view),
                      mp::matrix_view<const B>(b.view), with.beta, c.view, epilogue);
     reference_gemm<Kernel, Arch, A, B>(with.alpha, mp::matrix_view<const A>(a.view),

@@ -82,7 +82,7 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
     const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
     auto plan =
         mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.depth, 1, {.splits = scales.splits});
-    if (with.cluster_blocks != 0) plan.cluster_blocks = with.cluster_blocks;
+    if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
     if (scales.large_tiles) plan.tile_rows = plan.tile_columns = 128;
     std::vector<float> workspace(plan.workspace_size());
     mp::gemm_scaled<Kernel>(gpu, plan, with.alpha, a.view, a_blocks, b.view, b_blocks, with.beta, c.view,

@@ -63,7 +63,7 @@ TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
             const mp::matrix_batch second{b.view, 0};
             auto plan = mp::plan_gemm<gpu_gemm_kernel::wgmma>(gpu, count, first, second, {.splits = splits});
             CHECK(plan.splits == splits);
-            plan.cluster_blocks = cluster_blocks;
+            gpu_test::take_clusters<mp::half>(plan, cluster_blocks);
             std::vector<float> workspace(plan.workspace_size() + 4);
             std::vector<float> c(rows * columns * count, 1.0F);
             std::vector<float> expected = c;

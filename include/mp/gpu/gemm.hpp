@@ -41,15 +41,10 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
                  const product_problem<A, B, Output, Epilogue>& problem) {
     constexpr auto has = [](gpu_gemm_kernel kernel) { return has_kernel<Executor, A, Asked>(kernel); };
     if constexpr (has(gpu_gemm_kernel::mma)) {
-        if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128) {
-            launch_layouts<mma_engine, std::conditional_t<sizeof(A) == 1, float8_tile_128, mma_tile_128>>(
-                "mp::gemm", exec, problem, no_scales{}, plan.batch);
-        } else if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 64) {
-            launch_layouts<mma_engine, mma_tile_64>("mp::gemm", exec, problem, no_scales{}, plan.batch);
-        } else if (plan.kernel == gpu_gemm_kernel::mma) {
-            if constexpr (sizeof(A) != 1) {
-                launch_layouts<mma_engine, mma_tile_256>("mp::gemm", exec, problem, no_scales{}, plan.batch);
-            }
+        if (plan.kernel == gpu_gemm_kernel::mma) {
+            mma_tiles<A>::call_for(plan, [&]<class Tile>() {
+                launch_layouts<mma_engine, Tile>("mp::gemm", exec, problem, no_scales{}, plan.batch);
+            });
         }
     }
     if constexpr (has(gpu_gemm_kernel::wgmma)) {
@@ -109,6 +104,10 @@ void check_plan(std::string_view function, const Executor& exec, const gpu_gemm_
             function, "plan.kernel", name_of(plan.kernel),
             "must be one that this device has for factors of this type, and that the call was compiled "
             "with: make the plan by mp::plan_gemm with the template arguments of the product");
+    }
+    check_tile<Input>(function, plan);
+    if (plan.splits < 1 || plan.splits > most_splits) {
+        throw_argument(function, "plan.splits", plan.splits, "must be from 1 to " + error_text(most_splits));
     }
     if (workspace < plan.workspace_size()) {
         throw_argument(
@@ -211,9 +210,11 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 /// float8_unit::through_half for 8 bits on sm_90 and sm_100, whose mma.sync is that): each element starts at
 /// zero and takes blocks of ascending k. Where the depth is split, each piece has these bits, and the pieces
 /// are added in float, in their order. By ordinary instructions: fused multiply-adds in ascending k. alpha,
-/// beta, the epilogue and the one rounding to the type of c are those of the CPU, bit for bit. The bits of an
-/// element of c depend on its row of a, its column of b, its own c, alpha, beta, the architecture and the
-/// number of splits, and on nothing else.
+/// beta, the epilogue and the one rounding to the type of c are those of the CPU, bit for bit, but for
+/// epilogues with a member on_gpu: gelu_epilogue, gelu_tanh_epilogue and silu_epilogue have on every GPU the
+/// bits of mp::ops::gelu and mp::ops::silu on GPUs, which calculate in float where the CPU does in double.
+/// The bits of an element of c depend on its row of a, its column of b, its own c, alpha, beta, the
+/// architecture and the number of splits, and on nothing else.
 ///
 /// Accuracy: with the rule of the architecture (block_rule_of), of L products and F fraction bits, the float
 /// sum of n = ceil(k / L) blocks is within n ((L + 1) 2^-F + 2^-23) sum |a b| of the exact one, and mostly

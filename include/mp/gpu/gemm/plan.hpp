@@ -17,6 +17,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -61,6 +62,11 @@ enum class gpu_gemm_kernel : unsigned char {
                                                     "mma",       "wgmma", "automatic_with_wgmma"};
     return names[static_cast<std::size_t>(kernel)];
 }
+
+namespace detail {
+/// Pieces into which a product's depth may be divided.
+inline constexpr int most_splits = 64;
+}  // namespace detail
 
 /// What a caller may ask for.
 struct gpu_gemm_options {
@@ -189,20 +195,90 @@ struct tile_choice {
     int cluster_blocks = 1;  ///< tiles below each other that are computed together
 };
 
-inline constexpr tile_choice mma_tiles[] = {{128, 256, 1.0, 1}, {128, 128, 0.9, 2}, {64, 64, 0.55, 2}};
+/// A tile of a kernel as a type, with what choosing among them asks.
+template <class Tile, int RateInPercent, int ResidentBlocks>
+struct offered_tile {
+    using tile = Tile;
+    static constexpr tile_choice choice{Tile::rows, Tile::columns, RateInPercent / 100.0, ResidentBlocks};
+};
+template <class... Offered>
+struct tile_list {
+    static constexpr std::array<tile_choice, sizeof...(Offered)> choices{Offered::choice...};
+
+    /// Calls f.template operator()<Tile>() for the tile with the sizes of the plan.
+    template <class Plan, class Function>
+    static void call_for(const Plan& plan, Function f) {
+        const auto call = [&]<class Tile>() {
+            if (plan.tile_rows != Tile::rows || plan.tile_columns != Tile::columns) return false;
+            f.template operator()<Tile>();
+            return true;
+        };
+        static_cast<void>((call.template operator()<typename Offered::tile>() || ...));
+    }
+};
+
+/// Those of mma for factors of 8 bits and for the others: what plans choose from, are checked against, and
+/// what is launched.
+template <class Input>
+using mma_tiles =
+    std::conditional_t<sizeof(Input) == 1,
+                       tile_list<offered_tile<float8_tile_128, 90, 2>, offered_tile<mma_tile_64, 55, 2>>,
+                       tile_list<offered_tile<mma_tile_256, 100, 1>, offered_tile<mma_tile_128, 90, 2>,
+                                 offered_tile<mma_tile_64, 55, 2>>>;
+using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
+using lanes_tiles = tile_list<offered_tile<lanes_tile_64, 100, 1>>;
 /// Those of wgmma for 8 bits, whose promoted sums take the registers of 256 columns, and for the others.
-inline constexpr tile_choice warpgroup_tiles_8[] = {{128, 128, 1.0, 1, 2}, {128, 128, 0.9, 1, 1}};
-inline constexpr tile_choice warpgroup_tiles[] = {{128, 256, 1.0, 1, 2}, {128, 128, 0.8, 1, 1}};
+inline constexpr std::array<tile_choice, 2> warpgroup_tiles_8{{{128, 128, 1.0, 1, 2}, {128, 128, 0.9, 1, 1}}};
+inline constexpr std::array<tile_choice, 2> warpgroup_tiles{{{128, 256, 1.0, 1, 2}, {128, 128, 0.8, 1, 1}}};
+
+/// The tiles that a kernel has for a type.
+template <class Input>
+[[nodiscard]] constexpr std::span<const tile_choice> tiles_of(gpu_gemm_kernel kernel) {
+    switch (kernel) {
+        case gpu_gemm_kernel::mma:
+            return mma_tiles<Input>::choices;
+        case gpu_gemm_kernel::wgmma:
+            return sizeof(Input) == 1 ? warpgroup_tiles_8 : warpgroup_tiles;
+        case gpu_gemm_kernel::wmma:
+            return wmma_tiles::choices;
+        default:
+            return lanes_tiles::choices;
+    }
+}
+
+/// Throws unless the plan's tile is one that its kernel has for the type: no other is compiled.
+template <class Input>
+void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
+    const std::span<const tile_choice> tiles = tiles_of<Input>(plan.kernel);
+    bool has_rows = false;
+    bool has_columns = false;
+    std::string known;
+    for (const tile_choice& tile : tiles) {
+        const bool same_rows = tile.rows == plan.tile_rows;
+        const bool same_size = same_rows && tile.columns == plan.tile_columns;
+        if (same_size && tile.cluster_blocks == plan.cluster_blocks) return;
+        has_rows = has_rows || same_rows;
+        has_columns = has_columns || same_size;
+        if (!known.empty()) known.append(", ");
+        known.append(std::to_string(tile.rows)).append("x").append(std::to_string(tile.columns));
+        if (tile.cluster_blocks != 1) {
+            known.append(" in clusters of ").append(std::to_string(tile.cluster_blocks));
+        }
+    }
+    const std::string expected = "must be that of a tile which " + std::string(name_of(plan.kernel)) +
+                                 " has for factors of this type: " + known;
+    if (!has_rows) throw_argument(function, "plan.tile_rows", plan.tile_rows, expected);
+    if (!has_columns) throw_argument(function, "plan.tile_columns", plan.tile_columns, expected);
+    throw_argument(function, "plan.cluster_blocks", plan.cluster_blocks, expected);
+}
 
 /// The tile with which the product takes the least time, by the number of rounds that its blocks take.
-template <std::size_t Count>
-[[nodiscard]] tile_choice choose_tile(const tile_choice (&tiles)[Count], const gpu_properties& gpu,
-                                      std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t batch,
-                                      int splits, int most_columns) {
+[[nodiscard]] inline tile_choice choose_tile(std::span<const tile_choice> tiles, const gpu_properties& gpu,
+                                             std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                             std::ptrdiff_t batch, int splits) {
     tile_choice best{};
     double least = 0;
     for (const tile_choice& tile : tiles) {
-        if (tile.columns > most_columns) continue;
         if (tile.cluster_blocks > 1 && rows <= tile.rows) continue;  // there is no tile below
         const std::ptrdiff_t clusters = tile_count(rows, tile.rows * tile.cluster_blocks) *
                                         tile_count(columns, tile.columns) * batch * splits;
@@ -222,8 +298,9 @@ template <std::size_t Count>
 [[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
                                        std::ptrdiff_t steps) {
     constexpr std::ptrdiff_t least_steps = 8;
-    const std::ptrdiff_t wanted = gpu.multiprocessors / (std::max<std::ptrdiff_t>)(1, blocks);
-    return static_cast<int>(std::clamp<std::ptrdiff_t>((std::min)(wanted, steps / least_steps), 1, 64));
+    const std::ptrdiff_t wanted = gpu.multiprocessors / std::max<std::ptrdiff_t>(1, blocks);
+    return static_cast<int>(
+        std::clamp<std::ptrdiff_t>(std::min(wanted, steps / least_steps), 1, most_splits));
 }
 
 /// Decides everything but the kernel.
@@ -240,8 +317,9 @@ template <class Input>
     check_size("columns", columns);
     check_size("depth", depth);
     check_size("batch", batch);
-    if (options.splits < 0 || options.splits > 64) {
-        throw_argument(function, "options.splits", options.splits, "must be from 0 to 64");
+    if (options.splits < 0 || options.splits > most_splits) {
+        throw_argument(function, "options.splits", options.splits,
+                       "must be from 0 to " + error_text(most_splits));
     }
     if (!can_run<Input>(gpu, kernel)) {
         throw_argument(function, "Kernel", name_of(kernel),
@@ -250,21 +328,11 @@ template <class Input>
     }
     gpu_gemm_plan plan{kernel, 0,     0,  tile_depth_of<Input>(kernel), options.splits, rows, columns,
                        depth,  batch, gpu};
-    const auto take = [&](const tile_choice& tile) {
-        plan.tile_rows = tile.rows;
-        plan.tile_columns = tile.columns;
-        plan.cluster_blocks = tile.cluster_blocks;
-    };
-    const int pieces = (std::max)(1, options.splits);
-    constexpr int most_columns = sizeof(Input) == 1 ? 128 : 256;
-    if (kernel == gpu_gemm_kernel::mma) {
-        take(choose_tile(mma_tiles, gpu, rows, columns, batch, pieces, most_columns));
-    } else if (kernel == gpu_gemm_kernel::wgmma) {
-        take(choose_tile(sizeof(Input) == 1 ? warpgroup_tiles_8 : warpgroup_tiles, gpu, rows, columns, batch,
-                         pieces, most_columns));
-    } else {
-        plan.tile_rows = plan.tile_columns = kernel == gpu_gemm_kernel::wmma ? 128 : 64;
-    }
+    const tile_choice tile =
+        choose_tile(tiles_of<Input>(kernel), gpu, rows, columns, batch, std::max(1, options.splits));
+    plan.tile_rows = tile.rows;
+    plan.tile_columns = tile.columns;
+    plan.cluster_blocks = tile.cluster_blocks;
     const std::ptrdiff_t steps = tile_count(depth, plan.tile_depth);
     if (plan.splits == 0) {
         plan.splits = choose_splits(

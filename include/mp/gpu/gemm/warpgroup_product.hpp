@@ -92,7 +92,7 @@ void run_warpgroups(std::string_view function, const Executor& exec, const gpu_g
         check_warpgroup_factor(function, problem.c.swapped ? "b" : "a", problem.a);
         check_warpgroup_factor(function, problem.c.swapped ? "a" : "b", problem.b);
     }
-    constexpr int most_columns = sizeof(A) == 1 ? 128 : 256;
+    constexpr int most_columns = tiles_of<A>(gpu_gemm_kernel::wgmma)[0].columns;
     with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
         if constexpr (sizeof(A) == 2 || (ADepthContiguous && BDepthContiguous)) {
             if (plan.cluster_blocks == 2) {

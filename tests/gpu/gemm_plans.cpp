@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Plans that were changed by hand, and what epilogues are on GPUs.
+#include <doctest/doctest.h>
+#include <mp/float8.hpp>
+#include <mp/gpu/activations.hpp>
+#include <mp/gpu/gemm.hpp>
+#include <mp/half.hpp>
+#include <mp/simt/simulated_gpu.hpp>
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace {
+
+using mp::arch;
+using mp::gpu_gemm_kernel;
+
+/// What a product of 8 x 8 by the plan says, or nothing if it writes.
+template <gpu_gemm_kernel Kernel, arch Arch, class Input>
+std::string complaint(const mp::gpu_gemm_plan& plan) {
+    const std::vector<Input> ones(64, Input(1));
+    const auto a = mp::row_major(ones.data(), 8, 8);
+    std::vector<float> c(64, 5.0F);
+    try {
+        mp::gemm<Kernel>(mp::simulated_gpu<Arch>{}, plan, 1, a, mp::transposed(a), 0,
+                         mp::row_major(c.data(), 8, 8));
+    } catch (const mp::argument_error& error) {
+        CHECK(c == std::vector<float>(64, 5.0F));
+        return error.what();
+    }
+    CHECK(c == std::vector<float>(64, 8.0F));
+    return {};
+}
+
+TEST_CASE("a plan with a tile that no kernel has is refused before anything is written") {
+    constexpr auto mma = gpu_gemm_kernel::mma;
+    auto plan = mp::plan_gemm<mp::float8_e4m3fn>(mp::simulated_gpu<arch::sm_89>{}, 8, 8, 8);
+    REQUIRE(plan.kernel == mma);
+    CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan).empty());
+    plan.tile_rows = 128;
+    plan.tile_columns = 256;  // half has this tile
+    CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan) ==
+          "mp::gemm: plan.tile_columns is 256; it must be that of a tile which mma has for factors of this "
+          "type: 128x128, 64x64");
+    plan.tile_rows = 64;
+    CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan).find("plan.tile_columns is 256") !=
+          std::string::npos);
+    plan.tile_rows = 96;
+    CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan).find("plan.tile_rows is 96") !=
+          std::string::npos);
+    plan.tile_rows = plan.tile_columns = 64;
+    plan.cluster_blocks = 2;
+    CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan).find("plan.cluster_blocks is 2") !=
+          std::string::npos);
+    plan.cluster_blocks = 1;
+    for (const int splits : {0, -1, 65}) {
+        plan.splits = splits;
+        CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan).find("plan.splits is ") !=
+              std::string::npos);
+    }
+}
+
+TEST_CASE("other kernels refuse tiles that they do not have") {
+    constexpr auto lanes = gpu_gemm_kernel::lanes;
+    auto plan = mp::plan_gemm<mp::half, lanes>(mp::simulated_gpu<arch::sm_75>{}, 8, 8, 8);
+    CHECK(complaint<lanes, arch::sm_75, mp::half>(plan).empty());
+    plan.tile_rows = plan.tile_columns = 128;
+    CHECK(complaint<lanes, arch::sm_75, mp::half>(plan).find("lanes has for factors of this type: 64x64") !=
+          std::string::npos);
+
+    constexpr auto wgmma = gpu_gemm_kernel::wgmma;
+    const mp::simulated_gpu<arch::sm_90> hopper{};
+    auto large = mp::plan_gemm<mp::half, wgmma>(hopper, 256, 256, 64);
+    large.rows = large.columns = large.depth = 8;
+    CHECK(complaint<wgmma, arch::sm_90, mp::half>(large).empty());
+    large.tile_rows = 128;
+    large.tile_columns = 256;
+    large.cluster_blocks = 1;
+    CHECK(complaint<wgmma, arch::sm_90, mp::half>(large) ==
+          "mp::gemm: plan.cluster_blocks is 1; it must be that of a tile which wgmma has for factors of this "
+          "type: 128x256 in clusters of 2, 128x128");
+}
+
+/// The largest error of an epilogue in a product on the simulated GPU, in units of the last place.
+template <class Epilogue, class Exact>
+double epilogue_error(const Epilogue& epilogue, std::vector<float>& results, Exact exact) {
+    std::vector<mp::half> x;
+    for (int i = -120; i <= 120; ++i) x.push_back(mp::half(static_cast<float>(i) * 0.046875F));
+    const std::vector<mp::half> one{mp::half(1)};
+    results.resize(x.size());
+    const auto rows = static_cast<std::ptrdiff_t>(x.size());
+    mp::gemm<gpu_gemm_kernel::lanes>(mp::simulated_gpu<arch::sm_75>{}, 1, mp::row_major(x.data(), rows, 1),
+                                     mp::row_major(one.data(), 1, 1), 0,
+                                     mp::row_major(results.data(), rows, 1), epilogue);
+    double worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const double expected = exact(static_cast<double>(static_cast<float>(x[i])));
+        if (expected == 0) continue;
+        const double unit = std::ldexp(1.0, std::ilogb(expected) - 23);
+        worst = std::max(worst, std::fabs(static_cast<double>(results[i]) - expected) / unit);
+    }
+    return worst;
+}
+
+TEST_CASE("activation functions behind products on GPUs are those of the ops on GPUs") {
+    std::vector<float> results;
+    const auto gelu = [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); };
+    const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
+    CHECK(epilogue_error(mp::silu_epilogue{}, results, silu) < 4);
+    CHECK(epilogue_error(mp::gelu_epilogue{}, results, gelu) < 6);
+    std::vector<float> x(results.size()), expected(results.size());
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = (static_cast<float>(i) - 120.0F) * 0.046875F;
+    const auto rows = static_cast<std::ptrdiff_t>(x.size());
+    mp::ops::gelu(mp::simulated_gpu<arch::sm_75>{}, mp::row_major(x.data(), rows, 1),
+                  mp::row_major(expected.data(), rows, 1));
+    std::size_t different = 0;
+    std::size_t unlike_cpu = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        different +=
+            std::bit_cast<std::uint32_t>(results[i]) != std::bit_cast<std::uint32_t>(expected[i]) ? 1 : 0;
+        unlike_cpu += results[i] != mp::gelu_epilogue{}(x[i], 0, 0) ? 1 : 0;
+    }
+    CHECK(different == 0);
+    CHECK(unlike_cpu > 0);  // or the promise could be stronger
+    // In a chain, too.
+    const std::vector<float> no_bias{0.0F};
+    std::vector<float> chained;
+    CHECK(epilogue_error(mp::then(mp::bias_per_column(no_bias), mp::gelu_epilogue{}), chained, gelu) < 6);
+    CHECK(chained == results);
+}
+
+}  // namespace
