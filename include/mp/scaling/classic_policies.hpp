@@ -4,10 +4,11 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/rules/elementary.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -66,7 +67,9 @@ struct chainer_policy {
     [[nodiscard]] dynamic_policy<growth_continuous, no_hysteresis, double> rules() const {
         dynamic_policy<growth_continuous, no_hysteresis, double> rules;
         rules.initial_scale = 1.0;
-        rules.growth.factor = std::pow(2.0, 1.0 / static_cast<double>(interval));
+        rules.growth.factor =
+            detail::binary_exponential(detail::rounded_doubles<1>(1.0) / static_cast<double>(interval))
+                .value();
         rules.floor = {1.0};
         rules.ceiling = {65504.0};
         return rules;

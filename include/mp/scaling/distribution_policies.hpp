@@ -5,10 +5,11 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/rules/elementary.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -101,24 +102,37 @@ struct logmax_policy {
         const float before = state.scale;
         const bool bad = seen.non_finite() || detail::is_non_finite(seen.largest);
         if (!bad && !(seen.largest > 0.0)) return {before, before, scale_change_kind::unchanged};
-        const float x = bad ? non_finite_log : static_cast<float>(std::log2(seen.largest));
+        const float x = bad ? non_finite_log : static_cast<float>(detail::binary_logarithm(seen.largest));
         // As there, 1 - beta is formed in double: in float it has lost digits, which shows in the deviation.
         const auto keep = static_cast<float>(beta1);
         const auto take = static_cast<float>(1.0 - beta1);
         const auto slow_keep = static_cast<float>(beta2);
         const auto slow_take = static_cast<float>(1.0 - beta2);
-        state.mean = keep * state.mean + take * x;
-        state.weight *= keep;
-        state.slow_mean = slow_keep * state.slow_mean + slow_take * x;
-        state.slow_square = slow_keep * state.slow_square + slow_take * (x * x);
-        state.slow_weight *= slow_keep;
-        const float mean = state.mean / (1.0F - state.weight);
-        const float slow_mean = state.slow_mean / (1.0F - state.slow_weight);
-        const float variance = state.slow_square / (1.0F - state.slow_weight) - slow_mean * slow_mean;
-        const float deviation = variance > 0.0F ? std::sqrt(variance) : 0.0F;
-        const float exponent = target - (mean + deviations * deviation);
+        // Every operation is rounded to float by itself, on host and device.
+        using detail::float_of_product, detail::float_of_quotient, detail::float_of_sum;
+        state.mean = float_of_sum(float_of_product(keep, state.mean), float_of_product(take, x));
+        state.weight = float_of_product(state.weight, keep);
+        state.slow_mean =
+            float_of_sum(float_of_product(slow_keep, state.slow_mean), float_of_product(slow_take, x));
+        state.slow_square = float_of_sum(float_of_product(slow_keep, state.slow_square),
+                                         float_of_product(slow_take, float_of_product(x, x)));
+        state.slow_weight = float_of_product(state.slow_weight, slow_keep);
+        const float mean = float_of_quotient(state.mean, float_of_sum(1.0F, -state.weight));
+        const float rest = float_of_sum(1.0F, -state.slow_weight);
+        const float slow_mean = float_of_quotient(state.slow_mean, rest);
+        const float variance =
+            float_of_sum(float_of_quotient(state.slow_square, rest), -float_of_product(slow_mean, slow_mean));
+        const float deviation =
+            variance > 0.0F ? static_cast<float>(detail::rounded_sqrt(static_cast<double>(variance))) : 0.0F;
+        const float exponent =
+            float_of_sum(target, -float_of_sum(mean, float_of_product(deviations, deviation)));
         // Clipped before, so that exp2 stays within float; the floor is above 2^-128.
-        float scale = exponent >= 128.0F ? ceiling : exponent < -128.0F ? floor : std::exp2(exponent);
+        float scale = exponent >= 128.0F ? ceiling
+                      : exponent < -128.0F
+                          ? floor
+                          : static_cast<float>(detail::binary_exponential(
+                                                   detail::rounded_doubles<1>(static_cast<double>(exponent)))
+                                                   .value());
         scale = scale < floor ? floor : scale > ceiling ? ceiling : scale;
         state.scale = scale;
         const auto kind = scale > before   ? scale_change_kind::grown

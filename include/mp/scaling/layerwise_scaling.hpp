@@ -11,6 +11,8 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/binary_conversion.hpp>
+#include <mp/rules/elementary.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 #include <mp/scaling/amax.hpp>
 #include <mp/scaling/erfinv.hpp>
 #include <mp/scaling/policy.hpp>
@@ -20,7 +22,6 @@
 #include <mp/scaling/unscale.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -262,8 +263,10 @@ public:
     }
 
 private:
+    static constexpr double root_two = 0x1.6a09e667f3bcdp+0;
+
     static double threshold_of(const layerwise_options& options) {
-        return erfinv(options.underflow_probability) * std::sqrt(2.0);
+        return (detail::rounded_doubles<1>(erfinv(options.underflow_probability)) * root_two).value();
     }
 
     template <class Find>
@@ -306,9 +309,15 @@ private:
     [[nodiscard]] detail::unbounded_factor by_deviation(const tensor_statistics& g,
                                                         const tensor_statistics& w, double fan_in) const {
         // The deviation of a product of independent values, the mean of which is taken for 0.
-        const double variance = (g.variance() + g.mean * g.mean) * (w.variance() + w.mean * w.mean);
+        using number = detail::rounded_doubles<1>;
+        const auto square = [](const tensor_statistics& it) {
+            return number(it.variance()) + number(it.mean) * it.mean;
+        };
+        const double variance = (square(g) * square(w)).value();
         if (!(variance > 0.0)) return {};
-        const double deviation = std::sqrt(variance) * std::sqrt(options_.relu_share * fan_in);
+        const double deviation = (number(detail::rounded_sqrt(variance)) *
+                                  detail::rounded_sqrt((number(options_.relu_share) * fan_in).value()))
+                                     .value();
         // P(|N(0, factor * deviation)| < smallest) = probability.
         return detail::factor_in_range(options_.smallest_number / (deviation * threshold_),
                                        options_.largest_number / fan_in,
@@ -332,9 +341,11 @@ private:
             wanted = options_.smallest_number / g.least_magnitude;
         } else if (logarithms != nullptr) {
             // P(ln |factor * g| < ln smallest) = probability.
-            wanted = std::exp(std::log(options_.smallest_number) - logarithms->mean -
-                              logarithms->deviation() * std::sqrt(2.0) *
-                                  erfinv(2.0 * options_.underflow_probability - 1.0));
+            using number = detail::rounded_doubles<1>;
+            const number smallest = detail::natural_logarithm(options_.smallest_number);
+            const number distance = number(logarithms->deviation()) * root_two *
+                                    erfinv(2.0 * options_.underflow_probability - 1.0);
+            wanted = detail::exponential(smallest - logarithms->mean - distance).value();
         } else {
             if (!(g.variance() > 0.0)) return {};
             wanted = options_.smallest_number / (g.deviation() * threshold_);

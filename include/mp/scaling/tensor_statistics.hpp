@@ -7,11 +7,12 @@
 #include <mp/detail/bits.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
+#include <mp/rules/elementary.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/unscale.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,9 +33,9 @@ struct tensor_statistics {
     double least_magnitude = 0.0;  ///< the smallest magnitude that is not 0; 0 if there is none
 
     /// The standard deviation of the values, with the count as divisor; 0 if there are none.
-    [[nodiscard]] double deviation() const { return std::sqrt(variance()); }
+    [[nodiscard]] double deviation() const { return detail::rounded_sqrt(variance()); }
     [[nodiscard]] constexpr double variance() const {
-        return count == 0 ? 0.0 : squares / static_cast<double>(count);
+        return count == 0 ? 0.0 : detail::rounded_quotient(squares, static_cast<double>(count));
     }
     /// The largest finite magnitude.
     [[nodiscard]] constexpr double largest_magnitude() const { return highest > -lowest ? highest : -lowest; }
@@ -52,11 +53,13 @@ struct tensor_statistics {
         if (count == 0 || other.highest > highest) highest = other.highest;
         // Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
         // variances", 1979.
-        const double mine = static_cast<double>(count);
-        const double others = static_cast<double>(other.count);
-        const double difference = other.mean - mean;
-        mean += difference * (others / (mine + others));
-        squares += other.squares + difference * difference * (mine * others / (mine + others));
+        using number = detail::rounded_doubles<1>;
+        const number mine = static_cast<double>(count);
+        const number others = static_cast<double>(other.count);
+        const number difference = number(other.mean) - mean;
+        mean = (number(mean) + difference * (others / (mine + others))).value();
+        const number between = difference * difference * (mine * others / (mine + others));
+        squares = (number(squares) + (number(other.squares) + between)).value();
         count += other.count;
         return *this;
     }
@@ -74,7 +77,7 @@ tensor_statistics statistics_of_piece(const Value* values, std::size_t count) {
     double wide[unscale_block];
     convert_nearest(conversion_level(), values, wide, count);
     tensor_statistics result;
-    double sum = 0.0;
+    rounded_doubles<1> sum = 0.0;
     for (std::size_t i = 0; i < count; ++i) {
         const double x = wide[i];
         if (is_non_finite(x)) {
@@ -94,11 +97,13 @@ tensor_statistics statistics_of_piece(const Value* values, std::size_t count) {
         finite[result.count++] = x;
     }
     if (result.count == 0) return result;
-    result.mean = sum / static_cast<double>(result.count);
+    result.mean = (sum / static_cast<double>(result.count)).value();
+    rounded_doubles<1> squares = 0.0;
     for (std::size_t i = 0; i < result.count; ++i) {
-        const double deviation = finite[i] - result.mean;
-        result.squares += deviation * deviation;
+        const rounded_doubles<1> deviation = rounded_doubles<1>(finite[i]) - result.mean;
+        squares += deviation * deviation;
     }
+    result.squares = squares.value();
     return result;
 }
 
@@ -148,7 +153,7 @@ template <detail::gradient_range Values>
             one.non_finite = 1;
         } else if (const double magnitude = wide < 0.0 ? -wide : wide; magnitude > 0.0) {
             one.count = 1;
-            one.mean = one.lowest = one.highest = std::log(magnitude);
+            one.mean = one.lowest = one.highest = detail::natural_logarithm(magnitude);
         } else {
             one.zeros = 1;
         }
