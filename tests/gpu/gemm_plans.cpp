@@ -5,8 +5,9 @@
 #include <mp/gpu/activations.hpp>
 #include <mp/gpu/gemm.hpp>
 #include <mp/half.hpp>
-#include <mp/simt/simulated_gpu.hpp>
+#include <mp/simt.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
