@@ -6,6 +6,9 @@
 #include <mp/config.hpp>
 
 #include <cstdint>
+#if !defined(__SSE2__) && !defined(__aarch64__)
+#include <cfenv>
+#endif
 
 namespace mp::detail {
 
@@ -13,8 +16,8 @@ namespace mp::detail {
 /// subnormal numbers and raises no signals; then everything is as before, flags included. For threads that
 /// were started by a thread with other modes, too, since they inherit them.
 ///
-/// Costs a read of the control register, some cycles, unless there is something to change. Does nothing where
-/// the register is not known.
+/// Costs a read of the control register, some cycles, unless there is something to change. Where
+/// the register is not known, only the direction of rounding is set, and nothing by nvcc.
 class default_floating_point_modes {
 public:
 #if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
@@ -48,6 +51,17 @@ private:
 
 private:
     std::uint64_t before_ = 0;  // FPCR: rounding, flush-to-zero, default NaN, traps
+#elif defined(FE_TONEAREST) && !defined(__CUDACC__)
+    // The direction of rounding, which is all that the C library knows.
+    default_floating_point_modes() noexcept : before_(std::fegetround()) {
+        if (before_ != FE_TONEAREST) std::fesetround(FE_TONEAREST);
+    }
+    ~default_floating_point_modes() {
+        if (before_ != FE_TONEAREST) std::fesetround(before_);
+    }
+
+private:
+    int before_ = FE_TONEAREST;
 #else
     default_floating_point_modes() noexcept {}
     ~default_floating_point_modes() {}
