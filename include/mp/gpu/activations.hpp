@@ -5,7 +5,6 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/executor.hpp>
-#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/activations.hpp>
@@ -13,6 +12,7 @@
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/relu.hpp>
 #include <mp/ops/unary_checks.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 

@@ -9,9 +9,9 @@
 #include <mp/format/device.hpp>
 #include <mp/gpu/block_line_walk.hpp>
 #include <mp/gpu/block_scaled_span.hpp>
-#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <mp/error.hpp>
-#include <mp/rules/double_float.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/rules/double_float.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/shared_pointer.hpp>
 

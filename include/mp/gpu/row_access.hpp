@@ -8,9 +8,9 @@
 #include <mp/gpu/chunks.hpp>
 
 #include <mp/config.hpp>
-#include <mp/rules/double_float.hpp>
 #include <mp/gpu/reductions.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/rules/double_float.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,12 +5,12 @@
 
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/gpu/softmax_sum.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/unary_checks.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 

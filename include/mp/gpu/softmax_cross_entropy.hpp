@@ -7,7 +7,6 @@
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
-#include <mp/rules/float_functions.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/gpu/softmax.hpp>
 #include <mp/gpu/softmax_sum.hpp>
@@ -15,6 +14,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/loss_factors.hpp>
 #include <mp/ops/softmax_cross_entropy.hpp>
+#include <mp/rules/float_functions.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 

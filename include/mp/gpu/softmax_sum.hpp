@@ -4,9 +4,9 @@
 /// of softmax, log_softmax and the cross entropy begin with.
 #pragma once
 
+#include <mp/gpu/row_access.hpp>
 #include <mp/rules/double_float.hpp>
 #include <mp/rules/float_functions.hpp>
-#include <mp/gpu/row_access.hpp>
 
 #include <cstddef>
 #include <cstdint>
