@@ -37,15 +37,10 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
             return to;
         };
         const auto add = [&](const auto*... from) {
-            const auto add_at = [&](auto kind, std::size_t c) {
+            for_each_double(columns, [&](auto kind, std::size_t c) {
                 using number = decltype(kind);
                 (number::load(sums + c) + term(number::load(from + c)...)).store(sums + c);
-            };
-            if (columns == element_block) {
-                for_each_double(element_block, add_at);
-            } else {
-                for_each_double(columns, add_at);
-            }
+            });
         };
         add(loaded(in, room.value)...);
     };
