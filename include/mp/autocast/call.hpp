@@ -63,12 +63,12 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&
         requires { tag(operands.get()...); },
         "mp::autocast: the call operator of the op does not take these arguments after the casts; "
         "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
-    if constexpr (std::is_void_v<decltype(tag(slots.get()...))>) {
-        run_kernel(tag, slots.get()...);
-        (slots.finish(), ...);
+    if constexpr (std::is_void_v<decltype(tag(operands.get()...))>) {
+        run_kernel(tag, operands.get()...);
+        (operands.finish(), ...);
     } else {
-        auto result = run_kernel(tag, slots.get()...);
-        (slots.finish(), ...);
+        auto result = run_kernel(tag, operands.get()...);
+        (operands.finish(), ...);
         using result_type = decltype(result);
         if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
             const auto rounded = static_cast<typename Plan::output>(result);

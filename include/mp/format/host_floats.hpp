@@ -175,7 +175,7 @@ constexpr number_parts parts_by_arithmetic(long double x) {
     for (; magnitude < 0x1p62L; --exponent) magnitude *= 2;
     for (; magnitude >= 0x1p63L; ++exponent) magnitude *= 0.5L;
     const auto significand = static_cast<std::uint64_t>(magnitude);
-    const bool sticky = static_cast<long double>(significand) != magnitude;
+    const bool sticky = static_cast<long double>(significand) < magnitude;
     return {category::finite, negative, {negative, exponent, significand, sticky}};
 }
 

@@ -256,7 +256,8 @@ private:
         detail::rounded_doubles<1> mean = 0.0;
         for (std::ptrdiff_t key = 0; key < keys; ++key) {
             if (is_zero(probabilities[key])) continue;
-            mean += detail::rounded_doubles<1>(probabilities[key]) * detail::rounded_doubles<1>(slopes[key]);
+            mean += detail::rounded_doubles<1>(static_cast<double>(probabilities[key])) *
+                    detail::rounded_doubles<1>(static_cast<double>(slopes[key]));
         }
         detail::for_each_double(static_cast<std::size_t>(keys), [&](auto kind, std::size_t key) {
             using number = decltype(kind);

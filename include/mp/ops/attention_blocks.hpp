@@ -79,7 +79,7 @@ struct attention_sizes {
           scale(options.scale
                     ? *options.scale
                     : static_cast<float>(rounded_quotient(
-                          1.0, rounded_sqrt(static_cast<double>(std::max<std::ptrdiff_t>(depth, 1)))))),
+                          1.0, rounded_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(depth, 1)))))),
           causal(options.causal) {}
 
     /// Keys that the first `end` queries can see.
@@ -140,7 +140,7 @@ public:
                 any = any || is_seen;
             }
         }
-        for (std::ptrdiff_t key = std::max<std::ptrdiff_t>(end_, 0); key < keys; ++key) {
+        for (std::ptrdiff_t key = (std::max<std::ptrdiff_t>)(end_, 0); key < keys; ++key) {
             scores[key] = bit_cast<float>(minus_infinity);
         }
         return any;
@@ -177,9 +177,7 @@ struct score_sums {
     }
 
 private:
-    [[nodiscard]] double log_of_sum() const {
-        return isnan(static_cast<float>(sum)) ? sum : natural_logarithm(sum);
-    }
+    [[nodiscard]] double log_of_sum() const { return isnan(static_cast<float>(sum)) ? sum : double_log(sum); }
 };
 
 /// NaN for the scores that a query sees and 0 for the others: what becomes of a row without a meaning.
@@ -202,7 +200,7 @@ score_sums exponentiate(const seen_keys<Mask>& seen, float* scores, std::ptrdiff
         std::fill(scores, scores + keys, 0.0F);
         return result;
     }
-    const largest_float largest = largest_of(scores, count);
+    const row_maximum largest = maximum_of_row(scores, count);
     if (largest.is_bad || isinf(largest.value)) {
         spoil_scores(seen, scores, keys);
         result.sum = std::numeric_limits<double>::quiet_NaN();
@@ -225,7 +223,7 @@ void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t
             return;
         }
         // Sums that the forward pass saved are not below the largest score, but for rounding.
-        const largest_float largest = largest_of(scores, count);
+        const row_maximum largest = maximum_of_row(scores, count);
         if (!isfinite(*log_sum) || largest.is_bad || !(largest.value <= *log_sum + 200.0F)) {
             return spoil_scores(seen, scores, keys);
         }

@@ -287,7 +287,7 @@ private:
 
     template <class DY, class DB>
     static void write_db(cpu exec, matrix_view<const DY> dy, std::span<DB> db, std::ptrdiff_t positions) {
-        const auto work = static_cast<std::size_t>(std::max<std::ptrdiff_t>(dy.rows * positions, 1));
+        const auto work = static_cast<std::size_t>((std::max<std::ptrdiff_t>)(dy.rows * positions, 1));
         detail::parallel_arithmetic(
             exec, db.size(), 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
                 for (std::size_t channel = begin; channel < end; ++channel) {

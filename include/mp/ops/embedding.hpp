@@ -96,7 +96,7 @@ struct embedding_op {
     void operator()(cpu exec, matrix_view<const Table> table, std::span<const Index> indices,
                     matrix_view<Y> y) const {
         const std::size_t grain =
-            1 + 16384 / static_cast<std::size_t>(std::max<std::ptrdiff_t>(y.columns, 1));
+            1 + 16384 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
         detail::parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 for (std::ptrdiff_t c = 0; c < y.columns; ++c) {
@@ -162,9 +162,10 @@ struct embedding_backward_op {
         const auto columns = static_cast<std::size_t>(dtable.columns);
         const detail::index_places chosen(indices, rows);
         // A row is written, and takes part in as many sums as there are indices, in the mean.
-        const std::size_t work = columns * (1 + indices.size() / std::max<std::size_t>(rows, 1));
+        const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
         detail::parallel_arithmetic(
-            exec, rows, 1 + 16384 / std::max<std::size_t>(work, 1), [&](std::size_t begin, std::size_t end) {
+            exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1),
+            [&](std::size_t begin, std::size_t end) {
                 std::vector<float> sums(columns);
                 for (std::size_t i = begin; i < end; ++i) {
                     const auto row = static_cast<std::ptrdiff_t>(i);

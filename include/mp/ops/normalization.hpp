@@ -131,7 +131,7 @@ template <class Total, class Term>
 void sum_columns(cpu exec, std::ptrdiff_t rows, std::span<Total> totals, Term term) {
     constexpr std::size_t width = 64;  // columns summed together: a few vector registers
     const std::size_t blocks = (totals.size() + width - 1) / width;
-    const std::size_t work = width * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
+    const std::size_t work = width * static_cast<std::size_t>((std::max<std::ptrdiff_t>)(rows, 1));
     parallel_arithmetic(exec, blocks, 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
         for (std::size_t block = begin; block < end; ++block) {
             const std::size_t first = block * width;

@@ -47,7 +47,7 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
     inner.threads = 1;
     constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
     parallel_arithmetic(exec, static_cast<std::size_t>(count),
-                        static_cast<std::size_t>(1 + work_of_a_thread / std::max<std::ptrdiff_t>(work, 1)),
+                        static_cast<std::size_t>(1 + work_of_a_thread / (std::max<std::ptrdiff_t>)(work, 1)),
                         [&](std::size_t begin, std::size_t end) {
                             f(inner, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
                         });

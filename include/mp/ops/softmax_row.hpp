@@ -20,11 +20,11 @@ namespace mp::detail {
 
 /// The largest of some floats, -infinity if there are none, and whether NaN or +infinity is among them: then
 /// the largest means nothing.
-struct largest_float {
+struct row_maximum {
     float value = -std::numeric_limits<float>::infinity();
     bool is_bad = false;
 };
-inline largest_float largest_of(const float* x, std::size_t count) {
+inline row_maximum maximum_of_row(const float* x, std::size_t count) {
     // Bits as integers that are in the order of the floats, so that compilers take several at a time.
     constexpr std::int32_t plus_infinity = 0x7F80'0000;
     constexpr std::int32_t minus_infinity = -0x7F80'0001;
@@ -85,7 +85,7 @@ public:
     void load(matrix_view<const Value> matrix, std::ptrdiff_t row) {
         constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
         load_row(matrix, row, values_.data());
-        const largest_float largest = largest_of(values_.data(), values_.size());
+        const row_maximum largest = maximum_of_row(values_.data(), values_.size());
         if (largest.is_bad || bit_cast<std::uint32_t>(largest.value) == minus_infinity) {
             std::fill(powers_.begin(), powers_.end(), std::numeric_limits<double>::quiet_NaN());
             largest_ = 0;
@@ -95,7 +95,7 @@ public:
         largest_ = static_cast<double>(largest.value);
         // For -infinity the power is 2^-300: nothing next to the 1 of the largest, and zero as a float.
         sum_ = exponentials_of_distances(values_.data(), values_.size(), largest_, powers_.data());
-        log_sum_ = natural_logarithm(sum_);
+        log_sum_ = double_log(sum_);
     }
 
     /// exp(x_c) / sum_j exp(x_j), with a relative error below 2^-40.

@@ -57,7 +57,7 @@ void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, 
                  Result* results, matrix_view<const In>... in) {
     const std::size_t blocks = (columns + element_block - 1) / element_block;
     const std::size_t block_size =
-        element_block * static_cast<std::size_t>(std::max<std::ptrdiff_t>(rows, 1));
+        element_block * static_cast<std::size_t>((std::max<std::ptrdiff_t>)(rows, 1));
     parallel_arithmetic(exec, blocks, 1 + 16384 / block_size, [&](std::size_t begin, std::size_t end) {
         for (std::size_t block = begin; block < end; ++block) {
             const std::size_t first = block * element_block;
@@ -90,8 +90,9 @@ double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                 const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * height;
                                 const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * width;
                                 double sums[element_block] = {};
-                                add_block(sums, term, row, std::min(rows, row + height), column,
-                                          static_cast<std::size_t>(std::min(width, columns - column)), in...);
+                                add_block(sums, term, row, (std::min)(rows, row + height), column,
+                                          static_cast<std::size_t>((std::min)(width, columns - column)),
+                                          in...);
                                 rounded_doubles<1> part = 0.0;
                                 for (const double sum : sums) part += sum;
                                 parts[i] = part.value();

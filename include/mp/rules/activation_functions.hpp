@@ -124,13 +124,15 @@ MP_ALWAYS_INLINE float unless_nan(float x, float result) {
 /// Function::value(x), rounded once.
 template <class Function>
 MP_ALWAYS_INLINE float activated(float x) {
-    return unless_nan(x, static_cast<float>(Function::value(rounded_doubles<1>(x)).value()));
+    return unless_nan(
+        x, static_cast<float>(Function::value(rounded_doubles<1>(static_cast<double>(x))).value()));
 }
 
 /// Function::slope(x) dy, rounded once; NaN where one of them is NaN, or zero times infinity.
 template <class Function>
 MP_ALWAYS_INLINE float times_slope(float x, float dy) {
-    const rounded_doubles<1> result = Function::slope(rounded_doubles<1>(x)) * rounded_doubles<1>(dy);
+    const rounded_doubles<1> result =
+        Function::slope(rounded_doubles<1>(double{x})) * rounded_doubles<1>(double{dy});
     return unless_nan(x, static_cast<float>(result.value()));
 }
 

@@ -145,7 +145,7 @@ MP_HOST_DEVICE inline double logarithm_near_one(double m) {
 }
 
 /// log x for a positive, finite, normal x: within two units in the last place.
-MP_HOST_DEVICE inline double natural_logarithm(double x) {
+MP_HOST_DEVICE inline double double_log(double x) {
     using number = rounded_doubles<1>;
     constexpr double ln_2 = 0x1.62e42fefa0000p-1;  // times an exponent exact
     constexpr double ln_2_rest = 0x1.cf79abc9e3b3ap-40;
@@ -157,7 +157,7 @@ MP_HOST_DEVICE inline double natural_logarithm(double x) {
 }
 
 /// log2 x likewise; exact for powers of two.
-MP_HOST_DEVICE inline double binary_logarithm(double x) {
+MP_HOST_DEVICE inline double double_log2(double x) {
     using number = rounded_doubles<1>;
     constexpr double log2_e = 0x1.71547652b82fep+0;
     const balanced_parts parts = balanced_parts_of(x);

@@ -102,7 +102,7 @@ struct logmax_policy {
         const float before = state.scale;
         const bool bad = seen.non_finite() || detail::is_non_finite(seen.largest);
         if (!bad && !(seen.largest > 0.0)) return {before, before, scale_change_kind::unchanged};
-        const float x = bad ? non_finite_log : static_cast<float>(detail::binary_logarithm(seen.largest));
+        const float x = bad ? non_finite_log : static_cast<float>(detail::double_log2(seen.largest));
         // As there, 1 - beta is formed in double: in float it has lost digits, which shows in the deviation.
         const auto keep = static_cast<float>(beta1);
         const auto take = static_cast<float>(1.0 - beta1);

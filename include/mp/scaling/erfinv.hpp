@@ -30,7 +30,7 @@ namespace mp {
     // The next term is pi / 12 y^2 of it.
     if (magnitude < 1e-9) return modes.held((number(half_root_pi) * y).value());
     const number below_one = number(1.0) - magnitude;  // exact where it matters, from 1/2 on
-    const double w = -detail::natural_logarithm((below_one * (number(1.0) + magnitude)).value());
+    const double w = -detail::double_log((below_one * (number(1.0) + magnitude)).value());
     number quotient = 0.0;
     if (w < 6.25) {
         quotient = detail::polynomial_of(

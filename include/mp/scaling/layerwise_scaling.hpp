@@ -342,7 +342,7 @@ private:
         } else if (logarithms != nullptr) {
             // P(ln |factor * g| < ln smallest) = probability.
             using number = detail::rounded_doubles<1>;
-            const number smallest = detail::natural_logarithm(options_.smallest_number);
+            const number smallest = detail::double_log(options_.smallest_number);
             const number distance = number(logarithms->deviation()) * root_two *
                                     erfinv(2.0 * options_.underflow_probability - 1.0);
             wanted = detail::exponential(smallest - logarithms->mean - distance).value();

@@ -153,7 +153,7 @@ template <detail::gradient_range Values>
             one.non_finite = 1;
         } else if (const double magnitude = wide < 0.0 ? -wide : wide; magnitude > 0.0) {
             one.count = 1;
-            one.mean = one.lowest = one.highest = detail::natural_logarithm(magnitude);
+            one.mean = one.lowest = one.highest = detail::double_log(magnitude);
         } else {
             one.zeros = 1;
         }

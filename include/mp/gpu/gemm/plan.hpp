@@ -298,9 +298,9 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
 [[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
                                        std::ptrdiff_t steps) {
     constexpr std::ptrdiff_t least_steps = 8;
-    const std::ptrdiff_t wanted = gpu.multiprocessors / std::max<std::ptrdiff_t>(1, blocks);
+    const std::ptrdiff_t wanted = gpu.multiprocessors / (std::max<std::ptrdiff_t>)(1, blocks);
     return static_cast<int>(
-        std::clamp<std::ptrdiff_t>(std::min(wanted, steps / least_steps), 1, most_splits));
+        std::clamp<std::ptrdiff_t>((std::min)(wanted, steps / least_steps), 1, most_splits));
 }
 
 /// Decides everything but the kernel.
@@ -329,7 +329,7 @@ template <class Input>
     gpu_gemm_plan plan{kernel, 0,     0,  tile_depth_of<Input>(kernel), options.splits, rows, columns,
                        depth,  batch, gpu};
     const tile_choice tile =
-        choose_tile(tiles_of<Input>(kernel), gpu, rows, columns, batch, std::max(1, options.splits));
+        choose_tile(tiles_of<Input>(kernel), gpu, rows, columns, batch, (std::max)(1, options.splits));
     plan.tile_rows = tile.rows;
     plan.tile_columns = tile.columns;
     plan.cluster_blocks = tile.cluster_blocks;
