@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(Kernel::threads, resident_blocks_of<Kernel>())
 inline void check_launch(std::string_view function, cudaError_t status) {
     if (status == cudaSuccess) return;
     static_cast<void>(cudaGetLastError());  // an error that is thrown is not left behind
-    throw_error(cuda_error(function, status));
+    mp::detail::throw_error(cuda_error(function, status));
 }
 
 }  // namespace detail

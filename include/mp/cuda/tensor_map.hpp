@@ -28,7 +28,7 @@ namespace mp::simt {
                                                 &found),
                "cudaGetDriverEntryPointByVersion");
     if (found != cudaDriverEntryPointSuccess) {
-        detail::throw_error(cuda_error("cuTensorMapEncodeTiled", cudaErrorCallRequiresNewerDriver));
+        mp::detail::throw_error(cuda_error("cuTensorMapEncodeTiled", cudaErrorCallRequiresNewerDriver));
     }
     using encode_function =
         CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
@@ -57,7 +57,7 @@ namespace mp::simt {
                                    box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS)
-        detail::throw_error(cuda_error("cuTensorMapEncodeTiled", cudaErrorInvalidValue));
+        mp::detail::throw_error(cuda_error("cuTensorMapEncodeTiled", cudaErrorInvalidValue));
     tensor_map map{};
     static_assert(sizeof encoded == sizeof map.opaque);
     std::memcpy(map.opaque, &encoded, sizeof encoded);
