@@ -9,6 +9,13 @@
 #define MP_VERSION_MINOR 1
 #define MP_VERSION_PATCH 0
 
+/// 1 where the compiler has integers of 128 bits; elsewhere, and with MP_NO_INT128, two words do the same.
+#if defined(__SIZEOF_INT128__) && !defined(MP_NO_INT128)
+#define MP_HAS_INT128 1
+#else
+#define MP_HAS_INT128 0
+#endif
+
 /// Marks a function that may be called from the host and, when nvcc compiles it, from device code.
 #if defined(__CUDACC__)
 #define MP_HOST_DEVICE __host__ __device__

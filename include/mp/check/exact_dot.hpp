@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    __extension__ using wide = unsigned __int128;
+    using wide = uint128;
 
     static constexpr int last_exponent =
         layout_of<FormatA>::quantum_exponent + layout_of<FormatB>::quantum_exponent;

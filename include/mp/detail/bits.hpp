@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/uint128.hpp>
 
 #include <cstdint>
 
@@ -34,8 +35,6 @@ MP_HOST_DEVICE constexpr bool same_value(Float a, Float b) noexcept {
 MP_HOST_DEVICE constexpr int leading_zeros(std::uint64_t x) noexcept {
     return __builtin_clzll(x);
 }
-
-__extension__ using uint128 = unsigned __int128;
 
 MP_HOST_DEVICE constexpr int leading_zeros(uint128 x) noexcept {
     const auto high = static_cast<std::uint64_t>(x >> 64);

@@ -241,7 +241,7 @@ MP_HOST_DEVICE constexpr void exact_digits(exact_value x, digits_of<Format>& out
             whole <<= x.exponent;
         }
         constexpr std::uint64_t group = 10000000000000000000u;  // 10^19
-        for (; whole >> 64 != 0; whole /= group) {
+        for (; (whole >> 64) != 0; whole /= group) {
             prepend(out, static_cast<std::uint64_t>(whole % group), 19);
         }
         prepend(out, static_cast<std::uint64_t>(whole), 0);

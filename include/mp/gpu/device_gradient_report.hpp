@@ -20,11 +20,13 @@ namespace mp {
 
 namespace detail {
 
+static_assert(sizeof(std::size_t) == 8, "mp: gradients on GPUs need a host whose addresses have 64 bits");
+
 // A place is the number of an array and the index in it, in one integer whose order is the order of places.
 inline constexpr int place_index_bits = 44;
 inline constexpr unsigned long long no_place = ~0ull;
-inline constexpr std::size_t most_gradient_arrays = std::size_t{1} << (64 - place_index_bits);
-inline constexpr std::size_t most_gradient_values = std::size_t{1} << place_index_bits;
+inline constexpr std::size_t most_gradient_arrays = 1ull << (64 - place_index_bits);
+inline constexpr std::size_t most_gradient_values = static_cast<std::size_t>(1ull << place_index_bits);
 
 [[nodiscard]] MP_HOST_DEVICE constexpr unsigned long long gradient_place(unsigned long long parameter,
                                                                          unsigned long long index) {

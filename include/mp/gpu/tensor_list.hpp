@@ -41,8 +41,10 @@ struct tensor_entry {
     }
 };
 
+static_assert(sizeof(std::size_t) == 8, "mp: tensors on GPUs need a host whose addresses have 64 bits");
+
 /// Largest size of a tensor, so that its pieces can be counted; no device's memory holds it.
-inline constexpr std::size_t most_tensor_values = std::size_t{1} << 40;
+inline constexpr std::size_t most_tensor_values = static_cast<std::size_t>(1ull << 40);
 
 /// The kernel of a Work, which is trivially copyable and says what to do:
 ///  - `arrays`: the addresses of one tensor; `split(arrays, size)`: how to go through it;

@@ -26,14 +26,14 @@ MP_HOST_DEVICE constexpr clenshaw_terms clenshaw(std::int64_t v) {
         return {First, 0};
     } else {
         const clenshaw_terms last = clenshaw<Rest...>(v);
-        const auto doubled = static_cast<std::int64_t>((static_cast<int128>(last.first) * v) >> 62);
+        const auto doubled = signed_product(last.first, v, 62);
         return {First + doubled - last.second, last.first};
     }
 }
 template <std::int64_t First, std::int64_t... Rest>
 MP_HOST_DEVICE constexpr std::int64_t chebyshev_sum(std::int64_t v) {
     const clenshaw_terms last = clenshaw<Rest...>(v);
-    const auto product = static_cast<std::int64_t>((static_cast<int128>(last.first) * v) >> 63);
+    const auto product = signed_product(last.first, v, 63);
     return First + product - last.second;
 }
 

@@ -25,8 +25,6 @@
 
 namespace mp::detail {
 
-__extension__ using int128 = __int128;
-
 /// (-1)^negative * significand * 2^exponent with the highest bit of the significand set, or zero.
 /// Operations truncate: the magnitude of the result is that of the exact one of the operands, cut off.
 struct approximation {
@@ -188,14 +186,15 @@ MP_HOST_DEVICE constexpr std::uint64_t square_root(uint128 x) {
         r = static_cast<std::uint64_t>((static_cast<uint128>(r) * factor) >> 61);
     }
     const uint128 product = (static_cast<uint128>(r) * a) >> 62;
-    std::uint64_t root = product >> 64 != 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(product);
-    int128 rest = static_cast<int128>(x - static_cast<uint128>(root) * root);
-    const std::int64_t missing =
-        static_cast<std::int64_t>(rest >> 48) * static_cast<std::int64_t>(r >> 32) >> 47;
+    std::uint64_t root = (product >> 64) != 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>(product);
+    // The rest, and what follows from it, may be negative: modulo 2^128 and 2^64.
+    uint128 rest = x - static_cast<uint128>(root) * root;
+    const auto leading = static_cast<std::int64_t>(static_cast<std::uint64_t>(rest >> 48));
+    const std::int64_t missing = leading * static_cast<std::int64_t>(r >> 32) >> 47;
     root += static_cast<std::uint64_t>(missing);
-    rest = static_cast<int128>(x - static_cast<uint128>(root) * root);
-    if (rest < 0) return root - 1;
-    if (rest > 2 * static_cast<int128>(root)) return root + 1;
+    rest = x - static_cast<uint128>(root) * root;
+    if (highest_bit(rest)) return root - 1;
+    if (rest > static_cast<uint128>(root) * 2) return root + 1;
     return root;
 }
 

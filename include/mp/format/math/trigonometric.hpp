@@ -44,7 +44,7 @@ MP_HOST_DEVICE constexpr reduced_angle reduce_quarters(uint128 quarters_and_frac
     constexpr approximation half_pi{false, -63, 0xc90fdaa22168c234};
     auto quarters = static_cast<unsigned>(quarters_and_fraction >> 126);
     uint128 fraction = quarters_and_fraction << 2;
-    const bool past_middle = fraction >> 127 != 0;
+    const bool past_middle = (fraction >> 127) != 0;
     if (past_middle) {
         fraction = ~fraction + 1;
         ++quarters;

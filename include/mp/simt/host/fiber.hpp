@@ -4,8 +4,12 @@
 /// each other where they say so. On x86-64 a switch is a dozen instructions; elsewhere it is ucontext's.
 #pragma once
 
+#if __has_include(<sys/mman.h>) && __has_include(<unistd.h>)
 #include <sys/mman.h>
 #include <unistd.h>
+#else
+#error "mp: the simulated GPU needs stacks from mmap, which only POSIX systems have; Windows does not"
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +21,13 @@
 #define MP_FIBER_BY_REGISTERS 1
 #else
 #define MP_FIBER_BY_REGISTERS 0
+// musl and Bionic have the header of the functions, but not the functions.
+#if __has_include(<ucontext.h>) && !(defined(__linux__) && !defined(__GLIBC__))
 #include <ucontext.h>
+#else
+#error \
+    "mp: the simulated GPU needs fibers: build for x86-64, or with a C library that has makecontext, as glibc"
+#endif
 #endif
 
 #if defined(__SANITIZE_ADDRESS__)
