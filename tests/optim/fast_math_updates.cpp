@@ -12,19 +12,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace {
 
-/// FNV-1a.
+/// FNV-1a over the bytes of the values, the lowest first whatever the order in memory is.
 struct checksum {
     std::uint64_t value = 0xcbf29ce484222325U;
 
     template <class Value>
     void add(std::span<Value> values) {
-        const auto* bytes = reinterpret_cast<const unsigned char*>(values.data());
-        for (std::size_t i = 0; i < values.size_bytes(); ++i) {
-            value = (value ^ bytes[i]) * 0x100000001b3U;
+        using word = std::conditional_t<sizeof(Value) == 2, std::uint16_t,
+                                        std::conditional_t<sizeof(Value) == 4, std::uint32_t, std::uint64_t>>;
+        for (const Value& x : values) {
+            std::uint64_t bits = std::bit_cast<word>(x);
+            for (std::size_t i = 0; i < sizeof x; ++i, bits >>= 8) {
+                value = (value ^ (bits & 0xff)) * 0x100000001b3U;
+            }
         }
     }
 };
