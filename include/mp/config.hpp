@@ -68,6 +68,15 @@
 #define MP_HARDWARE_FLOAT 1
 #endif
 
+/// 1 where floats and doubles are calculated by the x87 unit, as by default for 32-bit x86: with 64 bits of
+/// precision and a wider range, whatever the type.
+#if defined(__GNUC__) && (defined(__i386__) || defined(__x86_64__)) && defined(__FLT_EVAL_METHOD__) && \
+    __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 1 && __FLT_EVAL_METHOD__ != 16
+#define MP_X87_ARITHMETIC 1
+#else
+#define MP_X87_ARITHMETIC 0
+#endif
+
 /// 1 where the target has the F16C conversions between binary16 and binary32.
 #if !defined(MP_NO_HARDWARE_PATHS) && defined(__F16C__) && defined(__GNUC__) && !defined(__CUDACC__)
 #define MP_HARDWARE_F16C 1

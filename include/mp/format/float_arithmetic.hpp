@@ -9,6 +9,7 @@
 #pragma once
 
 #include <mp/detail/opt_barrier.hpp>
+#include <mp/detail/rounded.hpp>
 
 #if !MP_DEVICE_CODE
 
@@ -134,7 +135,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double double_multiply(double a, doubl
 }
 /// a * b + c, rounded once.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float float_multiply_add(float a, float b, float c) noexcept {
-    return opt_barrier(__builtin_fmaf(opt_barrier(a), opt_barrier(b), opt_barrier(c)));
+    return opt_barrier(fused_multiply_add(opt_barrier(a), opt_barrier(b), opt_barrier(c)));
 }
 
 MP_HOST_DEVICE constexpr double double_from_float(float a) {

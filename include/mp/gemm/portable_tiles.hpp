@@ -5,9 +5,9 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/rounded.hpp>
 #include <mp/gemm/product_kernel.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -108,7 +108,7 @@ void multiply_rows_fused(const tile_product& p) {
         for (int r = 0; r < Rows; ++r) {
             const float factor = static_cast<const float*>(
                 p.a)[r * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float))) + k];
-            for (int j = 0; j < tile_width; ++j) sums[r][j] = std::fma(factor, step[j], sums[r][j]);
+            for (int j = 0; j < tile_width; ++j) sums[r][j] = fused_multiply_add(factor, step[j], sums[r][j]);
         }
         b += p.b_step;
     }

@@ -11,6 +11,7 @@
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/detail/opt_barrier.hpp>
+#include <mp/detail/rounded.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -122,7 +123,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double rounded_sum(double a, double b)
 #if MP_DEVICE_CODE
         return __dadd_rn(a, b);
 #else
-        return opt_barrier(a + b);
+        return double_sum(a, b);
 #endif
     }
 }
@@ -133,7 +134,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double rounded_product(double a, doubl
 #if MP_DEVICE_CODE
         return __dmul_rn(a, b);
 #else
-        return opt_barrier(a * b);
+        return double_product(a, b);
 #endif
     }
 }
@@ -150,7 +151,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE double rounded_quotient_of_two(double a, double 
     __asm__("divsd %1, %0" : "+x"(a) : "x"(b));
     return a;
 #else
-    return opt_barrier(a / opt_barrier(b));
+    return double_quotient(a, opt_barrier(b));
 #endif
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double rounded_quotient(double a, double b) {
@@ -186,7 +187,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE double rounded_sqrt(double x) {
     __asm__("sqrtsd %0, %0" : "+x"(x));
     return x;
 #else
-    return opt_barrier(__builtin_sqrt(opt_barrier(x)));
+    return double_root(opt_barrier(x));
 #endif
 }
 

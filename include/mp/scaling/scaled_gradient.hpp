@@ -10,6 +10,7 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
+#include <mp/detail/rounded.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/scaling/policy.hpp>
@@ -140,10 +141,11 @@ inline double clip_gradient_norm(unscaled_gradient<float> gradient, double max_n
     }
     double sum = 0.0;
     for (const float value : gradient.values())
-        sum += static_cast<double>(value) * static_cast<double>(value);
-    const double norm = std::sqrt(sum);
+        sum = detail::double_sum(
+            sum, detail::double_product(static_cast<double>(value), static_cast<double>(value)));
+    const double norm = detail::double_root(sum);
     if (detail::is_non_finite(norm)) return norm;
-    const double factor = max_norm / (norm + 1e-6);
+    const double factor = detail::double_quotient(max_norm, detail::double_sum(norm, 1e-6));
     if (factor < 1.0) {
         for (float& value : gradient.values()) value *= static_cast<float>(factor);
     }

@@ -16,11 +16,50 @@ namespace mp::detail {
 /// subnormal numbers and raises no signals; then everything is as before, flags included. For threads that
 /// were started by a thread with other modes, too, since they inherit them.
 ///
+/// The x87 unit is set to 53 bits, the precision of double. Then every result in the range of double is the
+/// double next to the exact one. A float made of it by storing it is the float next to the exact result, too:
+/// with p bits, 24 of them or fewer for a subnormal number, sums, products, quotients and roots that are
+/// rounded to 2 p + 2 bits first come out as if they had not been (S. Figueroa, "When is double rounding
+/// innocuous?", 1995). Kernels store each float that they calculate (`rounded`). Left over are doubles below
+/// 2^-1022, of which the kernels calculate none: all squares of floats are larger.
+///
 /// Costs a read of the control register, some cycles, unless there is something to change. Where
 /// the register is not known, only the direction of rounding is set, and nothing by nvcc.
 class default_floating_point_modes {
 public:
-#if defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
+#if MP_X87_ARITHMETIC && !defined(__CUDACC__)
+    default_floating_point_modes() noexcept {
+        __asm__ volatile("fnstcw %0" : "=m"(before_) : : "memory");
+        if (before_ != default_modes) __asm__ volatile("fldcw %0" : : "m"(default_modes) : "memory");
+#if defined(__SSE2__)
+        __asm__ volatile("stmxcsr %0" : "=m"(vectors_before_) : : "memory");
+        set_vectors((vectors_before_ & flags) | all_masked);
+#endif
+    }
+    ~default_floating_point_modes() {
+        if (before_ != default_modes) __asm__ volatile("fldcw %0" : : "m"(before_) : "memory");
+#if defined(__SSE2__)
+        set_vectors(vectors_before_);
+#endif
+    }
+
+private:
+    // Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 8.1.5: 53 bits, to nearest, all
+    // signals masked.
+    static constexpr std::uint16_t default_modes = 0x027f;
+    std::uint16_t before_ = 0;
+#if defined(__SSE2__)
+    static constexpr std::uint32_t flags = 0x003f;
+    static constexpr std::uint32_t all_masked = 0x1f80;
+
+    static void set_vectors(std::uint32_t wanted) noexcept {
+        std::uint32_t now = 0;
+        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+        if (now != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
+    }
+    std::uint32_t vectors_before_ = 0;
+#endif
+#elif defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
     default_floating_point_modes() noexcept {
         __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
         set((before_ & flags) | all_masked);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/rounded.hpp>
 #include <mp/simd/levels.hpp>
 #include <mp/simd/vectors.hpp>
 #include <mp/tensor_core/panels.hpp>

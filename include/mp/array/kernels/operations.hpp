@@ -4,6 +4,7 @@
 /// with.
 #pragma once
 
+#include <mp/detail/rounded.hpp>
 #include <mp/format/operations.hpp>
 
 #include <concepts>
@@ -39,7 +40,7 @@ struct multiply_addition {
     template <class Value>
     static Value apply(Value a, Value b, Value c) noexcept {
         if constexpr (std::same_as<Value, float>) {
-            return __builtin_fmaf(a, b, c);
+            return fused_multiply_add(a, b, c);
         } else {
             return fma(a, b, c);
         }

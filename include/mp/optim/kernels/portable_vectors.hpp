@@ -15,7 +15,25 @@
 
 namespace mp::detail::portable_vectors {
 
-#if defined(__GNUC__) && !defined(__CUDACC__)
+#if MP_X87_ARITHMETIC && !defined(__CUDACC__)
+
+inline constexpr std::size_t lanes = 1;
+using floats = float;
+
+/// The value as it would be stored, which is what rounds it: see default_floating_point_modes.
+MP_ALWAYS_INLINE floats rounded(floats x) {
+    __asm__("" : "+m"(x));
+    return x;
+}
+MP_ALWAYS_INLINE floats square_root(floats x) {
+    __asm__("fsqrt" : "+t"(x));
+    return rounded(x);
+}
+MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
+    return rounded(a / b);
+}
+
+#elif defined(__GNUC__) && !defined(__CUDACC__)
 
 inline constexpr std::size_t lanes = 4;
 typedef float floats __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
@@ -42,6 +60,7 @@ MP_ALWAYS_INLINE floats square_root(floats x) {
     __asm__("fsqrt %0.4s, %0.4s" : "+w"(x));
 #else
     for (std::size_t i = 0; i < lanes; ++i) x[i] = std::sqrt(x[i]);
+    x = rounded(x);
 #endif
     return x;
 }
@@ -53,7 +72,7 @@ MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
 #elif defined(__aarch64__)
     __asm__("fdiv %0.4s, %0.4s, %1.4s" : "+w"(a) : "w"(b));
 #else
-    a /= b;
+    a = rounded(a / b);
 #endif
     return a;
 }

@@ -7,7 +7,7 @@ namespace mp::detail::MP_TARGET {
 
 /// Vectors of the columns of a product. Masks are -1 or 0.
 struct column_lanes {
-#if defined(__GNUC__) && !defined(__CUDACC__)
+#if defined(__GNUC__) && !defined(__CUDACC__) && !MP_X87_ARITHMETIC
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     static constexpr int count = 16;
 #elif MP_TARGET_LEVEL >= MP_LEVEL_AVX2
@@ -65,7 +65,7 @@ struct column_lanes {
         return static_cast<ints>(x);
     }
     MP_ALWAYS_INLINE static floats converted(ints x) {
-        return static_cast<floats>(x);
+        return stored(static_cast<floats>(x));
     }
     MP_ALWAYS_INLINE static ints is_greater(ints a, ints b) {
         return a > b ? -1 : 0;
