@@ -166,7 +166,7 @@ constexpr number_parts parts_by_arithmetic(long double x) {
     if (magnitude_bits == binary64::infinity_code) {
         // Too large for double: a finite value comes back into double's range, an infinity does not. The
         // scaling by powers of two is exact.
-        for (; exponent < 16000; exponent += 2000) magnitude *= 0x1p-2000L;
+        for (; exponent < 16000; exponent += 1000) magnitude *= 0x1p-1000L;
         const auto scaled = bit_cast<std::uint64_t>(static_cast<double>(magnitude));
         if (scaled == binary64::infinity_code) return {category::infinite, negative};
     }
