@@ -104,16 +104,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float fused_multiply_add(float a, float b, float
 #endif
 }
 
-/// The float of a plain expression: that has excess precision only in the x87 unit, and elsewhere stays open
-/// to vectorisation.
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float without_excess(float x) noexcept {
-#if MP_X87_ARITHMETIC
-    return stored(x);
-#else
-    return x;
-#endif
-}
-
 // Rounding to 64 bits first is innocuous for float.
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_sum(float a, float b) noexcept {
     return stored(a + b);
