@@ -76,6 +76,9 @@ struct column_lanes {
     MP_ALWAYS_INLINE static ints larger(ints a, ints b) {
         return a > b ? a : b;
     }
+    MP_ALWAYS_INLINE static shorts larger(shorts a, int b) {
+        return a > b ? a : static_cast<shorts>(b);
+    }
     MP_ALWAYS_INLINE static ints smaller(ints a, ints b) {
         return a < b ? a : b;
     }
