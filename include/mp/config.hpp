@@ -4,6 +4,8 @@
 /// only chooses by which instructions the same bits are computed.
 #pragma once
 
+#include <mp/detail/isa_namespace.hpp>
+
 /// Semantic version of the library; the build files read it from here.
 #define MP_VERSION_MAJOR 0
 #define MP_VERSION_MINOR 1
@@ -58,8 +60,8 @@
 /// program ends by std::abort. All sources of a program that include the library name the same handler.
 
 /// Define MP_NO_HARDWARE_PATHS to compute everything with the integer core: slower, the same bits.
-/// It is on by itself where float expressions are evaluated in a wider type: the proofs of the short cuts need
-/// IEEE binary32. Options that let compilers approximate float arithmetic do no harm, see
+/// It is on by itself where float expressions are evaluated in a wider type: the proofs of the short cuts
+/// need IEEE binary32. Options that let compilers approximate float arithmetic do no harm, see
 /// detail/opt_barrier.hpp.
 #if defined(MP_NO_HARDWARE_PATHS) || \
     (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16)

@@ -60,7 +60,7 @@ public:
     using rank_error::rank_error;
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// Every error of the library goes through here: thrown where there are exceptions, otherwise told to the
 /// handler. It is not constexpr, so an error in a constant expression does not compile either way.
@@ -132,5 +132,5 @@ template <class Value>
     throw_error(argument_error(message));
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

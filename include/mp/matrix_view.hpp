@@ -65,6 +65,10 @@ struct matrix_view {
     }
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// View of elements stored row after row without padding.
 template <class Value>
 [[nodiscard]] MP_HOST_DEVICE constexpr matrix_view<Value> row_major(Value* data, std::ptrdiff_t rows,
@@ -102,4 +106,4 @@ template <class Value>
             view.order == storage_order::row_major ? storage_order::column_major : storage_order::row_major};
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Numbers that the functions of arrays calculate with: float, and reduced ones.
 template <class Range>
@@ -78,4 +78,4 @@ instruction_set check_elementwise(std::string_view function, cpu exec, std::span
     return level;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

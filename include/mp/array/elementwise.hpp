@@ -7,9 +7,7 @@
 #include <mp/array/kernels/arithmetic.hpp>
 #include <mp/array/kernels/selection.hpp>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Fewest elements of a cheap operation that are worth a thread.
 inline constexpr std::size_t elementwise_grain = 1 << 16;
@@ -64,7 +62,9 @@ void unary_arithmetic(std::string_view function, cpu exec, const X& x, Out& out)
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// out[i] = a[i] + b[i], and so on, each with the bits of the scalar operator of the type: the exact result
 /// rounded once to nearest even, with gradual underflow, whatever the instructions, the number of threads and
@@ -194,4 +194,4 @@ void sqrt(cpu exec, const X& x, Out&& out) {
     detail::unary_arithmetic<detail::root>("mp::sqrt", exec, x, out);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

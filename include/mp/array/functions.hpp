@@ -7,9 +7,7 @@
 #include <mp/array/kernels/functions.hpp>
 #include <mp/array/sigmoid.hpp>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Fewest elements of a function that are worth a thread.
 inline constexpr std::size_t function_grain = 1 << 14;
@@ -27,7 +25,9 @@ void map_function(std::string_view function, cpu exec, const X& x, Out& out) {
     map_pieces(exec, function_grain, function_kernel<Function, value>(level), target, input.values.data());
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// out[i] = mp::exp(x[i]), and so on, each with the bits of the function of one number in <mp/math.hpp>:
 /// correctly rounded to nearest even for formats of up to 16 bits, whatever the instructions, the number of
@@ -60,4 +60,4 @@ void sigmoid(cpu exec, const X& x, Out&& out) {
     detail::map_function<detail::logistic_function>("mp::sigmoid", exec, x, out);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

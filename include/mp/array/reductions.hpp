@@ -16,7 +16,9 @@ enum class summation : unsigned char {
     in_double,  ///< every addition rounds to double, and the sum to float, once
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <array_range Range>
 void check_reduced_range(std::string_view function, std::string_view name, const Range& range) {
@@ -78,7 +80,9 @@ float rounded_sum(cpu exec, instruction_set level, summation how, std::size_t co
     return result;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The sum of all elements, 0 if there are none; with the same bits whatever the instructions, the number of
 /// threads and the floating-point modes of the caller.
@@ -160,4 +164,4 @@ template <detail::array_range X>
     return result;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -35,12 +35,20 @@ enum class finding : unsigned char {
     dimension        ///< sizes of a product that tensor cores do not like
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 constexpr std::string_view name_of(finding what) noexcept {
     constexpr std::array<std::string_view, 6> names = {"non-finite value", "overflow",      "flush to zero",
                                                        "needless float",   "repeated cast", "dimension"};
     const auto index = static_cast<std::size_t>(what);
     return index < names.size() ? names[index] : "unknown";
 }
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
 
 /// A number that an advice rests on.
 struct evidence {
@@ -74,6 +82,10 @@ struct advisor_options {
     std::vector<std::string> weights = {"w", "weight", "weights", "kernel", "filter", "bias"};
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// The value of a number that the advice rests on; nothing where it has no such number.
 inline std::optional<double> number_of(const advice& it, std::string_view name) {
     for (const evidence& number : it.numbers) {
@@ -82,9 +94,9 @@ inline std::optional<double> number_of(const advice& it, std::string_view name) 
     return std::nullopt;
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The category in which an op was called; nothing where there are none or several.
 inline std::optional<op_category> category_in(const autocast::ledger_contents& contents,
@@ -310,9 +322,9 @@ inline std::string dimension_words(std::string_view name, std::ptrdiff_t size, s
     return std::string(name) + " = " + error_text(size) + " -> " + error_text(padded);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// What stands out in a ledger, the first value that is not finite first, then by op and argument as in the
 /// ledger:
@@ -409,4 +421,4 @@ namespace mp::autocast {
     return text;
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -27,6 +27,10 @@ enum class apex_level : unsigned char {
     o3   ///< everything in float16
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// "O0" to "O3"; "unknown" for a value that is no enumerator.
 constexpr std::string_view name_of(apex_level level) noexcept {
     constexpr std::string_view names[] = {"O0", "O1", "O2", "O3"};
@@ -42,6 +46,10 @@ inline apex_level apex_level_from_name(std::string_view name) {
     detail::throw_argument("mp::autocast::apex_level_from_name", "name", name,
                            "must be O0, O1, O2 or O3 (the letter O)");
 }
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
 
 /// A fixed loss scale, or the word "dynamic".
 struct apex_loss_scale {
@@ -78,7 +86,7 @@ struct apex_overrides {
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::string_view apex_function = "mp::autocast::apex_properties_of";
 
@@ -135,9 +143,9 @@ inline void check_apex_overrides(autocast::apex_level level, const autocast::ape
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// The properties of a level with some of them changed. Throws argument_error for what Apex refuses: casting
 /// the model, batch norms or master weights with O1, and patching functions with any other level; also for a
@@ -194,4 +202,4 @@ constexpr std::optional<element_format> output_format(
     return properties.cast_model_type ? std::optional(element_format::f32) : std::nullopt;
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

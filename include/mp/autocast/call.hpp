@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Op>
 constexpr bool computes_in_float() {
@@ -220,9 +220,9 @@ constexpr auto result_by_condition(const Op& tag, Arguments&... arguments) {
     (std::make_index_sequence<rules.size()>{});
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// Runs Op on the arguments under a policy that is known at compile time.
 ///
@@ -261,4 +261,4 @@ constexpr auto call(const Op& tag, Arguments&&... arguments) {
     }
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

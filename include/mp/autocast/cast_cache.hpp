@@ -57,6 +57,10 @@ struct cached_operand {
     buffer_version version;
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// Marks an array that an op reads, a weight for example, as one whose casts the region's cache may keep.
 /// `version` is the counter of the buffer's changes: a change without version.changed() goes unnoticed,
 /// unless address or shape differ. Outside of regions, and where nothing is cast, it is just the view.
@@ -71,6 +75,10 @@ cached_operand<View> cached(View view, buffer_version version) {
         "are found again");
     return {view, std::move(version)};
 }
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
 
 template <class View>
 struct operand_traits<cached_operand<View>> : operand_traits<View> {};
@@ -219,11 +227,11 @@ private:
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Argument>
 inline constexpr bool is_cached_operand = false;
 template <class View>
 inline constexpr bool is_cached_operand<autocast::cached_operand<View>> = true;
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 struct region_decision;
 }
 
@@ -41,6 +41,10 @@ struct cast_target {
     }
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// The facts of a format.
 template <eligible To>
 constexpr cast_target cast_target_of() {
@@ -53,6 +57,10 @@ constexpr cast_target cast_target_of() {
             largest + last_bit / 2.0};
 }
 
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
+
 /// Where a value comes from that is not finite.
 enum class value_origin : unsigned char {
     argument,  ///< the caller's array had it before the op
@@ -61,11 +69,19 @@ enum class value_origin : unsigned char {
     result     ///< it was finite before the cast of the result
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 constexpr std::string_view name_of(value_origin origin) noexcept {
     constexpr std::array<std::string_view, 4> names = {"argument", "cast", "kernel", "result"};
     const auto index = static_cast<std::size_t>(origin);
     return index < names.size() ? names[index] : "unknown";
 }
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
 
 /// A call of an op in a region.
 struct observed_call {

@@ -31,6 +31,10 @@ enum class op_category : unsigned char {
     clear = pass_through
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// The name of a category as written in the enumeration; "unknown" for any other value.
 constexpr std::string_view name_of(op_category category) noexcept {
     switch (category) {
@@ -53,6 +57,10 @@ constexpr std::string_view name_of(op_category category) noexcept {
     }
     return "unknown";
 }
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Everything that decides in which precision an op runs, and runs it.
 namespace autocast {
@@ -113,7 +121,9 @@ struct sentence {
 
 }  // namespace autocast
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Why an op is banned: its own sentence, or one that holds for every banned op.
 template <class Op>
@@ -125,5 +135,4 @@ constexpr auto banned_reason_of() {
     }
 }
 
-}  // namespace detail
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

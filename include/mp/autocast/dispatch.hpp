@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Op>
 [[noreturn]] void throw_banned(const region_decision& decision) {
@@ -184,9 +184,9 @@ Result call_in_region(const autocast_state& state, type_list<Overrides...>, cons
     return call_plan<Result>(typename plans::plans{}, entry.plan, tag, observer, arguments...);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// Runs Op on the arguments under the policy that the calling thread's autocast region chooses: fp16 means
 /// policy<half>, bf16 means policy<bfloat16>, fp8 means fp8_hybrid, and outside of regions or in one that is
@@ -223,4 +223,4 @@ auto dispatch(const Op& tag, Arguments&&... arguments) {
     return call<region_policy<Overrides...>>(tag, arguments...);
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

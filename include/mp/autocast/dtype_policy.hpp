@@ -26,6 +26,10 @@ struct dtype_policy {
     friend bool operator==(const dtype_policy&, const dtype_policy&) = default;
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// Whether two policies do the same, whatever they are called.
 inline bool same_formats(const dtype_policy& a, const dtype_policy& b) noexcept {
     return a.compute == b.compute && a.variable == b.variable && a.output == b.output;
@@ -62,9 +66,9 @@ inline std::string keras_name_of(const dtype_policy& policy) {
                            "must have one format throughout, or be mixed_float16 or mixed_bfloat16");
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 struct jmp_alias {
     std::string_view name;
@@ -107,9 +111,9 @@ inline element_format jmp_format(std::string_view text, std::string_view name, e
     fail_jmp(text, name, "must be half, full, bf16, bfloat16, f16, float16, f32, float32, f64 or float64");
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// The policy as JMP writes it: "p=full,c=f16,o=full", where "full" is float32. Throws argument_error for
 /// formats that JMP has no name for.
@@ -168,4 +172,4 @@ inline dtype_policy dtype_policy_from_jmp(std::string_view text, element_format 
     return policy;
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -44,7 +44,9 @@ enum class element_format : unsigned char {
     boolean  ///< "bool"
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::array<std::string_view, 25> element_format_names{"float16",
                                                                        "bfloat16",
@@ -74,7 +76,9 @@ inline constexpr std::array<std::string_view, 25> element_format_names{"float16"
 
 static_assert(element_format_names.size() == static_cast<std::size_t>(element_format::boolean) + 1);
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// "float16" for element_format::f16, "bool" for element_format::boolean; "unknown" for a value that is
 /// no enumerator.
@@ -96,7 +100,9 @@ constexpr bool is_floating(element_format format) noexcept {
     return format <= element_format::e2m1fn;
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Element>
 constexpr std::optional<element_format> format_of_element() {
@@ -130,7 +136,9 @@ inline std::string listed_element_formats() {
     return text;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// The value that stands for a C++ type: element_format_of<mp::half> is element_format::f16.
 template <class Element>

@@ -61,7 +61,7 @@ struct explanation {
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What Policy does with Op in Category.
 template <class Policy, op_category Category, autocast::op Op, class... Arguments>
@@ -165,9 +165,9 @@ struct region_explainer<Op, type_list<Arguments...>, Overrides...> {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// Says what call<Policy> does with an op on arguments of these types, numbers or views, and which rule
 /// decided. With by_region it answers for the region that the calling thread is in. Rules with conditions
@@ -208,4 +208,4 @@ template <class Policy = by_region, op Op, class... Arguments>
         }(Policy{});
     }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

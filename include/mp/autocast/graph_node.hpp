@@ -48,6 +48,10 @@ struct graph_input {
         }
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// An input that the op reads in its own type, whatever it works in.
 inline graph_input fixed_input(graph_input input) {
     input.fixed = true;
@@ -59,6 +63,10 @@ inline graph_input loop_input(graph_input input) {
     input.loop = true;
     return input;
 }
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
 
 /// An output whose type does not follow the op's, as the int64 of an ArgMax.
 struct graph_output {
@@ -88,7 +96,7 @@ struct graph_node {
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::string_view graph_function = "mp::autocast::plan_graph_rewrite";
 
@@ -244,4 +252,4 @@ private:
     std::vector<std::vector<std::size_t>> outgoing_;
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

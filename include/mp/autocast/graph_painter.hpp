@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Paints the nodes of a graph, step after step.
 class graph_painter {
@@ -361,4 +361,4 @@ private:
     std::vector<std::vector<std::size_t>> clusters_;
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

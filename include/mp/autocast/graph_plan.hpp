@@ -83,7 +83,7 @@ struct graph_rewrite_plan {
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The reason as the end of a sentence; %1 and %2 stand for the nodes because_of and and_of.
 constexpr std::string_view graph_reason(autocast::graph_decision decision, bool low) {
@@ -129,9 +129,9 @@ constexpr std::string_view graph_reason(autocast::graph_decision decision, bool 
     return "of an unknown decision";
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// The decision about a node in one sentence:
 ///
@@ -178,4 +178,4 @@ inline std::string to_string(const graph_rewrite_plan& plan) {
     return text;
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

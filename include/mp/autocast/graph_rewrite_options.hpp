@@ -34,12 +34,20 @@ enum class graph_rewrite_level : unsigned char {
     treat_infer_as_deny,  ///< the ops of the infer list are on the deny list
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// The word that TensorFlow has for a level; empty for `standard`, "unknown" for a value that is no
 /// enumerator.
 constexpr std::string_view name_of(graph_rewrite_level level) noexcept {
     constexpr std::string_view names[] = {"", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL", "TREAT_INFER_AS_DENY"};
     return level <= graph_rewrite_level::treat_infer_as_deny ? names[static_cast<int>(level)] : "unknown";
 }
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
 
 /// Changes to one list of ops; what is both added and removed is removed.
 struct graph_list_changes {
@@ -64,7 +72,7 @@ struct graph_rewrite_options {
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 using string_set = std::set<std::string, std::less<>>;
 
@@ -190,9 +198,9 @@ private:
     std::map<std::string, std::string> owner_;
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// The options that TensorFlow's environment variables ask for:
 ///
@@ -227,4 +235,4 @@ inline graph_rewrite_options tensorflow_options_from_environment() {
     return tensorflow_options_from_environment([](const char* name) { return std::getenv(name); });
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

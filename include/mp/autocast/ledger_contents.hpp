@@ -35,14 +35,18 @@ struct ledger_contents {
     std::optional<non_finite_value> first_non_finite{};
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// Copies the ledger. Where other threads still fill it, the parts may be from different moments.
 inline ledger_contents contents_of(const cast_ledger& ledger) {
     return {ledger.casts(), ledger.inputs(), ledger.ops(), ledger.products(), ledger.first_non_finite()};
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The magnitudes that a format has.
 struct format_range {
@@ -168,4 +172,4 @@ inline std::string non_finite_text(const autocast::ledger_contents& contents) {
            std::string(meaning_of(contents.first_non_finite->origin));
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A rectangle; `content` is a title element or nothing.
 inline std::string svg_rectangle(std::string_view style, double left, double top, double right, double bottom,
@@ -395,9 +395,9 @@ svg text.text-flushed { fill: var(--flushed); } svg text.text-subnormal { fill: 
 .box.alarm { border-color: var(--overflowed); background: var(--alarm); }
 )";
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// One HTML page about what casts did to the numbers of a run. For every argument of every op a bar shows the
 /// magnitudes that were cast, on a logarithmic axis, against those that the format has, with the parts that
@@ -433,4 +433,4 @@ namespace mp::autocast {
     return ledger_page(contents_of(ledger), title);
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The precision of a region whose ops compute in this format.
 inline precision precision_of(std::string_view function, std::string_view argument, element_format format) {
@@ -32,9 +32,9 @@ inline precision precision_of(std::string_view function, std::string_view argume
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// The options of a region in which ops run as in a layer with this policy: all in its compute format, losses
 /// in float; a policy that computes in float32 turns autocast off. In which format parameters are kept and
@@ -62,4 +62,4 @@ inline autocast_options options_of(const apex_properties& properties) {
     return {.cpu = value, .cuda = value, .list = norms_in_float ? &lists::apex_o2 : &lists::apex_o3};
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Elements for a dense copy of an array; uninitialised.
 template <class Element>
@@ -92,4 +92,4 @@ private:
     autocast::observed_call call_;
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -23,6 +23,10 @@ struct returning_op : Op {
     using requested_result = Result;
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// The op with results of type Result under the categories full_precision_output and append_output_type.
 ///
 ///     half s = mp::autocast::call<mp::autocast::fp16>(mp::autocast::returning<mp::half>(sum_op{}), values);
@@ -31,9 +35,9 @@ constexpr returning_op<Result, Op> returning(const Op& tag) {
     return {tag};
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The op that a tag stands for: what returning() has wrapped, else the tag itself.
 template <class Op>
@@ -149,4 +153,4 @@ constexpr bool is_factor() {
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

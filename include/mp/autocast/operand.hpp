@@ -85,6 +85,10 @@ struct output_operand {
     View view;
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// Marks an argument of an op as an array that the op writes and does not read. Arrays without a mark are
 /// inputs: the kernel receives them with const elements, so a forgotten mark does not compile.
 ///
@@ -109,12 +113,16 @@ constexpr output_operand<std::span<Element>, true> in_out(std::span<Element, Ext
     return {view};
 }
 
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
+
 template <class View, bool ReadsOldValues>
 struct operand_traits<output_operand<View, ReadsOldValues>> : operand_traits<View> {};
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Argument>
 using operand_of = autocast::operand_traits<std::remove_cvref_t<Argument>>;
@@ -172,4 +180,4 @@ constexpr cpu executor_among(const cpu& first, const Rest&...) {
     return first;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -20,6 +20,10 @@ enum class factor_elements : unsigned char {
     block_scaled  ///< MX formats, with a scale for each block of 32 numbers
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 /// The number of which m, n and k should be multiples: 8 for 16-bit formats (DeepSpeed warns about others),
 /// 16 for float8 (Transformer Engine and torchao refuse others) and 32 for the blocks of MX formats (the
 /// sizes to which Transformer Engine pads).
@@ -38,6 +42,10 @@ constexpr std::optional<factor_elements> factor_elements_named(std::string_view 
     return std::nullopt;
 }
 
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
+
 /// A product m x k times k x n with padding.
 struct padded_product {
     std::ptrdiff_t m = 0;
@@ -47,6 +55,10 @@ struct padded_product {
     bool padded = false;      ///< whether any size had to grow
     double added_work = 0.0;  ///< multiplications with padding, as a share of those without; 0 for no work
 };
+
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// The smallest sizes that are at least m, n and k and multiples of size_multiple(elements), and the share of
 /// work that they add: 0.6 for k = 10 that becomes 16. Throws argument_error for negative sizes, for sizes so
@@ -80,4 +92,4 @@ constexpr padded_product padding_advice(std::ptrdiff_t m, std::ptrdiff_t n, std:
     return result;
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -53,6 +53,10 @@ enum class decided_by : unsigned char {
     op             ///< the op's own category: there is no list
 };
 
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
 constexpr std::string_view name_of(decided_by by) noexcept {
     switch (by) {
         case decided_by::call:
@@ -71,9 +75,9 @@ constexpr std::string_view name_of(decided_by by) noexcept {
     return "unknown";
 }
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A category, and why.
 struct category_decision {
@@ -152,7 +156,7 @@ constexpr found_category find_registration() {
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::autocast {
 
@@ -281,11 +285,11 @@ concept allowed = op<Op> && !(Policy::enabled && category_of<Policy, Op> == op_c
 
 }  // namespace mp::autocast
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Policy>
 inline constexpr bool follows_region = false;
 template <class... Overrides>
 inline constexpr bool follows_region<autocast::region_policy<Overrides...>> = true;
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

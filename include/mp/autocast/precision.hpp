@@ -21,6 +21,10 @@ enum class precision : unsigned char {
     fp8    ///< the policy mp::autocast::fp8_hybrid: e4m3 forward, e5m2 for gradients, results in bfloat16
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// The word by which users choose a precision: "off", "fp16", "bf16" or "fp8".
 constexpr std::string_view name_of(precision value) noexcept {
     switch (value) {
@@ -60,10 +64,18 @@ inline precision precision_from_environment(const char* variable = "MP_AUTOCAST"
     return precision_from_string(text, variable);
 }
 
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
 /// The kinds of devices that may have precisions of their own in a region.
 enum class device_kind : unsigned char { cpu, cuda };
 
 inline constexpr std::size_t device_kind_count = 2;
+
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 constexpr std::string_view name_of(device_kind kind) noexcept {
     return kind == device_kind::cpu ? "cpu" : kind == device_kind::cuda ? "cuda" : "unknown";
@@ -91,4 +103,4 @@ constexpr bool supports(device_kind kind, precision value, int compute_capabilit
     return false;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The power of two s with amax * s in (max / 2, max], where max is the largest number of Format; 1 where
 /// amax is 0. Transformer Engine's current scaling with power-of-two scales. s is a normal float: for
@@ -49,4 +49,4 @@ void quantise_factor(std::span<const float> from, std::span<To> to) {
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

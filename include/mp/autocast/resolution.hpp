@@ -12,7 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Type of the input data in Argument, one of Arguments; void if there is none.
 template <class Argument, class... Arguments>
@@ -225,7 +225,7 @@ struct resolution {
 template <class Policy, class Op, class... Arguments>
 using policy_resolution = resolution<Policy, Op, autocast::category_of<Policy, Op>, Arguments...>;
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::autocast {
 

@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// How the dispatcher hands an argument to the kernel.
 enum class handling : unsigned char { forward, make_const, cast_number, stage_input, stage_output, unwrap };
@@ -356,4 +356,4 @@ constexpr auto make_slot(cpu exec, const Observer& observer, Argument& argument)
                                                                                        argument);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -44,7 +44,9 @@ struct error_summary {
     double worst_reference = 0;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Gathers an error_summary element by element.
 template <number Value>
@@ -121,7 +123,9 @@ inline std::string report_line(const char* what, double max, double mean) {
     return buffer;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Compares an array of computed numbers with their references, element by element.
 ///
@@ -164,4 +168,4 @@ template <std::ranges::input_range Computed, std::ranges::input_range References
     return text;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -37,7 +37,9 @@ template <class Number>
 concept reference_number = boost_number<Number> || number<Number> || std::same_as < std::remove_cv_t<Number>,
 long double > ;
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 using big_integer =
     boost::multiprecision::number<boost::multiprecision::cpp_int_backend<>, boost::multiprecision::et_off>;
@@ -176,7 +178,9 @@ inline exact_fraction difference(const exact_fraction& x, const exact_fraction& 
     return make_fraction(numerator < 0, abs(numerator), x.denominator * y.denominator, exponent);
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The value of x as a Boost number, exactly.
 ///
@@ -229,4 +233,4 @@ template <boost_number Number, number Value>
     }
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

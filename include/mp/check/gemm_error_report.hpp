@@ -29,6 +29,10 @@ struct strided_matrix {
     }
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// Anything with rows, columns and elements m(r, c) that are numbers: strided_matrix, mp::matrix_view, a
 /// class of your own.
 template <class Matrix>
@@ -37,6 +41,10 @@ concept readable_matrix = requires(const Matrix& m, std::ptrdiff_t i) {
     { m.columns } -> std::convertible_to<std::ptrdiff_t>;
     requires number<std::remove_cvref_t<decltype(m(i, i))>>;
 };
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// What the product should have been and how it was accumulated.
 struct gemm_check {
@@ -73,7 +81,9 @@ struct gemm_error_summary {
     [[nodiscard]] bool within_bound() const { return beyond_bound == 0; }
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The bound of Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, lemma 3.1:
 /// gamma_n = n u / (1 - n u); infinite where n u reaches 1 and nothing is promised.
@@ -220,7 +230,9 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     return result;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Compares a computed matrix product with the exact one: computed = alpha * a * b, element by element.
 ///
@@ -259,4 +271,4 @@ template <readable_matrix A, readable_matrix B, readable_matrix C, readable_matr
     return text;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

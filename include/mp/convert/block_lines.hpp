@@ -13,7 +13,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Sizes of the pieces in which a line is worked on.
 template <int Block>
@@ -163,4 +163,4 @@ void check_block_view(std::string_view function, const std::string& name, matrix
     check_view(function, name, extent_of(view));
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

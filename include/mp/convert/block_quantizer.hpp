@@ -45,7 +45,7 @@ struct quantize_options {
     float tensor_scale = 0;
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// The type in which values are looked at: float where it holds them all.
 template <class Number>
@@ -319,6 +319,6 @@ exact_value largest_in(cpu exec, instruction_set level, const block_lines<const 
     return exact_magnitude<wide>(result);
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 
 }  // namespace mp

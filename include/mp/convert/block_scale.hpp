@@ -33,7 +33,7 @@ enum class scale_rule : unsigned char {
     nearest
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 template <class Scale>
 inline constexpr bool is_power_of_two_scale = is_float_exponent<typename Scale::format>;
@@ -141,6 +141,6 @@ constexpr float tensor_scale_for(const exact_value& amax) noexcept {
     return bit_cast<float>(bits < smallest_normal ? smallest_normal : bits);
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 
 }  // namespace mp

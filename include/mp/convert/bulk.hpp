@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Rounds to nearest even, overflow as saturation::none, with the kernel of a level, which must not be
 /// instruction_set::best (see level_of). The arrays must not overlap.
@@ -169,4 +169,4 @@ void convert_stochastically(instruction_set level, const From* from, To* to, std
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -17,9 +17,7 @@
 #include <cstring>
 #include <span>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Throws unless the arrays are not null while not empty, and do not overlap.
 template <class From, class To>
@@ -112,9 +110,9 @@ void convert_pieces(cpu exec, instruction_set level, const From* from, To* to, s
     });
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Checks the arguments of mp::convert and applies convert(level, from, to, count) to the pieces of arrays.
 template <class Source, class Target, class Convert>
@@ -132,7 +130,9 @@ void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) 
                    });
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Converts an array of numbers to another type, element by element: to[i] = round_to<To>(from[i], p), with
 /// the same bits whatever the instructions and the number of threads, and whatever rounding direction and
@@ -238,7 +238,9 @@ std::span<To> convert_in_place(cpu exec, Range&& numbers, projection p = {}) {
     return {reinterpret_cast<To*>(source.data()), source.size()};
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Throws unless both views are sound, have the same shape, and lie in memory apart.
 inline void check_matrices(std::string_view function, const view_extent& from, const view_extent& to) {
@@ -282,7 +284,9 @@ void convert_transposing(instruction_set level, const From* from, std::ptrdiff_t
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Converts a matrix, element by element, as the function for arrays does. The views may have different
 /// leading dimensions and storage orders; padding is neither read nor written.
@@ -332,4 +336,4 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
                          });
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

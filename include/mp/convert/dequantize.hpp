@@ -12,9 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The exact values of up to a chunk of elements of one line, as doubles; NaN where the scale is.
 template <class BlockScaled>
@@ -74,7 +72,9 @@ void check_dequantize(std::string_view function, cpu exec, const BlockScaled& fr
                       from.columns());
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Writes the values of a block-scaled matrix: the exact product of element, block scale and tensor scale,
 /// rounded once as the projection says. To float, and to anything that holds them, values are exact but for
@@ -136,6 +136,10 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, Targe
                from.rows() == 1 ? row_major(target.data(), 1, size) : row_major(target.data(), size, 1), p);
 }
 
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
 /// What quantisation did to the values of a matrix. Errors are those of the finite values, computed in
 /// double.
 struct quantization_report {
@@ -163,6 +167,10 @@ struct quantization_report {
         return *this;
     }
 };
+
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Compares a quantised matrix with what it was made from. The same result for every number of threads.
 /// Errors as for dequantize.
@@ -221,4 +229,4 @@ template <class Value, block_element Element, int Block, reduced Scale>
     return result;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -18,7 +18,7 @@
 #define MP_HAS_HALF_BLOCKS 0
 #endif
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 #if MP_HARDWARE_F16C
 
@@ -158,4 +158,4 @@ void widen_half_block(const std::uint16_t* from, float* to) noexcept {
 
 #endif
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -10,9 +10,7 @@
 
 #include <algorithm>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Numbers that are on their way at a time; a multiple of a group.
 inline constexpr std::size_t pack_block = 256;
@@ -94,7 +92,9 @@ void check_packed(std::string_view function, std::size_t from_size, std::span<Fr
     check_memory(function, from_bytes, to_bytes);
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Converts an array of any numbers to packed ones: to[i] = round_to<To>(from[i], p), with the same bits for
 /// every number of threads. `To` need not be named: it is what the target holds. A packed_array is passed by
@@ -187,4 +187,4 @@ void unpack(cpu exec, const packed_array<From>& from, Target&& to, projection p 
     unpack(exec, from.view(), to, p);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -18,9 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The code in the bits [bit, bit + Width) of a stream. Reads only the bytes in which they lie.
 template <int Width>
@@ -48,7 +46,9 @@ MP_HOST_DEVICE constexpr void set_packed_code(std::byte* bytes, std::size_t bit,
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// A number that can be packed: one of fewer than 8 bits, which in memory of its own would waste some.
 template <class T>
@@ -61,6 +61,10 @@ template <packable T>
     // In this order, so that no count of elements that fit in memory overflows.
     return count / 8 * width + (count % 8 * width + 7) / 8;
 }
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Stands for one element of a packed array, as a reference would: converts to its value and can be assigned.
 /// Copying it copies the place, not the value; take value() or an object of type T for that.

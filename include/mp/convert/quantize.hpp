@@ -13,9 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Quantises whole blocks of a contiguous line, up to the first one that is not finite; how many these are.
 template <class BlockScaled, class Number>
@@ -37,7 +35,9 @@ quantize_kernel<BlockScaled, Number> quantize_kernel_for(instruction_set level, 
     return kernel;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Quantises a matrix: a scale for every block from the largest magnitude in it, then every value divided by
 /// its scale (exactly) and rounded once to an element. The same bits for every number of threads and every
@@ -137,4 +137,4 @@ template <class BlockScaled, detail::number_range Source>
         exec, row_major(source.data(), 1, static_cast<std::ptrdiff_t>(source.size())), options);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

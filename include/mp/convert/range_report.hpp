@@ -69,7 +69,9 @@ struct range_report {
 #endif
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The finite magnitude of a value, 0 for infinities and NaNs.
 template <number Source>
@@ -240,7 +242,9 @@ range_report report_parts(cpu exec, std::size_t count, Function f) {
     return total;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Looks once over an array of numbers and reports what the target format would do to them.
 ///
@@ -302,4 +306,4 @@ template <detail::number_range Source, detail::writable_number_range To>
             });
     }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -33,6 +33,10 @@ private:
     cudaError_t code_;
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// Throws cuda_error unless `status` is cudaSuccess:
 ///
 ///     mp::check_cuda(cudaSetDevice(1), "cudaSetDevice");
@@ -40,4 +44,4 @@ inline void check_cuda(cudaError_t status, std::string_view call) {
     if (status != cudaSuccess) detail::throw_error(cuda_error(call, status));
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

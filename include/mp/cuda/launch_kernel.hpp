@@ -16,9 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::simt {
-
-namespace detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::threads, resident_blocks_of<Kernel>())
@@ -34,7 +32,9 @@ inline void check_launch(std::string_view function, cudaError_t status) {
     mp::detail::throw_error(cuda_error(function, status));
 }
 
-}  // namespace detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// Enqueues a kernel: what it is made of is said at mp::simt::kernel, an example is at the launch on the
 /// host. Throws argument_error for what no device can run, and cuda_error in the name of `function` if this
@@ -68,4 +68,4 @@ void launch(std::string_view function, cuda_stream exec, const launch_size& size
         function, cudaLaunchKernelExC(&configuration, reinterpret_cast<const void*>(entry), arguments));
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -14,9 +14,7 @@
 
 #include <array>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Compiled as every other kernel is, and asked what for.
 struct probe_kernel {
@@ -52,7 +50,9 @@ inline constexpr std::array<int, 4> compiled_capabilities<cuda_stream>{75, 80, 8
 template <>
 inline constexpr auto compiled_capabilities<unique_cuda_stream> = compiled_capabilities<cuda_stream>;
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The device that is current in the calling thread, to which the stream belongs. Throws cuda_error.
 [[nodiscard]] inline int device_number(cuda_stream) {
@@ -83,4 +83,4 @@ inline constexpr auto compiled_capabilities<unique_cuda_stream> = compiled_capab
     return result;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

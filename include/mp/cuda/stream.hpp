@@ -23,17 +23,25 @@ struct cuda_stream {
     cudaStream_t stream = nullptr;  ///< null is the default stream
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <>
 struct is_gpu_executor<cuda_stream> : std::true_type {};
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Waits until everything enqueued on the stream so far is done, and throws cuda_error if any of it failed.
 inline void synchronize(cuda_stream exec) {
     check_cuda(cudaStreamSynchronize(exec.stream), "cudaStreamSynchronize");
 }
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Owns a stream that does not synchronise with the default stream. Movable, not copyable; destroying it lets
 /// the work that is enqueued finish.
@@ -61,13 +69,17 @@ private:
     cudaStream_t stream_ = nullptr;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// An owner stands for its stream.
 template <>
 struct is_gpu_executor<unique_cuda_stream> : std::true_type {};
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Owns an event: a mark in a stream that can be waited for and whose time is taken. Movable, not copyable.
 class cuda_event {
@@ -100,6 +112,10 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// Milliseconds between two marks that the device has passed, to about half a microsecond.
 [[nodiscard]] inline float milliseconds_between(const cuda_event& begin, const cuda_event& end) {
     float milliseconds = 0;
@@ -107,4 +123,4 @@ private:
     return milliseconds;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::simt {
+namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// The map of a matrix for devices of sm_90 and later. The driver makes it; its function is looked up in the
 /// runtime, so that programs link without the driver's library. Throws argument_error for what the unit does
@@ -64,4 +64,4 @@ namespace mp::simt {
     return map;
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The cyclic redundancy check of 64 bits that .xz files end with (CRC-64/XZ: the polynomial of ECMA-182,
 /// reflected, all ones before and after). It tells every change of one or two bits, every odd number of
@@ -34,4 +34,4 @@ inline std::string checksum_text(std::uint64_t checksum) {
     return text;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// "1 infinity", "3 infinities".
 inline std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
@@ -145,4 +145,4 @@ inline std::string html_page_end() {
     return "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Throws argument_error in the name of `function` when the executor asks for fewer than one thread.
 inline void check_threads(std::string_view function, cpu exec) {
@@ -95,4 +95,4 @@ void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) 
         std::addressof(f));
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

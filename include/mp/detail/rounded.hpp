@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The value as it would be stored.
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float stored(float x) noexcept {
@@ -115,4 +115,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_quotient(float a, float b)
     return stored(a / b);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The lines with their cells in columns, two spaces apart. All lines have as many cells as the first.
 ///
@@ -34,4 +34,4 @@ std::string aligned_text(const std::vector<std::vector<std::string>>& lines, IsT
     return text;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

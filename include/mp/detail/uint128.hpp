@@ -9,7 +9,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Two words of 64 bits as one unsigned integer. Everything is modulo 2^128, as with built-in integers;
 /// shifts are by 0 to 127 places, and divisors are not zero.
@@ -104,10 +104,10 @@ private:
     MP_HOST_DEVICE static constexpr std::uint64_t upper_half(Integer x) noexcept {
         if constexpr (sizeof(Integer) == 16) {
             return static_cast<std::uint64_t>(x >> 64);
-        } else if constexpr (std::same_as<Integer, bool>) {
-            return 0;
-        } else {
+        } else if constexpr (std::signed_integral<Integer>) {
             return x < Integer{0} ? ~std::uint64_t{0} : 0;
+        } else {
+            return 0;
         }
     }
 
@@ -185,4 +185,4 @@ MP_HOST_DEVICE constexpr std::int64_t signed_product(std::int64_t a, std::int64_
 #endif
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

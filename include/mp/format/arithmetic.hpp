@@ -13,7 +13,7 @@
 #include <mp/format/exact_remainder.hpp>
 #include <mp/format/number_traits.hpp>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Converts any number or integer to `To`, rounding the exact value once. `To` may be float or double as
 /// well. NaN converts to a quiet NaN with the same sign and leading payload; in a format without NaN it
@@ -119,4 +119,4 @@ template <class Format, detail::context Context = const projection&>
         detail::remainder_bits<Format>(a.bits(), b.bits(), detail::quotient::toward_zero, context));
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

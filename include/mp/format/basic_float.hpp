@@ -12,7 +12,7 @@ namespace mp {
 template <format_descriptor Format>
 class basic_float;
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 template <class T>
 inline constexpr bool is_basic_float = false;
 template <class Format>
@@ -36,7 +36,7 @@ struct foreign_conversion {
 };
 template <class T>
 concept foreign_number = std::is_class_v<T> && foreign_conversion<T>::is_known;
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 
 /// A number type of this library: a specialisation of basic_float.
 template <class T>
@@ -87,7 +87,8 @@ public:
 
     /// The number with these bits; every pattern is valid.
     /// What lies above the format's width is ignored.
-    [[nodiscard]] MP_HOST_DEVICE static constexpr basic_float from_bits(storage bits) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr basic_float from_bits(
+        storage bits) noexcept {
         basic_float result{};
         result.bits_ = contained(static_cast<storage>(bits & layout::code_mask));
         return result;
@@ -95,105 +96,120 @@ public:
 
     /// The bits of this number, in the lowest layout::width bits. (In memory those of tfloat32 are the
     /// highest bits of 32, so that it has the bytes of a float; bits() does not show that.)
-    [[nodiscard]] MP_HOST_DEVICE constexpr storage bits() const noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage bits() const noexcept {
         return static_cast<storage>(bits_ >> layout::container_shift);
     }
 
     /// Rounds to nearest even once, from a built-in floating-point number or an integer.
-    MP_HOST_DEVICE explicit constexpr basic_float(float x) noexcept
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr basic_float(float x) noexcept
         : bits_(contained(detail::from_native<Format>(x, projection{}))) {}
-    MP_HOST_DEVICE explicit constexpr basic_float(double x) noexcept
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr basic_float(double x) noexcept
         : bits_(contained(detail::from_native<Format>(x, projection{}))) {}
     template <detail::host_float Native>
-    explicit constexpr basic_float(Native x) noexcept
+    MP_ALWAYS_INLINE explicit constexpr basic_float(Native x) noexcept
         : bits_(contained(detail::from_host_float<Format>(x, projection{}))) {}
     template <detail::integer Integer>
-    MP_HOST_DEVICE explicit constexpr basic_float(Integer x) noexcept
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr basic_float(Integer x) noexcept
         : bits_(contained(detail::from_integer<Format>(x, projection{}))) {}
     /// From a number of another library that mp/interop/ knows.
     template <detail::foreign_number Foreign>
-    explicit basic_float(const Foreign& x)
+    MP_ALWAYS_INLINE explicit basic_float(const Foreign& x)
         : basic_float(detail::foreign_conversion<Foreign>::template to<basic_float>(x)) {}
     /// An unscoped enumeration is the integer that it converts to; a scoped one is no number.
     template <detail::unscoped_enum Enum>
-    MP_HOST_DEVICE explicit constexpr basic_float(Enum x) noexcept : basic_float(detail::integer_of(x)) {}
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr basic_float(Enum x) noexcept
+        : basic_float(detail::integer_of(x)) {}
     /// True is one and false is zero.
-    MP_HOST_DEVICE explicit constexpr basic_float(bool x) noexcept : basic_float(x ? 1.0f : 0.0f) {}
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr basic_float(bool x) noexcept
+        : basic_float(x ? 1.0f : 0.0f) {}
     /// Rounds to nearest even once, from a number of another format.
     template <class Other>
         requires(!std::same_as<Other, Format>)
-    MP_HOST_DEVICE explicit constexpr basic_float(basic_float<Other> x) noexcept
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr basic_float(basic_float<Other> x) noexcept
         : bits_(contained(detail::from_number<Format, Other>(x.bits(), projection{}))) {}
 
     /// Exact, but for formats that have more precision or range than the type; then rounded to nearest even.
-    MP_HOST_DEVICE explicit(!converts_silently) constexpr operator float() const noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit(!converts_silently) constexpr operator float() const noexcept {
         return detail::to_float<Format>(bits());
     }
-    MP_HOST_DEVICE explicit constexpr operator double() const noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr operator double() const noexcept {
         return detail::to_double<Format>(bits());
     }
     /// To long double, and to the compiler's _Float16, __bf16 and __float128 where it has them.
     template <detail::host_float Native>
-    explicit constexpr operator Native() const noexcept {
+    MP_ALWAYS_INLINE explicit constexpr operator Native() const noexcept {
         return detail::to_host_float<Native, Format>(bits());
     }
     /// To a number of another library that mp/interop/ knows.
     template <detail::foreign_number Foreign>
-    explicit operator Foreign() const {
+    MP_ALWAYS_INLINE explicit operator Foreign() const {
         return detail::foreign_conversion<Foreign>::from(*this);
     }
     /// Toward zero; out of range saturates and NaN gives zero.
     template <detail::integer_asked_for Integer, class Advice = void>
-    MP_HOST_DEVICE explicit constexpr operator Integer() const noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr operator Integer() const noexcept {
         return detail::to_integer<Integer, Format>(bits());
     }
     /// Not silently, by way of float: `c ? h : 0` would be an int.
     template <detail::integer Integer, class Advice = detail::advice_for<Integer, converts_silently>>
     constexpr operator Integer() const = delete;  // mp: write static_cast<int>(h), or mp::round_to_integer
     /// Whether this is not zero; NaN is not zero.
-    MP_HOST_DEVICE explicit constexpr operator bool() const noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr operator bool() const noexcept {
         return detail::categorize<Format>(bits()) != detail::category::zero;
     }
 
-    MP_HOST_DEVICE constexpr basic_float operator+() const noexcept { return *this; }
-    MP_HOST_DEVICE constexpr basic_float operator-() const noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float operator+() const noexcept { return *this; }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float operator-() const noexcept {
         return from_bits(detail::negate_bits<Format>(bits()));
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator+(basic_float a,
-                                                                        basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr basic_float operator+(
+        basic_float a, basic_float b) noexcept {
         return from_bits(detail::add_nearest<Format>(a.bits(), b.bits()));
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator-(basic_float a,
-                                                                        basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr basic_float operator-(
+        basic_float a, basic_float b) noexcept {
         return from_bits(detail::subtract_nearest<Format>(a.bits(), b.bits()));
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator*(basic_float a,
-                                                                        basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr basic_float operator*(
+        basic_float a, basic_float b) noexcept {
         return from_bits(detail::multiply_nearest<Format>(a.bits(), b.bits()));
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr basic_float operator/(basic_float a,
-                                                                        basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr basic_float operator/(
+        basic_float a, basic_float b) noexcept {
         return from_bits(detail::divide_nearest<Format>(a.bits(), b.bits()));
     }
-    MP_HOST_DEVICE constexpr basic_float& operator+=(basic_float b) noexcept { return *this = *this + b; }
-    MP_HOST_DEVICE constexpr basic_float& operator-=(basic_float b) noexcept { return *this = *this - b; }
-    MP_HOST_DEVICE constexpr basic_float& operator*=(basic_float b) noexcept { return *this = *this * b; }
-    MP_HOST_DEVICE constexpr basic_float& operator/=(basic_float b) noexcept { return *this = *this / b; }
-    MP_HOST_DEVICE constexpr basic_float& operator++() noexcept { return *this += basic_float(1.0f); }
-    MP_HOST_DEVICE constexpr basic_float& operator--() noexcept { return *this -= basic_float(1.0f); }
-    MP_HOST_DEVICE constexpr basic_float operator++(int) noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float& operator+=(basic_float b) noexcept {
+        return *this = *this + b;
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float& operator-=(basic_float b) noexcept {
+        return *this = *this - b;
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float& operator*=(basic_float b) noexcept {
+        return *this = *this * b;
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float& operator/=(basic_float b) noexcept {
+        return *this = *this / b;
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float& operator++() noexcept {
+        return *this += basic_float(1.0f);
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float& operator--() noexcept {
+        return *this -= basic_float(1.0f);
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float operator++(int) noexcept {
         const basic_float before = *this;
         ++*this;
         return before;
     }
-    MP_HOST_DEVICE constexpr basic_float operator--(int) noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float operator--(int) noexcept {
         const basic_float before = *this;
         --*this;
         return before;
     }
 
     /// Comparisons are IEEE 754's, on bits: zeros of both signs are equal, NaN is unordered with everything.
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator==(basic_float a, basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr bool operator==(basic_float a,
+                                                                                   basic_float b) noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::compares_by_instruction<Format>) {
             if (!__builtin_is_constant_evaluated()) return detail::device_equal<Format>(a.bits(), b.bits());
@@ -202,7 +218,8 @@ public:
         const bool equal = a.order_key() == b.order_key();
         return are_ordered(a, b) & equal;
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<(basic_float a, basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr bool operator<(basic_float a,
+                                                                                  basic_float b) noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::compares_by_instruction<Format>) {
             if (!__builtin_is_constant_evaluated()) return detail::device_less<Format>(a.bits(), b.bits());
@@ -211,10 +228,12 @@ public:
         const bool less = a.order_key() < b.order_key();
         return are_ordered(a, b) & less;
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator>(basic_float a, basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr bool operator>(basic_float a,
+                                                                                  basic_float b) noexcept {
         return b < a;
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator<=(basic_float a, basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr bool operator<=(basic_float a,
+                                                                                   basic_float b) noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::compares_by_instruction<Format>) {
             if (!__builtin_is_constant_evaluated())
@@ -224,29 +243,32 @@ public:
         const bool not_greater = a.order_key() <= b.order_key();
         return are_ordered(a, b) & not_greater;
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator>=(basic_float a, basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr bool operator>=(basic_float a,
+                                                                                   basic_float b) noexcept {
         return b <= a;
     }
-    [[nodiscard]] friend constexpr std::partial_ordering operator<=>(basic_float a, basic_float b) noexcept {
+    [[nodiscard]] MP_ALWAYS_INLINE friend constexpr std::partial_ordering operator<=>(
+        basic_float a, basic_float b) noexcept {
         if (!are_ordered(a, b)) return std::partial_ordering::unordered;
         return a.order_key() <=> b.order_key();
     }
 
 private:
     // The following have no branches, for a loop over comparisons of unpredictable numbers.
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_nan() const noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr bool is_nan() const noexcept {
         if constexpr (!layout::has_nan) return false;
         if constexpr (Format::nans == nan_encoding::negative_zero) return bits() == layout::nan_code;
         return (bits() & layout::magnitude_mask) >
                (layout::has_infinity ? layout::infinity_code : layout::max_finite_code);
     }
-    [[nodiscard]] MP_HOST_DEVICE static constexpr bool are_ordered(basic_float a, basic_float b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr bool are_ordered(basic_float a,
+                                                                                    basic_float b) noexcept {
         const bool a_is_nan = a.is_nan();
         const bool b_is_nan = b.is_nan();
         return !(a_is_nan | b_is_nan);
     }
     /// An integer that orders like the values: the magnitude code with the sign of the number.
-    [[nodiscard]] MP_HOST_DEVICE constexpr auto order_key() const noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr auto order_key() const noexcept {
         using key = std::conditional_t<(layout::width < 32), std::int32_t, std::int64_t>;
         const auto magnitude = static_cast<key>(bits() & layout::magnitude_mask);
         const auto all_ones_if_negative =
@@ -254,7 +276,7 @@ private:
         return static_cast<key>((magnitude ^ all_ones_if_negative) - all_ones_if_negative);
     }
 
-    [[nodiscard]] MP_HOST_DEVICE static constexpr storage contained(storage code) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr storage contained(storage code) noexcept {
         return static_cast<storage>(code << layout::container_shift);
     }
 

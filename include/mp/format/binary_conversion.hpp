@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The descriptor of a built-in type.
 template <class Native>
@@ -389,4 +389,4 @@ narrow_nearest_even(Native x) {
     return static_cast<storage>(narrow_to_word<Format>(x));
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

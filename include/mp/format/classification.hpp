@@ -6,7 +6,7 @@
 
 #include <mp/format/number_traits.hpp>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 template <number T>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isnan(T x) noexcept {
@@ -52,4 +52,4 @@ template <number T>
     return isnan(a) || isnan(b);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -38,7 +38,9 @@ struct number_description {
     neighbour_description above;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 struct string_sink {
     std::string& text;
@@ -142,7 +144,9 @@ neighbour_description neighbour(storage_of<Format> bits, bool upward) {
     return result;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Takes a number apart. All texts are exact, or the shortest that read back.
 ///
@@ -217,4 +221,4 @@ template <number T>
     return text;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -13,7 +13,7 @@
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/format/named_formats.hpp>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Format>
 inline constexpr bool is_binary16 =
@@ -247,4 +247,4 @@ __device__ __forceinline__ unsigned short device_choose(unsigned short a, unsign
 
 #endif
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -48,9 +48,17 @@ private:
     unsigned char bits_ = 0;
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 [[nodiscard]] MP_HOST_DEVICE constexpr status_flags operator|(status_flag a, status_flag b) noexcept {
     return status_flags(a) | status_flags(b);
 }
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// What is done with subnormal numbers.
 enum class subnormal_handling : unsigned char {
@@ -81,7 +89,9 @@ struct environment {
     status_flags raised{};
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What the core computes in: a projection, which costs nothing and keeps no flags, or an environment.
 template <class Context>
@@ -107,6 +117,4 @@ MP_HOST_DEVICE constexpr bool is_stochastic(rounding round) noexcept {
     return round >= rounding::stochastic_a;
 }
 
-}  // namespace detail
-
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

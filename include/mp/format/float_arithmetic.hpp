@@ -13,7 +13,7 @@
 
 #if !MP_DEVICE_CODE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 #if defined(__AVX512F__) && defined(__GNUC__) && !defined(__CUDACC__)
 /// Whether the functions below round to nearest even whatever direction the caller has set: the instructions
@@ -145,6 +145,6 @@ MP_HOST_DEVICE constexpr float float_from_double(double a) {
     return static_cast<float>(a);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #endif

@@ -18,7 +18,7 @@
 #include <mp/format/device_conversions.hpp>
 #include <mp/format/exact_arithmetic.hpp>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 #if MP_HARDWARE_F16C
 /// vcvtps2ph and vcvtph2ps: <immintrin.h> alone would cost half a second of compile time in every file. They
@@ -462,4 +462,4 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, st
     return fma_bits<Format>(a, b, c, {});
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

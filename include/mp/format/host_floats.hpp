@@ -7,7 +7,7 @@
 
 #include <mp/format/convert_scalar.hpp>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 #if MP_HAS_COMPILER_BINARY16
 __extension__ using compiler_binary16 = _Float16;
@@ -254,4 +254,4 @@ constexpr To to_host_float(storage_of<From> bits) {
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

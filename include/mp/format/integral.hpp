@@ -5,9 +5,7 @@
 
 #include <mp/format/manipulation.hpp>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The integer next to a finite value in the direction of the projection, as a magnitude; it is below 2^64
 /// because the exponent is at most zero wherever this is called.
@@ -16,7 +14,9 @@ MP_HOST_DEVICE constexpr std::uint64_t nearby_integer(const exact_value& x, cons
     return split.kept + (rounds_up(split, x.negative, (split.kept & 1) != 0, p) ? 1 : 0);
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// x rounded to a whole number in the direction of the projection or environment; a zero keeps the sign of x.
 /// Raises inexact if that changes x (IEEE 754's roundToIntegralExact).
@@ -110,4 +110,4 @@ template <detail::integer Integer, class Format, detail::context Context = const
     return detail::to_integer<Integer, Format>(bits);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -23,9 +23,7 @@
 
 #include <mp/format/basic_float.hpp>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The type that a number of a format and an operand meet in.
 template <class Format, class X>
@@ -85,7 +83,9 @@ MP_HOST_DEVICE constexpr auto comparands(basic_float<Format> h, X x) noexcept {
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 // --- arithmetic
 
@@ -257,4 +257,4 @@ template <class Format, detail::compared_operand X>
     return keys.a <=> keys.b;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -7,7 +7,7 @@
 
 namespace mp {
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 template <int ExponentBits, int FractionBits, int Bias, bool HasInfinity, nan_encoding Nans>
 struct signed_format {
@@ -36,7 +36,7 @@ using fnuz_format = signed_format<ExponentBits, FractionBits, Bias, false, nan_e
 template <int ExponentBits, int FractionBits, int Bias>
 using finite_format = signed_format<ExponentBits, FractionBits, Bias, false, nan_encoding::none>;
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 
 /// A descriptor of your own with the same members works everywhere these do: mp::basic_float<my_format>.
 ///

@@ -56,43 +56,49 @@ public:
 
     /// Uninitialised, like a built-in number; packed2{} is two zeros.
     packed2() = default;
-    MP_HOST_DEVICE constexpr packed2(Number first, Number second) noexcept
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2(Number first, Number second) noexcept
         : bits_(static_cast<storage>(first.bits() | (std::uint32_t{second.bits()} << width))) {}
     /// The same number twice.
-    MP_HOST_DEVICE explicit constexpr packed2(Number both) noexcept : packed2(both, both) {}
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr packed2(Number both) noexcept : packed2(both, both) {}
     /// Rounds each to nearest even once.
     template <std::same_as<float> Float>
-    MP_HOST_DEVICE explicit constexpr packed2(Float first, Float second) noexcept
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr packed2(Float first, Float second) noexcept
         : bits_(from_floats(first, second)) {}
-    MP_HOST_DEVICE explicit constexpr packed2(float_pair x) noexcept : packed2(x.first, x.second) {}
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr packed2(float_pair x) noexcept
+        : packed2(x.first, x.second) {}
     /// Converts each number, rounding to nearest even once.
     template <class Other>
         requires(!std::same_as<Other, Number>)
-    MP_HOST_DEVICE explicit constexpr packed2(packed2<Other> x) noexcept : bits_(from_pair(x)) {}
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr packed2(packed2<Other> x) noexcept
+        : bits_(from_pair(x)) {}
 
     /// The numbers with these bits, the first one in the low half. What lies above the width of a format of 6
     /// or 4 bits is ignored.
-    [[nodiscard]] MP_HOST_DEVICE static constexpr packed2 from_bits(storage bits) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr packed2 from_bits(storage bits) noexcept {
         constexpr std::uint32_t code_mask = layout_of<format>::code_mask;
         packed2 result{};
         result.bits_ = static_cast<storage>(bits & (code_mask | (code_mask << width)));
         return result;
     }
-    [[nodiscard]] MP_HOST_DEVICE constexpr storage bits() const noexcept { return bits_; }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage bits() const noexcept { return bits_; }
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr Number first() const noexcept { return element(bits_); }
-    [[nodiscard]] MP_HOST_DEVICE constexpr Number second() const noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr Number first() const noexcept {
+        return element(bits_);
+    }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr Number second() const noexcept {
         return element(std::uint32_t{bits_} >> width);
     }
     /// first() for 0 and second() for 1.
-    [[nodiscard]] MP_HOST_DEVICE constexpr Number operator[](int index) const noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr Number operator[](int index) const noexcept {
         return element(std::uint32_t{bits_} >> (index * width));
     }
     /// The two the other way round.
-    [[nodiscard]] MP_HOST_DEVICE constexpr packed2 swapped() const noexcept { return {second(), first()}; }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2 swapped() const noexcept {
+        return {second(), first()};
+    }
 
     /// Both as floats: exact, as it is for all formats of up to 16 bits that have a name.
-    [[nodiscard]] MP_HOST_DEVICE constexpr float_pair floats() const noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float_pair floats() const noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::widens_pairs_by_instruction<format>) {
             if (!__builtin_is_constant_evaluated() && !detail::pair_has_nan<format>(bits_)) {
@@ -105,10 +111,10 @@ public:
         return {static_cast<float>(first()), static_cast<float>(second())};
     }
 
-    MP_HOST_DEVICE constexpr packed2 operator+() const noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2 operator+() const noexcept {
         return *this;
     }
-    MP_HOST_DEVICE constexpr packed2 operator-() const noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2 operator-() const noexcept {
         if constexpr (layout_of<format>::has_signed_zero) {
             constexpr std::uint32_t sign = layout_of<format>::sign_mask;
             return from_bits(static_cast<storage>(bits_ ^ (sign | (sign << width))));
@@ -116,7 +122,8 @@ public:
             return {-first(), -second()};
         }
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr packed2 operator+(packed2 a, packed2 b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr packed2 operator+(packed2 a,
+                                                                                     packed2 b) noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::has_device_instructions<format>) {
             if (!__builtin_is_constant_evaluated())
@@ -125,7 +132,8 @@ public:
 #endif
         return {a.first() + b.first(), a.second() + b.second()};
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr packed2 operator-(packed2 a, packed2 b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr packed2 operator-(packed2 a,
+                                                                                     packed2 b) noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::has_device_instructions<format>) {
             if (!__builtin_is_constant_evaluated())
@@ -134,7 +142,8 @@ public:
 #endif
         return {a.first() - b.first(), a.second() - b.second()};
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr packed2 operator*(packed2 a, packed2 b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr packed2 operator*(packed2 a,
+                                                                                     packed2 b) noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::has_device_instructions<format>) {
             if (!__builtin_is_constant_evaluated())
@@ -143,25 +152,27 @@ public:
 #endif
         return {a.first() * b.first(), a.second() * b.second()};
     }
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr packed2 operator/(packed2 a, packed2 b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr packed2 operator/(packed2 a,
+                                                                                     packed2 b) noexcept {
         return {a.first() / b.first(), a.second() / b.second()};
     }
-    MP_HOST_DEVICE constexpr packed2& operator+=(packed2 b) noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2& operator+=(packed2 b) noexcept {
         return *this = *this + b;
     }
-    MP_HOST_DEVICE constexpr packed2& operator-=(packed2 b) noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2& operator-=(packed2 b) noexcept {
         return *this = *this - b;
     }
-    MP_HOST_DEVICE constexpr packed2& operator*=(packed2 b) noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2& operator*=(packed2 b) noexcept {
         return *this = *this * b;
     }
-    MP_HOST_DEVICE constexpr packed2& operator/=(packed2 b) noexcept {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2& operator/=(packed2 b) noexcept {
         return *this = *this / b;
     }
 
     /// Whether both numbers are equal to their counterparts, by the scalar comparison: zeros of both signs
     /// are equal, and a NaN is equal to nothing.
-    [[nodiscard]] MP_HOST_DEVICE friend constexpr bool operator==(packed2 a, packed2 b) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr bool operator==(packed2 a,
+                                                                                   packed2 b) noexcept {
         return equal_mask(a, b) == static_cast<storage>(~storage{0});
     }
 
@@ -172,10 +183,12 @@ private:
 
     static constexpr int width = static_cast<int>(8 * sizeof(Number));
 
-    [[nodiscard]] MP_HOST_DEVICE static constexpr Number element(std::uint32_t bits) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr Number element(
+        std::uint32_t bits) noexcept {
         return Number::from_bits(static_cast<typename Number::storage>(bits));
     }
-    [[nodiscard]] MP_HOST_DEVICE static constexpr storage from_floats(float first, float second) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr storage from_floats(
+        float first, float second) noexcept {
 #if MP_DEVICE_CODE
         if constexpr (detail::narrows_by_instruction<format>) {
             if (!__builtin_is_constant_evaluated())
@@ -186,7 +199,8 @@ private:
     }
 
     template <class Other>
-    [[nodiscard]] MP_HOST_DEVICE static constexpr storage from_pair(packed2<Other> x) noexcept {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr storage from_pair(
+        packed2<Other> x) noexcept {
 #if MP_DEVICE_CODE
         using other = typename Other::format;
         if (!__builtin_is_constant_evaluated()) {
@@ -207,7 +221,9 @@ private:
     storage bits_;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// All ones in the places of the numbers for which a condition holds.
 template <class Number>
@@ -233,7 +249,9 @@ MP_HOST_DEVICE constexpr packed2<Number> choose_pair(packed2<Number> a, packed2<
             choose(a.second(), b.second(), smaller, false, rule, projection{})};
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// All ones in the places of the numbers for which the relation holds, zeros in the others; see select.
 template <class Number>
@@ -351,4 +369,4 @@ template <class Number>
     return maximum_number(a, b);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

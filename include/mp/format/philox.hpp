@@ -38,6 +38,10 @@ struct philox4x32 {
     }
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// 32 random bits for element `index` of the stream that `seed` names.
 ///
 ///     mp::round_to<mp::bfloat16>(x[i], mp::stochastic(mp::random_bits(seed, i)));
@@ -51,4 +55,4 @@ struct philox4x32 {
         .word[index % 4];
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

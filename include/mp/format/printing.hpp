@@ -9,7 +9,7 @@
 
 #include <charconv>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// `shortest` is fixed or scientific notation, whichever is shorter, and fixed if they are equal. Whole
 /// numbers in fixed notation have all their digits.
@@ -311,4 +311,4 @@ MP_HOST_DEVICE constexpr std::to_chars_result write_bounded(char* first, char* l
     return {sink.next, std::errc{}};
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -78,6 +78,10 @@ struct projection {
     friend constexpr bool operator==(const projection&, const projection&) = default;
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// Stochastic rounding of P3109's kind A by the `count` low bits of `random`.
 [[nodiscard]] MP_HOST_DEVICE constexpr projection stochastic(std::uint32_t random,
                                                              unsigned char count = 32) noexcept {
@@ -87,4 +91,4 @@ struct projection {
     return result;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -14,7 +14,7 @@
 
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it
 /// does twice as much; on Sapphire Rapids it was measured to do 0.6 of it.
@@ -52,4 +52,4 @@ inline const product_kernel& choose_kernel(instruction_set level, accumulation o
     return fuse ? portable::fused_kernel : portable::float_kernel;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -37,7 +37,7 @@ struct depth_block_scales {
     std::ptrdiff_t lines_per_scale = 1;
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// Scales as products read them: whichever factor they are of, a line is a row of a or a column of b.
 struct scale_lines {
@@ -99,5 +99,5 @@ inline void check_scaled_product(std::string_view function, const view_extent& a
                       up(b.columns, b_scales.lines_per_scale));
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

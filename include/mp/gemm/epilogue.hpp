@@ -20,7 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// A function object that can end a matrix product: called as epilogue(value, row, column) once for every
 /// element of C, with value = alpha * (A B) + beta * C in float and the place of the element, and returning
@@ -36,7 +36,9 @@ namespace mp {
 template <class Function>
 concept gemm_epilogue = std::is_invocable_r_v<float, const Function&, float, std::ptrdiff_t, std::ptrdiff_t>;
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What an epilogue makes of a value in a product on a GPU.
 MP_ANY_EXECUTION_SPACE
@@ -67,7 +69,9 @@ struct activation_epilogue {
     }
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Leaves the value as it is.
 struct identity_epilogue {
@@ -114,7 +118,9 @@ enum class bias_axis {
     row,     ///< [row]: the same for products written the other way round
 };
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Throws argument_error unless there is one value per column (or row) of C.
 inline void check_epilogue_size(std::string_view name, std::size_t size, bias_axis axis, std::ptrdiff_t rows,
@@ -127,7 +133,9 @@ inline void check_epilogue_size(std::string_view name, std::size_t size, bias_ax
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Adds bias[column] or bias[row] to the value, rounded once to float. The bias is read while C is written,
 /// so the two must not overlap. Made by bias_per_column and bias_per_row.
@@ -270,4 +278,4 @@ template <gemm_epilogue First, gemm_epilogue Second>
     return {first, second};
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Most rows for which B is read so.
 inline constexpr std::ptrdiff_t most_direct_rows = 8;
@@ -175,4 +175,4 @@ inline void multiply_few_rows(cpu exec, const product_task& task, const direct_p
         });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

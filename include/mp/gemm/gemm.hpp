@@ -30,7 +30,9 @@ namespace mp {
 template <class Value>
 concept gemm_output = number<Value> && !std::is_const_v<Value>;
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The task of a row-major product, or of the transposed one, without its factors' types. The product that is
 /// computed has A's rows and B's columns as given here.
@@ -141,7 +143,9 @@ void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& 
                  b.panels(), beta, c, epilogue, workspace);
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The general matrix product c = epilogue(alpha * a b + beta * c), for any mix of element types.
 ///
@@ -223,4 +227,4 @@ template <gemm_input A, gemm_input B>
         .name;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Part of a factor: lines are rows of A or columns of B, each along the depth, the dimension that is summed
 /// over. What is between the sizes and the padded ones is filled with zeros.
@@ -142,12 +142,12 @@ void widen_panels_portably(const product_factor_source& source, const factor_blo
         }
     }
 }
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/gemm/kernels/packing.inl>
 #include <mp/simd/for_each_target.inl>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// How the rows of A are packed for a kernel at this level.
 template <class Value>
@@ -188,4 +188,4 @@ pack_panels_function widen_panels_for(instruction_set level) {
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -23,8 +23,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp {
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Adds the sums of one block of the depth to those of the blocks before it: total = fma(sum, a's scale * b's
 /// scale, total), element by element. Lines of `sums` and `totals` are `stride` apart.
@@ -41,7 +40,9 @@ inline void add_scaled_block(float* totals, const float* sums, std::ptrdiff_t st
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The matrix product with scales of blocks of the depth:
 ///
@@ -111,4 +112,4 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const depth_block_scal
     });
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Elements of a line that are finished at a time.
 inline constexpr std::ptrdiff_t output_run = 256;
@@ -187,7 +187,7 @@ void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, s
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/gemm/kernels/output.inl>
 #include <mp/simd/for_each_target.inl>
@@ -196,7 +196,7 @@ void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, s
 #define MP_KERNEL_FILE <mp/gemm/kernels/output_bfloat16.inl>
 #include <mp/simd/for_each_target.inl>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Value, class Epilogue>
 tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t line_stride,
@@ -228,4 +228,4 @@ tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t 
     return output;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

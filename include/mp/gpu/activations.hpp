@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Functions of one or two floats, as kernels call them.
 template <class Function>
@@ -184,9 +184,9 @@ void launch_slope(std::string_view function, std::string_view known, Executor ex
     launch_map<Map>(function, exec, dx, x, dy);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// y = max(x, 0), element by element, on a GPU: the bits, arguments and errors of relu() on the CPU, but that
 /// signaling NaNs become quiet. x and y lie in device memory; matrices without gaps whose first elements lie
@@ -253,4 +253,4 @@ void silu_backward(Executor exec, matrix_view<X> x, matrix_view<DY> dy, matrix_v
         "mp::ops::silu_backward", "x", exec, detail::input_view(x), detail::input_view(dy), dx);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

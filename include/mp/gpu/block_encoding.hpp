@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The code of E8M0 for a finite amax of this magnitude code, by a rule other than standard: scale_exponent()
 /// + 127. Zero has the smallest one.
@@ -209,4 +209,4 @@ private:
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Neighbouring elements of a lane: 16 bytes, and at most 8 of them.
 template <class Value>
@@ -84,4 +84,4 @@ struct block_line_walk {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

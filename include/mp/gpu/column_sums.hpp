@@ -17,7 +17,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Parts into which so many rows are divided, and the rows of each: by the number of rows alone.
 [[nodiscard]] constexpr std::ptrdiff_t column_sum_parts(std::ptrdiff_t rows) {
@@ -158,4 +158,4 @@ void launch_column_totals(std::string_view function, Executor exec, const double
            column_totals_kernel<Result>{parts + sum * count * columns, results.data(), columns, count});
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

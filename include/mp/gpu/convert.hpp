@@ -31,7 +31,9 @@ struct gpu_conversion {
     std::span<To> to = {};  ///< as many values
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The arrays of a conversion; for stochastic rounding also the number of the first element among all.
 template <class From, class To, class Conversion>
@@ -175,7 +177,9 @@ std::uint64_t check_array_pairs(std::string_view function, std::span<Item> list)
     return elements;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Converts an array of numbers in device memory to another type, element by element: the bits of mp::convert
 /// on a CPU, NaN included.
@@ -283,4 +287,4 @@ void convert_stochastic(const Executor& exec, const List& arrays, std::uint64_t 
         });
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

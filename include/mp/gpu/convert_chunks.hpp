@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Types that conversions take two at a time: float, and the formats that packed2 holds.
 template <class Number>
@@ -289,4 +289,4 @@ private:
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

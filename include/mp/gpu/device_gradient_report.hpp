@@ -18,7 +18,7 @@
 
 namespace mp {
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 static_assert(sizeof(std::size_t) == 8, "mp: gradients on GPUs need a host whose addresses have 64 bits");
 
@@ -43,7 +43,7 @@ inline void check_gradient_place(std::string_view function, std::size_t paramete
     }
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 
 /// What was found in gradients on a device since the report was last reset. It is zero-initialised but for
 /// `first`, so start from device_gradient_report{}. Infinities and NaNs are counted by unscale_and_check; the
@@ -97,7 +97,7 @@ struct device_gradient_report {
     friend constexpr bool operator==(const device_gradient_report&, const device_gradient_report&) = default;
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// What one thread found.
 struct unscale_findings {
@@ -235,5 +235,5 @@ inline std::uint32_t edge_bits(std::string_view function, double edge) {
     return static_cast<double>(nearest) > edge ? bits - 1 : bits;
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

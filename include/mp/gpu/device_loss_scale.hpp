@@ -21,7 +21,9 @@ namespace mp {
 /// Events that a device_loss_scale keeps unless told otherwise; some 11 KB.
 inline constexpr std::size_t default_device_events = 64;
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether a policy itself decides which steps are skipped.
 template <class Rules>
@@ -46,7 +48,9 @@ struct device_event_ring<0> {
     MP_HOST_DEVICE constexpr void put(const scale_event&) {}
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Everything about a loss scale that the kernels of an iteration read and write, so that the host need not
 /// take part: what to multiply the loss by, what to multiply the gradients by, what was found in them, what
@@ -112,6 +116,10 @@ struct device_loss_scale {
     }
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// The loss scale with which a training run begins. Throws argument_error if a parameter of the policy is out
 /// of range.
 ///
@@ -139,7 +147,9 @@ template <std::size_t Events = default_device_events, scale_policy Policy>
     return result;
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Ends an iteration, as loss_scaler::update does: with the same function of the policy, so with the same
 /// bits. Without gradients the state stays as it is, and so it does if the policy refuses to go on.
@@ -182,5 +192,4 @@ MP_HOST_DEVICE constexpr void end_iteration(const rules_type<Policy>& rules,
     scale.seen = device_gradient_report{};
 }
 
-}  // namespace detail
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

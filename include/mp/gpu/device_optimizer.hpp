@@ -18,9 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Options>
 struct optimizer_traits;
@@ -58,7 +56,9 @@ struct alignas(16) uniform_value {
     }
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// What an optimizer keeps in device memory besides its arrays: put make_device_optimizer's result there. The
 /// kernels count steps and calculate bias corrections themselves, so an iteration that is captured into a
@@ -76,6 +76,10 @@ struct device_optimizer {
     detail::uniform_value<typename detail::optimizer_traits<Options>::coefficients> coefficients = {};
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// The beginning of a training run; set `steps` to continue one. Throws argument_error if an option is out of
 /// range.
 template <class Options>
@@ -87,6 +91,10 @@ template <class Options>
     return result;
 }
 
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
 /// What is known about the gradients of a step, all of it in device memory; null for what there is not.
 struct gpu_gradient_state {
     const float* inverse_scale = nullptr;  ///< the gradients are multiplied by it; null for 1
@@ -95,7 +103,9 @@ struct gpu_gradient_state {
     const device_gradient_report* report = nullptr;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Skips a step by what a report has found.
 struct skip_by_report {
@@ -133,5 +143,4 @@ struct begin_step_kernel {
     }
 };
 
-}  // namespace detail
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -34,7 +34,9 @@ namespace mp {
 template <class Value>
 concept gpu_gemm_output = !std::is_const_v<Value> && (reduced<Value> || std::same_as<Value, float>);
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue>
 void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
@@ -161,7 +163,9 @@ void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matr
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Decides how mp::gemm computes products of this shape on the executor's device: see plan_gemm above.
 ///
@@ -291,4 +295,4 @@ void gemm_batched(const Executor& exec, std::ptrdiff_t count, float alpha, matri
     gemm_batched<Kernel>(exec, plan_gemm<Kernel>(exec, count, a, b), alpha, a, b, beta, c, epilogue);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -20,8 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue>
 void launch_scaled_plan(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
@@ -46,7 +45,9 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The product of 8-bit matrices with scales of blocks of the depth on a GPU, in its tensor cores: the
 /// meaning of mp::gemm_scaled on the CPU, with views of device memory, the scales' values included; matrices,
@@ -110,4 +111,4 @@ void gemm_scaled(const Executor& exec, float alpha, matrix_view<A> a, const dept
                         epilogue);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

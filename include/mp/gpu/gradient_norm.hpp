@@ -37,7 +37,9 @@ struct device_gradient_norm {
     float clip_factor = 1;  ///< float(max_norm / (norm + 1e-6)), at most 1; 1 if the norm is not finite
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The sums of the squares of blocks of 4096 values, as square_sums has them on the CPU: four threads have a
 /// block, each of them four of its sixteen lanes, which lie together in memory.
@@ -215,7 +217,9 @@ struct gradient_norm_kernel {
     return (size + parameter_layout::chunk - 1) / parameter_layout::chunk;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// How many doubles of device memory gradient_norm needs for a list: one for every 4096 values of a gradient.
 template <detail::gradient_list List>
@@ -324,4 +328,4 @@ void gradient_norm(const Executor& exec, const List& gradients, device_loss_scal
                   first_parameter);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

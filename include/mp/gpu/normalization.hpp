@@ -19,7 +19,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// gamma or beta as a row, with a null pointer where it is absent.
 template <int Width>
@@ -324,9 +324,9 @@ constexpr auto plain_output(Range& range) {
     return std::span<contiguous_element<Range>>(as_span(range));
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row, on a GPU: arguments, special values
 /// and errors are those of layer_norm() on the CPU; everything that is read or written lies in device memory,
@@ -393,4 +393,4 @@ void rms_norm_backward(Executor exec, matrix_view<X> x, const Gamma& gamma, matr
                                              workspace, options, statistics);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -48,7 +48,7 @@ struct gpu_parameter {
     std::span<Master> compensation = {};      ///< for weight_update::kahan, zero at the start; else none
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 template <class Item>
 inline constexpr bool is_gpu_parameter = false;
@@ -88,5 +88,5 @@ void check_parameter(std::string_view function, std::size_t index, const Paramet
     }
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

@@ -22,7 +22,9 @@ struct gpu_properties {
     int device = 0;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Those of the largest device of an architecture. (CUDA Programming Guide, "Technical Specifications per
 /// Compute Capability"; data sheets for multiprocessors.)
@@ -49,7 +51,9 @@ namespace detail {
     return {capability, 1, false, capability};
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The device of an executor; cheap, unlike its properties. A simulated GPU is one for each architecture.
 template <arch Arch>
@@ -65,7 +69,9 @@ template <arch Arch>
     return result;
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The capabilities that the kernels for an executor are compiled for.
 template <class Executor>
@@ -73,5 +79,4 @@ inline constexpr std::array<int, 0> compiled_capabilities{};
 template <arch Arch>
 inline constexpr std::array<int, 1> compiled_capabilities<simulated_gpu<Arch>>{static_cast<int>(Arch)};
 
-}  // namespace detail
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether float's own roundings show in results of this format. In formats of 16 bits and fewer they do not,
 /// and what keeps them small is spared.
@@ -143,9 +143,9 @@ void launch_softmax_backward(std::string_view function, Executor exec, matrix_vi
     });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// y(r, c) = exp(x(r, c)) / sum_j exp(x(r, j)) on a GPU: arguments, special values and errors are those of
 /// softmax() on the CPU. x and y lie in device memory. Nothing is cast: y has the format that it has.
@@ -187,4 +187,4 @@ void log_softmax_backward(Executor exec, matrix_view<Y> y, matrix_view<DY> dy, m
                                           detail::input_view(dy), dx);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The losses of the rows, and their gradients where they are wanted. Scale is void, or a loss scale that
 /// lives on the device.
@@ -179,9 +179,9 @@ void run_cross_entropy_backward(std::string_view function, Executor exec, matrix
     if (loss != nullptr) launch_mean_loss(function, exec, row_losses, loss, factors.weight);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// The mean cross entropy of softmax(logits) and labels on a GPU, as softmax_cross_entropy() on the CPU, into
 /// *loss; the losses of the rows go into row_losses, of logits.rows floats. All of it is device memory, and
@@ -269,4 +269,4 @@ void softmax_cross_entropy_with_gradient(Executor exec, matrix_view<Logit> logit
                                        dlogits, {.weight = weight}, scale);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class X>
 struct plain_column_terms {
@@ -66,9 +66,9 @@ struct row_sums_kernel {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Floats of the workspace that sum() needs for a matrix of this shape: none for sums of rows, and 8 bytes a
 /// column for every 64 rows, or for every 256th of the rows if there are more than 16384.
@@ -118,4 +118,4 @@ void sum(Executor exec, matrix_view<X> x, Y&& y, per axis, std::span<float> work
     });
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -30,7 +30,9 @@ struct gpu_gradient {
     std::span<float> unscaled = {};           ///< as many values, or none: the gradient is only looked at
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The element type of the gradient of an item of a list.
 template <class Item>
@@ -120,7 +122,9 @@ void check_listed_gradient(std::string_view function, std::size_t index, std::si
     check_gradient_place(function, first_parameter + index, gradient.size());
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Multiplies gradients in device memory by an inverse loss scale in device memory, and adds the infinities
 /// and NaNs among the results to a report in device memory: one pass, and nothing that the host waits for.
@@ -250,4 +254,4 @@ void check_gradients(const Executor& exec, const List& gradients, device_loss_sc
     check_gradients(exec, gradients, &scale->inverse_scale, &scale->seen, first_parameter);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// round_to<Value>(x, stochastic(random)).
 template <class Value>
@@ -340,4 +340,4 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

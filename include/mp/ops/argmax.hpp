@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Column of the largest value of a row; the first of equals. NaN counts as larger than any number.
 template <class Value>
@@ -32,9 +32,9 @@ std::ptrdiff_t largest_column(matrix_view<const Value> values, std::ptrdiff_t ro
     return best;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// indices[r] = the column of the largest value in row r; the first of equals, and the first NaN where there
 /// is one. values is a matrix view with at least one column, in any storage order; indices is a contiguous
@@ -88,4 +88,4 @@ double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
         detail::rounded_quotient(static_cast<double>(right), static_cast<double>(expected.size())));
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

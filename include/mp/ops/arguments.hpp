@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// The type of mp::ops::absent.
 struct absent_t {};
@@ -30,9 +30,9 @@ inline constexpr absent_t absent{};
 template <class Element>
 concept element = autocast::eligible<std::remove_const_t<Element>>;
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Argument>
 inline constexpr bool is_matrix_argument = false;
@@ -41,18 +41,18 @@ inline constexpr bool is_matrix_argument<matrix_view<Element>> = true;
 template <ops::element Element>
 inline constexpr bool is_matrix_argument<autocast::cached_operand<matrix_view<Element>>> = true;
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// A matrix that an op reads: a view, or mp::autocast::cached(view, version) for weights whose cast to the
 /// low precision of a region is to be kept.
 template <class Argument>
 concept matrix_argument = detail::is_matrix_argument<Argument>;
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A read-only view of an operand that the op reads: a matrix view, a contiguous range, or absent.
 template <class Element>
@@ -156,4 +156,4 @@ inline void check_separate_or_same(std::string_view function, const named_operan
     if (!same) check_separate(function, written, other);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class View>
 inline constexpr bool is_matrix = false;
@@ -95,9 +95,9 @@ struct product_term {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of add(): mixes arrays, so in the widest of their types.
 struct add_op {
@@ -263,4 +263,4 @@ void multiply_backward(cpu exec, matrix_view<A> a, const B& b, matrix_view<DY> d
                            detail::input_view(dy), detail::output_view(da), detail::output_view(db));
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of scaled_dot_product_attention(): matrix products, so in the low precision of the policy. The softmax
 /// between them is in float by itself.
@@ -296,4 +296,4 @@ void scaled_dot_product_attention_backward(cpu exec, matrix_view<Q> q, matrix_vi
                            detail::output_view(dv), options, statistics);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 struct attention_options {
     /// Independent attentions, one below the other in every matrix: batch size times number of heads.
@@ -42,9 +42,9 @@ struct attention_statistics {
     std::span<float> log_sums = {};
 };
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Queries of a block: its scores are one matrix of this many rows, of which every element is used while it
 /// is in the cache.
@@ -300,4 +300,4 @@ void check_attention(std::string_view function, cpu exec, const named_operand& q
     if (!log_sums.extent.empty()) check_size(function, log_sums, q.extent.rows, "q.rows");
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Elements [first, first + count) of a row that lie next to each other: in the matrix itself, or copied.
 template <class Value>
@@ -66,9 +66,9 @@ inline void check_convolution(std::string_view function, const named_operand& x,
                 "w.rows * the output positions of geometry");
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of conv2d(): a matrix product, so in the low precision of the policy.
 struct conv2d_op {
@@ -324,4 +324,4 @@ void conv2d_backward(cpu exec, matrix_view<X> x, const W& w, matrix_view<DY> dy,
                            detail::output_view(db), geometry);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// What decides which elements dropout() drops. The gradient takes the same options as the forward pass.
 struct dropout_options {
@@ -33,9 +33,9 @@ struct dropout_options {
     std::uint64_t offset = 0;
 };
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The random bits of neighbouring elements of a stream, random_bits(seed, first + i); count is at most
 /// element_block.
@@ -98,9 +98,9 @@ inline void check_dropout(std::string_view function, cpu exec, const named_opera
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of dropout(): right in any format, so nothing is cast.
 struct dropout_op {
@@ -168,4 +168,4 @@ void dropout_backward(cpu exec, matrix_view<DY> dy, matrix_view<DX> dx, const dr
                            options);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

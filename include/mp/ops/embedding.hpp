@@ -23,16 +23,16 @@
 #include <utility>
 #include <vector>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 struct embedding_options {
     /// An index whose row of the table is not trained, as it only fills sequences up: its gradient is zero.
     std::optional<std::ptrdiff_t> padding_index = std::nullopt;
 };
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Checks that every index is a row of the table, of which `table` is the name.
 template <class Index>
@@ -65,9 +65,9 @@ struct index_places {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of embedding(): a copy, right in any format, so nothing is cast.
 struct embedding_op {
@@ -204,4 +204,4 @@ void embedding_backward(cpu exec, const Indices& indices, matrix_view<DY> dy, ma
                            detail::output_view(dtable), options);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

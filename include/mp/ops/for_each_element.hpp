@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The strides of views that are walked along the lines of one of them.
 struct line_walk {
@@ -256,4 +256,4 @@ void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<cons
         out, in...);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

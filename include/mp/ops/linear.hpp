@@ -15,7 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
 /// result; those of the others need what the layer had before the activation, so training with them fused
@@ -74,9 +74,9 @@ void matmul(cpu exec, const A& a, const B& b, matrix_view<C> c) {
                            detail::output_view(c));
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Any of the smooth activations. They take so long that choosing among them at each element costs nothing,
 /// and the product is compiled once for all of them.
@@ -95,9 +95,9 @@ struct smooth_epilogue {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of linear(): a matrix product, so in the low precision of the policy.
 struct linear_op {
@@ -253,4 +253,4 @@ void linear_backward(cpu exec, matrix_view<X> x, const W& w, matrix_view<DY> dy,
                            detail::output_view(db));
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

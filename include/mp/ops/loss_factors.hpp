@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Factors of a loss, both exact where they are powers of two.
 struct loss_factors {
@@ -20,9 +20,9 @@ struct loss_factors {
     float scale = 1.0F;
 };
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline void check_loss_factors(std::string_view function, const ops::loss_factors& factors) {
     if (!isfinite(factors.weight) || factors.weight < 0.0F) {
@@ -44,4 +44,4 @@ inline double gradient_factor(const ops::loss_factors& factors, double count) {
     return (weight * static_cast<double>(factors.scale) / count).value();
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

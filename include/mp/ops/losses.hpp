@@ -23,7 +23,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// (x - t)^2 and its slope.
 struct squared_difference {
@@ -111,9 +111,9 @@ struct regression_loss_backward {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of mean_squared_error(): a square and a long sum, so in float.
 struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
@@ -215,4 +215,4 @@ void mean_absolute_error_backward(cpu exec, matrix_view<X> prediction, matrix_vi
                            detail::input_view(target), detail::output_view(dprediction), factors);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

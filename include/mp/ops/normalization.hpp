@@ -23,7 +23,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 struct normalization_options {
     /// Added to the variance or the mean square; finite and not negative. With 0 a constant row (in rms_norm
@@ -38,9 +38,9 @@ struct row_statistics {
     std::span<float> inverse_deviation = {};  ///< 1 / sqrt(variance or mean square + epsilon)
 };
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A row is normalized as (x - center) * inverse.
 struct row_scaling {
@@ -273,9 +273,9 @@ void check_normalize_rows_backward(std::string_view function, cpu exec, const au
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of layer_norm(): sums and a root, so in float.
 struct layer_norm_op {
@@ -443,4 +443,4 @@ void rms_norm_backward(cpu exec, matrix_view<X> x, const Gamma& gamma, matrix_vi
                            options, statistics);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

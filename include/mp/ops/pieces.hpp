@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Between sums that are added to the same memory: compilers that may reassociate them keep their order.
 MP_ALWAYS_INLINE void keep_order() {
@@ -53,4 +53,4 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
                         });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// The windows that a pooling op looks through, in cells. Images are rows of a matrix as in conv2d_geometry,
 /// and every channel is pooled by itself.
@@ -75,9 +75,9 @@ enum class average_over : unsigned char {
     cells_inside   ///< by the cells that lie inside the image
 };
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The cells of an image that a window has: lines and columns of a channel.
 struct window_cells {
@@ -187,9 +187,9 @@ inline void check_average_over(std::string_view function, ops::average_over over
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of max_pool2d(): a choice among values, right in any format, so nothing is cast.
 struct max_pool2d_op {
@@ -374,4 +374,4 @@ void average_pool2d_backward(cpu exec, matrix_view<DY> dy, matrix_view<DX> dx,
                            detail::output_view(dx), geometry, over);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

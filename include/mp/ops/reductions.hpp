@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// What a reduction has one result for.
 enum class per : unsigned char {
@@ -28,9 +28,9 @@ enum class per : unsigned char {
     column  ///< y[c] from the elements of column c
 };
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Checks the array with one element per row or column of the matrix that has been checked.
 inline void check_per(std::string_view function, const named_operand& array, const named_operand& matrix,
@@ -129,9 +129,9 @@ private:
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of sum(): long sums, so in float.
 struct sum_op : detail::reduction<sum_op> {
@@ -246,4 +246,4 @@ void mean_backward(cpu exec, const DY& dy, matrix_view<DX> dx, per axis) {
     autocast::call<Policy>(mean_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 #include <array>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether x is less than zero, zero or minus zero: false for NaN of either sign. On codes, so that it holds
 /// under -ffast-math. The negative codes of every format follow each other, from the smallest magnitude to
@@ -31,9 +31,9 @@ constexpr bool not_positive(Value x) {
     return bits == 0 || (layout::sign_mask != 0 && static_cast<code>(bits - first) <= last - first);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of relu(): right in any format, so nothing is cast.
 struct relu_op {
@@ -95,4 +95,4 @@ void relu_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<D
                            detail::output_view(dx));
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A row of results and one of gradients.
 struct row_and_gradient {
@@ -35,9 +35,9 @@ struct row_and_gradient {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of softmax(): exponentials and their sums, so in float.
 struct softmax_op {
@@ -206,4 +206,4 @@ void log_softmax_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix
                            detail::output_view(dx));
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Checks the labels against the matrix of logits, which has been checked.
 template <class Label>
@@ -49,9 +49,9 @@ inline void check_logits(std::string_view function, const named_operand& logits)
     if (logits.extent.columns == 0) throw_argument(function, "logits.columns", 0, "must be at least 1");
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp::ops {
+namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of softmax_cross_entropy(): exponentials and a mean, so in float.
 struct softmax_cross_entropy_op {
@@ -172,4 +172,4 @@ void softmax_cross_entropy_backward(cpu exec, matrix_view<Logit> logits, const L
                            detail::input_view(labels), detail::output_view(dlogits), factors);
 }
 
-}  // namespace mp::ops
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

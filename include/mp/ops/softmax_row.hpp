@@ -16,7 +16,7 @@
 #include <limits>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The largest of some floats, -infinity if there are none, and whether NaN or +infinity is among them: then
 /// the largest means nothing.
@@ -132,4 +132,4 @@ void store_numbers(matrix_view<Value> matrix, std::ptrdiff_t row, Function f) {
     });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

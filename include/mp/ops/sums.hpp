@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// sums[c] += term(elements of `in` in column c...) over the given rows in their order, for up to
 /// element_block columns.
@@ -111,4 +111,4 @@ struct itself {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

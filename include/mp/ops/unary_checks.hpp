@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Checks the arguments of y = f(x).
 inline void check_unary(std::string_view function, cpu exec, const named_operand& x, const named_operand& y) {
@@ -33,4 +33,4 @@ inline void check_unary_backward(std::string_view function, cpu exec, const name
     check_separate_or_same(function, dx, dy);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019) as torch.optim.AdamW computes it. With
 /// gradient g, weight w, means m and v, at the t-th update:
@@ -112,4 +112,4 @@ private:
     adamw_options options_;
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -32,7 +32,7 @@ struct adamw_options {
     friend constexpr bool operator==(const adamw_options&, const adamw_options&) = default;
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// The largest number that an update multiplies the learning rate by: the first one has the largest
 /// correction of the mean.
@@ -64,5 +64,5 @@ inline void check_options(std::string_view function, const adamw_options& option
             static_cast<float>(options.epsilon)};
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Calls pass(parameter, first, last), which reports on these elements of a gradient, over all gradients.
 template <class Weight, class Gradient, class Pass>
@@ -66,4 +66,4 @@ inline void scale_gradients(cpu exec, instruction_set level, const parameter_lay
     });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

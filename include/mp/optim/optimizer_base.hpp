@@ -23,7 +23,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Base of the optimizers, and of your own: derive, and call apply from step.
 ///
@@ -338,4 +338,4 @@ private:
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The memory of an optimizer, and what can be read from it. See optimizer_base, which adds the passes.
 template <class Weight, class Gradient, class Master, class State>
@@ -198,4 +198,4 @@ protected:
     bool unscaled_ = false;
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

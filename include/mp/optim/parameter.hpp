@@ -28,7 +28,7 @@ struct parameter {
     std::span<Gradient> gradient = {};  ///< as many values as weights, or none: the array is then not trained
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// How messages refer to a parameter: its index and, if there is one, its name.
 inline std::string parameter_text(std::size_t index, std::string_view name, std::string_view member) {
@@ -84,5 +84,5 @@ void check_parameters(std::string_view function, const std::vector<parameter<Wei
     }
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

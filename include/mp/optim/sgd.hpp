@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Stochastic gradient descent as torch.optim.SGD defines it. With gradient g, weight w, momentum buffer b:
 ///
@@ -100,4 +100,4 @@ private:
     sgd_options options_;
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -33,7 +33,7 @@ struct sgd_options {
     friend constexpr bool operator==(const sgd_options&, const sgd_options&) = default;
 };
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// Throws argument_error in the name of `function` unless all options are in range.
 inline void check_options(std::string_view function, const sgd_options& options) {
@@ -66,5 +66,5 @@ inline void check_options(std::string_view function, const sgd_options& options)
             options.nesterov};
 }
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

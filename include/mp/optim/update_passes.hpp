@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t update_grain = 64 * update_block;
@@ -70,4 +70,4 @@ void update_by_rule(const update_arrays<Weight, Gradient, Master, State, States>
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -38,12 +38,20 @@ enum class weight_update : unsigned char {
     kahan,
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// The name of a way to update: "stochastic".
 [[nodiscard]] constexpr std::string_view name_of(weight_update how) noexcept {
     return how == weight_update::stochastic ? "stochastic"
            : how == weight_update::kahan    ? "kahan"
                                             : "nearest";
 }
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Which rounding of an optimizer random bits are for.
 struct rounding_stream {
@@ -53,7 +61,9 @@ struct rounding_stream {
     std::uint32_t array = 0;      ///< 0 for the weights, 1 for the first state, 2 for the second
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Elements that share sixteen calls of the generator, in a layout that suits vectors of up to sixteen lanes.
 inline constexpr std::size_t random_group = 64;
@@ -65,7 +75,9 @@ MP_HOST_DEVICE constexpr philox4x32 rounding_counter(const rounding_stream& stre
              stream.parameter, static_cast<std::uint32_t>(stream.update)}};
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The 32 random bits with which weight_update::stochastic rounds element `element` (below 2^60): word
 /// (element / 16) mod 4 of philox4x32 with the seed as key and the counter
@@ -78,4 +90,4 @@ MP_HOST_DEVICE constexpr philox4x32 rounding_counter(const rounding_stream& stre
         .word[element / 16 % 4];
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

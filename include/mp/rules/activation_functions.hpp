@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// 1 / (1 + e^-x) and its distance from one, both to 2^-48 of themselves.
 template <class T>
@@ -156,4 +156,4 @@ void multiply_slopes(const float* x, const float* dy, std::size_t count, float* 
     for (std::size_t i = 0; i < count; ++i) to[i] = unless_nan(x[i], to[i]);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

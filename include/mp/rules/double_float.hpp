@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// high + low. `low` is an error term: small, and without meaning where high is infinite or NaN.
 struct double_float {
@@ -72,4 +72,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float product(float x, double_float factor) {
     return float_multiply_add(x, factor.high, float_multiply(x, factor.low));
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE float float_magnitude(float x) {
     return bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU);
@@ -277,4 +277,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_times_slope(float x, float dy) {
     return nan_or(x, float_multiply(Function::slope(x), dy));
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

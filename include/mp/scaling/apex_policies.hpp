@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Apex's amp (apex/amp/scaler.py), with the ceiling of amp.initialize.
 struct apex_policy {
@@ -164,4 +164,4 @@ struct mxnet_policy {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// OpenSeq2Seq's back-off scaler: starts at its ceiling.
 struct openseq2seq_policy {
@@ -85,4 +85,4 @@ struct chainer_policy {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

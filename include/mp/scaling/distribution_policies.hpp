@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// OpenSeq2Seq's LogMax: takes the logarithm of the largest unscaled gradient for normally distributed, keeps
 /// moving averages of it and of its square, and sets the scale so that `deviations` standard deviations above
@@ -293,4 +293,4 @@ struct histogram_policy {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -27,9 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::int64_t most_iterations = std::int64_t{1} << 62;
 inline constexpr std::int64_t largest_int32 = 2147483647;
@@ -90,7 +88,9 @@ void read_deepspeed_window(foreign_fields& fields, saved_loss_scaler<Policy>& sa
     saved.state.growth.last_overflow = fields.integer("last_overflow_iter", -1, most_iterations);
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// torch.amp.GradScaler's state_dict(): scale, growth_factor, backoff_factor, growth_interval and
 /// _growth_tracker. The scale is also the initial one, as load_state_dict has it there.
@@ -189,4 +189,4 @@ void read_deepspeed_window(foreign_fields& fields, saved_loss_scaler<Policy>& sa
     return detail::validated(fields, saved);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

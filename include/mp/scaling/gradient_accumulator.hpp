@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The sum of gradients of several backward passes, in float. The scale may differ from pass to pass, as it
 /// does when it is updated in between or when losses have scalers of their own: the sum carries the scale of
@@ -126,4 +126,4 @@ private:
     std::size_t count_ = 0;
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

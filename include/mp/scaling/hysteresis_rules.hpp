@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Every overflow backs off.
 struct no_hysteresis {
@@ -151,4 +151,4 @@ struct tolerated_overflow_share {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

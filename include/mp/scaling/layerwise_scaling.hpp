@@ -28,7 +28,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// How the factor of a layer is found.
 enum class layerwise_method : unsigned char {
@@ -132,7 +132,9 @@ struct layerwise_decision {
     friend constexpr bool operator==(const layerwise_decision&, const layerwise_decision&) = default;
 };
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The largest power of two that is at most x > 0, as a float, within 2^-126 and 2^127.
 constexpr float power_of_two_at_most(double x) {
@@ -155,7 +157,9 @@ constexpr unbounded_factor factor_in_range(double wanted, double largest_number,
     return result;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The scaler of one layer: keeps the factor between updates, so every layer has its own.
 ///
@@ -402,4 +406,4 @@ float join_branches(cpu exec, std::span<scaled_tensor<Values>> branches,
     return common;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// What loss_scaler::state returns and restore takes: everything that a resumed training run needs.
 template <scale_policy Policy>
@@ -492,4 +492,4 @@ using dynamic_loss_scaler = loss_scaler<pytorch_policy>;
 /// Loss scaling by a constant.
 using static_loss_scaler = loss_scaler<static_policy>;
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -55,6 +55,10 @@ struct gradient_report {
     friend constexpr bool operator==(const gradient_report&, const gradient_report&) = default;
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// An optimizer that a loss scaler can drive:
 ///  - `unscale_gradients(inverse_scale)` multiplies the gradients by the inverse scale, keeps the results for
 ///    step() in at least float, and reports on them;
@@ -88,4 +92,4 @@ concept named_optimizer = requires(const Optimizer& optimizer, std::size_t param
     { optimizer.parameter_name(parameter) } -> std::convertible_to<std::string_view>;
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

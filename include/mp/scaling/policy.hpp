@@ -92,7 +92,9 @@ struct scale_change {
 #endif
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Every double at or above this rounds (to nearest, ties to even) to an infinite float: it is the midpoint
 /// of the largest float, (2 - 2^-23) 2^127, and 2^128.
@@ -106,7 +108,9 @@ inline constexpr float largest_scale_without_inverse = 0x1p-128F;
 inline constexpr float infinite_scale = std::numeric_limits<float>::infinity();
 inline constexpr std::int32_t largest_tracker = (std::numeric_limits<std::int32_t>::max)();
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The factor that takes the scale out of gradients again: 1 / scale, divided in double and rounded once to
 /// float, as PyTorch does. Exact for powers of two. Infinite for zero and for scales of 2^-128 and less,
@@ -118,7 +122,9 @@ inline constexpr std::int32_t largest_tracker = (std::numeric_limits<std::int32_
     return static_cast<float>(1.0 / static_cast<double>(scale));
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The scale as the float that the loss is multiplied by; some systems keep theirs in double, where it can be
 /// beyond float's range.
@@ -154,7 +160,9 @@ concept updates_by_flag = requires(const Rules rules, typename Rules::state_type
     { rules.update(state, found_non_finite) } -> std::same_as<scale_change>;
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// A scale policy: a regular value with
 ///  - `state_type`: a trivially copyable struct with a member `scale` (float or double) and whatever counters
@@ -222,7 +230,9 @@ template <scale_policy Policy>
     }
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Only for the requirement below.
 struct member_visitor {
@@ -230,7 +240,9 @@ struct member_visitor {
     void operator()(std::string_view name, Member& member) const;
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// A policy whose scaler can be saved, and compared among ranks: it and the policy that it stands for have a
 /// static member function `visit(self, visitor)`, which calls visitor(name, member) for every parameter or

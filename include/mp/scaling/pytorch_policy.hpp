@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Dynamic scaling exactly as torch.amp.GradScaler does it: multiply the scale by `backoff_factor` whenever
 /// an iteration had an infinity or a NaN, and by `growth_factor` after `growth_interval` clean iterations in
@@ -104,4 +104,4 @@ struct sharded_pytorch_policy {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <thread>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Combines numbers of all ranks of a data-parallel run: every rank calls the same functions in the same
 /// order with as many values, and afterwards all of them hold the same results, in place. Ranks without
@@ -40,13 +40,19 @@ concept rank_reducer = requires(Reducer& reducer, std::span<std::uint64_t> value
 /// size, need more if that takes longer.
 inline constexpr std::chrono::nanoseconds default_rank_timeout = std::chrono::minutes(10);
 
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
 /// The reducer of a run with one rank: leaves the values as they are.
 struct single_rank {
     constexpr void(max)(std::span<std::uint64_t>) const noexcept {}
     constexpr void sum(std::span<std::uint64_t>) const noexcept {}
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Throws argument_error unless the time to wait is positive.
 inline void require_timeout(std::string_view function, std::chrono::nanoseconds timeout) {
@@ -100,5 +106,4 @@ private:
     void (*sum_)(void*, std::span<std::uint64_t>) = nullptr;
 };
 
-}  // namespace detail
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

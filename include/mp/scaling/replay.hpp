@@ -51,7 +51,9 @@ struct replay_result {
     std::vector<float> scales = {};                 ///< the scale of each step that was replayed
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A number of values, as many as are known to be affected; where a threshold lies within a bin, the part of
 /// it below the threshold as if the values were evenly spread in it.
@@ -115,7 +117,9 @@ struct no_listener {
     void operator()(const scale_event&) const noexcept {}
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Runs a policy over a trace. In each step at scale S
 ///  - there are infinities if the largest magnitude times S exceeds the largest number of the format, or the
@@ -187,7 +191,9 @@ template <scale_policy Policy, class Listener = const detail::no_listener>
     return result;
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::array<std::string_view, 11> replay_headings{
     "policy",      "skips",    "in a row", "growths",        "back-offs",        "first scale",
@@ -214,7 +220,9 @@ inline std::vector<std::string> replay_cells(const replay_result& it) {
     return cells;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The results side by side, in fixed-width characters with an end of line behind each line. Underflow is "-"
 /// where the trace has no exponents.
@@ -227,4 +235,4 @@ inline std::vector<std::string> replay_cells(const replay_result& it) {
     return detail::aligned_text(lines, [=](std::size_t column) { return column == 0 || column == last; });
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -16,8 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp {
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The axes of all charts of a page, so that they can be compared.
 struct replay_axes {
@@ -157,7 +156,9 @@ figure { margin: 0; } h3 { font-size: 14px; margin: 0; }
 figcaption { color: var(--dim); font-size: 12px; } .multiples svg { font-size: 15px; }
 )";
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// One HTML page about the replays of one trace: the scale of every policy by step, all in one chart and each
 /// in one of its own with its skipped steps, and the table of replay_table. It has everything in it and
@@ -187,4 +188,4 @@ figcaption { color: var(--dim); font-size: 12px; } .multiples svg { font-size: 1
     return html + "</div>\n" + detail::html_page_end();
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

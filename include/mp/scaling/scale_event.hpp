@@ -53,7 +53,7 @@ struct scale_event {
 };
 static_assert(std::is_trivially_copyable_v<scale_event>);
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 /// Something that takes events, by reference; empty for nobody.
 class listener_reference {
@@ -72,5 +72,5 @@ private:
     void (*call_)(void*, const scale_event&) = nullptr;
 };
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

@@ -24,15 +24,15 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// False, but only once a template is instantiated.
 template <class...>
 inline constexpr bool never = false;
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Values times a loss scale: what a backward pass leaves. The memory is the caller's.
 ///
@@ -105,6 +105,10 @@ struct unscaled_result {
     unscaled_gradient<float> gradient;  ///< the memory that was given for it
     non_finite_report report;           ///< infinities and NaNs among the results
 };
+
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Takes the scale out of a gradient: unscaled[i] = float(gradient[i]) * inverse_of_scale(scale), rounded
 /// once; see unscale_and_check for ranges, which it calls.
@@ -197,4 +201,4 @@ void add_gradient(scaled_gradient<Sum>, scaled_gradient<Value>) {
                   "mp::gradient_accumulator, which knows when the scales differ");
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -28,7 +28,9 @@ struct scaled_tensor {
     float scale = 1.0F;  ///< a power of two: the true gradient is values / scale
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 constexpr void require_accumulated(std::string_view function, std::string_view argument, float scale) {
     if (is_non_finite(scale) || !(scale > 0.0F)) {
@@ -36,7 +38,9 @@ constexpr void require_accumulated(std::string_view function, std::string_view a
     }
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Multiplies a tensor by a power of two, in place and on its tag. Exact but for what underflows or
 /// overflows.
@@ -87,4 +91,4 @@ non_finite_report unscale_weight_gradient(cpu exec, const Gradients& gradients, 
     return unscale_and_check(exec, gradients, unscaled, inverse_of_scale(accumulated));
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -47,9 +47,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr int state_text_version = 2;
 /// The first version with a checksum.
@@ -292,7 +290,9 @@ void validate_state_lines(std::size_t first, std::size_t last, Function&& functi
     });
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The text of a saved scaler: `save_state(scaler.state())`.
 ///
@@ -362,4 +362,4 @@ template <savable_policy Policy>
     return std::string(detail::read_state_head(lines).policy);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

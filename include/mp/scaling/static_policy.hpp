@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Static loss scaling: the scale stays what it is. A step with infinities or NaNs is skipped by default;
 /// with `skip_non_finite = false` it is applied all the same, and only reported.
@@ -78,4 +78,4 @@ struct static_policy {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -46,6 +46,10 @@ struct step_result {
     [[nodiscard]] constexpr explicit operator bool() const { return status == step_status::applied; }
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// One line about a step for a log, such as
 /// "skipped, 2 infinities and 0 NaNs at scale 65536, the first in 'conv1.weight'[17]".
 inline std::string to_string(const step_result& result) {
@@ -87,4 +91,4 @@ inline std::string to_string(const step_result& result) {
     return text;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A scale for people: powers of two beyond 1024 as such, "2^16", other numbers with up to six digits.
 inline std::string scale_text(double scale) {
@@ -234,4 +234,4 @@ private:
     int points_ = 0;
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

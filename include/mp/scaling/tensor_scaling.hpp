@@ -28,9 +28,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr float largest_float = 0x1.fffffep127F;
 
@@ -43,7 +41,9 @@ MP_HOST_DEVICE constexpr float power_of_two_at_most(float scale) {
     return bit_cast<float>(0x80000000U >> (leading_zeros(std::uint64_t{bits}) - 32));
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// Transformer Engine's current scaling: the scale of a tensor, or of a block, from its own amax.
 ///
@@ -147,6 +147,10 @@ struct torchao_scaling {
     }
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// The power-of-two scale of a block whose largest magnitude is `amax`, by one of the four published rules
 /// (see scale_rule; standard is floor): values are to be divided by it. These are the scales that
 /// mp::quantize gives the blocks of the MX formats. 0 has the smallest scale, 2^-127; NaN the scale NaN; an
@@ -168,7 +172,9 @@ template <block_element Element>
     return float8_e8m0fnu::from_bits(static_cast<std::uint8_t>(exponent + 127));
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t scaling_grain = std::size_t{1} << 16;
@@ -200,7 +206,9 @@ void in_short_pieces(cpu exec, std::span<From> from, std::span<To> to, Step step
     });
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Converts an array of float, or of a reduced format, with a scale: to[i] = from[i] * scale, exact and
 /// rounded once to nearest even; what is too large becomes the largest finite number, infinities included,
@@ -252,4 +260,4 @@ void dequantize_with_scale(cpu exec, const Source& from, Target&& to, float scal
     });
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

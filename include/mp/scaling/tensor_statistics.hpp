@@ -67,7 +67,9 @@ struct tensor_statistics {
     friend constexpr bool operator==(const tensor_statistics&, const tensor_statistics&) = default;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The statistics of a piece that fits the first-level cache. Every value is visited twice, first for the
 /// mean and then for the deviations from it, which does not cancel as sums of squares do.
@@ -107,7 +109,9 @@ tensor_statistics statistics_of_piece(const Value* values, std::size_t count) {
     return result;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Measures an array in one pass over its memory, in double.
 ///
@@ -162,4 +166,4 @@ template <detail::gradient_range Values>
     return result;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

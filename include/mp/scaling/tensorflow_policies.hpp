@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// TensorFlow 2's tf.keras.mixed_precision.LossScaleOptimizer: halves down to 1, and does not grow to
 /// infinity.
@@ -113,4 +113,4 @@ struct jmp_policy {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -21,8 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp {
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What a mark in a timeline stands for: its class in the style sheet, its shape, which alone tells it from
 /// the others, and its words.
@@ -370,7 +369,9 @@ std::string timeline_page_of(const Events& events, std::size_t count, const scal
     return html + timeline_table(totals, extent) + html_page_end();
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// One HTML page about the events that a log keeps and the totals of all that it saw: the scale by iteration
 /// on a logarithmic axis, marks for infinities, NaNs, growth, back-off and limits with what happened as their
@@ -393,4 +394,4 @@ std::string timeline_page_of(const Events& events, std::size_t count, const scal
     return detail::timeline_page_of(events, events.size(), totals, title);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -16,16 +16,16 @@
 #include <tuple>
 #include <utility>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Optimizer>
 concept clips_gradients = requires(Optimizer& optimizer) {
     optimizer.clip_gradient_norm(1.0);
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// An iteration from the first backward pass to the update of the scale: the optimizers are unscaled at most
 /// once and step exactly once, the scale is the same all along and moves once at the end.
@@ -206,4 +206,4 @@ retry_result train_with_retries(loss_scaler<Policy>& scaler, Backward&& backward
     return outcome;
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -24,9 +24,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp {
-
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t unscale_grain = 64 * unscale_block;
@@ -133,7 +131,9 @@ bool check_unscale_arrays(std::string_view function, std::span<const Gradient> i
     return in_place;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Multiplies gradients by the inverse of the loss scale and reports infinities and NaNs among the results,
 /// in one pass.
@@ -195,4 +195,4 @@ non_finite_report check_finite(cpu exec, const Gradients& gradients, float inver
     return report.total();
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -10,7 +10,7 @@
 #include <cfenv>
 #endif
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// While it lives, float and double arithmetic of the calling thread rounds to nearest even, honours
 /// subnormal numbers and raises no signals; then everything is as before, flags included. For threads that
@@ -121,4 +121,4 @@ public:
     default_floating_point_modes& operator=(const default_floating_point_modes&) = delete;
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

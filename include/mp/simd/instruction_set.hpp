@@ -24,6 +24,10 @@ enum class instruction_set : unsigned char {
                   ///< names
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 /// The name of a level, as MP_ISA takes it: "avx2".
 [[nodiscard]] constexpr std::string_view name_of(instruction_set level) noexcept {
     switch (level) {
@@ -45,4 +49,4 @@ enum class instruction_set : unsigned char {
     return "best";
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

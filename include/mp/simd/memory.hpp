@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Bytes that processors move between caches.
 inline constexpr std::size_t cache_line = 64;
@@ -94,4 +94,4 @@ inline void finish_streaming() noexcept {
 #endif
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -15,8 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp {
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 #if MP_SIMD_TARGETS
 
@@ -117,7 +116,9 @@ inline std::string instruction_set_names() {
     return names;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The highest level of which this processor and its system have everything. Found out once.
 [[nodiscard]] inline instruction_set processor_instruction_set() noexcept {
@@ -125,7 +126,9 @@ inline std::string instruction_set_names() {
     return found;
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What MP_ISA leads to on a processor that has `most`.
 struct wished_level {
@@ -145,7 +148,9 @@ inline wished_level level_by_wish(std::string_view wish, instruction_set most) {
     return {most, "it must be one of " + instruction_set_names()};
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The level that instruction_set::best stands for: the one that the environment variable MP_ISA names when
 /// it is first looked at, or else processor_instruction_set().
@@ -166,7 +171,9 @@ inline wished_level level_by_wish(std::string_view wish, instruction_set most) {
     return chosen;
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The level at which an algorithm given `exec` runs; never best.
 ///
@@ -182,5 +189,4 @@ inline instruction_set level_of(std::string_view function, cpu exec) {
     return exec.instructions;
 }
 
-}  // namespace detail
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

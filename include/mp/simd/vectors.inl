@@ -9,7 +9,7 @@
 // product and a sum, and -ffast-math lets them do more. `rounded(x)` ends that: what is behind it sees x as
 // it would be stored. Wherever the bits matter, a product that is added to something goes through it.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
 inline constexpr std::size_t vector_bytes = 64;
@@ -235,4 +235,4 @@ MP_ALWAYS_INLINE void store_past_caches(float* to, floats x) {
 #endif
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -37,6 +37,10 @@ struct fragment_place {
     friend constexpr bool operator==(fragment_place, fragment_place) = default;
 };
 
+}  // namespace mp::simt
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
+
 /// Where the four bytes of register 0 to 3 of A lie.
 [[nodiscard]] MP_HOST_DEVICE constexpr fragment_place mma_a_place(int lane, int number) {
     return {lane / 4 + number % 2 * 8, lane % 4 * 4 + number / 2 * 16};
@@ -61,4 +65,4 @@ struct fragment_place {
     return {lane % 4 * 2, lane / 4 * 2};
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -10,14 +10,14 @@
 
 namespace mp {
 
-namespace detail {
+namespace detail::inline MP_ISA_NAMESPACE {
 
 template <class Executor>
 struct is_gpu_executor : std::false_type {};
 template <arch Arch>
 struct is_gpu_executor<simulated_gpu<Arch>> : std::true_type {};
 
-}  // namespace detail
+}  // namespace detail::inline MP_ISA_NAMESPACE
 
 /// mp::cuda_stream (where <mp/cuda.hpp> is included) or mp::simulated_gpu<arch>. With the first an algorithm
 /// enqueues kernels and returns, with the second it runs the same kernels on the host. Kernels are launched

@@ -34,6 +34,10 @@ concept kernel = std::is_trivially_copyable_v<Kernel> && sizeof(Kernel) <= 4096 
     { Kernel::threads + 0 } -> std::same_as<int>;
 };
 
+}  // namespace mp::simt
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
+
 template <class Kernel>
 [[nodiscard]] constexpr int resident_blocks_of() {
     if constexpr (requires { Kernel::resident_blocks; }) {
@@ -74,4 +78,4 @@ template <kernel Kernel>
     return {size.blocks, Kernel::threads, size.shared_bytes, cluster};
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

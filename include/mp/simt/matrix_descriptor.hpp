@@ -24,7 +24,9 @@ struct matrix_descriptor {
     friend constexpr bool operator==(matrix_descriptor, matrix_descriptor) = default;
 };
 
-namespace detail {
+}  // namespace mp::simt
+
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 [[nodiscard]] MP_HOST_DEVICE constexpr std::uint64_t swizzle_code(int swizzle_bytes) {
     return swizzle_bytes == 128 ? 1U : swizzle_bytes == 64 ? 2U : swizzle_bytes == 32 ? 3U : 0U;
@@ -39,7 +41,9 @@ namespace detail {
             static_cast<std::uint64_t>(stride_bytes / 16 & 0x3FFF) << 32 | swizzle_code(swizzle_bytes) << 62};
 }
 
-}  // namespace detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// Where sum `number` of a thread of a warpgroup lies in the 64 rows: each warp has 16 of them, in fragments
 /// of 8 columns that follow each other, as in mma_c_place.
@@ -48,4 +52,4 @@ namespace detail {
     return {thread / 32 * 16 + inside.line, number / 4 * 8 + inside.position};
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace mp::simt {
+namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// The offset of a byte of a tile whose lines of `LineBytes` = 32, 64 or 128 bytes follow each other, with
 /// the 16-byte pieces of a line exchanged among each other: the patterns that TMA writes and wgmma reads. Its
@@ -25,4 +25,4 @@ template <int LineBytes>
     return offset ^ ((offset >> 7 & (pieces - 1)) << 4);
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

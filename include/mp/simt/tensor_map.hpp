@@ -40,6 +40,10 @@ struct alignas(64) tensor_map {
     unsigned char opaque[128];
 };
 
+}  // namespace mp::simt
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
+
 /// Throws argument_error for what the unit does not take.
 inline void check_tensor_tiles(std::string_view function, const tensor_tiles& tiles) {
     const auto demand = [&](bool met, std::string_view name, std::int64_t value, std::string_view expected) {
@@ -86,4 +90,4 @@ template <arch Arch>
     return map;
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -84,7 +84,9 @@ struct block_rule {
     evidence known = evidence::published;
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Value>
 inline constexpr factor_kind factor_kind_of =
@@ -164,7 +166,9 @@ static_assert([] {
     return true;
 }());
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The rule by which an architecture multiplies factors of a kind and adds them to accumulators of half or
 /// float; its `products` are zero where there is no such instruction, or none that is modelled.
@@ -183,7 +187,9 @@ static_assert([] {
     return architecture == arch::sm_90 || architecture == arch::sm_100;
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Checks what types can tell of a product on a tensor core, and gives its rule.
 template <arch Arch, class A, class B, class Output>
@@ -211,5 +217,4 @@ constexpr block_rule checked_block_rule() {
     return rule;
 }
 
-}  // namespace detail
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

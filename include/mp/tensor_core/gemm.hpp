@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Rows, columns and products for which factors are taken apart at a time.
 inline constexpr std::ptrdiff_t emulated_tile_rows = 128;
@@ -208,9 +208,9 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
     });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The general matrix product c = epilogue(alpha * a b + beta * c) on the model of an architecture's tensor
 /// cores: a b has the bits that the GPU's accumulators have.
@@ -248,4 +248,4 @@ void gemm(emulated<Arch, Accumulator> exec, float alpha, matrix_view<A> a, matri
                                                           });
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -20,8 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
-namespace detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A product on the model, and the scales of its factors.
 template <arch Arch, class A, class B>
@@ -55,7 +54,9 @@ struct emulated_scaled_product {
     }
 };
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The matrix product with scales of blocks of the depth on the model of an architecture's tensor cores: see
 /// mp::gemm_scaled(cpu, ...). The sum over each block of 128 of the depth has the bits that the GPU's
@@ -77,4 +78,4 @@ void gemm_scaled(emulated<Arch> exec, float alpha, matrix_view<A> a, const depth
         });
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Columns that a panel of B has next to each other, and that are multiplied at a time.
 inline constexpr int panel_columns = 16;
@@ -143,4 +143,4 @@ void pack_factor(instruction_set level, const Value* data, std::ptrdiff_t line_s
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Types whose arithmetic the kernels do in float.
 template <class Value>
@@ -63,7 +63,7 @@ void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = Operation::apply(scalar_operand(operands, i)...);
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/array/kernels/arithmetic.inl>
 #include <mp/simd/for_each_target.inl>
@@ -71,7 +71,7 @@ void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
 #define MP_KERNEL_FILE <mp/array/kernels/binary16.inl>
 #include <mp/simd/for_each_target.inl>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The kernel for a level, which computes out[i] = Operation::apply(operands[i]...). An operand is a pointer
 /// or `repeated`. `out` may be one of the pointers.
@@ -92,4 +92,4 @@ auto arithmetic_kernel([[maybe_unused]] instruction_set level) noexcept {
     return chosen;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -16,7 +16,7 @@
 // Only tfloat32, whose products have 22 bits, sends lanes with subnormal products and quotients to the scalar
 // operators, which look closer.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 MP_ALWAYS_INLINE words magnitude_of(floats x) {
     return as_words(x) & 0x7fff'ffffU;
@@ -251,4 +251,4 @@ void map_array(Value* out, std::size_t count, Operand... operands) noexcept {
     }
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -10,7 +10,7 @@
 #include <mp/format/math/logarithm.hpp>
 #include <mp/format/math/power.hpp>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 struct natural_exponential {
     template <class Value>
@@ -53,12 +53,12 @@ inline constexpr bool has_function_vectors = [] {
     return false;
 }();
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/array/kernels/functions.inl>
 #include <mp/simd/for_each_target.inl>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The kernel for a level, as arithmetic_kernel().
 template <class Function, class Value>
@@ -73,4 +73,4 @@ auto function_kernel([[maybe_unused]] instruction_set level) noexcept {
     return chosen;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -11,7 +11,7 @@
 // half and bfloat16 with the functions in double. Coefficients are those of the polynomials through the
 // Chebyshev nodes.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 inline constexpr float function_tolerance = 0x1p-20F;
 
@@ -222,4 +222,4 @@ void map_function(Value* out, std::size_t count, const Value* from) noexcept {
     std::memcpy(out + i, last, rest * sizeof(Value));
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

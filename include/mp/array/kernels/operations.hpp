@@ -9,7 +9,7 @@
 
 #include <concepts>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 struct addition {
     template <class Value>
@@ -83,4 +83,4 @@ MP_ALWAYS_INLINE repeated<Value> operand_from(repeated<Value> operand, std::size
     return operand;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

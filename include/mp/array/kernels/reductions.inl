@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The 64 lanes of a block as accumulators in registers.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 MP_ALWAYS_INLINE doubles rounded(doubles x) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
@@ -85,4 +85,4 @@ void sum_array(Accumulator* result, std::size_t count, const Value*... from) noe
     });
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

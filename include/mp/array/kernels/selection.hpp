@@ -7,7 +7,7 @@
 #include <mp/format/number_traits.hpp>
 #include <mp/format/ordering.hpp>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The quiet NaN of the first operand that is NaN, or else the operand that comes first, or last, in the
 /// total order: mp::minimum and mp::maximum, for float too.
@@ -49,12 +49,12 @@ struct magnitude {
 template <class Value>
 inline constexpr bool has_ordered_codes = layout_of<format_of_t<Value>>::is_signed;
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/array/kernels/selection.inl>
 #include <mp/simd/for_each_target.inl>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The kernel for a level, as arithmetic_kernel().
 template <class Operation, class Value, class... Operand>
@@ -69,4 +69,4 @@ auto selection_kernel([[maybe_unused]] instruction_set level) noexcept {
     return chosen;
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -2,7 +2,7 @@
 // Codes as they lie in memory, as many in a vector as fit. What is said of codes holds for those of tfloat32
 // too, which lie in the highest bits of 32: all constants are moved with them.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 template <class Value>
 struct code_vectors {
@@ -113,4 +113,4 @@ void select_array(Value* out, std::size_t count, Operand... operands) noexcept {
     std::memcpy(out + i, last, rest * sizeof(Value));
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

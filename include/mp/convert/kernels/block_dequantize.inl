@@ -7,7 +7,7 @@
 // anything narrower it is rounded to odd, after which rounding to nearest is rounding once (Boldo and
 // Melquiond 2008).
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The values of elements, exactly.
 template <class Element>
@@ -87,4 +87,4 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
     }
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

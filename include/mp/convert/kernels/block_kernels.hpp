@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether lines of such blocks are cut into vectors without a rest, and packed ones into bytes.
 template <class BlockScaled>
@@ -73,4 +73,4 @@ struct element_midpoints {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -2,7 +2,7 @@
 // The largest magnitudes of `lanes` blocks in the lanes of one vector, and their scales, by the rules of
 // <mp/convert/block_scale.hpp>.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The larger of two magnitudes.
 MP_ALWAYS_INLINE ints larger(ints a, ints b) {
@@ -138,4 +138,4 @@ MP_ALWAYS_INLINE words scale_quotient_codes(words magnitude, float tensor_scale,
     return code == 0U ? words{} + 1U : code;
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether convert_array exists for a pair of types: all formats whose numbers are floats, float and double.
 template <class From, class To>
@@ -19,7 +19,7 @@ inline constexpr bool has_convert_array = (has_number_vectors<From> ||
                                            std::same_as<From, double>)&&(has_number_vectors<To> ||
                                                                          std::same_as<To, double>);
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/convert/kernels/convert_arrays.inl>
 #include <mp/simd/for_each_target.inl>

@@ -5,7 +5,7 @@
 // doubles are first rounded to odd to float's 24 bits, after which rounding to at most 22 bits is rounding
 // once (Boldo and Melquiond 2008).
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// As many doubles as floats, in two registers, and back; a NaN becomes quiet and keeps sign and payload.
 struct double_pair {
@@ -253,4 +253,4 @@ void convert_array(const From* from, To* to, std::size_t count) noexcept {
     if (i < count) convert_first(from + i, to + i, count - i);
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Types of which the kernels read and write arrays through vectors of floats: float, and every reduced
 /// format that fits_in float, with room for the sums of narrow_codes.
@@ -29,7 +29,7 @@ inline constexpr bool has_number_vectors = [] {
     }
 }();
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
 #define MP_KERNEL_FILE <mp/convert/kernels/number_vectors.inl>

@@ -3,7 +3,7 @@
 // steps with ?: for select. They need the default modes (default_floating_point_modes) for numbers that are
 // subnormal in the narrow format.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
 MP_ALWAYS_INLINE floats quieted(floats x) {
@@ -264,4 +264,4 @@ MP_ALWAYS_INLINE void store_first_numbers(Value* to, floats x, std::size_t count
     }
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Eight codes take as many bytes as a code has bits: the unit in which arrays are packed.
 inline constexpr std::size_t pack_group = 8;
@@ -46,7 +46,7 @@ constexpr void unpack_codes(const std::byte* bytes, std::uint8_t* codes, std::si
 /// Codes that the kernels below have on their way at a time: a kilobyte or less, in the innermost cache.
 inline constexpr std::size_t codes_at_a_time = 512;
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/convert/kernels/packed_codes.inl>
 #include <mp/simd/for_each_target.inl>

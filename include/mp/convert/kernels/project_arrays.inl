@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Floats to every format in every projection, and the random words of stochastic rounding.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Whether stochastic rounding goes away from zero: all ones or zero. `rest` is what is cut off, in units of
 /// 2^(-places) of the last place; see stochastically_up. Random bits and the rest are compared at the top of
@@ -173,4 +173,4 @@ inline void random_words(std::uint64_t seed, std::uint64_t first_block, std::uin
     }
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

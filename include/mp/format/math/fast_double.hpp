@@ -24,7 +24,7 @@
 
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The functions below have a relative error of less than 2^-fast_accuracy.
 inline constexpr int fast_accuracy = 36;
@@ -337,4 +337,4 @@ struct fast_positive_function {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -7,7 +7,7 @@
 
 #include <mp/format/math/fast_double.hpp>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Error of z at most 2^-51 of |z| < 2^13.3, times ln2/32: 2^-43.2. The same for the functions with expm1 and
 /// for exp10.
@@ -129,4 +129,4 @@ struct fast_hypot {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

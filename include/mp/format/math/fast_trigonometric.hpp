@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The magnitude of an angle as quarter turns, modulo 4, and a rest in radians of at most pi/4, whose error
 /// is below 2^-42 of it.
@@ -129,4 +129,4 @@ struct fast_tangent {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -4,7 +4,7 @@
 // 64 and IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS).
 
 #if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The sums of a tile, as in register_tiles.inl, with another instruction.
 template <int Rows>
@@ -62,5 +62,5 @@ inline constexpr product_kernel bfloat16_dot_kernel = {
     true,
     {{1, &multiply_dots<1>}, {4, &multiply_dots<4>}, {8, &multiply_dots<8>}, {12, &multiply_dots<12>}}};
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
 #endif

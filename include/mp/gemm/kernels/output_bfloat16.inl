@@ -4,7 +4,7 @@
 // none.
 
 #if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrdiff_t line_stride) {
     constexpr auto step = static_cast<std::ptrdiff_t>(2 * lanes);
@@ -27,5 +27,5 @@ inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrd
     }
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
 #endif

@@ -2,7 +2,7 @@
 // Packing by vectors: blocks of A and panels of B from any number format and layout. See
 // <mp/gemm/packing.hpp> for what they look like.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 inline constexpr auto lane_count = static_cast<std::ptrdiff_t>(lanes);
 
@@ -356,4 +356,4 @@ void widen_panels(const product_factor_source& source, const factor_block& block
     }
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

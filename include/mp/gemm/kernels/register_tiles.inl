@@ -2,7 +2,7 @@
 // Tiles whose sums are held in vector registers: one fused multiply-add after the other, in ascending k, so
 // that the bits are those of mp::accumulation::ordered whatever the shape of the tile.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Vectors of a tile's row.
 inline constexpr int tile_vectors = 2;
@@ -180,4 +180,4 @@ inline constexpr product_kernel bfloat16_row_kernel =
     make_register_kernel<bfloat16_row_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_row, 512);
 #undef MP_TILE_NAMES
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

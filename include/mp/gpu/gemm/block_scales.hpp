@@ -15,7 +15,7 @@
 
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The scales of both factors, as kernels read them. In shared memory every row of a tile, and every column
 /// behind the rows, has its own float, however many of them share one.
@@ -187,4 +187,4 @@ struct scaled_lanes_engine : lanes_engine<Tile, A, B, ADepthContiguous, BDepthCo
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

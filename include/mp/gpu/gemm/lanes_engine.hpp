@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// An engine of ring_gemm_kernel: right everywhere, but slow. Of each 16 x 16 sums lane l has the 8 of row l
 /// / 2 that begin at column l % 2 * 8. Products are added in ascending depth by fused multiply-adds: the bits
@@ -89,4 +89,4 @@ struct lanes_engine {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Launches the kernel of an engine for the layouts of a problem.
 template <template <class, class, class, bool, bool> class Engine, class Tile, class Executor, class A,
@@ -26,4 +26,4 @@ void launch_layouts(std::string_view function, const Executor& exec,
     });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether the sums of 8-bit products have so few bits that they are added to a float every 128 products: the
 /// tensor cores of sm_89 keep 13 fraction bits. (mma.sync of sm_90 and sm_100 multiplies them as half, and
@@ -143,4 +143,4 @@ struct mma_engine {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

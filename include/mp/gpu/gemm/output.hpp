@@ -13,7 +13,7 @@
 
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// alpha * product + beta * c as mp::gemm on the CPU forms it: with both terms, exact products in double
 /// whose sum is rounded to double and then to float; c is not looked at when beta is 0.
@@ -112,4 +112,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void load_chunk_of_sums(Thread thread, simt::sha
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

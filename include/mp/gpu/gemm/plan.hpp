@@ -57,16 +57,26 @@ enum class gpu_gemm_kernel : unsigned char {
     automatic_with_wgmma,
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
 [[nodiscard]] constexpr std::string_view name_of(gpu_gemm_kernel kernel) {
     constexpr std::array<std::string_view, 6> names{"automatic", "lanes", "wmma",
                                                     "mma",       "wgmma", "automatic_with_wgmma"};
     return names[static_cast<std::size_t>(kernel)];
 }
 
-namespace detail {
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
 /// Pieces into which a product's depth may be divided.
 inline constexpr int most_splits = 64;
-}  // namespace detail
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
 
 /// What a caller may ask for.
 struct gpu_gemm_options {
@@ -108,7 +118,9 @@ struct gpu_gemm_plan {
     }
 };
 
-namespace detail {
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The architecture from which on a kernel takes factors of a type.
 template <class Input>
@@ -343,7 +355,9 @@ template <class Input>
     return plan;
 }
 
-}  // namespace detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Decides how products of a (rows x depth) and b (depth x columns) are computed on a GPU with these
 /// properties; `batch` is how many of them there are in a call. Throws argument_error for a kernel that the
@@ -357,4 +371,4 @@ template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::aut
                                            columns, depth, batch, options);
 }
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -13,7 +13,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A factor as it lies in memory: lines of contiguous elements. In A these are rows or columns, in B too.
 template <class Value>
@@ -155,4 +155,4 @@ void with_layouts(const Problem& problem, Function f) {
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The part of C that a block of threads computes, that of each warp, and how many stages of the factors are
 /// in shared memory at a time.
@@ -252,4 +252,4 @@ private:
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Adds the pieces of the sums, in their order, and ends the elements of C. Piece s of matrix b of a batch is
 /// a matrix of c.rows x c.columns floats, number b * splits + s behind `sums`. The float sums are rounded to
@@ -57,4 +57,4 @@ struct split_sum_kernel {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

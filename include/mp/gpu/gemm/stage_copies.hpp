@@ -9,7 +9,7 @@
 
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Bytes of depth of one stage.
 inline constexpr int stage_depth_bytes = 64;
@@ -54,4 +54,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_poin
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// `Extent` rows of A (columns of B) and 64 bytes of depth. The tile keeps the order of the elements in
 /// memory, in lines of 64 or 128 bytes that are swizzled, so that neither copies nor load_matrix meet in a
@@ -134,4 +134,4 @@ private:
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Bytes of depth of a stage: a line of 128 bytes, swizzled.
 inline constexpr int warpgroup_depth_bytes = 128;
@@ -102,4 +102,4 @@ private:
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

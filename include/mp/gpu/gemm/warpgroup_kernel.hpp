@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// c = epilogue(alpha * a b + beta * c). Tiles of 128 x Columns; blocks of a cluster have tiles that lie
 /// below each other, and each brings a part of B to all of them.
@@ -425,4 +425,4 @@ private:
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether TMA and wgmma take a factor.
 template <class Value>
@@ -108,4 +108,4 @@ void run_warpgroups(std::string_view function, const Executor& exec, const gpu_g
     });
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

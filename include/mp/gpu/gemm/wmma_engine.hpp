@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// `Extent` rows of A (columns of B) and 64 bytes of depth, in the order of the elements in memory. Lines are
 /// 16 bytes longer than they need be: then the eight lines from which a fragment is loaded at a time begin 4
@@ -151,4 +151,4 @@ struct wmma_engine {
     }
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

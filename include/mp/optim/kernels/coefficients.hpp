@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What the update of SGD multiplies by.
 struct sgd_coefficients {
@@ -32,4 +32,4 @@ struct adamw_coefficients {
     float epsilon;
 };
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

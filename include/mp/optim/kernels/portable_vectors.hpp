@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace mp::detail::portable_vectors {
+namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors {
 
 #if MP_X87_ARITHMETIC && !defined(__CUDACC__)
 
@@ -106,4 +106,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void store(float* to, floats x) {
     std::memcpy(to, &x, sizeof x);
 }
 
-}  // namespace mp::detail::portable_vectors
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Random words for a group of elements, and stochastic rounding by them, on vectors.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The products of the lower halves of the lanes.
 MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
@@ -111,4 +111,4 @@ MP_ALWAYS_INLINE void store_stochastic(Value* to, floats x, words random) {
     }
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

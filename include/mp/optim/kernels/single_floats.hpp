@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::single_floats {
+namespace mp::detail::inline MP_ISA_NAMESPACE::single_floats {
 
 struct floats {
     float value;
@@ -69,7 +69,7 @@ MP_HOST_DEVICE inline floats quotient(floats a, floats b) {
 
 #endif
 
-}  // namespace mp::detail::single_floats
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::single_floats
 
 #define MP_TARGET single_floats
 #include <mp/optim/kernels/update_rules.inl>

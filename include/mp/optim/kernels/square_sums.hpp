@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::size_t square_lanes = 16;
 
@@ -105,7 +105,7 @@ inline void square_sums_portable(const float* values, std::size_t count, double*
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/optim/kernels/square_sums.inl>
 #include <mp/simd/for_each_target.inl>

@@ -20,7 +20,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A piece of a parameter and all that belongs to it.
 template <class Weight, class Gradient, class Master, class State, std::size_t States>
@@ -119,7 +119,7 @@ inline constexpr bool has_update_kernels = [] {
     return vectors && (How != weight_update::stochastic || rounds);
 }();
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_TARGET portable_vectors
 #define MP_TARGET_LEVEL MP_LEVEL_PORTABLE
@@ -134,7 +134,7 @@ inline constexpr bool has_update_kernels = [] {
 #define MP_KERNEL_FILE <mp/optim/kernels/update.inl>
 #include <mp/simd/for_each_target.inl>
 
-namespace mp::detail {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Elements that the portable pass converts to float at a time; some such buffers fit in the first-level
 /// cache.
@@ -242,4 +242,4 @@ auto select_update(instruction_set level) noexcept {
     }
 }
 
-}  // namespace mp::detail
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

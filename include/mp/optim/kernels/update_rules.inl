@@ -3,7 +3,7 @@
 // vectors and for the single floats of GPU kernels. Every product, sum, quotient and root is rounded to float
 // by itself.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE floats product(floats a, floats b) {
     return rounded(a * b);
@@ -76,4 +76,4 @@ struct update_rule<adamw_coefficients> {
     }
 };
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Taking the scale out of gradients and looking for infinities and NaNs, a vector at a time.
 
-namespace mp::detail::MP_TARGET {
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Where the results of unscaling go: to memory of their own or back, to memory past the caches, or nowhere.
 enum class unscale_target { memory, past_caches, nowhere };
@@ -113,4 +113,4 @@ non_finite_report check_array(const Gradient* gradient, std::size_t count, float
     return report;
 }
 
-}  // namespace mp::detail::MP_TARGET
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

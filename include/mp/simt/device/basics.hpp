@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 class device_basics {
 public:
@@ -187,4 +187,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

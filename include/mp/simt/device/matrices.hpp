@@ -13,7 +13,7 @@
 
 #include <type_traits>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// False, but only once the type is known: for what a static_assert says of types that come too late.
 template <class...>
@@ -154,4 +154,4 @@ public:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

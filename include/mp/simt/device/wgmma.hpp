@@ -71,7 +71,7 @@
         MP_WGMMA_16(128, "m64n256k16", Type, "128", "129", "130", "131", "132"); \
     }
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 class device_wgmma : public device_wmma {
 public:
@@ -163,7 +163,7 @@ public:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
 
 #undef MP_REGISTERS_32
 #undef MP_REGISTERS_64

@@ -16,7 +16,7 @@
 
 #include <type_traits>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 // <mma.h> declares it from sm_80 on only.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -74,4 +74,4 @@ public:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

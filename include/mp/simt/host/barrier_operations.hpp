@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 class barrier_operations : public copy_operations {
 public:
@@ -248,4 +248,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// An operation for which all threads of a warp (or warpgroup) come together: the last one that comes calls
 /// execute(operands), with a pointer to the operands of each, and all go on. All of them have to come to the
@@ -372,4 +372,4 @@ private:
     thread_state* state_;
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

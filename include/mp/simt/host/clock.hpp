@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// For each participant the last moment of its own that is known to lie in the past. A participant's moments
 /// are counted by itself; it begins a new one whenever it tells others of the one before. So an access at
@@ -34,4 +34,4 @@ private:
     std::vector<std::uint32_t> moments_;
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

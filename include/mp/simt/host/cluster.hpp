@@ -31,7 +31,7 @@
 #error "mp: the simulated GPU ends a faulty kernel by an exception: compile without -fno-exceptions"
 #endif
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// What is the same for all clusters of a launch on the host.
 struct host_settings {
@@ -397,4 +397,4 @@ private:
     std::exception_ptr failure_;
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 class copy_operations : public basic_operations {
 public:
@@ -72,4 +72,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -44,7 +44,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// Memory for a stack, with a page below it that stops the program when the stack grows into it. Pages are
 /// only taken from the system when they are touched.
@@ -224,7 +224,7 @@ private:
 #endif
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
 
 #undef MP_FIBER_BY_REGISTERS
 #undef MP_FIBER_ADDRESS_SANITIZER

@@ -19,16 +19,16 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt {
-
-namespace detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 template <arch Arch, class Kernel>
 void run_thread(const void* kernel, thread_state& state) {
     (*static_cast<const Kernel*>(kernel))(simulated_thread<Arch>(state));
 }
 
-}  // namespace detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// Runs a kernel on the host, and returns when it is done: see mp::simulated_gpu. Parameters and errors are
 /// those of the launch on a device. Throws mp::kernel_error when the kernel does what a device does not
@@ -76,4 +76,4 @@ void launch(std::string_view function, simulated_gpu<Arch> exec, const launch_si
     });
 }
 
-}  // namespace mp::simt
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 template <arch Arch>
 class matrix_operations : public barrier_operations {
@@ -184,4 +184,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// A rule that an access broke, before it is known where in the kernel.
 struct memory_fault {
@@ -287,4 +287,4 @@ private:
     std::vector<granule> granules_;
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// The unit by which mma.sync multiplies numbers of 8 bits.
 template <arch Arch>
@@ -124,4 +124,4 @@ private:
     std::vector<B> b_;
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// A line of the kernel.
 using site = std::source_location;
@@ -119,4 +119,4 @@ struct thread_state {
     [[nodiscard]] accessor access() const { return {number, &clock, &fenced}; }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 inline tensor_tiles tiles_of(const tensor_map& map) {
     tensor_tiles tiles;
@@ -121,4 +121,4 @@ private:
     int line_;
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// The sums of one set of registers while products are added to them: what the registers will hold.
 struct sums_in_flight {
@@ -40,4 +40,4 @@ struct warpgroup_state {
     std::array<std::size_t, 4> waited{};  ///< groups that each warp has waited for
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

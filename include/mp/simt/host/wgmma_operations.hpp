@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// A descriptor taken apart. Addresses are those of the block's shared memory.
 class described_tile {
@@ -282,4 +282,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -16,7 +16,7 @@
 #include <string>
 #include <type_traits>
 
-namespace mp::simt::detail {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 /// Sides of a fragment's square.
 inline constexpr int wmma_size = 16;
@@ -183,4 +183,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
