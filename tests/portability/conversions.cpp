@@ -11,6 +11,11 @@ namespace {
 
 /// The float with these bits as a double, by bits where it is a NaN, of which RISC-V would make another one.
 double widened(std::uint32_t bits) {
+    if ((bits & 0x7fffffffU) < 0x00800000U) {  // by integers, as the processor may take it for zero
+        const double magnitude = static_cast<double>(bits & 0x007fffffU) * 0x1p-149;
+        return std::bit_cast<double>(std::bit_cast<std::uint64_t>(magnitude) | std::uint64_t{bits >> 31}
+                                                                                   << 63);
+    }
     if ((bits & 0x7fffffffU) <= 0x7f800000U) return static_cast<double>(std::bit_cast<float>(bits));
     return std::bit_cast<double>(std::uint64_t{bits & 0x80000000U} << 32 | std::uint64_t{0x7ff} << 52 |
                                  std::uint64_t{bits & 0x7fffffU} << 29);

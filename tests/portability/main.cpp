@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
-// checksums             prints a checksum of what every public operation but the ops computes here
-// checksums <file>      compares them with those of the file, and those of ops with their own list; ends with
-// 1
-//                       if one differs
+// checksums                       prints a checksum of what every public operation but the ops computes here
+// checksums <file>                compares them with those of the file, and those of ops with their own list;
+// ends
+//                                 with 1 if one differs
+// checksums <file> environments   the same in all rounding directions of the caller, and on x86 with
+// subnormal numbers
+//                                 flushed and taken for zero
 #include "checksums.hpp"
+
+#include "format/flushing_scope.hpp"
+#include "format/rounding_scope.hpp"
 
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -26,10 +33,8 @@ bool read_lines(const char* path, std::map<std::string, std::uint64_t>& to) {
     return true;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-    portability::report report;
+/// Everything but the ops, which have a list of their own.
+void add_checksums(portability::report& report) {
     portability::add_number_checksums(report);
     portability::add_more_number_checksums(report);
     portability::add_function_checksums(report);
@@ -39,17 +44,13 @@ int main(int count, char** arguments) {
     portability::add_product_checksums(report);
     portability::add_scaling_checksums(report);
     portability::add_optimizer_checksums(report);
-    if (count < 2) {
-        for (const auto& [name, sum] : report.lines()) std::printf("%s %016" PRIx64 "\n", name.c_str(), sum);
-        return 0;
-    }
+}
+
+/// The number of lines that differ from what is expected; says which.
+std::size_t count_differences(const std::map<std::string, std::uint64_t>& expected, const char* environment) {
+    portability::report report;
+    add_checksums(report);
     portability::add_ops_checksums(report);
-    std::map<std::string, std::uint64_t> expected;
-    for (const auto& [name, sum] : portability::expected_of_ops()) expected[name] = sum;
-    if (!read_lines(arguments[1], expected)) {
-        std::fprintf(stderr, "checksums: cannot read %s\n", arguments[1]);
-        return 2;
-    }
     std::size_t different = 0;
     for (const auto& [name, sum] : report.lines()) {
         const auto it = expected.find(name);
@@ -57,12 +58,42 @@ int main(int count, char** arguments) {
         ++different;
         std::printf("different: %s is %016" PRIx64 "\n", name.c_str(), sum);
     }
-#if defined(MP_FEW_CHECKSUMS)
-    const bool complete = true;
-#else
-    const bool complete = expected.size() == report.lines().size();
+#if !defined(MP_FEW_CHECKSUMS)
+    if (expected.size() != report.lines().size()) {
+        std::printf("%zu are expected\n", expected.size());
+        ++different;
+    }
 #endif
-    if (!complete) std::printf("%zu are expected\n", expected.size());
-    std::printf("%zu of %zu checksums differ\n", different, report.lines().size());
-    return different == 0 && complete ? 0 : 1;
+    std::printf("%s: %zu of %zu checksums differ\n", environment, different, report.lines().size());
+    return different;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count < 2) {
+        portability::report report;
+        add_checksums(report);
+        for (const auto& [name, sum] : report.lines()) std::printf("%s %016" PRIx64 "\n", name.c_str(), sum);
+        return 0;
+    }
+    std::map<std::string, std::uint64_t> expected;
+    for (const auto& [name, sum] : portability::expected_of_ops()) expected[name] = sum;
+    if (!read_lines(arguments[1], expected)) {
+        std::fprintf(stderr, "checksums: cannot read %s\n", arguments[1]);
+        return 2;
+    }
+    std::size_t different = count_differences(expected, "as the program starts");
+    if (count > 2) {
+        const char* const names[] = {"to nearest", "upward", "downward", "toward zero"};
+        for (std::size_t i = 0; i < std::size(every_direction); ++i) {
+            const rounding_scope rounding(every_direction[i]);
+            different += count_differences(expected, names[i]);
+        }
+#if TEST_CAN_FLUSH
+        const flushing_scope flushing;
+        different += count_differences(expected, "subnormal numbers flushed");
+#endif
+    }
+    return different == 0 ? 0 : 1;
 }

@@ -44,7 +44,9 @@ struct range_report {
     /// Share of the non-zero finite values that flush to zero; 0 if there are none.
     [[nodiscard]] constexpr double flushed_share() const noexcept {
         const std::uint64_t nonzero = count - zeros - infinities - nans;
-        return nonzero == 0 ? 0 : static_cast<double>(flushed) / static_cast<double>(nonzero);
+        if (nonzero == 0) return 0;
+        const auto share = [&] { return static_cast<double>(flushed) / static_cast<double>(nonzero); };
+        return __builtin_is_constant_evaluated() ? share() : detail::in_default_modes(share);
     }
     /// Adds the counts of another part of the same data.
     constexpr range_report& operator+=(const range_report& other) noexcept {

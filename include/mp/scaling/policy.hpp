@@ -5,6 +5,8 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/rounded.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -119,7 +121,13 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// \param scale  not negative and not NaN
 [[nodiscard]] MP_HOST_DEVICE constexpr float inverse_of_scale(float scale) noexcept {
     if (!(scale > detail::largest_scale_without_inverse)) return detail::infinite_scale;
-    return static_cast<float>(1.0 / static_cast<double>(scale));
+    const auto inverse = [&] {
+        return static_cast<float>(detail::double_quotient(1.0, static_cast<double>(scale)));
+    };
+#if !MP_DEVICE_CODE
+    if (!__builtin_is_constant_evaluated()) return detail::in_default_modes(inverse);
+#endif
+    return inverse();
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE
@@ -206,16 +214,22 @@ constexpr void validate_scale_state(const Policy& policy, const scale_state_of<P
     detail::rules_of(policy).validate(state);
 }
 
-/// Moves `state` by one iteration: the one place through which host and device update a scale.
+/// Moves `state` by one iteration: the one place through which host and device update a scale. The caller's
+/// rounding direction does not matter.
 template <scale_policy Policy>
 MP_HOST_DEVICE constexpr scale_change update_scale(const Policy& policy, scale_state_of<Policy>& state,
                                                    const gradient_observation& seen) {
-    using rules = detail::rules_type<Policy>;
-    if constexpr (detail::updates_by_observation<rules>) {
-        return detail::rules_of(policy).update(state, seen);
-    } else {
-        return detail::rules_of(policy).update(state, seen.non_finite());
-    }
+    const auto update = [&] {
+        if constexpr (detail::updates_by_observation<detail::rules_type<Policy>>) {
+            return detail::rules_of(policy).update(state, seen);
+        } else {
+            return detail::rules_of(policy).update(state, seen.non_finite());
+        }
+    };
+#if !MP_DEVICE_CODE
+    if (!__builtin_is_constant_evaluated()) return detail::in_default_modes(update);
+#endif
+    return update();
 }
 
 /// Whether an optimizer whose gradients looked like `seen` must skip its step under this policy.

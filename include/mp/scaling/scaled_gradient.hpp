@@ -143,17 +143,19 @@ inline double clip_gradient_norm(unscaled_gradient<float> gradient, double max_n
     if (detail::is_nan(max_norm) || !(max_norm > 0.0)) {
         detail::throw_argument("mp::clip_gradient_norm", "max_norm", max_norm, "must be greater than 0");
     }
-    double sum = 0.0;
-    for (const float value : gradient.values())
-        sum = detail::double_sum(
-            sum, detail::double_product(static_cast<double>(value), static_cast<double>(value)));
-    const double norm = detail::double_root(sum);
-    if (detail::is_non_finite(norm)) return norm;
-    const double factor = detail::double_quotient(max_norm, detail::double_sum(norm, 1e-6));
-    if (factor < 1.0) {
-        for (float& value : gradient.values()) value *= static_cast<float>(factor);
-    }
-    return norm;
+    return detail::in_default_modes([&] {
+        double sum = 0.0;
+        for (const float value : gradient.values())
+            sum = detail::double_sum(
+                sum, detail::double_product(static_cast<double>(value), static_cast<double>(value)));
+        const double norm = detail::double_root(sum);
+        if (detail::is_non_finite(norm)) return norm;
+        const double factor = detail::double_quotient(max_norm, detail::double_sum(norm, 1e-6));
+        if (factor < 1.0) {
+            for (float& value : gradient.values()) value *= static_cast<float>(factor);
+        }
+        return norm;
+    });
 }
 
 /// Clips a gradient that is still scaled: does not compile.

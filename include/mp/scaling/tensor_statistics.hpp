@@ -33,7 +33,9 @@ struct tensor_statistics {
     double least_magnitude = 0.0;  ///< the smallest magnitude that is not 0; 0 if there is none
 
     /// The standard deviation of the values, with the count as divisor; 0 if there are none.
-    [[nodiscard]] double deviation() const { return detail::rounded_sqrt(variance()); }
+    [[nodiscard]] double deviation() const {
+        return detail::in_default_modes([this] { return detail::rounded_sqrt(variance()); });
+    }
     [[nodiscard]] constexpr double variance() const {
         return count == 0 ? 0.0 : detail::rounded_quotient(squares, static_cast<double>(count));
     }
@@ -131,12 +133,16 @@ template <detail::gradient_range Values>
     detail::parallel_for(exec, pieces.size(), 16, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             const std::size_t at = i * piece;
-            pieces[i] = detail::statistics_of_piece(in.data() + at, (std::min)(piece, in.size() - at));
+            const std::size_t count = (std::min)(piece, in.size() - at);
+            pieces[i] =
+                detail::in_default_modes([&] { return detail::statistics_of_piece(in.data() + at, count); });
         }
     });
-    tensor_statistics result;
-    for (const tensor_statistics& part : pieces) result += part;
-    return result;
+    return detail::in_default_modes([&] {
+        tensor_statistics result;
+        for (const tensor_statistics& part : pieces) result += part;
+        return result;
+    });
 }
 
 /// The same of ln |x| of the values that are neither zero nor infinite nor NaN, which are all that count: for
@@ -148,22 +154,24 @@ template <detail::gradient_range Values>
     constexpr std::string_view function = "mp::measure_logarithms";
     detail::check_threads(function, exec);
     detail::require_memory(function, "values.data()", in.data(), in.size());
-    // A logarithm of 1 is 0, so zeros of the result are not those of the array; count them here.
-    tensor_statistics result;
-    for (const value x : in) {
-        const double wide = round_to<double>(x);
-        tensor_statistics one;
-        if (detail::is_non_finite(wide)) {
-            one.non_finite = 1;
-        } else if (const double magnitude = wide < 0.0 ? -wide : wide; magnitude > 0.0) {
-            one.count = 1;
-            one.mean = one.lowest = one.highest = detail::double_log(magnitude);
-        } else {
-            one.zeros = 1;
+    return detail::in_default_modes([&] {
+        // A logarithm of 1 is 0, so zeros of the result are not those of the array; count them here.
+        tensor_statistics result;
+        for (const value x : in) {
+            const double wide = round_to<double>(x);
+            tensor_statistics one;
+            if (detail::is_non_finite(wide)) {
+                one.non_finite = 1;
+            } else if (const double magnitude = wide < 0.0 ? -wide : wide; magnitude > 0.0) {
+                one.count = 1;
+                one.mean = one.lowest = one.highest = detail::double_log(magnitude);
+            } else {
+                one.zeros = 1;
+            }
+            result += one;
         }
-        result += one;
-    }
-    return result;
+        return result;
+    });
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -121,4 +121,15 @@ public:
     default_floating_point_modes& operator=(const default_floating_point_modes&) = delete;
 };
 
+/// f() in the default modes, for arithmetic on a few numbers in the midst of a caller's.
+template <class Function>
+MP_NEVER_INLINE auto in_default_modes(const Function& f) {
+    const default_floating_point_modes modes;
+#if defined(__GNUC__) && !defined(__CUDACC__)
+    // What f refers to is read after the modes have changed.
+    __asm__ volatile("" : : "r"(&f) : "memory");
+#endif
+    return modes.held(f());
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
