@@ -98,7 +98,9 @@ TEST_CASE("rows are loaded as floats and stored with one rounding, in all layout
         };
         mp::detail::for_each_row<room>(mp::cpu{.threads = 2}, 3, 200, [&](std::ptrdiff_t r, room& work) {
             mp::detail::load_row(matrix_view<const bfloat16>(x.view), r, work.values.data());
-            mp::detail::store_row(y.view, r, [&](std::size_t c) { return 1.01F * work.values[c]; });
+            mp::detail::store_row_blocks(y.view, r, [&](std::size_t first, std::size_t count, float* to) {
+                for (std::size_t i = 0; i < count; ++i) to[i] = 1.01F * work.values[first + i];
+            });
         });
         int wrong = 0;
         for (std::ptrdiff_t r = 0; r < 3; ++r) {

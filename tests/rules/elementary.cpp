@@ -44,8 +44,7 @@ TEST_CASE("exponentials and logarithms keep the errors that they promise") {
         const double low = near_one ? 0.7 : -1000;
         const double high = near_one ? 1.4 : 1000;
         // Two units in the last place are 2^-51 of a number at most.
-        CHECK(error_bits(low, high, !near_one, double_log, [](long double x) { return std::log(x); }) <
-              -51);
+        CHECK(error_bits(low, high, !near_one, double_log, [](long double x) { return std::log(x); }) < -51);
         CHECK(error_bits(low, high, !near_one, double_log2, [](long double x) { return std::log2(x); }) <
               -51);
     }
