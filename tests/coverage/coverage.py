@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Line and branch coverage of include/mp by the test suite, with g++ and gcov.
+
+    python3 tests/coverage/coverage.py measure format convert      # whole rooms ...
+    python3 tests/coverage/coverage.py measure gemm/layouts        # ... or single sources of them
+    python3 tests/coverage/coverage.py table > coverage.txt        # of everything that was measured
+
+Each source becomes a program of its own with tests/main.cpp, is run, and leaves which lines and branches of which
+header it reached in build/coverage/<room>/<source>.json; so any subset can be measured, and later others be added.
+`measure` leaves out what is measured already (--again does not). A program that is not done in time is ended by a
+signal, and counts as far as it came only if its counters were written; tests that fail count, and are named.
+
+gcov knows the code that the compiler made: lines of templates and inline functions that no program instantiates
+are not counted at all, neither is code that only runs while the compiler evaluates constants. Of several
+instances of a template, a line or a branch counts as reached if one instance reached it. Branches that only an
+exception takes are left out.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OUTPUT = os.path.join(ROOT, "build", "coverage")
+INCLUDE = os.path.join(ROOT, "include", "mp")
+# Sources that are compiled in other ways, or need what not everyone has.
+NOT_ALONE = {"interop/mpi", "interop/nccl"}
+
+
+def sources_of(names):
+    """tests/<room>/<source>.cpp of the rooms and sources that were named."""
+    found = []
+    for name in names:
+        if "/" in name:
+            found.append(name)
+            continue
+        folder = os.path.join(ROOT, "tests", name)
+        found += sorted(f"{name}/{f[:-4]}" for f in os.listdir(folder) if f.endswith(".cpp"))
+    return [name for name in found if name not in NOT_ALONE]
+
+
+def reached(object_file):
+    """gcov's answer for one object: header -> {"lines": {line: 0 or 1}, "branches": {"line:index": 0 or 1}}."""
+    answer = subprocess.run(["gcov", "--json-format", "--branch-probabilities", "--stdout", object_file],
+                            cwd=ROOT, capture_output=True, check=True).stdout
+    headers = {}
+    for text in answer.splitlines():
+        for file in json.loads(text)["files"]:
+            path = os.path.normpath(os.path.join(ROOT, file["file"]))
+            if not path.startswith(INCLUDE + os.sep):
+                continue
+            header = headers.setdefault(os.path.relpath(path, INCLUDE), {"lines": {}, "branches": {}})
+            for line in file["lines"]:
+                merge(header["lines"], str(line["line_number"]), int(line["count"] > 0))
+                ways = [b for b in line["branches"] if not b["throw"]]
+                # One way alone is no branch: the other one was an exception's.
+                for index, branch in enumerate(ways if len(ways) > 1 else []):
+                    merge(header["branches"], f"{line['line_number']}:{index}", int(branch["count"] > 0))
+    return headers
+
+
+def merge(into, key, hit):
+    into[key] = max(into.get(key, 0), hit)
+
+
+def run(command, **more):
+    start = time.monotonic()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, **more)
+    return done, time.monotonic() - start
+
+
+def measure(name, options):
+    stem = os.path.join(OUTPUT, name)
+    if os.path.exists(stem + ".json") and not options.again:
+        return
+    os.makedirs(os.path.dirname(stem), exist_ok=True)
+    compiler = ["nice", "-n", "5", options.compiler, "-std=c++20", *options.flags.split(), "-Iinclude", "-Itests",
+                f'-DMP_SOURCE_DIR="{ROOT}"', "-pthread"]
+    main = os.path.join(OUTPUT, "main.o")
+    if not os.path.exists(main):
+        run([*compiler, "-c", "tests/main.cpp", "-o", main], check=True)
+    for old in (stem + ".gcda",):
+        if os.path.exists(old):
+            os.remove(old)
+    built, compile_time = run([*compiler, "--coverage", "-c", f"tests/{name}.cpp", "-o", stem + ".o"])
+    if built.returncode == 0:
+        built, _ = run([*compiler, "--coverage", stem + ".o", main, "-o", stem + ".x"])
+    if built.returncode != 0:
+        print(f"{name}: does not compile\n{built.stderr.decode()[-2000:]}", file=sys.stderr)
+        return
+    tested, run_time = run(["nice", "-n", "5", "timeout", "-s", "INT", str(options.time_limit), stem + ".x"])
+    result = {0: "passed", 124: "ended after the time limit"}.get(tested.returncode, "failed")
+    if not os.path.exists(stem + ".gcda"):
+        print(f"{name}: {result}, no counters were written", file=sys.stderr)
+        return
+    summary = {"flags": options.flags, "result": result, "compile_seconds": round(compile_time, 1),
+               "run_seconds": round(run_time, 1), "headers": reached(stem + ".o")}
+    with open(stem + ".json", "w") as file:
+        json.dump(summary, file)
+    os.remove(stem + ".x")
+    os.remove(stem + ".o")
+    print(f"{name}: {result}, compiled in {compile_time:.1f} s, ran {run_time:.1f} s", flush=True)
+
+
+def summaries():
+    for folder, _, files in sorted(os.walk(OUTPUT)):
+        for file in sorted(f for f in files if f.endswith(".json")):
+            with open(os.path.join(folder, file)) as text:
+                yield os.path.relpath(os.path.join(folder, file), OUTPUT)[:-5], json.load(text)
+
+
+def share(hits):
+    return f"{sum(hits)} of {len(hits)} ({100 * sum(hits) / len(hits):.1f} %)" if hits else "none"
+
+
+def print_table(per_header):
+    """In Markdown: every room of include/mp, or every header, and the programs that were run."""
+    headers, programs = {}, {}
+    for name, summary in summaries():
+        programs.setdefault(name.split("/")[0], []).append((name.split("/")[1], summary["result"]))
+        for header, found in summary["headers"].items():
+            for kind in ("lines", "branches"):
+                into = headers.setdefault(header, {"lines": {}, "branches": {}})[kind]
+                for key, hit in found[kind].items():
+                    merge(into, key, hit)
+    groups = {}
+    for header, found in headers.items():
+        room = header if per_header else header.split("/")[0] if "/" in header else "the headers themselves"
+        group = groups.setdefault(room, {"headers": 0, "lines": [], "branches": []})
+        group["headers"] += 1
+        group["lines"] += found["lines"].values()
+        group["branches"] += found["branches"].values()
+    print("| include/mp | headers seen | lines reached | branches taken |\n|---|---:|---:|---:|")
+    for room, group in sorted(groups.items()):
+        print(f"| {room} | {group['headers']} | {share(group['lines'])} | {share(group['branches'])} |")
+    print("\nPrograms that were run:\n")
+    for room, names in sorted(programs.items()):
+        told = ", ".join(n if result == "passed" else f"{n} ({result})" for n, result in names)
+        print(f"- `tests/{room}`: {told}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("measure", help="compile, run and count")
+    one.add_argument("names", nargs="+", help="rooms of tests/, or <room>/<source>")
+    one.add_argument("--again", action="store_true", help="also what was measured before")
+    one.add_argument("--compiler", default="g++")
+    one.add_argument("--flags", default="-Og")
+    one.add_argument("--time-limit", type=int, default=300, help="seconds for each program")
+    other = commands.add_parser("table", help="what was measured, as Markdown")
+    other.add_argument("--headers", action="store_true", help="a line for each header instead of each room")
+    options = parser.parse_args()
+    if options.command == "table":
+        return print_table(options.headers)
+    for name in sources_of(options.names):
+        measure(name, options)
+
+
+if __name__ == "__main__":
+    main()
