@@ -159,3 +159,15 @@ TEST_CASE_TEMPLATE("hashes are equal for equal numbers and mostly different for 
     std::unordered_set<Value> values = {Value(1.0f), Value(0.0f), Value(-0.0f), Value(1.0f)};
     CHECK(values.size() == 2);
 }
+
+TEST_CASE("comparisons with flags take subnormal operands for zeros where the environment does") {
+    const auto tiny = std::numeric_limits<mp::half>::denorm_min();
+    const mp::half zero(0.0f);
+    mp::environment gradual;
+    mp::environment flushed{.subnormals = mp::subnormal_handling::flush_all};
+    CHECK((mp::compare_quiet(tiny, zero, gradual) == std::partial_ordering::greater));
+    CHECK((mp::compare_quiet(tiny, zero, flushed) == std::partial_ordering::equivalent));
+    CHECK((mp::compare_quiet(zero, tiny, flushed) == std::partial_ordering::equivalent));
+    CHECK((mp::compare_signaling(-tiny, tiny, gradual) == std::partial_ordering::less));
+    CHECK((mp::compare_signaling(-tiny, tiny, flushed) == std::partial_ordering::equivalent));
+}

@@ -31,8 +31,9 @@ namespace {
 struct arguments {
     static constexpr bool allows_names = true;
     int count = 0;
+    int checked = -1;
     constexpr int next() { return count++; }
-    constexpr void check(int) const {}
+    constexpr void check(int index) { checked = index; }
     [[noreturn]] static void fail(const char* message) { throw std::invalid_argument(message); }
 };
 
@@ -94,6 +95,20 @@ TEST_CASE("a specification chooses notation, precision, sign, place and filling"
           "1");
     CHECK(formatted(".50f", mp::float8_e5m2::from_bits(1)) ==
           "0.00001525878906250000000000000000000000000000000000");
+}
+
+TEST_CASE("sizes that are arguments are told to the library, which counts them") {
+    const auto parsed = [](std::string_view specification) {
+        mp::detail::format_spec<char> spec;
+        arguments seen;
+        const char* first = specification.data();
+        mp::detail::spec_parser<char, arguments>(first, first + specification.size(), seen).parse(spec);
+        return seen;
+    };
+    CHECK(parsed("{7}").checked == 7);
+    CHECK(parsed(".{4}f").checked == 4);
+    CHECK(parsed("{}.{}f").count == 2);
+    CHECK(parsed("{}.{}f").checked == -1);
 }
 
 TEST_CASE("what is no specification is refused in words") {

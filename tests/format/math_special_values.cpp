@@ -8,6 +8,7 @@
 #include <mp/math.hpp>
 
 #include <doctest/doctest.h>
+#include <initializer_list>
 #include <limits>
 
 namespace {
@@ -376,6 +377,30 @@ TEST_CASE("an environment that flushes takes subnormal operands and results for 
     mp::environment flush_results{.subnormals = mp::subnormal_handling::flush_results};
     CHECK(mp::exp(half{-10.0f}, flush_results).bits() == 0);
     CHECK(flush_results.raised == (inexact | mp::status_flag::underflow));
+}
+
+TEST_CASE("every function takes subnormal operands for zeros where the environment does") {
+    const auto check = [](auto of_subnormal, auto of_zero) {
+        mp::environment flush{.subnormals = mp::subnormal_handling::flush_all};
+        mp::environment gradual;
+        CHECK(same(of_subnormal(flush), of_zero(gradual)));
+        CHECK(flush.raised == gradual.raised);
+    };
+    for (const half tiny : {half::from_bits(0x0001), half::from_bits(0x8123), half::from_bits(0x03ff)}) {
+        const half taken_for = mp::signbit(tiny) ? -zero : zero;
+        for (const unary_case& c : unary_cases) {
+            INFO(c.name);
+            check([&](mp::environment& e) { return c.function(tiny, e); },
+                  [&](mp::environment& e) { return c.function(taken_for, e); });
+        }
+        for (const binary_case& c : binary_cases) {
+            INFO(c.name);
+            check([&](mp::environment& e) { return c.function(tiny, -two, e); },
+                  [&](mp::environment& e) { return c.function(taken_for, -two, e); });
+            check([&](mp::environment& e) { return c.function(-two, tiny, e); },
+                  [&](mp::environment& e) { return c.function(-two, taken_for, e); });
+        }
+    }
 }
 
 TEST_CASE("stochastic rounding sees the evaluated bits") {

@@ -127,6 +127,16 @@ TEST_CASE("stochastic rounding goes up as often as the distance says") {
     CHECK(up < 38420);
 }
 
+TEST_CASE("random bits that are not given are zeros, which never round away from zero by kind A") {
+    const mp::projection p{.round = mp::rounding::stochastic_a, .random_bits = 8};
+    CHECK(mp::round_to<mp::half>(0x1.ffffffp0, p).bits() == 0x3fff);
+    CHECK(mp::round_to<mp::half>(-0x1.ffffffp0, p).bits() == 0xbfff);
+    // Neither is their count: kind B without random bits rounds to nearest.
+    const mp::projection none{.round = mp::rounding::stochastic_b};
+    CHECK(mp::round_to<mp::half>(0x1.002p0, none).bits() == 0x3c01);
+    CHECK(mp::round_to<mp::half>(0x1.001fffp0, none).bits() == 0x3c00);
+}
+
 TEST_CASE("numbers of the format are left alone by stochastic rounding") {
     for (std::uint32_t random : {0U, 1U, 0x7fffffffU, ~0U}) {
         for (const mp::rounding kind : kinds) {

@@ -366,3 +366,19 @@ TEST_CASE("stochastic rounding of a text is that of its value") {
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+
+TEST_CASE("stochastic rounding of a text far below the format sees less than it can tell from zero") {
+    // P3109's kind B takes the highest random bits up from half a step of theirs, 2^-33 of the last place.
+    const std::string text = "1e-400";
+    for (const mp::rounding mode :
+         {mp::rounding::stochastic_a, mp::rounding::stochastic_b, mp::rounding::stochastic_c}) {
+        mp::half x{1.0f};
+        const mp::projection p{mode, mp::saturation::none, 32, 0xffffffff};
+        const auto end = mp::from_chars(text.data(), text.data() + text.size(), x, p);
+        CHECK(end.ec == std::errc::result_out_of_range);
+        mp::environment env{.project = p};
+        x = mp::half{1.0f};
+        mp::from_chars(text.data(), text.data() + text.size(), x, std::chars_format::general, env);
+        CHECK(env.raised == (mp::status_flag::underflow | mp::status_flag::inexact));
+    }
+}

@@ -168,6 +168,25 @@ TEST_CASE_TEMPLATE("hexadecimal numbers are rounded once, in every projection", 
     CHECK(wrong.count == 0);
 }
 
+TEST_CASE("zeros behind many hexadecimal digits are nothing, whatever follows the number") {
+    // 1 + 2^-11 is in the middle between two numbers.
+    const std::string zeros(40, '0');
+    for (const std::string& end : {std::string("p0"), std::string("p0f"), std::string("p+0 7")}) {
+        mp::half x;
+        std::string text = "1.002" + zeros + end;
+        mp::from_chars(text.data(), text.data() + text.size(), x, std::chars_format::hex);
+        CHECK(x.bits() == 0x3c00);
+        text = "1.002" + zeros + "1" + end;
+        mp::from_chars(text.data(), text.data() + text.size(), x, std::chars_format::hex);
+        CHECK(x.bits() == 0x3c01);
+    }
+    // Behind the end of the text is a digit, which nobody reads.
+    mp::half x;
+    const std::string text = "1.002" + zeros + "7";
+    mp::from_chars(text.data(), text.data() + text.size() - 1, x, std::chars_format::hex);
+    CHECK(x.bits() == 0x3c00);
+}
+
 TEST_CASE("exponents of any length do no harm") {
     oracle::disagreements wrong;
     const std::string many_zeros(1000, '0');

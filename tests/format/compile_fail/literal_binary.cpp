@@ -1,0 +1,6 @@
+// expects: (refuse_literal|consteval)
+// SPDX-License-Identifier: MIT
+#include <mp/half.hpp>
+
+using namespace mp::literals;
+auto x = 0b11_h;
