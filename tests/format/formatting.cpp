@@ -28,14 +28,16 @@
 
 namespace {
 
-struct arguments {
-    static constexpr bool allows_names = true;
+template <bool AllowsNames>
+struct counted_arguments {
+    static constexpr bool allows_names = AllowsNames;
     int count = 0;
     int checked = -1;
     constexpr int next() { return count++; }
     constexpr void check(int index) { checked = index; }
     [[noreturn]] static void fail(const char* message) { throw std::invalid_argument(message); }
 };
+using arguments = counted_arguments<true>;
 
 template <class Value>
 std::string formatted(std::string_view specification, Value x, bool prefix = true) {
@@ -109,6 +111,13 @@ TEST_CASE("sizes that are arguments are told to the library, which counts them")
     CHECK(parsed(".{4}f").checked == 4);
     CHECK(parsed("{}.{}f").count == 2);
     CHECK(parsed("{}.{}f").checked == -1);
+    // std::format has no names.
+    mp::detail::format_spec<char> spec;
+    counted_arguments<false> nameless;
+    const std::string_view name = "{width}";
+    mp::detail::spec_parser<char, counted_arguments<false>> parser(name.data(), name.data() + name.size(),
+                                                                   nameless);
+    CHECK_THROWS_AS(parser.parse(spec), std::invalid_argument);
 }
 
 TEST_CASE("what is no specification is refused in words") {

@@ -167,3 +167,25 @@ TEST_CASE("numeric_limits have the published values") {
     CHECK(e8m0::has_denorm == std::denorm_absent);
     CHECK(e8m0::min_exponent == -126);
 }
+
+namespace {
+
+/// IEEE codes with one bit of fraction: the only NaN of a sign is quiet.
+struct one_bit {
+    static constexpr const char* name = "one bit of fraction";
+    static constexpr int exponent_bits = 4;
+    static constexpr int fraction_bits = 1;
+    static constexpr int bias = 7;
+    static constexpr bool is_signed = true;
+    static constexpr bool has_infinity = true;
+    static constexpr mp::nan_encoding nans = mp::nan_encoding::ieee;
+};
+
+}  // namespace
+
+TEST_CASE("a format has no signalling NaN where one bit of fraction says that NaNs are quiet") {
+    using limits = std::numeric_limits<mp::basic_float<one_bit>>;
+    CHECK(limits::has_quiet_NaN);
+    CHECK_FALSE(limits::has_signaling_NaN);
+    CHECK(mp::isnan(limits::quiet_NaN()));
+}

@@ -230,6 +230,18 @@ TEST_CASE("the digit behind all others decides") {
     }
 }
 
+TEST_CASE("middles with more digits than an integer holds are ties") {
+    // Odd multiples of 2^-25, with up to 21 digits, lie in the middle between subnormal numbers of half.
+    for (std::uint32_t odd = 3; odd < 2048; odd += 2) {
+        char text[64];
+        const auto end = mp::to_chars(text, text + sizeof text, odd * 0x1p-25, std::chars_format::fixed, 25);
+        const std::string middle(text, end.ptr);
+        const std::uint32_t below = odd / 2;
+        CHECK(extract<mp::half>(middle).value.bits() == below + below % 2);
+        CHECK(extract<mp::half>(middle + "000001").value.bits() == below + 1);
+    }
+}
+
 TEST_CASE("a stream reads what from_chars reads") {
     oracle::disagreements wrong;
     oracle::random_bits random(92);

@@ -134,3 +134,13 @@ TEST_CASE("decimal texts beside the middles of a wide format are rounded once") 
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+
+TEST_CASE("the smallest long double is a number of a format with more range") {
+    using limits = std::numeric_limits<long double>;
+    using widest = unsigned_p3109<16, 1>;
+    constexpr int exponent = limits::min_exponent - limits::digits;
+    static_assert(exponent >= -16494);
+    CHECK(mp::ilogb(mp::round_to<widest>(limits::denorm_min())) == exponent);
+    CHECK(mp::ilogb(mp::round_to<widest>(limits::min())) == limits::min_exponent - 1);
+    CHECK(mp::ilogb(mp::round_to<widest>(limits::min() / 2)) == limits::min_exponent - 2);
+}
