@@ -12,26 +12,30 @@
 
 namespace {
 
-template <int ExponentBits, int FractionBits, bool HasInfinity>
+constexpr int usual_bias(int exponent_bits) {
+    return (1 << (exponent_bits - 1)) - 1;
+}
+
+template <int ExponentBits, int FractionBits, bool HasInfinity, int Bias>
 struct descriptor {
     static constexpr const char* name = "own";
     static constexpr int exponent_bits = ExponentBits;
     static constexpr int fraction_bits = FractionBits;
-    static constexpr int bias = (1 << (ExponentBits - 1)) - 1;
+    static constexpr int bias = Bias;
     static constexpr bool is_signed = true;
     static constexpr bool has_infinity = HasInfinity;
     static constexpr mp::nan_encoding nans =
         HasInfinity ? mp::nan_encoding::ieee : mp::nan_encoding::all_ones;
 };
 
-template <int ExponentBits, int FractionBits, bool HasInfinity = true>
-using own = mp::basic_float<descriptor<ExponentBits, FractionBits, HasInfinity>>;
+template <int ExponentBits, int FractionBits, bool HasInfinity = true, int Bias = usual_bias(ExponentBits)>
+using own = mp::basic_float<descriptor<ExponentBits, FractionBits, HasInfinity, Bias>>;
 
 }  // namespace
 
-template <int ExponentBits, int FractionBits, bool HasInfinity>
-inline constexpr oracle::format oracle::format_of<own<ExponentBits, FractionBits, HasInfinity>> = {
-    ExponentBits, FractionBits, (1 << (ExponentBits - 1)) - 1, HasInfinity,
+template <int ExponentBits, int FractionBits, bool HasInfinity, int Bias>
+inline constexpr oracle::format oracle::format_of<own<ExponentBits, FractionBits, HasInfinity, Bias>> = {
+    ExponentBits, FractionBits, Bias, HasInfinity,
     HasInfinity ? oracle::nan_codes::ieee : oracle::nan_codes::all_ones};
 
 namespace {
@@ -45,11 +49,14 @@ using e6m9fn = own<6, 9, false>;
 using e11m20 = own<11, 20>;
 using e5m26 = own<5, 26>;
 using e2m29 = own<2, 29>;
+// As many exponents as float has, but others, or with others of its codes for NaN.
+using e8m7_shifted = own<8, 7, true, 100>;
+using e8m7fn = own<8, 7, false>;
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("arithmetic of own formats is the oracle's, in every projection", Value, tfloat32,
-                   near_single, long_fraction, e3m4, e6m9fn, e11m20, e5m26, e2m29) {
+                   near_single, long_fraction, e3m4, e6m9fn, e11m20, e5m26, e2m29, e8m7_shifted, e8m7fn) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
     oracle::random_bits random(101);
@@ -81,7 +88,7 @@ TEST_CASE_TEMPLATE("arithmetic of own formats is the oracle's, in every projecti
 }
 
 TEST_CASE_TEMPLATE("conversions of own formats are the oracle's, in every projection", Value, tfloat32,
-                   near_single, long_fraction, e3m4, e6m9fn, e11m20, e5m26, e2m29) {
+                   near_single, long_fraction, e3m4, e6m9fn, e11m20, e5m26, e2m29, e8m7_shifted, e8m7fn) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
     oracle::random_bits random(102);
@@ -118,7 +125,7 @@ TEST_CASE_TEMPLATE("conversions of own formats are the oracle's, in every projec
 }
 
 TEST_CASE_TEMPLATE("text of own formats reads back", Value, tfloat32, near_single, long_fraction, e3m4,
-                   e6m9fn, e11m20, e5m26, e2m29) {
+                   e6m9fn, e11m20, e5m26, e2m29, e8m7_shifted, e8m7fn) {
     const oracle::format& f = oracle::format_of<Value>;
     oracle::disagreements wrong;
     oracle::random_bits random(103);

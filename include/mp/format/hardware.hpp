@@ -408,8 +408,8 @@ MP_ALWAYS_INLINE bool load_frequent(storage_of<Format> code, double& value) noex
     if constexpr (MP_HARDWARE_F16C && is_binary16<Format>) {
         value = to_double<Format>(code);
         return true;
-    } else if constexpr (Format::exponent_bits == 8) {
-        // All but subnormal numbers, which the environment may flush.
+    } else if constexpr (Format::exponent_bits == 8 && fits_in<Format, float>) {
+        // Float's own exponents: all but subnormal numbers, which the environment may flush.
         value = static_cast<double>(float_operand<Format>(code));
         return magnitude - 1 >= layout::hidden_bit - 1;
     } else {
