@@ -13,8 +13,8 @@ signal, and counts as far as it came only if its counters were written; tests th
 
 gcov knows the code that the compiler made: lines of templates and inline functions that no program instantiates
 are not counted at all, neither is code that only runs while the compiler evaluates constants. Of several
-instances of a template, a line or a branch counts as reached if one instance reached it. Branches that only an
-exception takes are left out.
+instances of a template, a line or a branch counts as reached if one instance reached it. Not among the
+branches are those that only an exception takes, and those of functions that were inlined wherever they are called.
 """
 import argparse
 import json
@@ -55,10 +55,20 @@ def reached(object_file):
             header = headers.setdefault(os.path.relpath(path, INCLUDE), {"lines": {}, "branches": {}})
             for line in file["lines"]:
                 merge(header["lines"], str(line["line_number"]), int(line["count"] > 0))
-                ways = [b for b in line["branches"] if not b["throw"]]
+            # Lines without a function list the copies in all functions that something was inlined into, one
+            # after another. They are folded where it is known how many branches a copy has.
+            lines = [(line["line_number"], line.get("function_name"), [b for b in line["branches"] if not b["throw"]])
+                     for line in file["lines"]]
+            sizes = {}
+            for number, function, ways in lines:
+                if function:
+                    sizes[number] = max(sizes.get(number, 0), len(ways))
+            for number, function, ways in lines:
+                size = sizes.get(number, 0)
                 # One way alone is no branch: the other one was an exception's.
-                for index, branch in enumerate(ways if len(ways) > 1 else []):
-                    merge(header["branches"], f"{line['line_number']}:{index}", int(branch["count"] > 0))
+                if size > 1 and (function or len(ways) % size == 0):
+                    for index, branch in enumerate(ways):
+                        merge(header["branches"], f"{number}:{index % size}", int(branch["count"] > 0))
     return headers
 
 
@@ -74,6 +84,13 @@ def run(command, **more):
 
 def measure(name, options):
     stem = os.path.join(OUTPUT, name)
+    if options.recount:
+        with open(stem + ".json") as file:
+            summary = json.load(file)
+        summary["headers"] = reached(stem + ".gcda")
+        with open(stem + ".json", "w") as file:
+            json.dump(summary, file)
+        return
     if os.path.exists(stem + ".json") and not options.again:
         return
     os.makedirs(os.path.dirname(stem), exist_ok=True)
@@ -82,12 +99,14 @@ def measure(name, options):
     main = os.path.join(OUTPUT, "main.o")
     if not os.path.exists(main):
         run([*compiler, "-c", "tests/main.cpp", "-o", main], check=True)
-    for old in (stem + ".gcda",):
-        if os.path.exists(old):
-            os.remove(old)
-    built, compile_time = run([*compiler, "--coverage", "-c", f"tests/{name}.cpp", "-o", stem + ".o"])
+    if os.path.exists(stem + ".gcda"):
+        os.remove(stem + ".gcda")
+    # Atomic counters, which -pthread asks for, take ten times as long, and whether a count is zero needs none.
+    counters = ["--coverage", "-fprofile-update=single"]
+    libraries = ["-lmpfr", "-lgmp"] if "/mpfr/" in name else []
+    built, compile_time = run([*compiler, *counters, "-c", f"tests/{name}.cpp", "-o", stem + ".o"])
     if built.returncode == 0:
-        built, _ = run([*compiler, "--coverage", stem + ".o", main, "-o", stem + ".x"])
+        built, _ = run([*compiler, *counters, stem + ".o", main, *libraries, "-o", stem + ".x"])
     if built.returncode != 0:
         print(f"{name}: does not compile\n{built.stderr.decode()[-2000:]}", file=sys.stderr)
         return
@@ -116,11 +135,12 @@ def share(hits):
     return f"{sum(hits)} of {len(hits)} ({100 * sum(hits) / len(hits):.1f} %)" if hits else "none"
 
 
-def print_table(per_header):
-    """In Markdown: every room of include/mp, or every header, and the programs that were run."""
+def print_table(rooms, per_header):
+    """In Markdown: rooms of include/mp, or their headers, and the programs that were run."""
     headers, programs = {}, {}
     for name, summary in summaries():
-        programs.setdefault(name.split("/")[0], []).append((name.split("/")[1], summary["result"]))
+        room, source = name.split("/", 1)
+        programs.setdefault(room, []).append((source, summary["result"]))
         for header, found in summary["headers"].items():
             for kind in ("lines", "branches"):
                 into = headers.setdefault(header, {"lines": {}, "branches": {}})[kind]
@@ -128,8 +148,10 @@ def print_table(per_header):
                     merge(into, key, hit)
     groups = {}
     for header, found in headers.items():
-        room = header if per_header else header.split("/")[0] if "/" in header else "the headers themselves"
-        group = groups.setdefault(room, {"headers": 0, "lines": [], "branches": []})
+        room = header.split("/")[0] if "/" in header else "(public headers)"
+        if rooms and room not in rooms:
+            continue
+        group = groups.setdefault(header if per_header else room, {"headers": 0, "lines": [], "branches": []})
         group["headers"] += 1
         group["lines"] += found["lines"].values()
         group["branches"] += found["branches"].values()
@@ -148,14 +170,16 @@ def main():
     one = commands.add_parser("measure", help="compile, run and count")
     one.add_argument("names", nargs="+", help="rooms of tests/, or <room>/<source>")
     one.add_argument("--again", action="store_true", help="also what was measured before")
+    one.add_argument("--recount", action="store_true", help="only read the counters of the last run again")
     one.add_argument("--compiler", default="g++")
     one.add_argument("--flags", default="-Og")
     one.add_argument("--time-limit", type=int, default=300, help="seconds for each program")
     other = commands.add_parser("table", help="what was measured, as Markdown")
+    other.add_argument("rooms", nargs="*", help="rooms of include/mp; all without")
     other.add_argument("--headers", action="store_true", help="a line for each header instead of each room")
     options = parser.parse_args()
     if options.command == "table":
-        return print_table(options.headers)
+        return print_table(options.rooms, options.headers)
     for name in sources_of(options.names):
         measure(name, options)
 

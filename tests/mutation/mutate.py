@@ -39,6 +39,24 @@ RESULTS = os.path.join(OUTPUT, "results.jsonl")
 SKIPPED = {"device.hpp", "device_pairs.hpp", "device_conversions.hpp", "device_small_formats.hpp", "operations.hpp",
            "conversion_repairs.hpp", "math/two_over_pi.hpp", "math/long_two_over_pi.hpp", "named_formats.hpp"}
 
+# Who should know, where reaching a line says little: the first that fits. Their judges come third and later, behind
+# the two that cost least.
+SPECIALISTS = [
+    (r"math/fast|float_arithmetic|hardware", ["fast_math_directions", "math_fast_path", "arithmetic_16bit", "functions",
+                                              "mpfr/math_functions_16bit"]),
+    (r"math/", ["mpfr/math_functions", "mpfr/math_functions_16bit", "math_fast_path", "mpfr/wide_formats"]),
+    (r"text[.]hpp", ["literals", "text_formats", *(f"compile_fail/literal_{name}" for name in (
+        "binary", "octal", "too_large", "too_small", "without_infinity", "zero_of_scale"))]),
+    (r"digits|decimal|parsing|printing", ["text_formats", "text_printing", "text_reading", "text_precision",
+                                          "wide_formats"]),
+    (r"environment|ordering", ["environment", "comparison"]),
+    (r"limits|descriptor", ["limits", "own_formats", "wide_formats"]),
+    (r"binary_conversion|host_floats|convert_scalar|codes", ["conversions", "mixed_operands", "nan_policies",
+                                                             "conversion_pairs"]),
+    (r"mixed_oper", ["mixed_operands"]),
+    (r"exact", ["arithmetic_8bit", "environment", "stochastic"]),
+]
+
 # The layout of the sources tells binary operators, which stand between spaces, from templates and references.
 BINARY = {"+": ["-"], "-": ["+"], "*": ["+"], "/": ["*"], "%": ["/"], "<<": [">>"], ">>": ["<<"], "&": ["|"],
           "|": ["&"], "^": ["|"], "&&": ["||"], "||": ["&&"], "==": ["!="], "!=": ["=="], "<": ["<=", ">="],
@@ -162,19 +180,21 @@ class judges:
     """The sources of tests/format, by what they reach and by what they cost."""
 
     def __init__(self):
-        self.reached, self.cost, self.tried = {}, {}, {}
+        self.reached, self.cost, self.limit, self.tried = {}, {}, {}, {}
         self.refresh()
 
     def refresh(self):
-        for path in glob.glob(os.path.join(COVERAGE, "*.json")):
-            name = os.path.basename(path)[:-5]
+        for path in glob.glob(os.path.join(COVERAGE, "**", "*.json"), recursive=True):
+            name = os.path.relpath(path, COVERAGE)[:-5]
             if name in self.cost:
                 continue
             with open(path) as file:
                 summary = json.load(file)
-            if summary["result"] != "passed" or re.match("native|fast_math_(?!math)|fast_math$", name):
+            if summary["result"] != "passed":
                 continue
             self.cost[name] = summary["compile_seconds"] + summary["run_seconds"]
+            # What the run may take at -O0 and beside other work.
+            self.limit[name] = 20 + 4 * summary["run_seconds"]
             for header, found in summary["headers"].items():
                 lines = self.reached.setdefault(header.removeprefix("format/"), {})
                 for line, hit in found["lines"].items():
@@ -195,10 +215,13 @@ class judges:
         def price(name):
             kills, tries = self.tried.get((m["header"], name), (0, 0))
             return self.cost[name] * (tries + 2) / (kills + 1)
-        return sorted(names, key=price), line == m["line"]
+        names = sorted(names, key=price)
+        special = next((s for pattern, s in SPECIALISTS if re.search(pattern, m["header"])), [])
+        special = [s for s in special if s in self.cost or s.startswith("compile_fail/")]
+        return list(dict.fromkeys([*names[:2], *special, *names])), line == m["line"]
 
 
-def judge(m, name, flags):
+def judge(m, name, flags, limit):
     overlay = os.path.join(OUTPUT, f"overlay-{os.getpid()}")
     copy = os.path.join(overlay, "mp", "format", m["header"])
     os.makedirs(os.path.dirname(copy), exist_ok=True)
@@ -215,13 +238,18 @@ def judge(m, name, flags):
             subprocess.run([*compiler, "-c", "tests/main.cpp", "-o", main], cwd=ROOT, check=True)
         if os.path.exists(program):
             os.remove(program)
-        built = subprocess.run([*compiler, f"tests/format/{name}.cpp", main, "-o", program, "-pthread"], cwd=ROOT,
+        libraries = ["-lmpfr", "-lgmp"] if name.startswith("mpfr/") else ["-pthread"]
+        if name.startswith("compile_fail/"):
+            built = subprocess.run([*compiler, "-fsyntax-only", f"tests/format/{name}.cpp"], cwd=ROOT,
+                                   capture_output=True)
+            return ("killed", "compiles") if built.returncode == 0 else ("survived", "")
+        built = subprocess.run([*compiler, f"tests/format/{name}.cpp", main, "-o", program, *libraries], cwd=ROOT,
                                capture_output=True, text=True, timeout=120)
         if built.returncode != 0:
             error = re.search(r"error: (.*)", built.stderr)
             return "refused", error[1] if error else built.stderr[-200:]
         tested = subprocess.run(["nice", "-n", "5", program, "--abort-after=1", "--no-version"], cwd=ROOT,
-                                capture_output=True, text=True, errors="replace", timeout=90)
+                                capture_output=True, text=True, errors="replace", timeout=limit)
         if tested.returncode == 0:
             return "survived", ""
         case = re.search(r"TEST CASE: +(.*)", tested.stdout)
@@ -252,6 +280,8 @@ def run(options):
         for name in result["judges"]:
             known.learn(result["header"], name, name == result.get("by"))
     todo = drawn(options.count, options.seed, options.header)
+    if options.cheap_first:
+        todo.sort(key=lambda m: min([known.cost.get(name, 0) for name in known.of(m)[0]], default=0))
     done = 0
     for m in todo:
         old = before.get(name_of(m))
@@ -268,7 +298,9 @@ def run(options):
         m["judges"], m["reached"] = list(old["judges"]) if old else [], exact
         m["verdict"], m["detail"] = "survived", ""
         for name in options.judge or [n for n in names if n not in m["judges"]][:options.most_judges]:
-            m["verdict"], m["detail"] = judge(m, name, options.flags)
+            if options.budget and time.monotonic() - start > options.budget:
+                break
+            m["verdict"], m["detail"] = judge(m, name, options.flags, known.limit.get(name, 60))
             if m["verdict"] == "refused":
                 break
             m["judges"].append(name)
@@ -315,6 +347,8 @@ def main():
     one.add_argument("--judge", nargs="*", default=[], help="these sources of tests/format, instead of those that reach the line")
     one.add_argument("--again", nargs="*", default=[], metavar="VERDICT", help="go on with mutants of this verdict")
     one.add_argument("--most-judges", type=int, default=4, help="sources that a mutant is tried with")
+    one.add_argument("--cheap-first", action="store_true", help="mutants in the order of what their cheapest judge costs")
+    one.add_argument("--budget", type=float, default=0, help="seconds after which no further judge is asked")
     one.add_argument("--flags", default="-O0")
     one.add_argument("--minutes", type=float, default=0, help="end after this time")
     commands.add_parser("table", help="the results")
