@@ -161,15 +161,17 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double rounded_quotient(double a, doub
         return rounded_quotient_of_two(a, b);
     }
 }
-/// Of doubles that are floats, rounding to double and then to float is rounding once: 53 >= 2 * 24 + 2.
+/// Of doubles that are floats, rounding to double and then to float is rounding once: 53 >= 2 * 24 + 2. The
+/// result is stored, since under -funsafe-math-optimizations g++ drops a conversion to float and back to
+/// double.
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float rounded_quotient(float a, float b) {
-    return static_cast<float>(rounded_quotient(static_cast<double>(a), static_cast<double>(b)));
+    return stored(static_cast<float>(rounded_quotient(static_cast<double>(a), static_cast<double>(b))));
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_of_sum(float a, float b) {
-    return static_cast<float>(rounded_sum(static_cast<double>(a), static_cast<double>(b)));
+    return stored(static_cast<float>(rounded_sum(static_cast<double>(a), static_cast<double>(b))));
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_of_product(float a, float b) {
-    return static_cast<float>(rounded_product(static_cast<double>(a), static_cast<double>(b)));
+    return stored(static_cast<float>(rounded_product(static_cast<double>(a), static_cast<double>(b))));
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_of_quotient(float a, float b) {
     return rounded_quotient(a, b);
