@@ -32,7 +32,11 @@ struct multiplication {
 struct division {
     template <class Value>
     static Value apply(Value a, Value b) noexcept {
-        return a / b;
+        if constexpr (std::same_as<Value, float>) {
+            return float_divide(a, b);  // not by an estimate of the reciprocal
+        } else {
+            return a / b;
+        }
     }
 };
 /// a b + c, rounded once.
