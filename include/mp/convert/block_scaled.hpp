@@ -47,8 +47,8 @@ public:
     static constexpr int element_width = detail::element_width<Element>;
 
     block_scaled() = default;
-    /// All elements and scales have the code 0. Throws argument_error if a size is negative, or so many
-    /// elements cannot be addressed.
+    /// All elements and scales have the code 0. Throws argument_error if a size is negative or
+    /// rows * columns elements cannot be addressed.
     block_scaled(std::ptrdiff_t rows, std::ptrdiff_t columns,
                  block_direction direction = block_direction::along_rows)
         : rows_(rows), columns_(columns), direction_(direction) {

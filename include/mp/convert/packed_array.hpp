@@ -298,7 +298,7 @@ public:
 
     packed_array() = default;
     /// `size` elements of the code 0, which is zero (or the smallest number of a format without zero). Throws
-    /// argument_error if so many cannot be addressed.
+    /// argument_error if the size cannot be addressed.
     explicit packed_array(std::size_t size)
         : bytes_(packed_size<T>(detail::addressable("mp::packed_array", "size", size, 8))), size_(size) {}
     packed_array(std::size_t size, T value) : packed_array(size) {
@@ -327,7 +327,7 @@ public:
     [[nodiscard]] const_iterator begin() const noexcept { return view().begin(); }
     [[nodiscard]] const_iterator end() const noexcept { return view().end(); }
 
-    /// Keeps the elements that still fit; new ones have the code 0. Throws argument_error if so many cannot
+    /// Keeps the elements that still fit; new ones have the code 0. Throws argument_error if the size cannot
     /// be addressed.
     void resize(std::size_t size) {
         bytes_.resize(packed_size<T>(detail::addressable("mp::packed_array::resize", "size", size, 8)));

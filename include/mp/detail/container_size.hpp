@@ -11,7 +11,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Returns `count`, or throws argument_error if so many elements of `bits` bits each cannot be addressed by
+/// Returns `count`, or throws argument_error if `count` elements of `bits` bits cannot be addressed by
 /// the number of a bit: then no size in bytes and no place of an element overflows. More than there is memory
 /// for is std::bad_alloc, as in the standard's containers.
 inline std::size_t addressable(std::string_view function, std::string_view argument, std::size_t count,

@@ -55,7 +55,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double double_product(double a, double
     return MP_ROUNDED_DOUBLE(product, a * b);
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double double_quotient(double a, double b) noexcept {
-    return MP_ROUNDED_DOUBLE(quotient, a / b);
+    return MP_ROUNDED_DOUBLE(quotient, a / stored(b));  // not a product with a reciprocal that is at hand
 }
 #undef MP_ROUNDED_DOUBLE
 
@@ -68,7 +68,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE double double_root(double x) noexcept {
     __asm__ volatile("fnstcw %1\n\tfldcw %2\n\tfsqrt\n\tfldcw %1" : "+t"(x), "+m"(before) : "m"(modes));
     return stored(x);
 #else
-    return std::sqrt(x);
+    return stored(std::sqrt(stored(x)));
 #endif
 }
 
@@ -104,17 +104,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float fused_multiply_add(float a, float b, float
 #else
     return __builtin_fmaf(a, b, c);
 #endif
-}
-
-// Rounding to 64 bits first is innocuous for float.
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_sum(float a, float b) noexcept {
-    return stored(a + b);
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_product(float a, float b) noexcept {
-    return stored(a * b);
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_quotient(float a, float b) noexcept {
-    return stored(a / b);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

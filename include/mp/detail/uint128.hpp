@@ -127,8 +127,8 @@ private:
     std::uint64_t high_ = 0;
 };
 
-/// Bit by bit, but for what the division of words does. A remainder is less than the divisor, so that with
-/// one more bit it is less than twice the divisor, and one subtraction is enough.
+/// Restoring division, bit by bit below what the division of words covers. A remainder is less than the
+/// divisor, so that with one more bit it is less than twice the divisor, and one subtraction is enough.
 MP_HOST_DEVICE constexpr word_pair word_pair::divide(word_pair a, word_pair b) noexcept {
     if (a.high_ == 0 && b.high_ == 0) return a.low_ / b.low_;
     if (a < b) return {};

@@ -6,7 +6,7 @@
 /// They ask nothing of the environment. The caller may have set any rounding direction (fesetround), flush
 /// subnormals (a library linked with -ffast-math switches this on for the whole program), and compile with
 /// any floating-point options. What makes them independent of the direction is one observation: an operation
-/// of float or double, in whichever direction it rounds, never steps over a number of its own type. The
+/// of float or double, in any rounding direction, never passes a representable number of its type. The
 /// midpoints between the numbers of a narrow format are such numbers. So the narrow rounding of the
 /// intermediate result is that of the exact one, unless the intermediate result is a midpoint and inexact;
 /// and that is what the proofs below exclude or the code looks for. The narrow rounding itself is done in
@@ -233,6 +233,7 @@ MP_HOST_DEVICE MP_NEVER_INLINE storage_of<Format> through_double(Operation opera
 ///
 /// The proof above holds for double all the more: 53 >= 2 p + 2, and no operation on two numbers of float's
 /// range comes near double's own underflow.
+///
 /// `finish` is applied to codes that may be zero.
 template <class Format, bool InfinityIsRight, bool MidpointMisleads = false, class Operation, class Exact,
           class Finish, class... Code>
@@ -292,8 +293,7 @@ struct sign_of_zero_sum {
     }
 
 private:
-    // Apart, so that compilers make a branch of the question: beside so many branches it is cheaper than a
-    // select.
+    // Not inlined, so that compilers branch: next to the branches of the caller a select costs more.
     MP_HOST_DEVICE MP_NEVER_INLINE static constexpr storage_of<Format> zero_sum(
         storage_of<Format> a, storage_of<Format> b) noexcept {
         return static_cast<storage_of<Format>>(a & b & layout_of<Format>::sign_mask);
@@ -400,7 +400,7 @@ MP_NEVER_INLINE storage_of<Format> fma_special(storage_of<Format> a, storage_of<
     return static_cast<storage_of<Format>>(code & (a ^ b) & c);  // the sign of zero, as in a sum
 }
 
-/// Stores the value of a code and tells whether it did: not of all that are rare.
+/// Stores the value of a code in `value`; false for codes that are left to fma_special.
 template <class Format>
 MP_ALWAYS_INLINE bool load_frequent(storage_of<Format> code, double& value) noexcept {
     using layout = layout_of<Format>;
