@@ -85,6 +85,17 @@ oracle::exact_result exact_of(const oracle::format& f, std::string_view text, bo
     });
 }
 
+/// Where std::from_chars ends. libstdc++ 12 reads the exponent of 1p+-3 as -3, where only one sign may stand:
+/// it is shown no text beyond the first.
+std::from_chars_result read_by_standard_library(std::string_view text, std::chars_format format) {
+    if (format == std::chars_format::hex) {
+        const std::size_t first = text.find_first_of("pP");
+        if (first != text.npos && text.substr(first + 1, 2) == "+-") text = text.substr(0, first);
+    }
+    double value = 0.0;
+    return std::from_chars(text.data(), text.data() + text.size(), value, format);
+}
+
 template <class Value>
 void check(std::string_view text, std::chars_format format, oracle::mode rounding,
            oracle::saturate saturation) {
@@ -99,8 +110,7 @@ void check(std::string_view text, std::chars_format format, oracle::mode roundin
     require(read.ptr == result.ptr && read.ec == result.ec);
     require(x.bits() == (result.ec == std::errc{} ? read.value : before).bits());
 
-    double by_library = 0.0;
-    const std::from_chars_result expected = std::from_chars(first, last, by_library, format);
+    const std::from_chars_result expected = read_by_standard_library(text, format);
     require(result.ptr == expected.ptr);
     require((result.ec == std::errc::invalid_argument) == (expected.ec == std::errc::invalid_argument));
     if (result.ec == std::errc::invalid_argument) return require(result.ptr == first);
