@@ -12,9 +12,9 @@
 #include <mp/gpu/device_optimizer.hpp>
 #include <mp/gpu/parameter.hpp>
 #include <mp/gpu/tensor_list.hpp>
-#include <mp/optim/kernels/coefficients.hpp>
-#include <mp/optim/kernels/single_floats.hpp>
 #include <mp/optim/weight_update.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
+#include <mp/rules/optimizer_updates.hpp>
 #include <mp/simt/gpu_executor.hpp>
 
 #include <cstddef>
@@ -220,16 +220,16 @@ struct update_work {
                                                             std::size_t first, int i, int j,
                                                             operands<Count>& it,
                                                             chunk<weight_type, Count>& weights) const {
-            namespace one = single_floats;
-            one::floats weight{static_cast<float>(it.masters.values[j])};
+            namespace target = single_lane;
+            target::vec<float> weight{static_cast<float>(it.masters.values[j])};
             if constexpr (kahan) {
-                weight = one::sum(weight, {static_cast<float>(it.compensation.values[j])});
+                weight = target::add(weight, static_cast<float>(it.compensation.values[j]));
             }
-            one::floats gradient{static_cast<float>(it.gradient.values[j])};
-            gradient = one::product(one::product(gradient, {inverse_scale}), {clip_factor});
-            one::floats moved[coefficients::states];
+            target::vec<float> gradient{static_cast<float>(it.gradient.values[j])};
+            gradient = target::mul(target::mul(gradient, inverse_scale), clip_factor);
+            target::vec<float> moved[coefficients::states];
             for (int s = 0; s < states; ++s) moved[s] = {static_cast<float>(it.states[s].values[j])};
-            const one::update_rule<coefficients> rule(multiply_by);
+            const target::update_rule<coefficients> rule(multiply_by);
             rule.update(weight, gradient, moved);
 #if MP_DEVICE_CODE
 #pragma unroll
@@ -245,7 +245,7 @@ struct update_work {
                 rounded_update<How, master_type>(weight.value, random_word<Count>(tensor, first, i, j, 0));
             const float kept = static_cast<float>(it.masters.values[j]);
             if constexpr (kahan) {
-                it.compensation.values[j] = master_type(one::difference(weight, {kept}).value);
+                it.compensation.values[j] = master_type(target::sub(weight, kept).value);
             }
             if constexpr (Parameter::has_master_copy) weights.values[j] = weight_type(kept);
         }

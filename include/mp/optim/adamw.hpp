@@ -5,7 +5,7 @@
 
 #include <mp/executor.hpp>
 #include <mp/optim/adamw_options.hpp>
-#include <mp/optim/kernels/coefficients.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 

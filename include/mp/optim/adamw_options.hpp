@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/optim/kernels/coefficients.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/optim/kernels/double_power.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/weight_update.hpp>

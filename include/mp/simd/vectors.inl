@@ -109,6 +109,26 @@ MP_ALWAYS_INLINE floats fused_multiply_add(floats a, floats b, floats c) {
     return c;
 }
 
+/// The same, made in the place of a.
+MP_ALWAYS_INLINE floats multiply_add(floats a, floats b, floats c) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vfmadd213ps %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
+#else
+    __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+#endif
+    return a;
+}
+
+/// The smaller ones, as numbers without sign.
+MP_ALWAYS_INLINE words min(words a, words b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpminud %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vpminud %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+
 /// The square root, correctly rounded.
 MP_ALWAYS_INLINE floats square_root(floats x) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512

@@ -7,9 +7,9 @@
 
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/format/operations.hpp>
-#include <mp/optim/kernels/coefficients.hpp>
-#include <mp/optim/kernels/portable_vectors.hpp>
 #include <mp/optim/weight_update.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
+#include <mp/rules/optimizer_updates.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/levels.hpp>
@@ -121,14 +121,6 @@ inline constexpr bool has_update_kernels = [] {
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-#define MP_TARGET portable_vectors
-#define MP_TARGET_LEVEL MP_LEVEL_PORTABLE
-#include <mp/optim/kernels/update_rules.inl>
-#undef MP_TARGET
-#undef MP_TARGET_LEVEL
-
-#define MP_KERNEL_FILE <mp/optim/kernels/update_rules.inl>
-#include <mp/simd/for_each_target.inl>
 #define MP_KERNEL_FILE <mp/optim/kernels/random_rounding.inl>
 #include <mp/simd/for_each_target.inl>
 #define MP_KERNEL_FILE <mp/optim/kernels/update.inl>
@@ -172,11 +164,11 @@ void round_block_stochastically(const float* from, Value* to, std::size_t count,
 
 template <weight_update How, class Coefficients, class Arrays>
 void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
-    namespace vec = portable_vectors;
+    namespace target = portable_vectors;
     constexpr std::size_t states_of_rule = Arrays::states_of_rule;
     const default_floating_point_modes modes;
-    const vec::update_rule<Coefficients> rule(coefficients);
-    const vec::floats inverse_scale = vec::all_lanes(a.inverse_scale);
+    const target::update_rule<Coefficients> rule(coefficients);
+    const target::vec<float> inverse_scale = target::broadcast(a.inverse_scale);
     alignas(64) float weights[update_block] = {};
     alignas(64) float gradient[update_block] = {};
     alignas(64) float states[states_of_rule][update_block] = {};
@@ -190,16 +182,16 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
             for (std::size_t s = 0; s < states_of_rule; ++s) copy_block(a.states[s] + at, states[s], count);
         }
         // Past the end of a short block, too, where there are zeros or what the block before has left.
-        for (std::size_t i = 0; i < count; i += vec::lanes) {
-            vec::floats weight = vec::load(weights + i);
+        for (std::size_t i = 0; i < count; i += target::lanes) {
+            target::vec<float> weight = target::load(weights + i);
             if constexpr (How == weight_update::kahan) {
-                weight = vec::sum(weight, vec::load(compensation + i));
+                weight = target::add(weight, target::load(compensation + i));
             }
-            vec::floats state[states_of_rule];
-            for (std::size_t s = 0; s < states_of_rule; ++s) state[s] = vec::load(states[s] + i);
-            rule.update(weight, vec::product(vec::load(gradient + i), inverse_scale), state);
-            for (std::size_t s = 0; s < states_of_rule; ++s) vec::store(states[s] + i, state[s]);
-            vec::store(weights + i, weight);
+            target::vec<float> state[states_of_rule];
+            for (std::size_t s = 0; s < states_of_rule; ++s) state[s] = target::load(states[s] + i);
+            rule.update(weight, target::mul(target::load(gradient + i), inverse_scale), state);
+            for (std::size_t s = 0; s < states_of_rule; ++s) target::store(states[s] + i, state[s]);
+            target::store(weights + i, weight);
         }
         if (rule.has_states()) {
             for (std::size_t s = 0; s < states_of_rule; ++s) {
@@ -220,9 +212,9 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
         }
         if constexpr (How == weight_update::kahan) {
             copy_block(a.masters + at, compensation, count);
-            for (std::size_t i = 0; i < count; i += vec::lanes) {
-                const vec::floats kept = vec::load(compensation + i);
-                vec::store(compensation + i, vec::difference(vec::load(weights + i), kept));
+            for (std::size_t i = 0; i < count; i += target::lanes) {
+                const target::vec<float> kept = target::load(compensation + i);
+                target::store(compensation + i, target::sub(target::load(weights + i), kept));
             }
             copy_block(compensation, a.compensation + at, count);
         }

@@ -22,13 +22,13 @@ struct group_of_random_words<Arrays, weight_update::stochastic> {
 
 /// Updates the elements i to i + lanes - 1, of which the first is number `in_group` of its group.
 template <weight_update How, class Arrays, class Rule, class Random>
-MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& rule, floats inverse_scale,
-                                    [[maybe_unused]] const Random& random,
+MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& rule,
+                                    vec<float> inverse_scale, [[maybe_unused]] const Random& random,
                                     [[maybe_unused]] std::size_t in_group) {
-    floats weight = load_numbers(a.masters + i);
-    if constexpr (How == weight_update::kahan) weight = sum(weight, load_numbers(a.compensation + i));
-    const floats gradient = product(load_numbers(a.gradient + i), inverse_scale);
-    floats states[Arrays::states_of_rule];
+    vec<float> weight = load_numbers(a.masters + i);
+    if constexpr (How == weight_update::kahan) weight = add(weight, load_numbers(a.compensation + i));
+    const vec<float> gradient = mul(load_numbers(a.gradient + i), inverse_scale);
+    vec<float> states[Arrays::states_of_rule];
     if (rule.has_states()) {
         for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) states[s] = load_numbers(a.states[s] + i);
     }
@@ -48,7 +48,7 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
         store_numbers(a.masters + i, weight);
     }
     if constexpr (How == weight_update::kahan) {
-        store_numbers(a.compensation + i, difference(weight, load_numbers(a.masters + i)));
+        store_numbers(a.compensation + i, sub(weight, load_numbers(a.masters + i)));
     }
     if constexpr (Arrays::has_master_copy) {
         if constexpr (Arrays::master_is_float) {
@@ -64,7 +64,7 @@ void update_array(const Arrays& arrays, const Coefficients& coefficients) {
     const default_floating_point_modes modes;
     const Arrays a = arrays;  // whose address nobody takes, so that it stays in registers
     const update_rule<Coefficients> rule(coefficients);
-    const floats inverse_scale = all_lanes(a.inverse_scale);
+    const vec<float> inverse_scale = broadcast(a.inverse_scale);
     group_of_random_words<Arrays, How> random;
     std::size_t i = 0;
     for (; i + lanes <= a.count; i += lanes) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The arithmetic of the optimizers over vec<float>. Every product, sum, quotient and root is
+// rounded to float by itself.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+/// The update that belongs to the coefficients: from a weight, its gradient and its states to the new weight
+/// and states.
+template <class Coefficients>
+struct update_rule;
+
+template <>
+struct update_rule<sgd_coefficients> {
+    vec<float> rate, decay, momentum, share;
+    bool decays, has_momentum, nesterov;
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const sgd_coefficients& c)
+        : rate(broadcast(c.rate)),
+          decay(broadcast(c.decay)),
+          momentum(broadcast(c.momentum)),
+          share(broadcast(c.share)),
+          decays(c.decays),
+          has_momentum(c.has_momentum),
+          nesterov(c.nesterov) {}
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return has_momentum; }
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
+                                                vec<float>* states) const {
+        vec<float> step = gradient;
+        if (decays) step = add(step, mul(decay, weight));
+        if (has_momentum) {
+            const vec<float> moved = add(mul(momentum, states[0]), mul(share, step));
+            states[0] = moved;
+            step = nesterov ? add(step, mul(momentum, moved)) : moved;
+        }
+        weight = sub(weight, mul(rate, step));
+    }
+};
+
+template <>
+struct update_rule<adamw_coefficients> {
+    vec<float> decay, mean_keep, mean_share, square_keep, square_share, rate, inverse_bias, epsilon;
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const adamw_coefficients& c)
+        : decay(broadcast(c.decay)),
+          mean_keep(broadcast(c.mean_keep)),
+          mean_share(broadcast(c.mean_share)),
+          square_keep(broadcast(c.square_keep)),
+          square_share(broadcast(c.square_share)),
+          rate(broadcast(c.rate)),
+          inverse_bias(broadcast(c.inverse_bias)),
+          epsilon(broadcast(c.epsilon)) {}
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return true; }
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
+                                                vec<float>* states) const {
+        const vec<float> mean = add(mul(mean_keep, states[0]), mul(mean_share, gradient));
+        const vec<float> square =
+            add(mul(square_keep, states[1]), mul(square_share, mul(gradient, gradient)));
+        states[0] = mean;
+        states[1] = square;
+        const vec<float> denominator = add(mul(sqrt(square), inverse_bias), epsilon);
+        // Not w * (1 - decay): one minus a small decay loses most of its digits in float.
+        weight = sub(weight, add(mul(decay, weight), mul(rate, div(mean, denominator))));
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Four floats in the vector types of g++ and clang, which every processor has or does without: SSE2, NEON
+/// and others. Where there are none (nvcc), or floats are calculated by the x87 unit, portable_vectors is
+/// another name of single_lane.
+///
+/// Every operation is rounded to float by itself, whatever the compiler was told about fused operations,
+/// reciprocals and the order of sums (-ffp-contract, -ffast-math): so that all kernels have the same bits.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/rounded.hpp>
+#include <mp/simd/single_lane.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__GNUC__) && !defined(__CUDACC__) && !MP_X87_ARITHMETIC
+#define MP_PORTABLE_VECTORS 1
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors {
+
+inline constexpr std::size_t lanes = 4;
+// NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
+typedef float floats __attribute__((vector_size(16)));
+typedef std::uint32_t words __attribute__((vector_size(16)));
+typedef std::int32_t ints __attribute__((vector_size(16)));
+// NOLINTEND(modernize-use-using)
+
+/// The value as it would be stored: no compiler looks through it.
+MP_ALWAYS_INLINE floats rounded(floats x) {
+#if defined(__SSE2__)
+    __asm__("" : "+x"(x));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(x));
+#else
+    __asm__("" : "+m"(x));
+#endif
+    return x;
+}
+
+MP_ALWAYS_INLINE floats all_lanes(float x) {
+    return floats{x, x, x, x};
+}
+MP_ALWAYS_INLINE floats as_floats(words x) {
+    return reinterpret_cast<floats>(x);
+}
+MP_ALWAYS_INLINE words as_words(floats x) {
+    return reinterpret_cast<words>(x);
+}
+
+/// The square root and the quotient, correctly rounded.
+MP_ALWAYS_INLINE floats square_root(floats x) {
+#if defined(__AVX__)
+    __asm__("vsqrtps %0, %0" : "+x"(x));
+#elif defined(__SSE2__)
+    __asm__("sqrtps %0, %0" : "+x"(x));
+#elif defined(__aarch64__)
+    __asm__("fsqrt %0.4s, %0.4s" : "+w"(x));
+#else
+    for (std::size_t i = 0; i < lanes; ++i) x[i] = float_sqrt(x[i]);
+#endif
+    return x;
+}
+MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
+#if defined(__AVX__)
+    __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
+#elif defined(__SSE2__)
+    __asm__("divps %1, %0" : "+x"(a) : "x"(b));
+#elif defined(__aarch64__)
+    __asm__("fdiv %0.4s, %0.4s, %1.4s" : "+w"(a) : "w"(b));
+#else
+    a = rounded(a / b);
+#endif
+    return a;
+}
+/// a b + c, rounded once. Without an instruction for it, one by one.
+MP_ALWAYS_INLINE floats multiply_add(floats a, floats b, floats c) {
+#if defined(__FMA__)
+    __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+    return a;
+#elif defined(__aarch64__)
+    __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
+    return c;
+#else
+    for (std::size_t i = 0; i < lanes; ++i) c[i] = float_multiply_add(a[i], b[i], c[i]);
+    return c;
+#endif
+}
+MP_ALWAYS_INLINE words min(words a, words b) {
+    return a < b ? a : b;
+}
+
+MP_ALWAYS_INLINE floats load(const float* from) {
+    floats x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE void store(float* to, floats x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors
+
+#else
+#define MP_PORTABLE_VECTORS 0
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace portable_vectors = single_lane;
+}
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Vectors of one lane, under the names that vec.inl gives to wider ones: for code on GPUs, where a thread is
+/// a lane, and for hosts without vector types. Every operation is rounded by itself; on a device by
+/// instructions that neither -fmad, -ftz nor --use_fast_math changes.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
+#include <mp/format/device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane {
+
+inline constexpr std::size_t lanes = 1;
+
+/// A float with no operators: arithmetic is by functions, as with the vectors.
+struct float_lane {
+    float value;
+};
+
+template <class T>
+struct vec_of {
+    using type = T;
+};
+template <>
+struct vec_of<float> {
+    using type = float_lane;
+};
+template <class T>
+using vec = typename vec_of<T>::type;
+
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> broadcast(float x) {
+    return {x};
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> broadcast(vec<float> x) {
+    return x;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
+    return x;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
+    return bit_cast<std::uint32_t>(x.value);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
+    return bit_cast<std::int32_t>(x.value);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
+    return {bit_cast<float>(x)};
+}
+
+template <class A, class B>
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> add(A a, B b) {
+    return {float_add(broadcast(a).value, broadcast(b).value)};
+}
+template <class A, class B>
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> sub(A a, B b) {
+    return {float_subtract(broadcast(a).value, broadcast(b).value)};
+}
+template <class A, class B>
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> mul(A a, B b) {
+    return {float_multiply(broadcast(a).value, broadcast(b).value)};
+}
+template <class A, class B>
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> div(A a, B b) {
+    return {float_divide(broadcast(a).value, broadcast(b).value)};
+}
+template <class A, class B, class C>
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> fma(A a, B b, C c) {
+    return {float_multiply_add(broadcast(a).value, broadcast(b).value, broadcast(c).value)};
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
+    return {float_sqrt(x.value)};
+}
+
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select(bool mask, vec<float> a, vec<float> b) {
+    return mask ? a : b;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select_by_sign(vec<float> x, vec<float> a, vec<float> b) {
+    return as_ints(x) < 0 ? a : b;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> min(vec<std::uint32_t> a, vec<std::uint32_t> b) {
+    return a < b ? a : b;
+}
+
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load(const float* from) {
+    return {*from};
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
+    *to = x.value;
+}
+/// A vector of one lane has no part but none.
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load_partial(const float* /*from*/, std::size_t /*n*/) {
+    return {0.0F};
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE void store_partial(float* /*to*/, vec<float> /*x*/, std::size_t /*n*/) {}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// vec<T>: as many T as a register holds, in a namespace for each way to compute with them: mp::detail::avx2,
+/// avx512, portable_vectors (any g++ or clang: SSE2, NEON ...) and single_lane (GPUs). All have the same
+/// functions with the same bits, so that a formula is written once, in a file that
+/// <mp/simd/for_each_vec.inl> includes for each of them.
+#pragma once
+
+#include <mp/simd/portable_vectors.hpp>
+#include <mp/simd/single_lane.hpp>
+#include <mp/simd/vectors.hpp>
+
+#if MP_PORTABLE_VECTORS
+#define MP_TARGET portable_vectors
+#include <mp/simd/vec.inl>
+#undef MP_TARGET
+#endif
+#define MP_KERNEL_FILE <mp/simd/vec.inl>
+#include <mp/simd/for_each_target.inl>

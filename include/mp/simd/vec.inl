@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// The operations of vec<float> and its integers in one namespace, included by <mp/simd/vec.hpp> for each
+// instruction set and for the portable vectors.
+//
+// Arithmetic is by functions, add(a, b) and so on, each rounded by itself to nearest even whatever the
+// including project is compiled with; only fma is fused. Integers and comparisons have operators. `select`
+// takes what a comparison gives.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+/// As many T as vec<float> has lanes. T is float or an integer of 32 bits.
+template <class T>
+struct vec_of;
+template <>
+struct vec_of<float> {
+    using type = floats;
+};
+template <>
+struct vec_of<std::uint32_t> {
+    using type = words;
+};
+template <>
+struct vec_of<std::int32_t> {
+    using type = ints;
+};
+template <class T>
+using vec = typename vec_of<T>::type;
+
+MP_ALWAYS_INLINE vec<float> broadcast(float x) {
+    return all_lanes(x);
+}
+MP_ALWAYS_INLINE vec<float> broadcast(vec<float> x) {
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
+    return words{} + x;
+}
+MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
+    return reinterpret_cast<vec<std::int32_t>>(x);
+}
+
+template <class A, class B>
+MP_ALWAYS_INLINE vec<float> add(A a, B b) {
+    return rounded(broadcast(a) + broadcast(b));
+}
+template <class A, class B>
+MP_ALWAYS_INLINE vec<float> sub(A a, B b) {
+    return rounded(broadcast(a) - broadcast(b));
+}
+template <class A, class B>
+MP_ALWAYS_INLINE vec<float> mul(A a, B b) {
+    return rounded(broadcast(a) * broadcast(b));
+}
+template <class A, class B>
+MP_ALWAYS_INLINE vec<float> div(A a, B b) {
+    return quotient(broadcast(a), broadcast(b));
+}
+/// a b + c, rounded once.
+template <class A, class B, class C>
+MP_ALWAYS_INLINE vec<float> fma(A a, B b, C c) {
+    return multiply_add(broadcast(a), broadcast(b), broadcast(c));
+}
+MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
+    return square_root(x);
+}
+
+/// By lanes, a where the comparison holds, else b.
+MP_ALWAYS_INLINE vec<float> select(vec<std::int32_t> mask, vec<float> a, vec<float> b) {
+    return mask ? a : b;
+}
+/// By lanes, a where x has a negative sign, that of a zero or a NaN, too, else b.
+MP_ALWAYS_INLINE vec<float> select_by_sign(vec<float> x, vec<float> a, vec<float> b) {
+    return as_ints(x) < 0 ? a : b;
+}
+
+/// The first n elements, n less than the number of lanes; zeros in the other lanes.
+MP_ALWAYS_INLINE vec<float> load_partial(const float* from, std::size_t n) {
+    float values[lanes] = {};
+    std::memcpy(values, from, n * sizeof(float));
+    return load(values);
+}
+MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t n) {
+    float values[lanes];
+    store(values, x);
+    std::memcpy(to, values, n * sizeof(float));
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
