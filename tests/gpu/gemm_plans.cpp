@@ -112,25 +112,22 @@ TEST_CASE("activation functions behind products on GPUs are those of the ops on 
     const auto gelu = [](double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); };
     const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
     CHECK(epilogue_error(mp::silu_epilogue{}, results, silu) < 4);
-    CHECK(epilogue_error(mp::gelu_epilogue{}, results, gelu) < 6);
+    CHECK(epilogue_error(mp::gelu_epilogue{}, results, gelu) < 5);
     std::vector<float> x(results.size()), expected(results.size());
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = (static_cast<float>(i) - 120.0F) * 0.046875F;
     const auto rows = static_cast<std::ptrdiff_t>(x.size());
     mp::ops::gelu(mp::simulated_gpu<arch::sm_75>{}, mp::row_major(x.data(), rows, 1),
                   mp::row_major(expected.data(), rows, 1));
     std::size_t different = 0;
-    std::size_t unlike_cpu = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
         different +=
             std::bit_cast<std::uint32_t>(results[i]) != std::bit_cast<std::uint32_t>(expected[i]) ? 1 : 0;
-        unlike_cpu += results[i] != mp::gelu_epilogue{}(x[i], 0, 0) ? 1 : 0;
     }
     CHECK(different == 0);
-    CHECK(unlike_cpu > 0);  // or the promise could be stronger
     // In a chain, too.
     const std::vector<float> no_bias{0.0F};
     std::vector<float> chained;
-    CHECK(epilogue_error(mp::then(mp::bias_per_column(no_bias), mp::gelu_epilogue{}), chained, gelu) < 6);
+    CHECK(epilogue_error(mp::then(mp::bias_per_column(no_bias), mp::gelu_epilogue{}), chained, gelu) < 5);
     CHECK(chained == results);
 }
 

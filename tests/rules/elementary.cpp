@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <mp/rules/activation_functions.hpp>
 #include <mp/rules/elementary.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <random>
-#include <vector>
 
 namespace {
 
@@ -56,40 +51,6 @@ TEST_CASE("exponentials and logarithms keep the errors that they promise") {
     CHECK(exponential(number(0.0)).value() == 1.0);
     CHECK(exponential(number(-1e300)).value() == exponential(number(-208.0)).value());
     CHECK(exponential(number(1e300)).value() == exponential(number(208.0)).value());
-}
-
-TEST_CASE("vectors have the bits of one number at a time") {
-    std::mt19937 random(7);
-    std::normal_distribution<float> draw(0.0F, 20.0F);
-    std::vector<float> x(1003), dy(x.size()), y(x.size()), dx(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        x[i] = draw(random);
-        dy[i] = draw(random);
-    }
-    x[5] = std::bit_cast<float>(0x7F80'0000U);
-    x[6] = std::bit_cast<float>(0xFF80'0000U);
-    x[7] = std::bit_cast<float>(0xFFC0'1234U);
-    x[8] = std::bit_cast<float>(0x0000'0007U);
-    const auto check = [&]<class Function>(Function /*which*/) {
-        mp::detail::activate<Function>(x.data(), x.size(), y.data());
-        std::size_t different = 0;
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const float one = mp::detail::activated<Function>(x[i]);
-            different += std::bit_cast<std::uint32_t>(one) != std::bit_cast<std::uint32_t>(y[i]) ? 1 : 0;
-        }
-        if constexpr (requires { Function::slope(number(0.0)); }) {
-            mp::detail::multiply_slopes<Function>(x.data(), dy.data(), x.size(), dx.data());
-            for (std::size_t i = 0; i < x.size(); ++i) {
-                const float one = mp::detail::times_slope<Function>(x[i], dy[i]);
-                different += std::bit_cast<std::uint32_t>(one) != std::bit_cast<std::uint32_t>(dx[i]) ? 1 : 0;
-            }
-        }
-        CHECK(different == 0);
-    };
-    check(mp::detail::gelu_function{});
-    check(mp::detail::gelu_tanh_function{});
-    check(mp::detail::silu_function{});
-    check(mp::detail::tanh_function{});
 }
 
 }  // namespace

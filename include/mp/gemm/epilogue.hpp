@@ -10,8 +10,8 @@
 #include <mp/error.hpp>
 #include <mp/format/device.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/rules/activation_functions.hpp>
-#include <mp/rules/float_functions.hpp>
+#include <mp/rules/elementwise.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 /// An epilogue may have a member validate(rows, columns), which mp::gemm calls with the shape of C before it
 /// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape. And it may
-/// have a member on_gpu(value, row, column), which products on a GPU, the simulated one included, call in
-/// place of the operator: where a GPU should calculate in another way than a CPU.
+/// have a member apply(values, count, row, column, down) const, which products on the CPU call in place of
+/// the operator for `count` floats of a row of C, from (row, column) on, or of a column where `down`; it
+/// gives each the bits that the operator gives.
 template <class Function>
 concept gemm_epilogue = std::is_invocable_r_v<float, const Function&, float, std::ptrdiff_t, std::ptrdiff_t>;
 
@@ -40,34 +41,32 @@ concept gemm_epilogue = std::is_invocable_r_v<float, const Function&, float, std
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What an epilogue makes of a value in a product on a GPU.
-MP_ANY_EXECUTION_SPACE
-template <class Epilogue>
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float end_on_gpu(const Epilogue& epilogue, float value,
-                                                           std::ptrdiff_t row, std::ptrdiff_t column) {
-    if constexpr (requires { epilogue.on_gpu(value, row, column); }) {
-        return epilogue.on_gpu(value, row, column);
-    } else {
-        return epilogue(value, row, column);
-    }
-}
-
-/// An activation function: in double on the CPU, where that is cheap, and in float on GPUs.
-template <class Function, class FloatFunction>
+template <class Function>
 struct activation_epilogue {
-    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-#if MP_DEVICE_CODE
-        return on_gpu(value, row, column);
-#else
-        static_cast<void>(row);
-        static_cast<void>(column);
-        return activated<Function>(value);
-#endif
+    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
+        return apply_elementwise<Function>(value);
     }
-    MP_HOST_DEVICE static float on_gpu(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) {
-        return float_activated<FloatFunction>(value);
+    /// The same for `count` values of a row, or of a column where `down`.
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/,
+               bool /*down*/) const {
+        const float* const from = values;
+        map_floats<Function>(best_instruction_set(), static_cast<std::size_t>(count), values, from);
     }
 };
+
+/// Calls the epilogue on values that lie in a row of C from (row, column) on, or in a column where `down`: by
+/// its member apply(values, count, row, column, down) if it has one.
+template <class Epilogue>
+void apply_to_line(const Epilogue& epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
+                   std::ptrdiff_t column, bool down) {
+    if constexpr (requires { epilogue.apply(values, count, row, column, down); }) {
+        epilogue.apply(values, count, row, column, down);
+    } else if (down) {
+        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = epilogue(values[j], row + j, column);
+    } else {
+        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = epilogue(values[j], row, column + j);
+    }
+}
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
@@ -97,20 +96,18 @@ struct relu_epilogue {
 /// x Phi(x), the Gaussian error linear unit, where Phi is the normal distribution function (not the tanh
 /// approximation: that is gelu_tanh_epilogue).
 ///
-/// In products on the CPU the result is the exact one rounded to float, but for about one in ten thousand,
-/// which is the float next to it. In those on a GPU, the simulated one included, it is calculated in float,
-/// to 6 units in the last place, with the same bits on every device: those of mp::ops::gelu on GPUs. NaN
-/// stays NaN, -infinity gives -0 and +infinity stays. The gradient needs x: mp::ops::gelu_backward.
-struct gelu_epilogue : detail::activation_epilogue<detail::gelu_function, detail::float_gelu> {};
+/// Calculated in float, to 5 ulp, in the negative tail, too: the bits of mp::ops::gelu, on every processor
+/// and GPU. NaN stays NaN, -infinity gives -0 and +infinity stays. The gradient needs x:
+/// mp::ops::gelu_backward.
+struct gelu_epilogue : detail::activation_epilogue<detail::gelu_function> {};
 
 /// x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), the approximation of gelu that many models were trained
-/// with. Special values and accuracy are as for gelu_epilogue; on a GPU 4 units in the last place.
-struct gelu_tanh_epilogue : detail::activation_epilogue<detail::gelu_tanh_function, detail::float_gelu_tanh> {
-};
+/// with, to 4 ulp. The rest is as for gelu_epilogue.
+struct gelu_tanh_epilogue : detail::activation_epilogue<detail::gelu_tanh_function> {};
 
-/// x / (1 + e^-x), the sigmoid linear unit, also called swish. Special values and accuracy are as for
-/// gelu_tanh_epilogue. The gradient needs x: mp::ops::silu_backward.
-struct silu_epilogue : detail::activation_epilogue<detail::silu_function, detail::float_silu> {};
+/// x / (1 + e^-x), the sigmoid linear unit, also called swish, to 4 ulp. The rest is as for gelu_epilogue.
+/// The gradient needs x: mp::ops::silu_backward.
+struct silu_epilogue : detail::activation_epilogue<detail::silu_function> {};
 
 /// Along which axis of C a bias or a scale has one value per position.
 enum class bias_axis {
@@ -245,11 +242,14 @@ struct epilogue_chain {
         return second(rounded(first(value, row, column)), row, column);
     }
 
-    /// The same in products on a GPU.
-    MP_ANY_EXECUTION_SPACE
-    MP_HOST_DEVICE constexpr float on_gpu(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        return detail::end_on_gpu(second, rounded(detail::end_on_gpu(first, value, row, column)), row,
-                                  column);
+    /// The same for values of a row or a column of C.
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+               bool down) const {
+        detail::apply_to_line(first, values, count, row, column, down);
+        if constexpr (requires { requires First::ends_in_product; }) {
+            for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = detail::opt_barrier(values[j]);
+        }
+        detail::apply_to_line(second, values, count, row, column, down);
     }
 
     /// Lets both parts check the shape of C.

@@ -179,12 +179,7 @@ void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t li
 template <class Epilogue>
 void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
                     std::ptrdiff_t column, bool down) {
-    const Epilogue& function = *static_cast<const Epilogue*>(epilogue);
-    if (down) {
-        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = function(values[j], row + j, column);
-    } else {
-        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = function(values[j], row, column + j);
-    }
+    apply_to_line(*static_cast<const Epilogue*>(epilogue), values, count, row, column, down);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -12,7 +12,7 @@
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/relu.hpp>
 #include <mp/ops/unary_checks.hpp>
-#include <mp/rules/float_functions.hpp>
+#include <mp/rules/elementwise.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 
@@ -23,40 +23,13 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Functions of one or two floats, as kernels call them.
-template <class Function>
-struct activation_map {
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static float apply(float x) { return float_activated<Function>(x); }
-};
-template <class Function>
-struct slope_map {
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static float apply(float x, float dy) {
-        return float_times_slope<Function>(x, dy);
-    }
-};
-/// Whether x is negative or zero, NaN not being that: the codes from -0 to -infinity follow each other.
-MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_not_positive(float x) {
-    constexpr std::uint32_t minus_zero = 0x8000'0000U;
-    constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
-    const auto bits = bit_cast<std::uint32_t>(x);
-    return bits == 0 || bits - minus_zero <= minus_infinity - minus_zero;
-}
-struct relu_map {
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static float apply(float x) { return is_not_positive(x) ? 0.0F : x; }
-};
-struct relu_slope_map {
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static float apply(float y, float dy) {
-        return is_not_positive(y) ? 0.0F : dy;
-    }
-};
-
-/// to = Map::apply(from...), element by element. Each thread loads the chunks
+/// to = Function(from...), element by element. Each thread loads the chunks
 /// of a few places before it calculates, to keep enough of them on their way.
-template <class Map, class To, class... From>
+template <class Function, class To, class... From>
 struct map_kernel;
 
-template <class Map, class To, class From>
-struct map_kernel<Map, To, From> {
+template <class Function, class To, class From>
+struct map_kernel<Function, To, From> {
     static constexpr int threads = row_threads;
     static constexpr int width = row_chunk<To, From>;
     static constexpr int in_flight = 4;
@@ -94,15 +67,16 @@ struct map_kernel<Map, To, From> {
 #if MP_DEVICE_CODE
 #pragma unroll
 #endif
-                for (int j = 0; j < width; ++j) values[k].values[j] = Map::apply(values[k].values[j]);
+                for (int j = 0; j < width; ++j)
+                    values[k].values[j] = apply_elementwise<Function>(values[k].values[j]);
                 store_row_floats(thread, to, row, (i - row * across) * width, columns, values[k]);
             }
         }
     }
 };
 
-template <class Map, class To, class First, class Second>
-struct map_kernel<Map, To, First, Second> {
+template <class Function, class To, class First, class Second>
+struct map_kernel<Function, To, First, Second> {
     static constexpr int threads = row_threads;
     static constexpr int width = row_chunk<To, First, Second>;
     static constexpr int in_flight = 2;
@@ -144,7 +118,8 @@ struct map_kernel<Map, To, First, Second> {
 #pragma unroll
 #endif
                 for (int j = 0; j < width; ++j) {
-                    values[k].values[j] = Map::apply(values[k].values[j], others[k].values[j]);
+                    values[k].values[j] =
+                        apply_elementwise<Function>(values[k].values[j], others[k].values[j]);
                 }
                 store_row_floats(thread, to, row, (i - row * across) * width, columns, values[k]);
             }
@@ -152,18 +127,18 @@ struct map_kernel<Map, To, First, Second> {
     }
 };
 
-/// Enqueues to = Map::apply(from...) for matrices of one shape, along the lines of `to`.
-template <class Map, class Executor, class To, class... From>
+/// Enqueues to = Function(from...) for matrices of one shape, along the lines of `to`.
+template <class Function, class Executor, class To, class... From>
 void launch_map(std::string_view function, Executor exec, matrix_view<To> to,
                 matrix_view<const From>... from) {
     if (to.rows == 0 || to.columns == 0) return;
     if (to.order == storage_order::column_major) {
-        return launch_map<Map>(function, exec, transposed(to), transposed(from)...);
+        return launch_map<Function>(function, exec, transposed(to), transposed(from)...);
     }
     if (to.rows > 1 && is_one_line(to, from...)) {
-        return launch_map<Map>(function, exec, as_one_line(to), as_one_line(from)...);
+        return launch_map<Function>(function, exec, as_one_line(to), as_one_line(from)...);
     }
-    using kernel = map_kernel<Map, To, From...>;
+    using kernel = map_kernel<Function, To, From...>;
     constexpr std::ptrdiff_t share = std::ptrdiff_t{kernel::threads} * kernel::in_flight;
     const std::ptrdiff_t chunks = to.rows * ((to.columns + kernel::width - 1) / kernel::width);
     const std::ptrdiff_t blocks =
@@ -172,16 +147,16 @@ void launch_map(std::string_view function, Executor exec, matrix_view<To> to,
            kernel{rows_of<kernel::width>(to), rows_of<kernel::width>(from)..., to.rows, to.columns});
 }
 
-template <class Map, class Executor, class X, class Y>
+template <class Function, class Executor, class X, class Y>
 void launch_activation(std::string_view function, Executor exec, matrix_view<const X> x, matrix_view<Y> y) {
     check_unary(function, cpu{}, named("x", x), named("y", y));
-    launch_map<Map>(function, exec, y, x);
+    launch_map<Function>(function, exec, y, x);
 }
-template <class Map, class Executor, class X, class DY, class DX>
+template <class Function, class Executor, class X, class DY, class DX>
 void launch_slope(std::string_view function, std::string_view known, Executor exec, matrix_view<const X> x,
                   matrix_view<const DY> dy, matrix_view<DX> dx) {
     check_unary_backward(function, cpu{}, named(known, x), named("dy", dy), named("dx", dx));
-    launch_map<Map>(function, exec, dx, x, dy);
+    launch_map<Function>(function, exec, dx, x, dy);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -193,63 +168,54 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// at multiples of 16 bytes are the fastest.
 template <gpu_executor Executor, element X, element Y>
 void relu(Executor exec, matrix_view<X> x, matrix_view<Y> y) {
-    detail::launch_activation<detail::relu_map>("mp::ops::relu", exec, detail::input_view(x), y);
+    detail::launch_activation<detail::relu_function>("mp::ops::relu", exec, detail::input_view(x), y);
 }
 
 /// The gradient of y = relu(x) on a GPU: the bits, arguments and errors of relu_backward() on the CPU,
 /// but that signaling NaNs become quiet.
 template <gpu_executor Executor, element Y, element DY, element DX>
 void relu_backward(Executor exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
-    detail::launch_slope<detail::relu_slope_map>("mp::ops::relu_backward", "y", exec, detail::input_view(y),
-                                                 detail::input_view(dy), dx);
+    detail::launch_slope<detail::slope_of<detail::relu_function>>(
+        "mp::ops::relu_backward", "y", exec, detail::input_view(y), detail::input_view(dy), dx);
 }
 
-/// y = gelu(x), element by element, on a GPU: arguments, special values and errors are those of gelu() on the
-/// CPU. Computed in float, with up to 6 units in the last place for the exact formula and 4 for that by tanh,
-/// also in the negative tail, and then rounded to the format of y: results of 16 bits are the CPU's but for
-/// about one in a thousand. The same bits on every device and on the simulated GPU.
+/// y = gelu(x), element by element, on a GPU: the bits, arguments and errors of gelu() on the CPU.
 template <gpu_executor Executor, element X, element Y>
 void gelu(Executor exec, matrix_view<X> x, matrix_view<Y> y, gelu_formula formula = gelu_formula::exact) {
     constexpr std::string_view function = "mp::ops::gelu";
     detail::check_formula(function, formula);
     if (formula == gelu_formula::exact) {
-        detail::launch_activation<detail::activation_map<detail::float_gelu>>(function, exec,
-                                                                              detail::input_view(x), y);
+        detail::launch_activation<detail::gelu_function>(function, exec, detail::input_view(x), y);
     } else {
-        detail::launch_activation<detail::activation_map<detail::float_gelu_tanh>>(function, exec,
-                                                                                   detail::input_view(x), y);
+        detail::launch_activation<detail::gelu_tanh_function>(function, exec, detail::input_view(x), y);
     }
 }
 
-/// The gradient of y = gelu(x) on a GPU: dx = dy gelu'(x), as gelu_backward() on the CPU. The slope has an
-/// absolute error below 2^-22 (2^-21 for the formula by tanh).
+/// The gradient of y = gelu(x) on a GPU: the bits, arguments and errors of gelu_backward() on the CPU.
 template <gpu_executor Executor, element X, element DY, element DX>
 void gelu_backward(Executor exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx,
                    gelu_formula formula = gelu_formula::exact) {
     constexpr std::string_view function = "mp::ops::gelu_backward";
     detail::check_formula(function, formula);
     if (formula == gelu_formula::exact) {
-        detail::launch_slope<detail::slope_map<detail::float_gelu>>(
+        detail::launch_slope<detail::slope_of<detail::gelu_function>>(
             function, "x", exec, detail::input_view(x), detail::input_view(dy), dx);
     } else {
-        detail::launch_slope<detail::slope_map<detail::float_gelu_tanh>>(
+        detail::launch_slope<detail::slope_of<detail::gelu_tanh_function>>(
             function, "x", exec, detail::input_view(x), detail::input_view(dy), dx);
     }
 }
 
-/// y = x / (1 + e^-x), element by element, on a GPU, as silu() on the CPU: up to 4 units in the last place of
-/// float. The rest is as for gelu().
+/// y = x / (1 + e^-x), element by element, on a GPU: the bits, arguments and errors of silu() on the CPU.
 template <gpu_executor Executor, element X, element Y>
 void silu(Executor exec, matrix_view<X> x, matrix_view<Y> y) {
-    detail::launch_activation<detail::activation_map<detail::float_silu>>("mp::ops::silu", exec,
-                                                                          detail::input_view(x), y);
+    detail::launch_activation<detail::silu_function>("mp::ops::silu", exec, detail::input_view(x), y);
 }
 
-/// The gradient of y = silu(x) on a GPU: dx = dy silu'(x), as silu_backward() on the CPU. The slope has an
-/// absolute error below 2^-22.
+/// The gradient of y = silu(x) on a GPU: the bits, arguments and errors of silu_backward() on the CPU.
 template <gpu_executor Executor, element X, element DY, element DX>
 void silu_backward(Executor exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx) {
-    detail::launch_slope<detail::slope_map<detail::float_silu>>(
+    detail::launch_slope<detail::slope_of<detail::silu_function>>(
         "mp::ops::silu_backward", "x", exec, detail::input_view(x), detail::input_view(dy), dx);
 }
 

@@ -214,9 +214,7 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 /// float8_unit::through_half for 8 bits on sm_90 and sm_100, whose mma.sync is that): each element starts at
 /// zero and takes blocks of ascending k. Where the depth is split, each piece has these bits, and the pieces
 /// are added in float, in their order. By ordinary instructions: fused multiply-adds in ascending k. alpha,
-/// beta, the epilogue and the one rounding to the type of c are those of the CPU, bit for bit, but for
-/// epilogues with a member on_gpu: gelu_epilogue, gelu_tanh_epilogue and silu_epilogue have on every GPU the
-/// bits of mp::ops::gelu and mp::ops::silu on GPUs, which calculate in float where the CPU does in double.
+/// beta, the epilogue and the one rounding to the type of c are those of the CPU, bit for bit.
 /// The bits of an element of c depend on its row of a, its column of b, its own c, alpha, beta, the
 /// architecture and the number of splits, and on nothing else.
 ///

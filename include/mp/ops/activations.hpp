@@ -11,7 +11,7 @@
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/unary_checks.hpp>
-#include <mp/rules/activation_functions.hpp>
+#include <mp/rules/elementwise.hpp>
 
 #include <array>
 #include <string_view>
@@ -35,23 +35,6 @@ inline void check_formula(std::string_view function, ops::gelu_formula formula) 
     }
 }
 
-template <class Function, class X, class Y>
-void apply_activation(cpu exec, matrix_view<const X> x, matrix_view<Y> y) {
-    for_each_float_run(
-        exec, [](std::size_t count, float* to, const float* from) { activate<Function>(from, count, to); }, y,
-        x);
-}
-
-template <class Function, class X, class DY, class DX>
-void apply_slope(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx) {
-    for_each_float_run(
-        exec,
-        [](std::size_t count, float* to, const float* values, const float* gradients) {
-            multiply_slopes<Function>(values, gradients, count, to);
-        },
-        dx, x, dy);
-}
-
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
@@ -73,9 +56,9 @@ struct gelu_op {
     template <element X, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y, gelu_formula formula) const {
         if (formula == gelu_formula::exact) {
-            detail::apply_activation<detail::gelu_function>(exec, x, y);
+            detail::map_elements<detail::gelu_function>(exec, y, x);
         } else {
-            detail::apply_activation<detail::gelu_tanh_function>(exec, x, y);
+            detail::map_elements<detail::gelu_tanh_function>(exec, y, x);
         }
     }
 };
@@ -83,11 +66,10 @@ struct gelu_op {
 /// y = x Phi(x), the Gaussian error linear unit, element by element, or its approximation by tanh.
 ///
 /// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
-/// otherwise. The exact value, with a relative error below 2^-39, is rounded to float and from there to the
-/// format of y: so a float result is the nearest one but for about one in ten thousand, also in the negative
-/// tail, where textbook formulas lose all digits. NaN stays NaN, +infinity stays, and -infinity gives -0
-/// (where PyTorch gives NaN). Throws argument_error for shapes that differ, invalid views and no such
-/// formula; y is then unchanged.
+/// otherwise. The value is computed in float, to 5 ulp (4 by tanh), and rounded from there to the format of
+/// y; so it is in the negative tail, where textbook formulas lose all digits. The same bits on every
+/// processor and GPU. NaN stays NaN, +infinity stays, and -infinity gives -0 (where PyTorch gives NaN).
+/// Throws argument_error for shapes that differ, invalid views and no such formula; y is then unchanged.
 template <class Policy = autocast::by_region, element X, element Y>
 void gelu(cpu exec, matrix_view<X> x, matrix_view<Y> y, gelu_formula formula = gelu_formula::exact) {
     autocast::call<Policy>(gelu_op{}, exec, detail::input_view(x), detail::output_view(y), formula);
@@ -113,9 +95,9 @@ struct gelu_backward_op {
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx,
                     gelu_formula formula) const {
         if (formula == gelu_formula::exact) {
-            detail::apply_slope<detail::gelu_function>(exec, x, dy, dx);
+            detail::map_elements<detail::slope_of<detail::gelu_function>>(exec, dx, x, dy);
         } else {
-            detail::apply_slope<detail::gelu_tanh_function>(exec, x, dy, dx);
+            detail::map_elements<detail::slope_of<detail::gelu_tanh_function>>(exec, dx, x, dy);
         }
     }
 };
@@ -124,9 +106,9 @@ struct gelu_backward_op {
 /// two arguments it came from.
 ///
 /// All are matrices of one shape, in any storage order and formats; dx may be dy or x, but not overlap them
-/// otherwise. The slope has an absolute error below 2^-39 (it has a zero near -0.75), and dx is rounded to
-/// float and from there to its format. A NaN in x or dy gives NaN. Throws argument_error as gelu() does; dx
-/// is then unchanged.
+/// otherwise. The slope has an absolute error below 2^-22 (2^-21 by tanh; it has a zero near -0.75), and dx
+/// is rounded to float and from there to its format. A NaN in x or dy gives NaN. Throws argument_error as
+/// gelu() does; dx is then unchanged.
 template <class Policy = autocast::by_region, element X, element DY, element DX>
 void gelu_backward(cpu exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx,
                    gelu_formula formula = gelu_formula::exact) {
@@ -148,12 +130,12 @@ struct silu_op {
 
     template <element X, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::apply_activation<detail::silu_function>(exec, x, y);
+        detail::map_elements<detail::silu_function>(exec, y, x);
     }
 };
 
-/// y = x / (1 + e^-x), the sigmoid linear unit, element by element. Shapes, accuracy, special values and
-/// errors are those of gelu().
+/// y = x / (1 + e^-x), the sigmoid linear unit, element by element, to 4 ulp of float. Shapes, special values
+/// and errors are those of gelu().
 template <class Policy = autocast::by_region, element X, element Y>
 void silu(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
     autocast::call<Policy>(silu_op{}, exec, detail::input_view(x), detail::output_view(y));
@@ -175,7 +157,7 @@ struct silu_backward_op {
 
     template <element X, element DY, element DX>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx) const {
-        detail::apply_slope<detail::silu_function>(exec, x, dy, dx);
+        detail::map_elements<detail::slope_of<detail::silu_function>>(exec, dx, x, dy);
     }
 };
 
@@ -201,12 +183,12 @@ struct tanh_op {
 
     template <element X, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::apply_activation<detail::tanh_function>(exec, x, y);
+        detail::map_elements<detail::tanh_function>(exec, y, x);
     }
 };
 
-/// y = tanh(x), element by element. Shapes, accuracy and errors are those of gelu(); infinities give 1 and
-/// -1, and -0 stays.
+/// y = tanh(x), element by element, to 3 ulp of float. Shapes and errors are those of gelu(); infinities give
+/// 1 and -1, and -0 stays.
 template <class Policy = autocast::by_region, element X, element Y>
 void tanh(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
     autocast::call<Policy>(tanh_op{}, exec, detail::input_view(x), detail::output_view(y));
@@ -228,19 +210,13 @@ struct tanh_backward_op {
 
     template <element Y, element DY, element DX>
     void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
-        detail::for_each_number(
-            exec,
-            [](auto output, auto gradient) {
-                using number = decltype(output);
-                return (number(1) - output) * (number(1) + output) * gradient;
-            },
-            dx, y, dy);
+        detail::map_elements<detail::slope_of<detail::tanh_function>>(exec, dx, y, dy);
     }
 };
 
 /// The gradient of y = tanh(x): dx = dy (1 - y^2), from the result y. Where y was rounded to a narrow format,
 /// the gradient is that of the rounded y: it is zero where y is 1. Shapes and errors are those of
-/// gelu_backward(), and dx is computed in double and rounded to float and to its format.
+/// gelu_backward(), and dx is computed in float, to 2.5 ulp, and rounded to its format.
 template <class Policy = autocast::by_region, element Y, element DY, element DX>
 void tanh_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
     autocast::call<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),

@@ -114,8 +114,7 @@ struct add_op {
 
     template <element A, class B, element Y>
     void operator()(cpu exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
-        detail::for_each_float(
-            exec, [](float left, float right) { return left + right; }, y, a, detail::as_matrix(b, a.rows));
+        detail::map_elements<detail::sum_function>(exec, y, a, detail::as_matrix(b, a.rows));
     }
 };
 
@@ -150,8 +149,7 @@ struct multiply_op {
 
     template <element A, class B, element Y>
     void operator()(cpu exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
-        detail::for_each_float(
-            exec, [](float left, float right) { return left * right; }, y, a, detail::as_matrix(b, a.rows));
+        detail::map_elements<detail::product_function>(exec, y, a, detail::as_matrix(b, a.rows));
     }
 };
 

@@ -12,7 +12,9 @@
 #include <mp/format/basic_float.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/rules/elementwise.hpp>
 #include <mp/rules/rounded_doubles.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -103,8 +105,10 @@ void for_each_element(cpu exec, Function f, matrix_view<Out> out, matrix_view<co
 
 /// Most elements that are converted to float and back at once.
 inline constexpr std::size_t element_block = 64;
+/// Of runs, whose calls take longer.
+inline constexpr std::size_t run_block = 256;
 
-/// Up to element_block elements that are `step` apart, as floats; exact.
+/// Up to run_block elements that are `step` apart, as floats; exact.
 template <class Value>
 void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, float* to) {
     if (step == 1) {
@@ -116,17 +120,17 @@ void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, floa
     } else if constexpr (std::same_as<Value, float>) {
         for (std::size_t i = 0; i < count; ++i) to[i] = from[static_cast<std::ptrdiff_t>(i) * step];
     } else {
-        Value gathered[element_block];
+        Value gathered[run_block];
         for (std::size_t i = 0; i < count; ++i) gathered[i] = from[static_cast<std::ptrdiff_t>(i) * step];
         widen_to_float(conversion_level(), gathered, to, count);
     }
 }
 
-/// Writes up to element_block elements that are `step` apart, each rounded once to nearest even.
+/// Writes up to run_block elements that are `step` apart, each rounded once to nearest even.
 template <class Value>
 void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
     if (step != 1) {
-        Value rounded[element_block];
+        Value rounded[run_block];
         store_floats(from, count, rounded);
         for (std::size_t i = 0; i < count; ++i) to[static_cast<std::ptrdiff_t>(i) * step] = rounded[i];
     } else if constexpr (std::same_as<Value, float>) {
@@ -175,7 +179,7 @@ void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Functio
     });
 }
 
-/// Elements that follow each other along a line of the output; at most element_block.
+/// Elements that follow each other along a line of the output; at most run_block.
 struct element_run {
     std::ptrdiff_t row;     ///< of the first element
     std::ptrdiff_t column;  ///< of the first element
@@ -190,19 +194,19 @@ template <class Function, class Out, class... In>
 void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
     const line_walk walk(out);
     for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
+        constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
         for (std::ptrdiff_t first = begin; first < end; first += block) {
             const auto count = static_cast<std::size_t>((std::min)(block, end - first));
             const element_run run{walk.by_rows ? line : first, walk.by_rows ? first : line, walk.by_rows,
                                   count};
-            float results[element_block];
+            float results[run_block];
             const auto loaded = [&](auto view, float* values) -> const float* {
                 load_floats(view.data + line * walk.line_stride(view) + first * walk.step(view),
                             walk.step(view), count, values);
                 return values;
             };
             struct values {
-                float value[element_block];
+                float value[run_block];
             };
             const auto call = [&](auto... room) { f(run, results, loaded(in, room.value)...); };
             call((static_cast<void>(in), values{})...);
@@ -212,14 +216,38 @@ void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const 
 }
 
 /// Calls f(count, to, from...) with arrays of floats, as for_each_run does with runs, for functions that do
-/// not ask where their elements are.
+/// not ask where their elements are. Floats that lie side by side are not copied.
 template <class Function, class Out, class... In>
 void for_each_float_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
     if (out.rows > 1 && is_one_line(out, in...)) {
         return for_each_float_run(exec, f, as_one_line(out), as_one_line(in)...);
     }
+    if constexpr (std::same_as<Out, float> && (std::same_as<In, float> && ...)) {
+        const line_walk walk(out);
+        if (((walk.step(in) == 1) && ...)) {
+            return for_each_segment(exec, out,
+                                    [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                                        const auto at = [&](auto view) {
+                                            return view.data + line * walk.line_stride(view) + begin;
+                                        };
+                                        f(static_cast<std::size_t>(end - begin), at(out), at(in)...);
+                                    });
+        }
+    }
     for_each_run(
         exec, [&f](const element_run& run, float* to, const auto*... from) { f(run.count, to, from...); },
+        out, in...);
+}
+
+/// Writes Function(in...) of <mp/rules/elementwise.hpp> to every element of `out`, rounded once to its
+/// format.
+template <class Function, class Out, class... In>
+void map_elements(cpu exec, matrix_view<Out> out, matrix_view<const In>... in) {
+    for_each_float_run(
+        exec,
+        [level = best_instruction_set()](std::size_t count, float* to, const auto*... from) {
+            map_floats<Function>(level, count, to, from...);
+        },
         out, in...);
 }
 

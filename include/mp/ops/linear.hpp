@@ -83,15 +83,24 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 struct smooth_epilogue {
     ops::activation act;
 
-    float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+    /// Calls f with the epilogue.
+    template <class Function>
+    decltype(auto) visit(Function f) const {
         switch (act) {
             case ops::activation::gelu:
-                return gelu_epilogue{}(value, row, column);
+                return f(gelu_epilogue{});
             case ops::activation::gelu_tanh:
-                return gelu_tanh_epilogue{}(value, row, column);
+                return f(gelu_tanh_epilogue{});
             default:
-                return silu_epilogue{}(value, row, column);
+                return f(silu_epilogue{});
         }
+    }
+    float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return visit([=](auto epilogue) { return epilogue(value, row, column); });
+    }
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+               bool down) const {
+        visit([=](auto epilogue) { epilogue.apply(values, count, row, column, down); });
     }
 };
 

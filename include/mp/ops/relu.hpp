@@ -5,33 +5,15 @@
 
 #include <mp/autocast/dispatch.hpp>
 #include <mp/executor.hpp>
-#include <mp/format/operations.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/unary_checks.hpp>
+#include <mp/rules/elementwise.hpp>
 
 #include <array>
 #include <string_view>
-
-namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// Whether x is less than zero, zero or minus zero: false for NaN of either sign. On codes, so that it holds
-/// under -ffast-math. The negative codes of every format follow each other, from the smallest magnitude to
-/// the largest, and NaNs come before (fnuz formats) or after them.
-template <class Value>
-constexpr bool not_positive(Value x) {
-    using layout = layout_of<format_of_t<Value>>;
-    using code = typename layout::storage;
-    constexpr code first = static_cast<code>(layout::sign_mask + (layout::has_signed_zero ? 0 : 1));
-    constexpr code last = static_cast<code>(
-        layout::sign_mask + (layout::has_infinity ? layout::infinity_code : layout::max_finite_code));
-    const code bits = bits_of(x);
-    return bits == 0 || (layout::sign_mask != 0 && static_cast<code>(bits - first) <= last - first);
-}
-
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
@@ -48,8 +30,7 @@ struct relu_op {
 
     template <element X, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::for_each_element(
-            exec, [](Y& to, X from) { to = detail::not_positive(from) ? Y{} : static_cast<Y>(from); }, y, x);
+        detail::map_elements<detail::relu_function>(exec, y, x);
     }
 };
 
@@ -76,12 +57,7 @@ struct relu_backward_op {
 
     template <element Y, element DY, element DX>
     void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
-        detail::for_each_element(
-            exec,
-            [](DX& to, Y output, DY gradient) {
-                to = detail::not_positive(output) ? DX{} : static_cast<DX>(gradient);
-            },
-            dx, y, dy);
+        detail::map_elements<detail::slope_of<detail::relu_function>>(exec, dx, y, dy);
     }
 };
 

@@ -11,8 +11,8 @@
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/softmax_row.hpp>
 #include <mp/ops/unary_checks.hpp>
-#include <mp/rules/activation_functions.hpp>
 #include <mp/rules/elementary.hpp>
+#include <mp/rules/float_functions.hpp>
 
 #include <array>
 #include <cstddef>
@@ -191,7 +191,7 @@ struct log_softmax_backward_op {
                         const number power = detail::exponential(number::load(y_from + i));
                         (number::load(dy_from + i) - power * number(sum)).store(to + i);
                     });
-                    for (std::size_t i = 0; i < count; ++i) to[i] = detail::unless_nan(y_from[i], to[i]);
+                    for (std::size_t i = 0; i < count; ++i) to[i] = detail::nan_or(y_from[i], to[i]);
                 });
             });
     }

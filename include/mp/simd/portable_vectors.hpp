@@ -88,6 +88,12 @@ MP_ALWAYS_INLINE floats multiply_add(floats a, floats b, floats c) {
     return c;
 #endif
 }
+/// The larger ones, for a with a negative sign; b where it is NaN. The codes of what is smaller follow it, up
+/// to that of -infinity.
+MP_ALWAYS_INLINE floats larger_or_second(floats a, floats b) {
+    const words beyond = as_words(b) - as_words(a);
+    return beyond <= 0xFF80'0000U - as_words(a) ? a : b;
+}
 MP_ALWAYS_INLINE words min(words a, words b) {
     return a < b ? a : b;
 }

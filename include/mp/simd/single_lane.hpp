@@ -33,7 +33,7 @@ template <class T>
 using vec = typename vec_of<T>::type;
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> broadcast(float x) {
-    return {x};
+    return float_lane{x};
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> broadcast(vec<float> x) {
     return x;
@@ -48,31 +48,31 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
     return bit_cast<std::int32_t>(x.value);
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
-    return {bit_cast<float>(x)};
+    return float_lane{bit_cast<float>(x)};
 }
 
 template <class A, class B>
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> add(A a, B b) {
-    return {float_add(broadcast(a).value, broadcast(b).value)};
+    return float_lane{float_add(broadcast(a).value, broadcast(b).value)};
 }
 template <class A, class B>
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> sub(A a, B b) {
-    return {float_subtract(broadcast(a).value, broadcast(b).value)};
+    return float_lane{float_subtract(broadcast(a).value, broadcast(b).value)};
 }
 template <class A, class B>
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> mul(A a, B b) {
-    return {float_multiply(broadcast(a).value, broadcast(b).value)};
+    return float_lane{float_multiply(broadcast(a).value, broadcast(b).value)};
 }
 template <class A, class B>
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> div(A a, B b) {
-    return {float_divide(broadcast(a).value, broadcast(b).value)};
+    return float_lane{float_divide(broadcast(a).value, broadcast(b).value)};
 }
 template <class A, class B, class C>
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> fma(A a, B b, C c) {
-    return {float_multiply_add(broadcast(a).value, broadcast(b).value, broadcast(c).value)};
+    return float_lane{float_multiply_add(broadcast(a).value, broadcast(b).value, broadcast(c).value)};
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
-    return {float_sqrt(x.value)};
+    return float_lane{float_sqrt(x.value)};
 }
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select(bool mask, vec<float> a, vec<float> b) {
@@ -81,19 +81,25 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select(bool mask, vec<float> a, vec<f
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select_by_sign(vec<float> x, vec<float> a, vec<float> b) {
     return as_ints(x) < 0 ? a : b;
 }
+/// The larger one of x and a limit with a negative sign; NaN stays. The codes of what is smaller than the
+/// limit follow it, up to that of -infinity.
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> max_or_nan(float limit, vec<float> x) {
+    const auto first = bit_cast<std::uint32_t>(limit);
+    return as_words(x) - first <= 0xFF80'0000U - first ? broadcast(limit) : x;
+}
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> min(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;
 }
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load(const float* from) {
-    return {*from};
+    return float_lane{*from};
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
     *to = x.value;
 }
 /// A vector of one lane has no part but none.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load_partial(const float* /*from*/, std::size_t /*n*/) {
-    return {0.0F};
+    return float_lane{0.0F};
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store_partial(float* /*to*/, vec<float> /*x*/, std::size_t /*n*/) {}
 

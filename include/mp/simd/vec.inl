@@ -64,6 +64,11 @@ MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
     return square_root(x);
 }
 
+/// The larger one of x and a limit with a negative sign; NaN stays.
+MP_ALWAYS_INLINE vec<float> max_or_nan(float limit, vec<float> x) {
+    return larger_or_second(all_lanes(limit), x);
+}
+
 /// By lanes, a where the comparison holds, else b.
 MP_ALWAYS_INLINE vec<float> select(vec<std::int32_t> mask, vec<float> a, vec<float> b) {
     return mask ? a : b;

@@ -129,6 +129,16 @@ MP_ALWAYS_INLINE words min(words a, words b) {
     return a;
 }
 
+/// The larger ones; b where one of them is NaN, or both are zero.
+MP_ALWAYS_INLINE floats larger_or_second(floats a, floats b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vmaxps %2, %1, %0" : "=v"(a) : "v"(a), "v"(b));
+#else
+    __asm__("vmaxps %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
+#endif
+    return a;
+}
+
 /// The square root, correctly rounded.
 MP_ALWAYS_INLINE floats square_root(floats x) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512

@@ -80,8 +80,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
             const float value = scale_product(output, product[i], static_cast<float>(values.values[i]));
             const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
             const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
-            values.values[i] =
-                static_cast<Output>(end_on_gpu(output.epilogue, value, epilogue_row, epilogue_column));
+            values.values[i] = static_cast<Output>(output.epilogue(value, epilogue_row, epilogue_column));
         }
     }
     if (whole) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Functions of one or two floats, named by a type, for one number or for arrays: one text for the ops of
+/// every executor and for the epilogues of products, with the same bits.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/rules/activations.hpp>
+#include <mp/simd/levels.hpp>
+#include <mp/simd/vec.hpp>
+
+#include <cstddef>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// max(x, 0); -0 becomes +0 and NaN stays.
+struct relu_function {};
+/// The slope of Function at x times dy; for relu and tanh also the result y serves in place of x.
+template <class Function>
+struct slope_of {};
+struct sum_function {};
+struct product_function {};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+#define MP_KERNEL_FILE <mp/rules/elementwise.inl>
+#include <mp/simd/for_each_vec.inl>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Function of one number or two.
+template <class Function, class... Float>
+MP_HOST_DEVICE MP_ALWAYS_INLINE float apply_elementwise(Float... x) {
+    return single_lane::elementwise<Function>::apply(single_lane::broadcast(x)...).value;
+}
+
+/// to[i] = Function(from[i]...) for arrays, of which `to` may be one of `from`.
+template <class Function, class... From>
+void map_floats(instruction_set level, std::size_t count, float* to, const From*... from) {
+    const auto kernel = MP_SELECT_TARGET(level, (&portable_vectors::map_arrays<Function, From...>),
+                                         map_arrays<Function, From...>);
+    kernel(count, to, from...);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

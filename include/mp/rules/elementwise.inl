@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Functions of one or two floats over vec<float>, and their walk over arrays: see elementwise.hpp, which
+// includes this for every kind of vector.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+/// The functions of activations.inl.
+template <class Function>
+struct elementwise {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x) {
+        return activation<Function>::value(x);
+    }
+};
+/// NaN where x or dy is NaN, or zero meets infinity.
+template <class Function>
+struct elementwise<slope_of<Function>> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x, vec<float> dy) {
+        return unless_nan(x, mul(activation<Function>::slope(x), dy));
+    }
+};
+/// (1 - y) (1 + y) dy, from the result y: the first factor is exact where it matters, near 1.
+template <>
+struct elementwise<slope_of<tanh_function>> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> y, vec<float> dy) {
+        return mul(mul(sub(1.0F, y), add(1.0F, y)), dy);
+    }
+};
+template <>
+struct elementwise<relu_function> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x) {
+        const vec<float> limited = max_or_nan(-0.0F, x);
+        return select((as_words(limited) << 1) == 0, broadcast(0.0F), limited);  // +0 for -0
+    }
+};
+/// dy where x (or y, which has the same sign) is positive or NaN, else +0.
+template <>
+struct elementwise<slope_of<relu_function>> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x, vec<float> dy) {
+        return select((as_words(max_or_nan(-0.0F, x)) << 1) == 0, broadcast(0.0F), dy);
+    }
+};
+template <>
+struct elementwise<sum_function> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> a, vec<float> b) { return add(a, b); }
+};
+template <>
+struct elementwise<product_function> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> a, vec<float> b) { return mul(a, b); }
+};
+
+template <class Function, class... From>
+void map_arrays(std::size_t count, float* to, const From*... from) {
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) store(to + i, elementwise<Function>::apply(load(from + i)...));
+    if (i == count) return;
+    const std::size_t rest = count - i;
+    store_partial(to + i, elementwise<Function>::apply(load_partial(from + i, rest)...), rest);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
