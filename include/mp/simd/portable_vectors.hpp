@@ -26,10 +26,13 @@ inline constexpr std::size_t lanes = 4;
 typedef float floats __attribute__((vector_size(16)));
 typedef std::uint32_t words __attribute__((vector_size(16)));
 typedef std::int32_t ints __attribute__((vector_size(16)));
+typedef double doubles __attribute__((vector_size(16)));
+typedef float half_floats __attribute__((vector_size(8)));
 // NOLINTEND(modernize-use-using)
 
 /// The value as it would be stored: no compiler looks through it.
-MP_ALWAYS_INLINE floats rounded(floats x) {
+template <class Vector>
+MP_ALWAYS_INLINE Vector rounded(Vector x) {
 #if defined(__SSE2__)
     __asm__("" : "+x"(x));
 #elif defined(__aarch64__)
@@ -38,6 +41,22 @@ MP_ALWAYS_INLINE floats rounded(floats x) {
     __asm__("" : "+m"(x));
 #endif
     return x;
+}
+
+MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
+    return __builtin_convertvector(x, doubles);
+}
+MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
+    return __builtin_convertvector(x, half_floats);
+}
+MP_ALWAYS_INLINE half_floats low_half(floats x) {
+    return __builtin_shufflevector(x, x, 0, 1);
+}
+MP_ALWAYS_INLINE half_floats high_half(floats x) {
+    return __builtin_shufflevector(x, x, 2, 3);
+}
+MP_ALWAYS_INLINE floats join_halves(half_floats low, half_floats high) {
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3);
 }
 
 MP_ALWAYS_INLINE floats all_lanes(float x) {

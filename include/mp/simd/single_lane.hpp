@@ -97,6 +97,32 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load(const float* from) {
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
     *to = x.value;
 }
+// Doubles.
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> broadcast(double x) {
+    return x;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> widen(vec<float> x) {
+    return static_cast<double>(x.value);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> load_wide(const float* from) {
+    return static_cast<double>(*from);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> narrow(vec<double> x) {
+    return float_lane{static_cast<float>(x)};
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> add(vec<double> a, vec<double> b) {
+    return double_add(a, b);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> sub(vec<double> a, vec<double> b) {
+    return double_subtract(a, b);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> mul(vec<double> a, vec<double> b) {
+    return double_multiply(a, b);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE void store(double* to, vec<double> x) {
+    *to = x;
+}
+
 /// A vector of one lane has no part but none.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load_partial(const float* /*from*/, std::size_t /*n*/) {
     return float_lane{0.0F};

@@ -8,7 +8,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// As many T as vec<float> has lanes. T is float or an integer of 32 bits.
+/// As many T as vec<float> has lanes. T is float, double or an integer of 32 bits.
 template <class T>
 struct vec_of;
 template <>
@@ -22,6 +22,14 @@ struct vec_of<std::uint32_t> {
 template <>
 struct vec_of<std::int32_t> {
     using type = ints;
+};
+/// In two registers.
+struct wide_doubles {
+    doubles low, high;
+};
+template <>
+struct vec_of<double> {
+    using type = wide_doubles;
 };
 template <class T>
 using vec = typename vec_of<T>::type;
@@ -76,6 +84,38 @@ MP_ALWAYS_INLINE vec<float> select(vec<std::int32_t> mask, vec<float> a, vec<flo
 /// By lanes, a where x has a negative sign, that of a zero or a NaN, too, else b.
 MP_ALWAYS_INLINE vec<float> select_by_sign(vec<float> x, vec<float> a, vec<float> b) {
     return as_ints(x) < 0 ? a : b;
+}
+
+/// Doubles: each operation is rounded by itself, as above.
+MP_ALWAYS_INLINE vec<double> broadcast(double x) {
+    return {x - doubles{}, x - doubles{}};
+}
+MP_ALWAYS_INLINE vec<double> widen(vec<float> x) {
+    return {widen_half(low_half(x)), widen_half(high_half(x))};
+}
+/// From memory, without a register for the floats.
+MP_ALWAYS_INLINE vec<double> load_wide(const float* from) {
+    half_floats low, high;
+    std::memcpy(&low, from, sizeof low);
+    std::memcpy(&high, from + lanes / 2, sizeof high);
+    return {widen_half(low), widen_half(high)};
+}
+/// Each rounded to float.
+MP_ALWAYS_INLINE vec<float> narrow(vec<double> x) {
+    return join_halves(narrow_to_half(x.low), narrow_to_half(x.high));
+}
+MP_ALWAYS_INLINE vec<double> add(vec<double> a, vec<double> b) {
+    return {rounded(a.low + b.low), rounded(a.high + b.high)};
+}
+MP_ALWAYS_INLINE vec<double> sub(vec<double> a, vec<double> b) {
+    return {rounded(a.low - b.low), rounded(a.high - b.high)};
+}
+MP_ALWAYS_INLINE vec<double> mul(vec<double> a, vec<double> b) {
+    return {rounded(a.low * b.low), rounded(a.high * b.high)};
+}
+MP_ALWAYS_INLINE void store(double* to, vec<double> x) {
+    std::memcpy(to, &x.low, sizeof x.low);
+    std::memcpy(to + lanes / 2, &x.high, sizeof x.high);
 }
 
 /// The first n elements, n less than the number of lanes; zeros in the other lanes.

@@ -99,6 +99,57 @@ MP_ALWAYS_INLINE floats rounded(floats x) {
     return x;
 }
 
+MP_ALWAYS_INLINE doubles rounded(doubles x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("" : "+v"(x));
+#else
+    __asm__("" : "+x"(x));
+#endif
+    return x;
+}
+
+/// Half of a vector of floats as doubles, and back, each rounded to float. As instructions: of
+/// __builtin_convertvector g++ 12 makes four.
+MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
+    doubles wide;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "v"(x));
+#else
+    __asm__("vcvtps2pd %1, %0" : "=x"(wide) : "x"(x));
+#endif
+    return wide;
+}
+MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
+    half_floats result;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtpd2ps %1, %0" : "=v"(result) : "v"(x));
+#else
+    __asm__("vcvtpd2ps %1, %0" : "=x"(result) : "x"(x));
+#endif
+    return result;
+}
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+MP_ALWAYS_INLINE half_floats low_half(floats x) {
+    return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+MP_ALWAYS_INLINE half_floats high_half(floats x) {
+    return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+MP_ALWAYS_INLINE floats join_halves(half_floats low, half_floats high) {
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+#else
+MP_ALWAYS_INLINE half_floats low_half(floats x) {
+    return __builtin_shufflevector(x, x, 0, 1, 2, 3);
+}
+MP_ALWAYS_INLINE half_floats high_half(floats x) {
+    return __builtin_shufflevector(x, x, 4, 5, 6, 7);
+}
+MP_ALWAYS_INLINE floats join_halves(half_floats low, half_floats high) {
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+#endif
+
 /// a b + c, rounded once.
 MP_ALWAYS_INLINE floats fused_multiply_add(floats a, floats b, floats c) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
