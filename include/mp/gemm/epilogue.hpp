@@ -165,6 +165,20 @@ struct scale_epilogue {
                                       static_cast<float>(scale[Axis == bias_axis::column ? column : row]));
     }
 
+    /// The same for a line of C whose values have one scale, or a scale each.
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+               bool down) const {
+        const std::ptrdiff_t at = Axis == bias_axis::column ? column : row;
+        if ((Axis == bias_axis::column) != down) {
+            for (std::ptrdiff_t j = 0; j < count; ++j) {
+                values[j] = detail::float_multiply(values[j], static_cast<float>(scale[at + j]));
+            }
+        } else {
+            detail::scale_floats(best_instruction_set(), static_cast<std::size_t>(count), values, values,
+                                 static_cast<float>(scale[at]));
+        }
+    }
+
     /// Throws argument_error unless there is one scale per column (or row) of C.
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
         detail::check_epilogue_size("scale", size, Axis, rows, columns);

@@ -68,8 +68,17 @@ struct scaled_dot_product_attention_op {
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             std::vector<float> scores(static_cast<std::size_t>(rows * sizes.keys));
-            std::vector<float> sums(static_cast<std::size_t>(rows));
-            const detail::staging_buffer<V> weights(scores.size());
+            std::vector<float> inverse_sums(static_cast<std::size_t>(rows));
+            // Of floats, the scores themselves are the weights.
+            const detail::staging_buffer<V> rounded(std::same_as<V, float> ? 0 : scores.size());
+            const auto weights = [&](std::size_t count) -> const V* {
+                if constexpr (std::same_as<V, float>) {
+                    return scores.data();
+                } else {
+                    detail::convert_nearest(detail::conversion_level(), scores.data(), rounded.data(), count);
+                    return rounded.data();
+                }
+            };
             for (std::ptrdiff_t piece = begin; piece < end; ++piece) {
                 const detail::query_block block =
                     sizes.block(piece / blocks, piece % blocks * detail::attention_block_rows);
@@ -80,18 +89,18 @@ struct scaled_dot_product_attention_op {
                     const auto found =
                         detail::exponentiate(seen, scores.data() + row * block.keys, block.keys);
                     // A row that sees no key is a sum of nothing, so that 1 makes it 0.
-                    sums[static_cast<std::size_t>(row)] = found.empty ? 1.0F : static_cast<float>(found.sum);
+                    inverse_sums[static_cast<std::size_t>(row)] =
+                        found.empty ? 1.0F : static_cast<float>(detail::rounded_quotient(1.0, found.sum));
                     if (!statistics.log_sums.empty()) {
                         statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
                     }
                 }
-                for (std::ptrdiff_t i = 0; i < block.count * block.keys; ++i) {
-                    weights.data()[i] = static_cast<V>(scores[static_cast<std::size_t>(i)]);
-                }
-                gemm(inner, 1.0F, row_major(static_cast<const V*>(weights.data()), block.count, block.keys),
+                const V* const p = weights(static_cast<std::size_t>(block.count * block.keys));
+                gemm(inner, 1.0F, row_major(p, block.count, block.keys),
                      v.block(block.head * sizes.keys, 0, block.keys, sizes.value_depth), 0.0F,
                      y.block(first_row, 0, block.count, sizes.value_depth),
-                     detail::row_divisor_epilogue{sums.data()}, workspace);
+                     scale_per_row(std::span(inverse_sums).first(static_cast<std::size_t>(block.count))),
+                     workspace);
             }
         };
         detail::for_each_piece(exec, sizes.heads * blocks, sizes.work(rows), run);
@@ -117,10 +126,10 @@ struct scaled_dot_product_attention_op {
 /// mp::autocast::fp16. Under a low precision q, k, v and the mask are rounded to it (-1e9 in the mask becomes
 /// -infinity in half), and so is y. Scores are sums in float, and the softmax is in float, with the largest
 /// score subtracted. The exponentials, from 0 to 1, are then rounded to the format of v, as kernels on tensor
-/// cores do, and multiplied by v with sums in float; the quotient by the sum of the unrounded exponentials is
-/// rounded once to y. So the error is about u max |v| of the keys, u being the unit roundoff of the format
-/// of v, and that of the scores: a relative error in an exponential is the absolute error of its score. The
-/// results do not depend on the number of threads.
+/// cores do, and multiplied by v with sums in float; the product with the reciprocal of the sum of the
+/// unrounded exponentials is rounded to y. So the error is about u max |v| of the keys, u being the unit
+/// roundoff of the format of v, and that of the scores: a relative error in an exponential is the absolute
+/// error of its score. The results do not depend on the number of threads.
 ///
 /// Memory: each thread holds the scores of 64 queries of one head, in float and in the format of v.
 ///
@@ -188,6 +197,7 @@ struct scaled_dot_product_attention_backward_op {
         constexpr bool wants_dv = !std::is_same_v<DV, absent_t>;
         const detail::attention_sizes sizes(q, k, v, options);
         const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
+        const detail::softmax_kernels kernels;
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             std::vector<float> probabilities(static_cast<std::size_t>(rows * sizes.keys));
@@ -223,8 +233,9 @@ struct scaled_dot_product_attention_backward_op {
                          transposed(v.block(first_key, 0, block.keys, sizes.value_depth)), 0.0F,
                          row_major(slopes.data(), block.count, block.keys), {}, workspace);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
-                        softmax_slopes(probabilities.data() + row * block.keys,
-                                       slopes.data() + row * block.keys, block.keys);
+                        kernels.score_slopes(probabilities.data() + row * block.keys,
+                                             static_cast<std::size_t>(block.keys),
+                                             slopes.data() + row * block.keys);
                     }
                     if constexpr (wants_dq) {
                         gemm(inner, sizes.scale, dense(slopes),
@@ -246,27 +257,6 @@ struct scaled_dot_product_attention_backward_op {
             }
         };
         detail::for_each_piece(exec, sizes.heads, sizes.work(sizes.queries), run);
-    }
-
-private:
-    /// Replaces the slopes in the probabilities of a query by those in its scores: p (slope - mean slope).
-    /// Keys without probability take no part; asked on bits, so that NaN is none of them.
-    static void softmax_slopes(const float* probabilities, float* slopes, std::ptrdiff_t keys) {
-        const auto is_zero = [](float probability) { return detail::bits_of(probability) == 0; };
-        detail::rounded_doubles<1> mean = 0.0;
-        for (std::ptrdiff_t key = 0; key < keys; ++key) {
-            if (is_zero(probabilities[key])) continue;
-            mean += detail::rounded_doubles<1>(static_cast<double>(probabilities[key])) *
-                    detail::rounded_doubles<1>(static_cast<double>(slopes[key]));
-        }
-        detail::for_each_double(static_cast<std::size_t>(keys), [&](auto kind, std::size_t key) {
-            using number = decltype(kind);
-            const number slope = number::load(slopes + key) - number(mean.value());
-            (number::load(probabilities + key) * slope).store(slopes + key);
-        });
-        for (std::ptrdiff_t key = 0; key < keys; ++key) {
-            if (is_zero(probabilities[key])) slopes[key] = 0.0F;
-        }
     }
 };
 

@@ -200,21 +200,22 @@ score_sums exponentiate(const seen_keys<Mask>& seen, float* scores, std::ptrdiff
         std::fill(scores, scores + keys, 0.0F);
         return result;
     }
-    const row_maximum largest = maximum_of_row(scores, count);
+    const softmax_kernels kernels;
+    const row_maximum largest = kernels.maximum(scores, count);
     if (largest.is_bad || isinf(largest.value)) {
         spoil_scores(seen, scores, keys);
         result.sum = std::numeric_limits<double>::quiet_NaN();
         return result;
     }
-    // The exponential of -infinity is 2^-300: nothing next to that of the largest, and zero as a float.
     result.largest = largest.value;
-    result.sum = exponentials_of_distances(scores, count, static_cast<double>(largest.value), scores);
+    result.sum = kernels.exponentials(scores, count, largest.value, scores);
     return result;
 }
 
 /// Replaces the scores of a query by their probabilities, of which the logarithm of the sum is known or not.
 template <class Mask>
 void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys, const float* log_sum) {
+    const softmax_kernels kernels;
     const auto count = static_cast<std::size_t>(keys);
     if (log_sum != nullptr) {
         const bool any = seen.mask_scores(scores, keys);
@@ -223,29 +224,17 @@ void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t
             return;
         }
         // Sums that the forward pass saved are not below the largest score, but for rounding.
-        const row_maximum largest = maximum_of_row(scores, count);
-        if (!isfinite(*log_sum) || largest.is_bad || !(largest.value <= *log_sum + 200.0F)) {
+        const row_maximum largest = kernels.maximum(scores, count);
+        if (!isfinite(*log_sum) || largest.is_bad || !(largest.value <= *log_sum + 40.0F)) {
             return spoil_scores(seen, scores, keys);
         }
-        exponentials_of_distances(scores, count, static_cast<double>(*log_sum), scores);
+        kernels.exponentials(scores, count, *log_sum, scores);
         return;
     }
     const score_sums found = exponentiate(seen, scores, keys);
     if (found.empty || isnan(static_cast<float>(found.sum))) return;
-    for_each_double(count, [&](auto kind, std::size_t key) {
-        using number = decltype(kind);
-        (number::load(scores + key) / number(found.sum)).store(scores + key);
-    });
+    kernels.scale(count, scores, scores, static_cast<float>(rounded_quotient(1.0, found.sum)));
 }
-
-/// Divides each row of a product by a number.
-struct row_divisor_epilogue {
-    const float* divisors;
-
-    float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t /*column*/) const {
-        return rounded_quotient(value, divisors[row]);
-    }
-};
 
 /// Adds scale * a b to sums, in float.
 template <class A, class B>
@@ -257,10 +246,7 @@ void add_product(cpu exec, float scale, matrix_view<A> a, matrix_view<B> b, floa
 /// Writes dense sums to rows of a gradient, each rounded once.
 template <class Value>
 void write_rounded(const std::vector<float>& sums, matrix_view<Value> to) {
-    const auto from = row_major(sums.data(), to.rows, to.columns);
-    for (std::ptrdiff_t r = 0; r < to.rows; ++r) {
-        for (std::ptrdiff_t c = 0; c < to.columns; ++c) to(r, c) = static_cast<Value>(from(r, c));
-    }
+    for (std::ptrdiff_t row = 0; row < to.rows; ++row) put_row(sums.data() + row * to.columns, to, row);
 }
 
 /// Checks the inputs, and that what is like y (of which `y` is the name) fits them.

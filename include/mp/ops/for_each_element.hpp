@@ -151,6 +151,39 @@ void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
     }
 }
 
+/// The floats of a row: where they are if they lie side by side, else in `room`.
+template <class Value>
+const float* floats_of_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* room) {
+    if constexpr (std::same_as<Value, float>) {
+        if (matrix.column_stride() == 1) return matrix.data + row * matrix.row_stride();
+    }
+    load_row(matrix, row, room);
+    return room;
+}
+/// Where the floats of a row are to be written: into the row if they lie there side by side, else into
+/// `room`, from where put_row takes them.
+template <class Value>
+float* row_target(matrix_view<Value> matrix, std::ptrdiff_t row, float* room) {
+    if constexpr (std::same_as<Value, float>) {
+        if (matrix.column_stride() == 1) return matrix.data + row * matrix.row_stride();
+    }
+    return room;
+}
+/// Rounds the floats to the elements of a row, unless they are in it already.
+template <class Value>
+void put_row(const float* from, matrix_view<Value> matrix, std::ptrdiff_t row) {
+    const std::ptrdiff_t step = matrix.column_stride();
+    Value* const to = matrix.data + row * matrix.row_stride();
+    if constexpr (std::same_as<Value, float>) {
+        if (to == from) return;
+    }
+    constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
+    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
+        store_floats(from + first, static_cast<std::size_t>((std::min)(block, matrix.columns - first)),
+                     to + first * step, step);
+    }
+}
+
 /// Writes a row, rounded to float and from there to Value: f(first, count, to) writes the floats of `count`
 /// columns, element_block at most, from column `first` on.
 template <class Value, class Function>

@@ -11,8 +11,7 @@
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/softmax_row.hpp>
 #include <mp/ops/unary_checks.hpp>
-#include <mp/rules/elementary.hpp>
-#include <mp/rules/float_functions.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <array>
 #include <cstddef>
@@ -21,18 +20,32 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// A row of results and one of gradients.
-struct row_and_gradient {
-    std::vector<float> y;
-    std::vector<float> dy;
+/// Room for a row of results, one of gradients and one of slopes, and what is computed from them.
+class row_and_gradient {
+public:
+    softmax_kernels kernels;
+    const float* y = nullptr;
+    const float* dy = nullptr;
 
-    explicit row_and_gradient(std::size_t columns) : y(columns), dy(columns) {}
+    explicit row_and_gradient(std::size_t columns) : y_(columns), dy_(columns), dx_(columns) {}
 
-    template <class Y, class DY>
-    void load(matrix_view<const Y> results, matrix_view<const DY> gradients, std::ptrdiff_t row) {
-        load_row(results, row, y.data());
-        load_row(gradients, row, dy.data());
+    [[nodiscard]] std::size_t size() const { return y_.size(); }
+
+    /// Loads a row of both, and writes to that of dx what f writes to the floats that it is given.
+    template <class Y, class DY, class DX, class Function>
+    void map(matrix_view<const Y> results, matrix_view<const DY> gradients, matrix_view<DX> slopes,
+             std::ptrdiff_t row, Function f) {
+        y = floats_of_row(results, row, y_.data());
+        dy = floats_of_row(gradients, row, dy_.data());
+        float* const to = row_target(slopes, row, dx_.data());
+        f(to);
+        put_row(to, slopes, row);
     }
+
+private:
+    std::vector<float> y_;
+    std::vector<float> dy_;
+    std::vector<float> dx_;
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -53,11 +66,13 @@ struct softmax_op {
 
     template <element X, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::for_each_row<detail::softmax_row>(
-            exec, x.rows, x.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
-                work.load(x, row);
-                detail::store_numbers(y, row, [&](auto kind, std::size_t c) {
-                    return work.template probabilities<decltype(kind)>(c);
+        detail::for_each_softmax_block(
+            exec, x.rows, x.columns,
+            [&](std::ptrdiff_t first, std::ptrdiff_t count, detail::softmax_rows& rows) {
+                rows.load(x, first, count, y);
+                rows.write(y, first, count, [&](std::ptrdiff_t, const detail::softmax_rows::row_sum& row) {
+                    const auto factor = static_cast<float>(detail::rounded_quotient(1.0, row.sum));
+                    rows.kernels().scale(rows.columns(), row.target, row.target, factor);
                 });
             });
     }
@@ -66,10 +81,10 @@ struct softmax_op {
 /// y(r, c) = exp(x(r, c)) / sum_j exp(x(r, j)): every row of y adds up to 1, but for rounding.
 ///
 /// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
-/// otherwise. The largest element of a row is subtracted first, so that nothing overflows; the row is
-/// computed in double with a relative error below 2^-40, and each element rounded to float and from there to
-/// the format of y: a float is the nearest one but for about one in some ten thousand. Results do not depend
-/// on the number of threads. Under a policy y has the precision of float.
+/// otherwise. The largest element of a row is subtracted first, so that nothing overflows; exponentials are
+/// computed in float and added up in double, and each element is within 2.5 ulp of float, small ones too, and
+/// rounded from there to the format of y. Results have the same bits for every processor and number of
+/// threads. Under a policy y has the precision of float.
 ///
 /// -infinity gives 0, which is how elements are masked. A row with NaN or +infinity, or of -infinity alone,
 /// is all NaN, as in PyTorch. Throws argument_error for shapes that differ and invalid views; y is then
@@ -97,15 +112,9 @@ struct softmax_backward_op {
     void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
         detail::for_each_row<detail::row_and_gradient>(
             exec, y.rows, y.columns, [&](std::ptrdiff_t row, detail::row_and_gradient& work) {
-                work.load(y, dy, row);
-                detail::sum_in_parts mean;
-                detail::for_each_double(work.y.size(), [&](auto kind, std::size_t c) {
-                    using number = decltype(kind);
-                    mean.add(number::load(work.y.data() + c) * number::load(work.dy.data() + c), c);
-                });
-                detail::store_numbers(dx, row, [&, sum = mean.value()](auto kind, std::size_t c) {
-                    using number = decltype(kind);
-                    return number::load(work.y.data() + c) * (number::load(work.dy.data() + c) - number(sum));
+                work.map(y, dy, dx, row, [&](float* to) {
+                    const double mean = work.kernels.dot(work.y, work.dy, work.size());
+                    work.kernels.softmax_slopes(work.y, work.dy, work.size(), mean, to);
                 });
             });
     }
@@ -114,7 +123,7 @@ struct softmax_backward_op {
 /// The gradient of y = softmax(x), from the result y: dx(r, c) = y(r, c) (dy(r, c) - sum_j y(r, j) dy(r, j)).
 ///
 /// All are matrices of one shape, in any storage order and formats; dx may be y or dy, but not overlap them
-/// otherwise. The sum is in double, and each element is rounded to float and from there to its format. Where
+/// otherwise. The sum is in double, the rest in float, to 2 ulp, before it is rounded to its format. Where
 /// y was rounded to a narrow format, the gradient is that of the rounded y, whose rows do not quite add up
 /// to 1. A row with NaN is all NaN. Throws argument_error for shapes that differ and invalid views; dx is
 /// then unchanged.
@@ -139,11 +148,14 @@ struct log_softmax_op {
 
     template <element X, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::for_each_row<detail::softmax_row>(
-            exec, x.rows, x.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
-                work.load(x, row);
-                detail::store_numbers(y, row, [&](auto kind, std::size_t c) {
-                    return work.template log_probabilities<decltype(kind)>(c);
+        detail::for_each_softmax_block(
+            exec, x.rows, x.columns,
+            [&](std::ptrdiff_t first, std::ptrdiff_t count, detail::softmax_rows& rows) {
+                rows.load(x, first, count);
+                rows.take_logarithms(count);
+                rows.write(y, first, count, [&](std::ptrdiff_t, const detail::softmax_rows::row_sum& row) {
+                    rows.kernels().log_softmax(row.values, rows.columns(), row.largest, row.log_sum,
+                                               row.target);
                 });
             });
     }
@@ -152,8 +164,8 @@ struct log_softmax_op {
 /// y(r, c) = x(r, c) - log(sum_j exp(x(r, j))), the logarithm of softmax(x), which stays finite where softmax
 /// itself is too small for the format.
 ///
-/// Shapes, special values and errors are those of softmax(); -infinity stays. A row is computed in double
-/// with an absolute error below 2^-40, and each element rounded to float and from there to the format of y.
+/// Shapes, special values and errors are those of softmax(); -infinity stays. Each element is within 2 ulp
+/// of float, and rounded from there to the format of y.
 template <class Policy = autocast::by_region, element X, element Y>
 void log_softmax(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
     autocast::call<Policy>(log_softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
@@ -177,21 +189,9 @@ struct log_softmax_backward_op {
     void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
         detail::for_each_row<detail::row_and_gradient>(
             exec, y.rows, y.columns, [&](std::ptrdiff_t row, detail::row_and_gradient& work) {
-                work.load(y, dy, row);
-                detail::sum_in_parts parts;
-                detail::for_each_double(work.dy.size(), [&](auto kind, std::size_t c) {
-                    parts.add(decltype(kind)::load(work.dy.data() + c), c);
-                });
-                const double sum = parts.value();
-                detail::store_row_blocks(dx, row, [&](std::size_t first, std::size_t count, float* to) {
-                    const float* const y_from = work.y.data() + first;
-                    const float* const dy_from = work.dy.data() + first;
-                    detail::for_each_double(count, [&](auto kind, std::size_t i) {
-                        using number = decltype(kind);
-                        const number power = detail::exponential(number::load(y_from + i));
-                        (number::load(dy_from + i) - power * number(sum)).store(to + i);
-                    });
-                    for (std::size_t i = 0; i < count; ++i) to[i] = detail::nan_or(y_from[i], to[i]);
+                work.map(y, dy, dx, row, [&](float* to) {
+                    const double sum = work.kernels.sum(work.dy, work.size());
+                    work.kernels.log_softmax_slopes(work.y, work.dy, work.size(), sum, to);
                 });
             });
     }

@@ -51,6 +51,20 @@ inline void check_logits(std::string_view function, const named_operand& logits)
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// values[i] *= factor, rounded to float, where the factor may be too large or too small for a float.
+inline void scale_by_double(const softmax_kernels& kernels, float* values, std::size_t count, double factor) {
+    if (factor > 0x1p-100 && factor < 0x1p100) {
+        return kernels.scale(count, values, values, static_cast<float>(factor));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        values[i] = static_cast<float>(rounded_product(static_cast<double>(values[i]), factor));
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of softmax_cross_entropy(): exponentials and a mean, so in float.
@@ -77,13 +91,15 @@ struct softmax_cross_entropy_op {
     float operator()(cpu exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                      const loss_factors& factors) const {
         std::vector<double> losses(labels.size());
-        detail::for_each_row<detail::softmax_row>(
-            exec, logits.rows, logits.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
-                work.load(logits, row);
-                const auto i = static_cast<std::size_t>(row);
-                losses[i] = -work.template log_probabilities<detail::rounded_doubles<1>>(
-                                     static_cast<std::size_t>(labels[i]))
-                                 .value();
+        detail::for_each_softmax_block(
+            exec, logits.rows, logits.columns,
+            [&](std::ptrdiff_t first, std::ptrdiff_t count, detail::softmax_rows& rows) {
+                rows.load(logits, first, count);
+                rows.take_logarithms(count);
+                for (std::ptrdiff_t r = 0; r < count; ++r) {
+                    const auto i = static_cast<std::size_t>(first + r);
+                    losses[i] = -rows.row(r).log_probability(static_cast<std::size_t>(labels[i]));
+                }
             });
         detail::rounded_doubles<1> total = 0.0;
         for (const double loss : losses) total += loss;
@@ -95,9 +111,10 @@ struct softmax_cross_entropy_op {
 ///
 /// Shapes: logits is batch x classes, a matrix view in any storage order; labels is a contiguous range of
 /// `batch` integers, the column that is right for each row. factors.scale has no part in the result: the loss
-/// stays readable whatever the scaler does. Logits are read in their format, a row is computed in double
-/// after its largest value has been subtracted, and the sum of the rows is rounded to float once. The result
-/// does not depend on the number of threads. NaN or +infinity in a row make the loss NaN.
+/// stays readable whatever the scaler does. Logits are read in their format, exponentials are
+/// computed in float after the largest value of the row has been subtracted, sums and logarithms in double,
+/// and the sum of the rows is rounded to float once. The result does not depend on the number of threads. NaN
+/// or +infinity in a row make the loss NaN.
 ///
 /// Throws argument_error for an empty batch, invalid views, a label that is no column, and a weight that is
 /// negative or not finite.
@@ -136,21 +153,21 @@ struct softmax_cross_entropy_backward_op {
     void operator()(cpu exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                     matrix_view<Gradient> dlogits, const loss_factors& factors) const {
         const double factor = detail::gradient_factor(factors, static_cast<double>(logits.rows));
-        detail::for_each_row<detail::softmax_row>(
-            exec, logits.rows, logits.columns, [&](std::ptrdiff_t row, detail::softmax_row& work) {
-                work.load(logits, row);
-                const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(row)]);
-                detail::store_row_blocks(dlogits, row, [&](std::size_t first, std::size_t count, float* to) {
-                    detail::for_each_double(count, [&](auto kind, std::size_t i) {
-                        using number = decltype(kind);
-                        const number p = work.template probabilities<number>(first + i);
-                        (p * number(factor)).store(to + i);
-                    });
-                    if (label - first < count) {
-                        const auto below_one = work.probability(label) - detail::rounded_doubles<1>(1.0);
-                        (below_one * detail::rounded_doubles<1>(factor)).store(to + (label - first));
-                    }
-                });
+        detail::for_each_softmax_block(
+            exec, logits.rows, logits.columns,
+            [&](std::ptrdiff_t first, std::ptrdiff_t count, detail::softmax_rows& rows) {
+                rows.load(logits, first, count, dlogits);
+                rows.write(dlogits, first, count,
+                           [&](std::ptrdiff_t r, const detail::softmax_rows::row_sum& row) {
+                               const auto label =
+                                   static_cast<std::size_t>(labels[static_cast<std::size_t>(first + r)]);
+                               using number = detail::rounded_doubles<1>;
+                               const number below_one =
+                                   number(static_cast<double>(row.target[label])) / row.sum - 1.0;
+                               detail::scale_by_double(rows.kernels(), row.target, rows.columns(),
+                                                       detail::rounded_quotient(factor, row.sum));
+                               row.target[label] = static_cast<float>((below_one * factor).value());
+                           });
             });
     }
 };
@@ -159,9 +176,9 @@ struct softmax_cross_entropy_backward_op {
 /// dlogits = (softmax(logits) - one_hot(labels)) * weight * scale / batch.
 ///
 /// Shapes: dlogits is batch x classes like logits, in any storage order, and may be logits itself, but not
-/// overlap it otherwise. Everything is computed in double, rounded to float and from there to the format of
-/// dlogits: gradients too small for it become zero and too large ones infinity, which is what the loss scale
-/// is there to avoid.
+/// overlap it otherwise. Each element is computed to 2.5 ulp of float, and rounded from there to the format
+/// of dlogits: gradients too small for it become zero and too large ones infinity, which is what the loss
+/// scale is there to avoid.
 ///
 /// Throws argument_error as softmax_cross_entropy() does, and for a dlogits of another shape or a scale that
 /// is not finite and positive; dlogits is then unchanged.

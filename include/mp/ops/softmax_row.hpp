@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The exponentials of one row and their sum: what softmax, log_softmax, the cross entropy and attention are
-/// made of.
+/// Rows of softmax as the ops use them: exponentials, their sums, and what rows are that have no meaning.
 #pragma once
 
 #include <mp/detail/bits.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/rules/elementary.hpp>
-#include <mp/rules/rounded_doubles.hpp>
+#include <mp/rules/elementwise.hpp>
+#include <mp/rules/softmax.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,117 +19,129 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The largest of some floats, -infinity if there are none, and whether NaN or +infinity is among them: then
-/// the largest means nothing.
-struct row_maximum {
-    float value = -std::numeric_limits<float>::infinity();
-    bool is_bad = false;
-};
-inline row_maximum maximum_of_row(const float* x, std::size_t count) {
-    // Bits as integers that are in the order of the floats, so that compilers take several at a time.
-    constexpr std::int32_t plus_infinity = 0x7F80'0000;
-    constexpr std::int32_t minus_infinity = -0x7F80'0001;
-    std::int32_t largest = minus_infinity;
-    std::int32_t is_negative_nan = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto bits = bit_cast<std::int32_t>(x[i]);
-        const std::int32_t ordered = bits ^ ((bits >> 31) & 0x7FFF'FFFF);
-        largest = ordered > largest ? ordered : largest;
-        is_negative_nan |= ordered < minus_infinity ? 1 : 0;
-    }
-    const std::int32_t bits = largest ^ ((largest >> 31) & 0x7FFF'FFFF);
-    return {bit_cast<float>(bits), largest >= plus_infinity || is_negative_nan != 0};
-}
+/// The walks of <mp/rules/softmax.hpp> for the processor at hand.
+struct softmax_kernels {
+    row_maximum (*maximum)(const float*, std::size_t);
+    double (*exponentials)(const float*, std::size_t, float, float*);
+    void (*scale)(std::size_t, float*, const float*, float);
+    void (*log_softmax)(const float*, std::size_t, float, double, float*);
+    double (*dot)(const float*, const float*, std::size_t);
+    double (*sum)(const float*, std::size_t);
+    void (*softmax_slopes)(const float*, const float*, std::size_t, double, float*);
+    void (*log_softmax_slopes)(const float*, const float*, std::size_t, double, float*);
+    void (*score_slopes)(const float*, std::size_t, float*);
 
-/// A sum whose terms come several at a time: in eight parts, of the terms whose numbers have the same
-/// remainder, and these as a tree. So its bits depend on neither the width of vectors nor the compiler, and
-/// an addition does not wait for the one before.
-class sum_in_parts {
-public:
-    template <int Lanes>
-    MP_ALWAYS_INLINE void add(rounded_doubles<Lanes> terms, std::size_t first) {
-        double* const at = parts_ + first % 8;
-        (rounded_doubles<Lanes>::load(static_cast<const double*>(at)) + terms).store(at);
-    }
-    [[nodiscard]] double value() const {
-        using number = rounded_doubles<1>;
-        const auto pair = [this](int i) { return number(parts_[i]) + number(parts_[i + 4]); };
-        return ((pair(0) + pair(2)) + (pair(1) + pair(3))).value();
-    }
-
-private:
-    double parts_[8] = {};
+    explicit softmax_kernels(instruction_set level = best_instruction_set())
+        : maximum(MP_SELECT_TARGET(level, &portable_vectors::maximum_of_row, maximum_of_row)),
+          exponentials(MP_SELECT_TARGET(level, &portable_vectors::exponentials_of_row, exponentials_of_row)),
+          scale(MP_SELECT_TARGET(level, &portable_vectors::scale_array, scale_array)),
+          log_softmax(MP_SELECT_TARGET(level, &portable_vectors::log_softmax_row, log_softmax_row)),
+          dot(MP_SELECT_TARGET(level, &portable_vectors::dot_of_rows, dot_of_rows)),
+          sum(MP_SELECT_TARGET(level, &portable_vectors::sum_of_row, sum_of_row)),
+          softmax_slopes(MP_SELECT_TARGET(level, &portable_vectors::softmax_slopes, softmax_slopes)),
+          log_softmax_slopes(
+              MP_SELECT_TARGET(level, &portable_vectors::log_softmax_slopes, log_softmax_slopes)),
+          score_slopes(MP_SELECT_TARGET(level, &portable_vectors::score_slopes, score_slopes)) {}
 };
 
-/// to[i] = e^(x[i] - reference), as floats or doubles, and their sum before they are rounded. No x[i]
-/// may be more than 208 above the reference; 2^-300 stands for what is more than that below it.
-template <class Result>
-double exponentials_of_distances(const float* x, std::size_t count, double reference, Result* to) {
-    sum_in_parts sum;
-    for_each_double(count, [&](auto kind, std::size_t i) {
-        using number = decltype(kind);
-        const number distance = (number::load(x + i) - number(reference)).not_below(-208.0);
-        const number power = exponential_parts_in_double<true>(distance).value();
-        power.store(to + i);
-        sum.add(power, i);
-    });
-    return sum.value();
-}
-
-/// Room for a row and for what is computed from it. One thread uses it for row after row.
-class softmax_row {
+/// A few rows, and room for what is computed from them. One thread uses it for block after block of rows: so
+/// a row does not wait for the sum and the logarithm of the one before.
+class softmax_rows {
 public:
-    explicit softmax_row(std::size_t columns) : values_(columns), powers_(columns) {}
+    /// Most rows of a block of rows of so many columns: short ones come together.
+    static std::ptrdiff_t most(std::ptrdiff_t columns) {
+        return std::clamp<std::ptrdiff_t>(2048 / columns, 1, longest_block);
+    }
+    explicit softmax_rows(std::size_t columns)
+        : columns_(columns),
+          input_(columns * static_cast<std::size_t>(most(static_cast<std::ptrdiff_t>(columns)))),
+          output_(input_.size()) {}
 
-    /// Reads a row and computes its exponentials.
-    template <class Value>
-    void load(matrix_view<const Value> matrix, std::ptrdiff_t row) {
+    /// Reads rows and computes the sum of the exponentials of the distances from the largest element of each,
+    /// which are written to where results of y go if there is a y. A row with NaN or +infinity, or of
+    /// -infinity alone, has no meaning.
+    template <class X, class... Y>
+    void load(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t count, matrix_view<Y>... y) {
         constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
-        load_row(matrix, row, values_.data());
-        const row_maximum largest = maximum_of_row(values_.data(), values_.size());
-        if (largest.is_bad || bit_cast<std::uint32_t>(largest.value) == minus_infinity) {
-            std::fill(powers_.begin(), powers_.end(), std::numeric_limits<double>::quiet_NaN());
-            largest_ = 0;
-            sum_ = log_sum_ = std::numeric_limits<double>::quiet_NaN();
-            return;
+        for (std::ptrdiff_t r = 0; r < count; ++r) {
+            const auto i = static_cast<std::size_t>(r);
+            row_sum& row = rows_[i];
+            row.values = floats_of_row(x, first + r, input_.data() + i * columns_);
+            row.target = nullptr;
+            ((row.target = row_target(y, first + r, output_.data() + i * columns_)), ...);
+            const row_maximum largest = kernels_.maximum(row.values, columns_);
+            row.has_meaning = !largest.is_bad && bit_cast<std::uint32_t>(largest.value) != minus_infinity;
+            row.largest = largest.value;
+            row.sum = row.has_meaning ? kernels_.exponentials(row.values, columns_, largest.value, row.target)
+                                      : std::numeric_limits<double>::quiet_NaN();
         }
-        largest_ = static_cast<double>(largest.value);
-        // For -infinity the power is 2^-300: nothing next to the 1 of the largest, and zero as a float.
-        sum_ = exponentials_of_distances(values_.data(), values_.size(), largest_, powers_.data());
-        log_sum_ = double_log(sum_);
+    }
+    /// The logarithms of the sums of rows that were loaded.
+    void take_logarithms(std::ptrdiff_t count) {
+        for (std::ptrdiff_t r = 0; r < count; ++r) {
+            row_sum& row = rows_[static_cast<std::size_t>(r)];
+            row.log_sum = row.has_meaning ? double_log(row.sum) : row.sum;
+        }
+    }
+    /// Calls f(r, row) for the rows that were loaded and have a meaning, and rounds what it has written to
+    /// row.target to the format of y; writes NaN for the others.
+    template <class Y, class Function>
+    void write(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t count, Function f) {
+        for (std::ptrdiff_t r = 0; r < count; ++r) {
+            const auto i = static_cast<std::size_t>(r);
+            row_sum& row = rows_[i];
+            row.target = row_target(y, first + r, output_.data() + i * columns_);
+            if (row.has_meaning) {
+                f(r, row);
+            } else {
+                std::fill(row.target, row.target + columns_, std::numeric_limits<float>::quiet_NaN());
+            }
+            put_row(row.target, y, first + r);
+        }
     }
 
-    /// exp(x_c) / sum_j exp(x_j), with a relative error below 2^-40.
-    [[nodiscard]] rounded_doubles<1> probability(std::size_t c) const {
-        return probabilities<rounded_doubles<1>>(c);
-    }
-    /// The same from column c on.
-    template <class Number>
-    [[nodiscard]] MP_ALWAYS_INLINE Number probabilities(std::size_t c) const {
-        return Number::load(powers_.data() + c) / Number(sum_);
-    }
+    struct row_sum {
+        const float* values;
+        float* target;
+        float largest;
+        bool has_meaning;
+        double sum;
+        double log_sum;
 
-    /// The logarithms of that from column c on, -infinity for -infinity; an absolute error below 2^-40 and a
-    /// relative one of 2^-51.
-    template <class Number>
-    [[nodiscard]] MP_ALWAYS_INLINE Number log_probabilities(std::size_t c) const {
-        return Number::load(values_.data() + c) - Number(largest_) - Number(log_sum_);
-    }
+        /// Element c less the largest one and the logarithm of the sum.
+        [[nodiscard]] double log_probability(std::size_t c) const {
+            if (!has_meaning) return sum;
+            const rounded_doubles<1> distance =
+                rounded_doubles<1>(static_cast<double>(values[c])) - static_cast<double>(largest);
+            return (distance - log_sum).value();
+        }
+    };
+    [[nodiscard]] const row_sum& row(std::ptrdiff_t r) const { return rows_[static_cast<std::size_t>(r)]; }
+    [[nodiscard]] std::size_t columns() const { return columns_; }
+    [[nodiscard]] const softmax_kernels& kernels() const { return kernels_; }
 
 private:
-    std::vector<float> values_;
-    std::vector<double> powers_;
-    double largest_ = 0;
-    double sum_ = 0;
-    double log_sum_ = 0;
+    static constexpr std::ptrdiff_t longest_block = 16;
+
+    softmax_kernels kernels_;
+    std::size_t columns_;
+    std::vector<float> input_;
+    std::vector<float> output_;
+    row_sum rows_[longest_block] = {};
 };
 
-/// Writes the floats f(number, c) of a row, where f gives the columns from c on as rounded_doubles of any
-/// number of lanes.
-template <class Value, class Function>
-void store_numbers(matrix_view<Value> matrix, std::ptrdiff_t row, Function f) {
-    store_row_blocks(matrix, row, [&](std::size_t first, std::size_t count, float* to) {
-        for_each_double(count, [&](auto kind, std::size_t i) { f(kind, first + i).store(to + i); });
+/// Calls f(first, count, rows) for blocks of rows, on the threads of `exec`.
+template <class Function>
+void for_each_softmax_block(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
+    if (columns == 0 || rows == 0) return;
+    const std::ptrdiff_t block = softmax_rows::most(columns);
+    const auto blocks = static_cast<std::size_t>((rows - 1) / block + 1);
+    const auto grain = static_cast<std::size_t>(1 + 16384 / (block * columns));
+    parallel_arithmetic(exec, blocks, grain, [&](std::size_t begin, std::size_t end) {
+        softmax_rows room(static_cast<std::size_t>(columns));
+        for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
+            f(i * block, (std::min)(block, rows - i * block), room);
+        }
     });
 }
 

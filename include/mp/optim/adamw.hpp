@@ -5,8 +5,8 @@
 
 #include <mp/executor.hpp>
 #include <mp/optim/adamw_options.hpp>
-#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/optim/optimizer_base.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 
 #include <cstddef>

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/optim/kernels/double_power.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/weight_update.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -5,9 +5,9 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/executor.hpp>
-#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/optim/sgd_options.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 
 #include <cstddef>

@@ -7,9 +7,9 @@
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
-#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/weight_update.hpp>
+#include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
 #include <cstdint>

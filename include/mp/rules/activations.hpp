@@ -17,6 +17,7 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/rules/exponential.hpp>
 #include <mp/simd/vec.hpp>
 
 #include <cstdint>

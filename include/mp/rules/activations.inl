@@ -2,18 +2,11 @@
 // Smooth activation functions and their slopes over vec<float>: see activations.hpp, which includes this for
 // every kind of vector.
 //
-// For negative arguments e^-|x| and what it is multiplied with may be too small for a float. It is kept as
-// significand * scale * 2^-60 with a scale that is a normal number, and the last operation brings in 2^-60:
-// so a subnormal result is rounded once.
+// For negative arguments e^-|x| and what it is multiplied with may be too small for a float. They are kept
+// times 2^60, and the last operation brings in 2^-60: so a subnormal result is rounded once.
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> negated(vec<float> x) {
-    return as_floats(as_words(x) ^ 0x8000'0000U);
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> sign_of(vec<float> x) {
-    return as_words(x) & 0x8000'0000U;
-}
 /// The smaller one of |x| and the limit, which is positive; the limit for NaN.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> magnitude_up_to(vec<float> x, float limit) {
     return as_floats(min(as_words(x) & 0x7FFF'FFFFU, broadcast(bit_cast<std::uint32_t>(limit))));
@@ -28,59 +21,9 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> unless_nan(vec<float> x, vec<float> r
     return select(is_nan, as_floats(as_words(x) | 0x0040'0000U), result);
 }
 
-/// c[0] + c[1] x + c[2] x^2 ... by Horner's rule.
-template <class X>
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> polynomial(X /*x*/, float last) {
-    return broadcast(last);
-}
-template <class X, class... Rest>
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> polynomial(X x, float first, Rest... rest) {
-    return fma(polynomial(x, rest...), x, first);
-}
-
-/// Adding 1.5 2^23 leaves no place for a fraction: the sum is rounded to an integer, which is its low bits.
-/// So n is found with 60 beside it, for the exponent of 2^(n + 60).
-inline constexpr float to_integer = 0x1.8p+23F;
-inline constexpr float one_over_ln_2 = 0x1.715476p+0F;
-
-/// x = n ln 2 + rest, for n from -186 to 66: |rest| <= ln 2 / 2 and a little.
-struct reduced_argument {
-    vec<float> shifted;  ///< whose low bits are n + 60
-    vec<float> rest;
-};
-/// Of x + more, where `more` is less than an ulp of x. The first difference is exact: both terms are
-/// multiples of 2^-26, and the difference is less than 0.36, or x itself.
-MP_HOST_DEVICE MP_ALWAYS_INLINE reduced_argument reduce_argument(vec<float> x, vec<float> more) {
-    const vec<float> shifted = fma(x, one_over_ln_2, to_integer + 60);
-    const vec<float> n = sub(shifted, to_integer + 60);
-    const vec<float> first = fma(n, -0x1.62e430p-1F, x);
-    return {shifted, add(fma(n, 0x1.05c610p-29F, first), more)};
-}
-/// (e^r - 1 - r) / r^2, good to 2^-26.4 of e^r.
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> exponential_tail(vec<float> r) {
-    return polynomial(r, 0.5F, 0x1.5554dcp-3F, 0x1.55551ap-5F, 0x1.120b6ep-7F, 0x1.6d110ap-10F);
-}
-/// e^x times 2^60, to 0.9 ulp. e^rest lies between 0.7 and 1.42, so that its exponent is the place to add to.
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> scaled_exponential(reduced_argument x) {
-    const vec<float> power = fma(fma(exponential_tail(x.rest), x.rest, 1.0F), x.rest, 1.0F);
-    return as_floats(as_words(power) + (as_words(x.shifted) << 23));
-}
-
 template <class Function>
 struct activation;
 
-/// e^-t for t = high + low >= 0: its value, and the same times 2^60.
-struct decaying_exponential {
-    vec<float> scaled;
-
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> value() const { return mul(scaled, 0x1p-60F); }
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> one_and_value() const {
-        return fma(scaled, 0x1p-60F, 1.0F);
-    }
-};
-MP_HOST_DEVICE MP_ALWAYS_INLINE decaying_exponential exponential_of_minus(vec<float> high, vec<float> low) {
-    return {scaled_exponential(reduce_argument(negated(high), negated(low)))};
-}
 /// x / (1 + e^-z), where e is e^-|z| and z has the sign of x, which is not below a limit.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> times_logistic(vec<float> x, decaying_exponential e) {
     const vec<float> numerator = mul(x, select_by_sign(x, e.scaled, broadcast(1.0F)));

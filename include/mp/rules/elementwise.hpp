@@ -42,4 +42,11 @@ void map_floats(instruction_set level, std::size_t count, float* to, const From*
     kernel(count, to, from...);
 }
 
+/// to[i] = factor from[i] for arrays, of which `to` may be `from`.
+inline void scale_floats(instruction_set level, std::size_t count, float* to, const float* from,
+                         float factor) {
+    const auto kernel = MP_SELECT_TARGET(level, &portable_vectors::scale_array, scale_array);
+    kernel(count, to, from, factor);
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -57,4 +57,12 @@ void map_arrays(std::size_t count, float* to, const From*... from) {
     store_partial(to + i, elementwise<Function>::apply(load_partial(from + i, rest)...), rest);
 }
 
+inline void scale_array(std::size_t count, float* to, const float* from, float factor) {
+    const vec<float> all = broadcast(factor);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) store(to + i, mul(load(from + i), all));
+    if (i == count) return;
+    store_partial(to + i, mul(load_partial(from + i, count - i), all), count - i);
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -22,14 +22,38 @@ MP_ALWAYS_INLINE void for_each_vector(std::size_t count, Function f) {
     }
 }
 /// The n elements from there on, and zeros.
-MP_ALWAYS_INLINE vec<float> load_first(const float* from, std::size_t n) {
+MP_ALWAYS_INLINE vec<float> load_up_to(const float* from, std::size_t n) {
     return n == lanes ? load(from) : load_partial(from, n);
 }
-MP_ALWAYS_INLINE void store_first(float* to, vec<float> x, std::size_t n) {
+/// The n elements from there on, and `fill` in the other lanes.
+MP_ALWAYS_INLINE vec<float> load_or_fill(const float* from, std::size_t n, float fill) {
+    if (n == lanes) return load(from);
+    float values[lanes];
+    for (std::size_t i = 0; i < lanes; ++i) values[i] = i < n ? from[i] : fill;
+    return load(values);
+}
+/// The first n lanes, and zeros.
+MP_ALWAYS_INLINE vec<float> keep_first(vec<float> x, std::size_t n) {
+    if (n == lanes) return x;
+    float values[lanes];
+    store(values, x);
+    return load_partial(values, n);
+}
+MP_ALWAYS_INLINE void store_up_to(float* to, vec<float> x, std::size_t n) {
     if (n == lanes) {
         store(to, x);
     } else {
         store_partial(to, x, n);
+    }
+}
+
+/// f of all Count values as a tree: values that are Count / 2 apart first, and neighbours last.
+template <std::size_t Count, std::size_t Step = 1, class T, class Function>
+MP_ALWAYS_INLINE T reduce_tree(const T* values, Function f) {
+    if constexpr (Step == Count) {
+        return values[0];
+    } else {
+        return f(reduce_tree<Count, 2 * Step>(values, f), reduce_tree<Count, 2 * Step>(values + Step, f));
     }
 }
 
@@ -41,12 +65,14 @@ public:
     }
     MP_ALWAYS_INLINE void add_terms(std::size_t v, vec<double> terms) { parts_[v] = add(parts_[v], terms); }
     [[nodiscard]] MP_ALWAYS_INLINE double value() const {
-        double sums[sum_lanes];
-        for (std::size_t v = 0; v < sum_vectors; ++v) store(sums + v * lanes, parts_[v]);
-        for (std::size_t half = sum_lanes / 2; half > 0; half /= 2) {
-            for (std::size_t i = 0; i < half; ++i) sums[i] = double_add(sums[i], sums[i + half]);
+        vec<double> total[sum_vectors];
+        for (std::size_t v = 0; v < sum_vectors; ++v) total[v] = parts_[v];
+        for (std::size_t half = sum_vectors / 2; half > 0; half /= 2) {
+            for (std::size_t v = 0; v < half; ++v) total[v] = add(total[v], total[v + half]);
         }
-        return sums[0];
+        double sums[lanes];
+        store(sums, total[0]);
+        return reduce_tree<lanes>(sums, [](double a, double b) { return double_add(a, b); });
     }
 
 private:

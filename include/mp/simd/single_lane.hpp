@@ -16,9 +16,12 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane {
 
 inline constexpr std::size_t lanes = 1;
 
-/// A float with no operators: arithmetic is by functions, as with the vectors.
+/// A float without operators but for comparisons: arithmetic is by functions, as with the vectors.
 struct float_lane {
     float value;
+
+    friend MP_HOST_DEVICE MP_ALWAYS_INLINE bool operator>(float_lane a, float b) { return a.value > b; }
+    friend MP_HOST_DEVICE MP_ALWAYS_INLINE bool operator<(float_lane a, float b) { return a.value < b; }
 };
 
 template <class T>

@@ -5,6 +5,7 @@
 
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/vec.hpp>
 
 #include <concepts>
 #include <cstddef>

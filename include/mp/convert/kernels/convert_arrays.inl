@@ -7,11 +7,6 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// As many doubles as floats, in two registers, and back; a NaN becomes quiet and keeps sign and payload.
-struct double_pair {
-    doubles low, high;
-};
-
 MP_ALWAYS_INLINE doubles load(const double* from) {
     doubles x;
     std::memcpy(&x, from, sizeof x);
@@ -19,47 +14,6 @@ MP_ALWAYS_INLINE doubles load(const double* from) {
 }
 MP_ALWAYS_INLINE void store(double* to, doubles x) {
     std::memcpy(to, &x, sizeof x);
-}
-
-MP_ALWAYS_INLINE doubles widen(half_floats x) {
-    doubles wide;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "v"(x));
-#else
-    __asm__("vcvtps2pd %1, %0" : "=x"(wide) : "x"(x));
-#endif
-    return wide;
-}
-
-/// Rounded to nearest even.
-MP_ALWAYS_INLINE half_floats narrow(doubles x) {
-    half_floats narrowed;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vcvtpd2ps %1, %0" : "=v"(narrowed) : "v"(x));
-#else
-    __asm__("vcvtpd2ps %1, %0" : "=x"(narrowed) : "x"(x));
-#endif
-    return narrowed;
-}
-
-MP_ALWAYS_INLINE floats join(half_floats low, half_floats high) {
-    floats joined;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vinsertf64x4 $1, %2, %g1, %0" : "=v"(joined) : "v"(low), "v"(high));
-#else
-    __asm__("vinsertf128 $1, %2, %t1, %0" : "=x"(joined) : "x"(low), "x"(high));
-#endif
-    return joined;
-}
-
-MP_ALWAYS_INLINE double_pair widen(floats x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    return {widen(__builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7)),
-            widen(__builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15))};
-#else
-    return {widen(__builtin_shufflevector(x, x, 0, 1, 2, 3)),
-            widen(__builtin_shufflevector(x, x, 4, 5, 6, 7))};
-#endif
 }
 
 /// Whether the highest bit of any lane is set.
@@ -118,8 +72,8 @@ template <bool WithTiny>
 MP_ALWAYS_INLINE floats narrow_to_odd(doubles low, doubles high) {
     const auto low_bits = reinterpret_cast<longwords>(low);
     const auto high_bits = reinterpret_cast<longwords>(high);
-    half_floats narrow_low = narrow(reinterpret_cast<doubles>(leading_bits_to_odd(low_bits)));
-    half_floats narrow_high = narrow(reinterpret_cast<doubles>(leading_bits_to_odd(high_bits)));
+    half_floats narrow_low = narrow_to_half(reinterpret_cast<doubles>(leading_bits_to_odd(low_bits)));
+    half_floats narrow_high = narrow_to_half(reinterpret_cast<doubles>(leading_bits_to_odd(high_bits)));
     if constexpr (WithTiny) {
         const longwords low_magnitude = low_bits & double_magnitude;
         const longwords high_magnitude = high_bits & double_magnitude;
@@ -131,12 +85,12 @@ MP_ALWAYS_INLINE floats narrow_to_odd(doubles low, doubles high) {
             alignas(64) float target[lanes];
             store(source, low);
             store(source + lanes / 2, high);
-            store(target, join(narrow_low, narrow_high));
+            store(target, join_halves(narrow_low, narrow_high));
             correct_tiny(source, target);
             return load(target);
         }
     }
-    return join(narrow_low, narrow_high);
+    return join_halves(narrow_low, narrow_high);
 }
 
 /// NaNs made quiet, all else as it is.
@@ -154,7 +108,7 @@ MP_ALWAYS_INLINE doubles quieted(doubles x) {
 template <class To>
 MP_ALWAYS_INLINE floats narrow_for(doubles low, doubles high) {
     if constexpr (std::same_as<To, float>) {
-        return join(narrow(low), narrow(high));
+        return join_halves(narrow_to_half(low), narrow_to_half(high));
     } else {
         // What may come out wrong is less than half of the smallest number, and stays so.
         return narrow_to_odd<(layout_of<typename To::format>::quantum_exponent - 1 <= -126)>(low, high);
@@ -171,9 +125,7 @@ MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
     } else if constexpr (std::same_as<From, double>) {
         store_numbers(to, narrow_for<To>(load(from), load(from + half)));
     } else if constexpr (std::same_as<To, double>) {
-        const double_pair wide = widen(load_numbers(from));
-        store(to, wide.low);
-        store(to + half, wide.high);
+        store(to, widen(load_numbers(from)));
     } else if constexpr (std::same_as<From, float> && std::same_as<To, float>) {
         store(to, quieted(load(from)));
     } else {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// Rows of softmax over vec<T>: see softmax.hpp, which includes this for every instruction set.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+/// Bits as integers that are in the order of the floats; the NaNs lie beyond the infinities of their sign.
+MP_ALWAYS_INLINE vec<std::int32_t> ordered_bits(vec<float> x) {
+    return as_ints(x) ^ ((as_ints(x) >> 31) & 0x7FFF'FFFF);
+}
+
+inline row_maximum maximum_of_row(const float* x, std::size_t count) {
+    constexpr std::int32_t plus_infinity = 0x7F80'0000;
+    constexpr std::int32_t minus_infinity = -0x7F80'0001;
+    constexpr float lowest = -std::numeric_limits<float>::infinity();
+    vec<std::int32_t> largest[sum_vectors];
+    vec<std::int32_t> is_bad[sum_vectors];
+    for (std::size_t v = 0; v < sum_vectors; ++v) {
+        largest[v] = ordered_bits(broadcast(lowest));
+        is_bad[v] = largest[v] < minus_infinity;
+    }
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+        const vec<std::int32_t> bits = ordered_bits(load_or_fill(x + i, n, lowest));
+        largest[v] = bits > largest[v] ? bits : largest[v];
+        is_bad[v] |= bits < minus_infinity;
+    });
+    for (std::size_t v = 1; v < sum_vectors; ++v) {
+        largest[0] = largest[v] > largest[0] ? largest[v] : largest[0];
+        is_bad[0] |= is_bad[v];
+    }
+    std::int32_t high[lanes];
+    std::int32_t bad[lanes];
+    std::memcpy(high, largest, sizeof high);
+    std::memcpy(bad, is_bad, sizeof bad);
+    const auto top = reduce_tree<lanes>(high, [](std::int32_t a, std::int32_t b) { return a > b ? a : b; });
+    const auto below = reduce_tree<lanes>(bad, [](std::int32_t a, std::int32_t b) { return a | b; });
+    return {bit_cast<float>(top ^ ((top >> 31) & 0x7FFF'FFFF)), top >= plus_infinity || below != 0};
+}
+
+/// e^d for d <= 45, and 0 for what is below e^-104, the smallest float.
+MP_ALWAYS_INLINE vec<float> exponential_of_distance(vec<float> d, vec<float> low) {
+    const vec<float> bounded = max_or_nan(-104.0F, d);
+    return mul(scaled_exponential(reduce_argument(bounded, low)), 0x1p-60F);
+}
+
+/// The distance d = x - reference, and what it lost by rounding (Knuth's two-sum), which is 0 where the
+/// exponential of d is.
+template <bool Exact>
+MP_ALWAYS_INLINE vec<float> exponential_of_difference(vec<float> x, vec<float> reference) {
+    const vec<float> d = sub(x, reference);
+    vec<float> lost = broadcast(0.0F);
+    if constexpr (Exact) {
+        const vec<float> of_reference = sub(d, x);
+        const vec<float> of_x = sub(d, of_reference);
+        const vec<float> error = sub(sub(x, of_x), add(reference, of_reference));
+        lost = select(d > -104.0F, error, lost);
+    }
+    return exponential_of_distance(d, lost);
+}
+
+/// The sum of e^(x[i] - reference), which is also written to `to`, unless it is null: there with the error of
+/// a float exponential. Of a sum alone, the terms need not know what their distances lost by rounding, since
+/// small terms have the large distances.
+template <bool Writes>
+MP_ALWAYS_INLINE double sum_of_exponentials(const float* x, std::size_t count, float reference, float* to) {
+    long_sum sum;
+    const vec<float> all = broadcast(reference);
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+        const vec<float> power = exponential_of_difference<Writes>(load_up_to(x + i, n), all);
+        if constexpr (Writes) store_up_to(to + i, power, n);
+        sum.add_terms(v, widen(keep_first(power, n)));
+    });
+    return sum.value();
+}
+inline double exponentials_of_row(const float* x, std::size_t count, float reference, float* to) {
+    return to == nullptr ? sum_of_exponentials<false>(x, count, reference, to)
+                         : sum_of_exponentials<true>(x, count, reference, to);
+}
+
+/// to[i] = x[i] - largest - log_sum, rounded once and a little; to may be x.
+inline void log_softmax_row(const float* x, std::size_t count, float largest, double log_sum, float* to) {
+    const vec<double> first = broadcast(static_cast<double>(largest));
+    const vec<double> second = broadcast(log_sum);
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+        store_up_to(to + i, narrow(sub(sub(widen(load_up_to(x + i, n)), first), second)), n);
+    });
+}
+
+/// The sum of a[i] b[i].
+inline double dot_of_rows(const float* a, const float* b, std::size_t count) {
+    long_sum sum;
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+        sum.add_terms(v, mul(widen(load_up_to(a + i, n)), widen(load_up_to(b + i, n))));
+    });
+    return sum.value();
+}
+inline double sum_of_row(const float* x, std::size_t count) {
+    long_sum sum;
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+        sum.add_terms(v, widen(load_up_to(x + i, n)));
+    });
+    return sum.value();
+}
+
+/// to[i] = y[i] (dy[i] - mean), the mean in two parts; to may be y or dy.
+inline void softmax_slopes(const float* y, const float* dy, std::size_t count, double mean, float* to) {
+    const auto high = static_cast<float>(mean);
+    const vec<float> first = broadcast(high);
+    const vec<float> second = broadcast(static_cast<float>(double_subtract(mean, static_cast<double>(high))));
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+        const vec<float> distance = sub(sub(load_up_to(dy + i, n), first), second);
+        store_up_to(to + i, mul(load_up_to(y + i, n), distance), n);
+    });
+}
+
+/// The slopes of scores in place of those of their probabilities p: p (slope - the sum of p slope). What has
+/// no probability takes no part, NaN or not: told by bits, so that a probability of NaN is not among it.
+inline void score_slopes(const float* p, std::size_t count, float* slopes) {
+    long_sum sum;
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+        const vec<float> factor = load_up_to(p + i, n);
+        const vec<float> slope = select(as_words(factor) == 0, broadcast(0.0F),
+                                        load_up_to(static_cast<const float*>(slopes) + i, n));
+        sum.add_terms(v, mul(widen(factor), widen(slope)));
+        store_up_to(slopes + i, slope, n);
+    });
+    softmax_slopes(p, slopes, count, sum.value(), slopes);
+    // Zero times a mean that is NaN.
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+        const vec<float> factor = load_up_to(p + i, n);
+        const vec<float> slope = load_up_to(static_cast<const float*>(slopes) + i, n);
+        store_up_to(slopes + i, select(as_words(factor) == 0, broadcast(0.0F), slope), n);
+    });
+}
+
+/// to[i] = dy[i] - e^y[i] sum, NaN where y is; to may be y or dy.
+inline void log_softmax_slopes(const float* y, const float* dy, std::size_t count, double sum, float* to) {
+    const vec<float> minus_sum = broadcast(static_cast<float>(-sum));
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+        const vec<float> log_p = load_up_to(y + i, n);
+        // No logarithm of a probability is above 45, which is as far as the function goes.
+        const vec<float> power = select(log_p > 45.0F, broadcast(std::numeric_limits<float>::infinity()),
+                                        exponential_of_distance(log_p, broadcast(0.0F)));
+        store_up_to(to + i, unless_nan(log_p, fma(power, minus_sum, load_up_to(dy + i, n))), n);
+    });
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
