@@ -3,7 +3,7 @@
 /// The report: one HTML page that needs nothing from anywhere else.
 #pragma once
 
-#include <mp/autocast/presets.hpp>
+#include <mp/compat/presets.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 /// What became of the trainings, as a table and in sentences.
 #pragma once
 
-#include <mp/autocast/presets.hpp>
+#include <mp/compat/presets.hpp>
 
 #include <algorithm>
 #include <array>

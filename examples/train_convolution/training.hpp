@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/autocast/cast_ledger.hpp>
-#include <mp/autocast/presets.hpp>
+#include <mp/compat/presets.hpp>
 
 #include <cstddef>
 #include <cstdint>

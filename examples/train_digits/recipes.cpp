@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "recipes.hpp"
 
-#include <mp/autocast/presets.hpp>
 #include <mp/bfloat16.hpp>
+#include <mp/compat/presets.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
 

@@ -3,11 +3,11 @@
 /// Loss scaling: scalers, their policies, the protocol they drive optimizers by, and the unscaling algorithm.
 ///
 /// What fewer programs need, and what costs compile time, is included by itself: mp/scaling/state_text.hpp
-/// and foreign_state.hpp (saving and importing), timeline.hpp and replay.hpp (pages, recorded runs),
-/// tensor_scaling.hpp and amax_history.hpp (scales of tensors in 8 bits), layerwise_scaling.hpp.
+/// and mp/compat/states.hpp (saving and importing), mp/scaling/timeline.hpp and replay.hpp (pages, recorded
+/// runs), tensor_scaling.hpp and amax_history.hpp (scales of tensors in 8 bits), layerwise_scaling.hpp.
 #pragma once
 
-#include <mp/scaling/distribution_policies.hpp>
+#include <mp/compat/scalers.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
 #include <mp/scaling/event_log.hpp>
 #include <mp/scaling/gradient_accumulator.hpp>
@@ -15,8 +15,6 @@
 #include <mp/scaling/observation.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>
-#include <mp/scaling/presets.hpp>
-#include <mp/scaling/pytorch_policy.hpp>
 #include <mp/scaling/reducer.hpp>
 #include <mp/scaling/scale_change_names.hpp>
 #include <mp/scaling/scale_event.hpp>

@@ -2,8 +2,8 @@
 #include "train_digits/training.hpp"
 
 #include <doctest/doctest.h>
-#include <mp/autocast/presets.hpp>
 #include <mp/bfloat16.hpp>
+#include <mp/compat/presets.hpp>
 #include <mp/half.hpp>
 
 #include <cstddef>

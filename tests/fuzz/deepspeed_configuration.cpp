@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the reader of DeepSpeed's configuration: a file is refused with mp::error, or gives a policy that a
 // scaler takes, and batch numbers that agree.
-#include <mp/interop/deepspeed.hpp>
+#include <mp/compat/deepspeed/configuration.hpp>
 #include <mp/scaling/state_text.hpp>
 
 #include <cstddef>

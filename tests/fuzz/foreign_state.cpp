@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the readers of other systems' states: a text is refused with mp::error, or gives a scaler that can
 // go on, be saved and be loaded.
-#include <mp/scaling/foreign_state.hpp>
+#include <mp/compat/states.hpp>
 #include <mp/scaling/state_text.hpp>
 
 #include <cstddef>

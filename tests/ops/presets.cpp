@@ -3,7 +3,7 @@
 // ones.
 #include <doctest/doctest.h>
 #include <mp/autocast.hpp>
-#include <mp/autocast/presets.hpp>
+#include <mp/compat/presets.hpp>
 #include <mp/ops.hpp>
 
 #include <array>

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "scaling/preset_traces.hpp"
+#include "compat/preset_traces.hpp"
 
 namespace {
 

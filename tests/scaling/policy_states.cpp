@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "scaling/preset_traces.hpp"
+#include "compat/preset_traces.hpp"
 
 namespace {
 

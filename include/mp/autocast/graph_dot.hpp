@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/autocast/element_format.hpp>
-#include <mp/autocast/graph_node.hpp>
-#include <mp/autocast/graph_plan.hpp>
+#include <mp/compat/tensorflow/graph_node.hpp>
+#include <mp/compat/tensorflow/graph_plan.hpp>
 #include <mp/error.hpp>
 
 #include <cstddef>

@@ -32,7 +32,7 @@ struct region_rule {
 /// The list that is none: ops keep their own categories, also inside a region with a list.
 inline constexpr op_list own_categories{"the ops' own categories", {}, op_category::pass_through};
 
-/// A published way to run a model: a precision and a list of ops. See <mp/autocast/presets.hpp>.
+/// A published way to run a model: a precision and a list of ops. See <mp/compat/presets.hpp>.
 struct preset {
     std::string_view name;
     precision value = precision::off;

@@ -7,7 +7,6 @@
 #include <mp/scaling/iteration_record.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>
-#include <mp/scaling/pytorch_policy.hpp>
 #include <mp/scaling/rank_comparison.hpp>
 #include <mp/scaling/reducer.hpp>
 #include <mp/scaling/scale_checks.hpp>
@@ -485,9 +484,6 @@ private:
     detail::reducer_reference reducer_;
     bool enabled_;
 };
-
-/// Dynamic loss scaling as PyTorch's GradScaler does it.
-using dynamic_loss_scaler = loss_scaler<pytorch_policy>;
 
 /// Loss scaling by a constant.
 using static_loss_scaler = loss_scaler<static_policy>;

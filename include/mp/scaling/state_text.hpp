@@ -21,12 +21,11 @@
 /// that was damaged on its way is refused. Texts of version 1 are the same without that line, and are still
 /// read: to edit a state by hand, leave the checksum out and let the first line end in 1. The lines of a
 /// section may then come in any order; all of them have to be there. Text of other systems is read by
-/// foreign_state.hpp.
+/// <mp/compat/states.hpp>.
 #pragma once
 
 #include <mp/detail/checksum.hpp>
 #include <mp/error.hpp>
-#include <mp/scaling/distribution_policies.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
 #include <mp/scaling/hexadecimal.hpp>
 #include <mp/scaling/hysteresis_rules.hpp>

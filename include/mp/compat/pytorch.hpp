@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// For those who come from PyTorch: the op lists of torch.autocast, its presets, GradScaler and its state.
+#pragma once
+
+#include <mp/compat/pytorch/op_list_cpu.hpp>
+#include <mp/compat/pytorch/op_list_cuda.hpp>
+#include <mp/compat/pytorch/op_list_mps.hpp>
+#include <mp/compat/pytorch/presets.hpp>
+#include <mp/compat/pytorch/scaler.hpp>
+#include <mp/compat/pytorch/state.hpp>
