@@ -2,7 +2,8 @@
 // Makes tables (results.md) and a page (index.html) of the figures that the programs of this folder have
 // written into a folder: bench_gpu_report FOLDER BUILD, where BUILD is cuda or simulated. The lines of
 // machine.txt, if it is there, say what they were measured on.
-#include <mp/detail/html_text.hpp>
+#include <mp/detail/number_text.hpp>
+#include <mp/report/html.hpp>
 
 #include <algorithm>
 #include <cstdio>

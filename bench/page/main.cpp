@@ -2,7 +2,7 @@
 // Makes a page of the raw figures of the benchmark programs: bench_page --results=FOLDER reads all
 // <program>_<build>.csv there, and writes results.csv, which holds them all, and index.html. --compiler,
 // --generic and --native say what the programs were built with.
-#include <mp/detail/html_text.hpp>
+#include <mp/report/html.hpp>
 
 #include <algorithm>
 #include <chrono>

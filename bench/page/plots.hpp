@@ -3,7 +3,8 @@
 /// The pictures of the page: a strip of ratios, rooflines, and bars.
 #pragma once
 
-#include <mp/detail/html_text.hpp>
+#include <mp/detail/number_text.hpp>
+#include <mp/report/html.hpp>
 
 #include <algorithm>
 #include <array>

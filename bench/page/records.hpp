@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/detail/csv.hpp>
-#include <mp/detail/html_text.hpp>
+#include <mp/detail/number_text.hpp>
 
 #include <algorithm>
 #include <cmath>

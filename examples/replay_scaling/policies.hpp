@@ -7,7 +7,7 @@
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/scaling/replay.hpp>
+#include <mp/report/replay.hpp>
 
 #include <array>
 #include <span>

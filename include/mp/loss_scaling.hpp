@@ -3,8 +3,9 @@
 /// Loss scaling: scalers, their policies, the protocol they drive optimizers by, and the unscaling algorithm.
 ///
 /// What fewer programs need, and what costs compile time, is included by itself: mp/scaling/state_text.hpp
-/// and mp/compat/states.hpp (saving and importing), mp/scaling/timeline.hpp and replay.hpp (pages, recorded
-/// runs), tensor_scaling.hpp and amax_history.hpp (scales of tensors in 8 bits), layerwise_scaling.hpp.
+/// and mp/compat/states.hpp (saving and importing), mp/report/timeline.hpp and replay.hpp (pages, recorded
+/// runs), mp/scaling/tensor_scaling.hpp and amax_history.hpp (scales of tensors in 8 bits),
+/// layerwise_scaling.hpp.
 #pragma once
 
 #include <mp/compat/scalers.hpp>

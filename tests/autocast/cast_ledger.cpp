@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "ledger_ops.hpp"
+#include "autocast/ledger_ops.hpp"
 
 namespace {
 

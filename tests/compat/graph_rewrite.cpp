@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <mp/autocast/graph_dot.hpp>
 #include <mp/compat/tensorflow/graph_rewrite.hpp>
 #include <mp/error.hpp>
+#include <mp/report/graph_dot.hpp>
 
 #include <algorithm>
 #include <array>

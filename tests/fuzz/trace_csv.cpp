@@ -2,7 +2,7 @@
 // Fuzzes the reader of traces: a table is refused with mp::error, or gives a trace that is valid, is written
 // as a table that gives it back, and can be replayed.
 #include <mp/loss_scaling.hpp>
-#include <mp/scaling/replay.hpp>
+#include <mp/report/replay.hpp>
 
 #include <cstddef>
 #include <cstdint>

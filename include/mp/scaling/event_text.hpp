@@ -5,7 +5,7 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/detail/csv.hpp>
-#include <mp/detail/html_text.hpp>
+#include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
 #include <mp/scaling/scale_change_names.hpp>
 #include <mp/scaling/scale_event.hpp>

@@ -3,7 +3,7 @@
 /// TensorFlow's automatic mixed precision for graphs: which ops run in low precision, and where casts go.
 ///
 /// graph_node.hpp is the graph, graph_rewrite_options.hpp what can be chosen, graph_plan.hpp the result and
-/// its text, graph_dot.hpp a picture of it.
+/// its text, <mp/report/graph_dot.hpp> a picture of it.
 #pragma once
 
 #include <mp/autocast/element_format.hpp>

@@ -6,10 +6,11 @@
 #include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/ledger_contents.hpp>
 #include <mp/detail/csv.hpp>
-#include <mp/detail/html_text.hpp>
-#include <mp/detail/text_table.hpp>
+#include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/report/ledger_text.hpp>
+#include <mp/report/text_table.hpp>
 
 #include <array>
 #include <cstddef>

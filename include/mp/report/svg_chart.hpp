@@ -4,8 +4,8 @@
 /// the style sheet of the page, by class names, so that they suit a light and a dark background.
 #pragma once
 
-#include <mp/detail/html_text.hpp>
 #include <mp/error.hpp>
+#include <mp/report/html.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
 #include <charconv>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Advice about casts whose losses are known by construction.
 #include <doctest/doctest.h>
-#include <mp/autocast/advisor.hpp>
-#include <mp/autocast/ledger_report.hpp>
+#include <mp/report/advisor.hpp>
+#include <mp/report/ledger_report.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ledger_ops.hpp"
+#include "autocast/ledger_ops.hpp"
 #include "scaling/thrown.hpp"
 
 namespace {

@@ -3,9 +3,10 @@
 /// The results of replays as a picture: one HTML page that needs nothing from anywhere else.
 #pragma once
 
-#include <mp/detail/html_text.hpp>
-#include <mp/scaling/replay.hpp>
-#include <mp/scaling/svg_chart.hpp>
+#include <mp/detail/number_text.hpp>
+#include <mp/report/html.hpp>
+#include <mp/report/replay.hpp>
+#include <mp/report/svg_chart.hpp>
 
 #include <algorithm>
 #include <cmath>

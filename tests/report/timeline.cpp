@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page about a scale's history: well formed, complete, and of bounded length.
 #include <doctest/doctest.h>
-#include <mp/scaling/timeline.hpp>
+#include <mp/report/timeline.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -5,8 +5,10 @@
 
 #include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/ledger_contents.hpp>
-#include <mp/detail/html_text.hpp>
+#include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
+#include <mp/report/html.hpp>
+#include <mp/report/ledger_text.hpp>
 
 #include <algorithm>
 #include <array>

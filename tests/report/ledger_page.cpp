@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page about a cast ledger: well formed, complete, and right about lengths.
 #include <doctest/doctest.h>
-#include <mp/autocast/ledger_page.hpp>
+#include <mp/report/ledger_page.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ledger_ops.hpp"
+#include "autocast/ledger_ops.hpp"
 #include "page_checks.hpp"
 
 namespace {

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Text of pages: numbers for people, HTML and SVG that need nothing from anywhere else, and the style sheet
-/// that all pages of the library share.
+/// Text of pages: HTML and SVG that need nothing from anywhere else, and the style sheet that all pages of
+/// the library share.
 #pragma once
 
-#include <mp/error.hpp>
+#include <mp/detail/number_text.hpp>
 
-#include <charconv>
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// "1 infinity", "3 infinities".
-inline std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-    return error_text(count).append(1, ' ').append(count == 1 ? one : many);
-}
 
 /// Text that stands for itself in HTML, in content and between quotes. Control characters, which HTML does
 /// not allow, become the replacement character.
@@ -48,25 +42,6 @@ inline std::string html_escaped(std::string_view text) {
         }
     }
     return result;
-}
-
-/// With `digits` digits after the point, and no zeros at the end.
-inline std::string fixed_text(double value, int digits) {
-    char buffer[400];
-    const std::to_chars_result end =
-        std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, digits);
-    std::string text(buffer, end.ptr);
-    if (digits > 0) {
-        text.erase(text.find_last_not_of('0') + 1);
-        if (text.ends_with('.')) text.pop_back();
-    }
-    return text == "-0" ? "0" : text;
-}
-
-/// A share of 1 in percent: "12.5%", "0.031%", "<0.001%".
-inline std::string percent_text(double share) {
-    if (share > 0.0 && share < 1e-5) return "<0.001%";
-    return fixed_text(100.0 * share, share < 0.01 ? 3 : 1) + "%";
 }
 
 /// A coordinate in a picture, to a tenth.

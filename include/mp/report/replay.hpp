@@ -11,13 +11,13 @@
 /// other gradients; the comparison is good for as long as the loss of a step matters little.
 #pragma once
 
-#include <mp/detail/html_text.hpp>
-#include <mp/detail/text_table.hpp>
+#include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
+#include <mp/report/svg_chart.hpp>
+#include <mp/report/text_table.hpp>
 #include <mp/scaling/event_log.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_event.hpp>
-#include <mp/scaling/svg_chart.hpp>
 #include <mp/scaling/trace.hpp>
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 #include <mp/convert.hpp>
 #include <mp/float8.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/scaling/replay.hpp>
-#include <mp/scaling/replay_page.hpp>
+#include <mp/report/replay.hpp>
+#include <mp/report/replay_page.hpp>
 
 #include <algorithm>
 #include <bit>

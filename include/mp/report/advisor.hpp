@@ -6,11 +6,12 @@
 #include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/category.hpp>
 #include <mp/autocast/ledger_contents.hpp>
-#include <mp/autocast/padding.hpp>
 #include <mp/autocast/precision.hpp>
-#include <mp/detail/html_text.hpp>
+#include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/report/ledger_text.hpp>
+#include <mp/report/padding.hpp>
 
 #include <algorithm>
 #include <array>

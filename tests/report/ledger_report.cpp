@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Cast ledgers as tables and as comma-separated values.
 #include <doctest/doctest.h>
-#include <mp/autocast/ledger_report.hpp>
+#include <mp/report/ledger_report.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ledger_ops.hpp"
+#include "autocast/ledger_ops.hpp"
 #include "scaling/thrown.hpp"
 
 namespace {

@@ -3,11 +3,12 @@
 /// The history of a loss scale as a picture: one HTML page that needs nothing from anywhere else.
 #pragma once
 
-#include <mp/detail/html_text.hpp>
+#include <mp/detail/number_text.hpp>
+#include <mp/report/html.hpp>
+#include <mp/report/svg_chart.hpp>
 #include <mp/scaling/event_log.hpp>
 #include <mp/scaling/event_text.hpp>
 #include <mp/scaling/scale_event.hpp>
-#include <mp/scaling/svg_chart.hpp>
 
 #include <algorithm>
 #include <array>
