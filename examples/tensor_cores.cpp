@@ -4,6 +4,7 @@
 /// from exact arithmetic. No GPU is needed.
 #include <mp/check.hpp>
 #include <mp/gemm.hpp>
+#include <mp/report/chart.hpp>
 #include <mp/tensor_core.hpp>
 
 #include <algorithm>
@@ -22,7 +23,6 @@
 #include <vector>
 
 #include "common/arguments.hpp"
-#include "common/chart.hpp"
 #include "common/page.hpp"
 #include "common/random.hpp"
 #include "common/table.hpp"
@@ -238,16 +238,16 @@ std::string picture(const std::vector<contender>& all, const std::string& title)
     const auto& depths = all.front().by_depth;
     const double first = std::log2(static_cast<double>(depths.front().first));
     const double last = std::max(std::log2(static_cast<double>(depths.back().first)), first + 1);
-    examples::chart chart(title, {first, low}, {last, high});
+    mp::report::chart chart(title, {first, low}, {last, high});
     for (const auto& depth : depths) {
-        chart.x_tick(std::log2(static_cast<double>(depth.first)), std::to_string(depth.first));
+        chart.x_tick(std::log2(static_cast<double>(depth.first)), std::to_string(depth.first), true);
     }
     for (double y = low; y <= high; y += 1) chart.y_tick(y, "1e" + examples::fixed(y, 0));
     chart.x_title("products of a sum, k");
     chart.y_title("root mean square error");
     std::string legend = "<div class=\"legend\">";
     for (const contender& it : all) {
-        std::vector<examples::point> points;
+        std::vector<mp::report::chart_point> points;
         for (const auto& [k, error] : it.by_depth) {
             points.push_back(
                 {std::log2(static_cast<double>(k)),
@@ -260,7 +260,7 @@ std::string picture(const std::vector<contender>& all, const std::string& title)
         }
         legend += examples::legend_line(it.style, it.name);
     }
-    return examples::figure(title, legend + "</div>\n" + chart.svg(),
+    return examples::figure(title, legend + "</div>\n" + chart.html(),
                             "Error over the root mean square of the exact elements. Where a line is missing, "
                             "all results are exact.");
 }

@@ -3,6 +3,7 @@
 // written into a folder: bench_gpu_report FOLDER BUILD, where BUILD is cuda or simulated. The lines of
 // machine.txt, if it is there, say what they were measured on.
 #include <mp/detail/number_text.hpp>
+#include <mp/report/chart.hpp>
 #include <mp/report/html.hpp>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using bench::page::number_text;
 using bench::page::record;
 using bench::page::results;
 using bench::page::table;
-using mp::detail::html_escaped;
+using mp::report::html_escaped;
 namespace page = bench::page;
 
 /// What mp's best is compared with in the last column.
@@ -71,7 +72,7 @@ std::string best_bars(const table& it) {
             html += "<div class=\"bar" + std::string(bar->role == "mp" ? " own" : "") + "\" title=\"" +
                     html_escaped(page::figure_text(*bar)) + "\"><span>" + html_escaped(bar->contender) +
                     "</span><div class=\"track\"><div class=\"fill " + std::string(page::style_of(*bar)) +
-                    "\" style=\"width:" + mp::detail::svg_number(100 * page::times_faster(*bar, *best)) +
+                    "\" style=\"width:" + mp::report::svg_number(100 * page::times_faster(*bar, *best)) +
                     "%\"></div></div><span>" + number_text(bar->figure()) + "</span></div>\n";
         }
         html += "</div>\n";
@@ -80,15 +81,16 @@ std::string best_bars(const table& it) {
 }
 
 std::string html(const results& measured, const std::string& machine) {
-    std::string text = mp::detail::html_page_begin("mp on a GPU", page::style_sheet);
+    std::string text = mp::report::html_page_begin(
+        "mp on a GPU", std::string(mp::report::chart_style).append(page::style_sheet));
     text +=
         "<p class=\"note\">" + html_escaped(machine) +
         "</p>\n<p>Contenders of a row took turns in random order, on random data, and were checked before; "
         "figures are medians. The device's time alone: launches are replayed from a graph.</p>\n";
     text +=
         "<h2>mp against the best peer</h2>\n<p>A dot for each row of a table: how many times faster mp is. "
-        "Right of 1, mp is the fastest.</p>\n<div class=\"scroll\">" +
-        page::ratio_strip(measured) + "</div>\n";
+        "Right of 1, mp is the fastest.</p>\n" +
+        page::ratio_strip(measured);
     for (const table& it : measured.tables) {
         const bool has_limit = it.limit(it.rows.front()) != nullptr;
         text += "<h3>" + html_escaped(it.name) + ", <small>" +
@@ -96,7 +98,7 @@ std::string html(const results& measured, const std::string& machine) {
                                        : it.unit) +
                 "</small></h3>\n" + (has_limit ? page::share_bars(it) : best_bars(it));
     }
-    return text + mp::detail::html_page_end();
+    return text + mp::report::html_page_end();
 }
 
 void write(const std::filesystem::path& path, const std::string& text) {

@@ -2,6 +2,7 @@
 // Makes a page of the raw figures of the benchmark programs: bench_page --results=FOLDER reads all
 // <program>_<build>.csv there, and writes results.csv, which holds them all, and index.html. --compiler,
 // --generic and --native say what the programs were built with.
+#include <mp/report/chart.hpp>
 #include <mp/report/html.hpp>
 
 #include <algorithm>
@@ -197,8 +198,8 @@ std::string section(const std::string& build, const results& measured, const res
     html +=
         "<h2>mp against the best peer</h2>\n<p>A dot for each row of a table: how many times faster mp is "
         "than "
-        "the fastest other contender. Right of 1, mp is the fastest.</p>\n<div class=\"scroll\">" +
-        ratio_strip(measured) + "</div>\n";
+        "the fastest other contender. Right of 1, mp is the fastest.</p>\n" +
+        ratio_strip(measured);
     html +=
         "<h2>Matrix products under the roofs of the machine</h2>\n<p>Dashed: what memory lets through. "
         "Solid: "
@@ -217,8 +218,8 @@ std::string section(const std::string& build, const results& measured, const res
 
 std::string page(const options& chosen, const std::vector<std::pair<std::string, results>>& builds,
                  const results& machine) {
-    std::string html =
-        mp::detail::html_page_begin("mp beside its peers and the limits of the machine", style_sheet);
+    std::string html = mp::report::html_page_begin("mp beside its peers and the limits of the machine",
+                                                   std::string(mp::report::chart_style).append(style_sheet));
     html +=
         "<p class=\"note\">" +
         html_escaped(processor_name() + ", " + std::to_string(std::thread::hardware_concurrency()) +
@@ -235,7 +236,7 @@ std::string page(const options& chosen, const std::vector<std::pair<std::string,
                 html_escaped(build + (flags.empty() ? "" : ": " + flags)) + "</label>\n";
     }
     for (const auto& [build, measured] : builds) html += section(build, measured, machine);
-    return html + mp::detail::html_page_end();
+    return html + mp::report::html_page_end();
 }
 
 void run(const options& chosen) {

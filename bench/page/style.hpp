@@ -52,11 +52,12 @@ input.build:checked + label.build { background: var(--mp); border-color: var(--m
 .swatch { width: 11px; height: 11px; border-radius: 3px; background: var(--c); }
 .mark { fill: var(--c); stroke: var(--back); stroke-width: 1; } .mark:hover { stroke: var(--text); }
 .roof { stroke: var(--text); fill: none; stroke-width: 1.6; opacity: .75; }
-.slope { stroke: var(--dim); fill: none; stroke-width: 1.3; stroke-dasharray: 5 4; }
+.slope { stroke: var(--dim); fill: none; stroke-width: 1.3; } .s0 { stroke-dasharray: 2 3; }
+.s1 { stroke-dasharray: 6 4; } .s2 { stroke-dasharray: 14 4; } .s3 { stroke-dasharray: 10 3 2 3; }
 svg text.roof-name { fill: var(--text); font-size: 11.5px; paint-order: stroke; stroke: var(--back);
   stroke-width: 3px; } svg text.shape { font-size: 11px; }
 .guide { stroke: var(--grid); stroke-dasharray: 2 3; }
-.one { stroke: var(--text); stroke-width: 1.2; } svg text.name { fill: var(--text); font-size: 12.5px; }
+.one { stroke: var(--text); stroke-width: 1.2; } svg text.name { fill: var(--text); }
 .faster { fill: var(--mp); fill-opacity: .82; } .slower { fill: var(--orange); fill-opacity: .82; }
 .lead { fill: var(--mp); fill-opacity: .06; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(270px, 1fr)); gap: 6px 34px; }

@@ -4,19 +4,23 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/report/chart.hpp>
+#include <mp/report/html.hpp>
 
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "chart.hpp"
 #include "replace_file.hpp"
 #include "style.hpp"
 #include "table.hpp"
 #include "user_error.hpp"
 
 namespace examples {
+
+using mp::report::html_escaped;
+using mp::report::html_typeset;
 
 /// The file that the report goes to. Whether it can be written is known before the work begins.
 class report_file {
@@ -39,8 +43,9 @@ private:
 inline std::string page_begin(const std::string& title, std::string_view more_style) {
     return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-           escaped(title) + "</title>\n<style>" + std::string(style_sheet) + std::string(more_style) +
-           "</style>\n</head>\n<body>\n<main>\n<h1>" + escaped(title) + "</h1>\n";
+           html_escaped(title) + "</title>\n<style>" + std::string(style_sheet) +
+           std::string(mp::report::chart_style) + std::string(more_style) +
+           "</style>\n</head>\n<body>\n<main>\n<h1>" + html_escaped(title) + "</h1>\n";
 }
 
 /// The end of the page: who made it, and `more`, which is HTML.
@@ -59,20 +64,19 @@ inline constexpr std::string_view digits_source =
 /// A chart with its title and what there is to say about it; empty for an empty chart.
 inline std::string figure(const std::string& title, const std::string& content, const std::string& caption) {
     if (content.empty()) return {};
-    return "<figure>\n<h3>" + escaped(title) + "</h3>\n" + content + "<figcaption>" + escaped(caption) +
-           "</figcaption>\n</figure>\n";
+    return "<figure>\n<h3>" + html_escaped(title) + "</h3>\n" + content + "<figcaption>" +
+           html_escaped(caption) + "</figcaption>\n</figure>\n";
 }
 
 /// The entry of a line in a legend.
 inline std::string legend_line(const std::string& style, std::string_view title) {
-    return "<span><svg viewBox=\"0 0 34 10\"><path class=\"line " + style + "\" d=\"M1 5H33\"/></svg>" +
-           escaped(title) + "</span>";
+    return mp::report::legend_entry("line " + style, mp::report::legend_line, title);
 }
 
 /// The entry of the crosses.
-inline constexpr std::string_view legend_cross =
-    "<span><svg viewBox=\"0 0 34 10\"><path class=\"cross\" d=\"M12 0l10 10m0 -10l-10 10\"/></svg>"
-    "skipped step</span>";
+inline std::string legend_cross() {
+    return mp::report::legend_entry("cross", "M12 3l10 10m0-10l-10 10", "skipped step");
+}
 
 inline std::string html_table(const table& it) {
     std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
@@ -81,7 +85,7 @@ inline std::string html_table(const table& it) {
     html += "</tr></thead>\n<tbody>\n";
     for (const auto& row : it.rows) {
         html += "<tr>";
-        for (const std::string& cell : row) html += "<td>" + typeset(cell) + "</td>";
+        for (const std::string& cell : row) html += "<td>" + html_typeset(cell) + "</td>";
         html += "</tr>\n";
     }
     return html + "</tbody>\n</table></div>\n";
@@ -89,7 +93,7 @@ inline std::string html_table(const table& it) {
 
 inline std::string html_list(const std::vector<std::string>& items, const std::string& style) {
     std::string html = "<ul class=\"" + style + "\">\n";
-    for (const std::string& item : items) html += "<li>" + typeset(item) + "</li>\n";
+    for (const std::string& item : items) html += "<li>" + html_typeset(item) + "</li>\n";
     return html + "</ul>\n";
 }
 

@@ -28,18 +28,13 @@ th, td { padding: 4px 8px; text-align: right; border-bottom: 1px solid var(--gri
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 sup { line-height: 0; font-size: .75em; } .findings li { margin: 4px 0; } .notes, footer, figcaption { color: var(--dim); font-size: 13px; }
 figure { margin: 32px 0; } figcaption { margin-top: 2px; }
-svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-svg text { fill: var(--dim); } .exponent { font-size: 9px; } .axis { font-size: 13px; }
+@media (max-width: 640px) { main { padding: 16px 12px 32px; } }
 .band-name { font-size: 12px; font-weight: 600; }
-.grid { stroke: var(--grid); } .minor { opacity: .55; } .frame { stroke: var(--dim); fill: none; }
-.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 4px 0 8px; font-size: 13px; }
-.legend span { display: flex; align-items: center; gap: 6px; } .legend svg { width: 34px; height: 10px; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; } .area { stroke: none; opacity: .11; }
-.bar { fill: var(--bar); } .outline { fill: none; stroke: var(--outline); stroke-width: 2; }
+.bar { fill: var(--bar); stroke: var(--back); } .outline { fill: none; stroke: var(--outline); stroke-width: 2; }
 .cross { stroke: var(--cross); stroke-width: 2; fill: none; }
 .band.zero { fill: var(--band-zero); } .band.subnormal { fill: var(--band-subnormal); }
 .band.normal { fill: var(--band-normal); } .band.overflow { fill: var(--band-overflow); }
-.hover { fill: transparent; } .hover:hover { fill: var(--text); fill-opacity: .25; }
 )";
 
 }  // namespace examples

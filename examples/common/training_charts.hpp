@@ -3,6 +3,8 @@
 /// The charts of a training: its loss by epoch, and its loss scale by step.
 #pragma once
 
+#include <mp/report/chart.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "chart.hpp"
 #include "spread.hpp"
 #include "text.hpp"
 
@@ -20,14 +21,6 @@ namespace examples {
 /// log10 of a loss; NaN, which leaves a gap, where there is none.
 inline double log10_or_gap(double value) {
     return value > 0.0 && std::isfinite(value) ? std::log10(value) : std::numeric_limits<double>::quiet_NaN();
-}
-
-/// A step between ticks that makes at most `ticks` of them.
-inline int tick_step(double range, int ticks) {
-    for (const int step : {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000}) {
-        if (range / step <= ticks) return step;
-    }
-    return 100000;
 }
 
 /// The losses of a training, or of several that are drawn as one.
@@ -58,21 +51,22 @@ inline std::string loss_chart(std::string_view label, const std::vector<loss_cur
     const int first = static_cast<int>(std::floor(low));
     const int last = std::max(static_cast<int>(std::ceil(high)), first + 1);
     const auto end = static_cast<double>(epochs);
-    chart plot(label, {1.0, static_cast<double>(first)}, {std::max(end, 2.0), static_cast<double>(last)});
+    mp::report::chart plot(label, {1.0, static_cast<double>(first)},
+                           {std::max(end, 2.0), static_cast<double>(last)});
     for (int decade = first; decade <= last; ++decade) {
         plot.y_tick(decade, formatted("%g", std::pow(10.0, decade)));
         if (decade == last) break;
         for (int digit = 2; digit < 10; ++digit) plot.y_minor(decade + std::log10(digit));
     }
-    const int step = tick_step(end, 15);
+    const int step = static_cast<int>(mp::report::tick_step(end, 15));
     for (int epoch = step == 1 ? 1 : step; epoch <= static_cast<int>(epochs); epoch += step) {
-        plot.x_tick(epoch, std::to_string(epoch), false);
+        plot.x_tick(epoch, std::to_string(epoch));
     }
     plot.x_title("epoch");
     plot.y_title("training loss");
 
     const auto points = [](const loss_curve& curve, double spread::*which) {
-        std::vector<point> result;
+        std::vector<mp::report::chart_point> result;
         for (const spread& it : curve.losses) {
             result.push_back({static_cast<double>(result.size() + 1), log10_or_gap(it.*which)});
         }
@@ -88,13 +82,13 @@ inline std::string loss_chart(std::string_view label, const std::vector<loss_cur
         plot.polyline("line " + curve.style, points(curve, &spread::mean));
     }
     for (const loss_curve& curve : curves) {
-        const std::vector<point> means = points(curve, &spread::mean);
+        const std::vector<mp::report::chart_point> means = points(curve, &spread::mean);
         for (std::size_t epoch = 0; epoch < means.size(); ++epoch) {
             plot.hover(means[epoch], curve.title + ", epoch " + std::to_string(epoch + 1) + ": " +
                                          loss_spread(curve.losses[epoch], true));
         }
     }
-    return plot.svg();
+    return plot.html();
 }
 
 /// The loss scale of every step of a training.
@@ -120,20 +114,20 @@ inline std::string scale_chart(std::string_view label, const std::vector<scale_c
     if (!(low <= high)) return {};
     const double bottom = std::floor(low) - 1;
     const double top = std::ceil(high) + 1;
-    chart plot(label, {0.0, bottom}, {static_cast<double>(steps), top});
-    const int y_step = tick_step(top - bottom, 10);
+    mp::report::chart plot(label, {0.0, bottom}, {static_cast<double>(steps), top});
+    const int y_step = static_cast<int>(mp::report::tick_step(top - bottom, 10));
     for (int exponent = static_cast<int>(bottom); exponent <= static_cast<int>(top); ++exponent) {
         if (exponent % y_step == 0) plot.y_tick(exponent, "2^" + std::to_string(exponent));
     }
-    const int x_step = tick_step(static_cast<double>(steps), 12);
+    const int x_step = static_cast<int>(mp::report::tick_step(static_cast<double>(steps), 12));
     for (int step = 0; step <= static_cast<int>(steps); step += x_step) {
-        plot.x_tick(step, std::to_string(step), false);
+        plot.x_tick(step, std::to_string(step));
     }
     plot.x_title("step");
     plot.y_title("loss scale");
 
     for (const scale_curve& curve : curves) {
-        std::vector<point> stairs;
+        std::vector<mp::report::chart_point> stairs;
         for (std::size_t step = 0; step < curve.scales.size(); ++step) {
             const double y = std::log2(static_cast<double>(curve.scales[step]));
             if (stairs.empty() || stairs.back().y != y) stairs.push_back({static_cast<double>(step), y});
@@ -153,7 +147,7 @@ inline std::string scale_chart(std::string_view label, const std::vector<scale_c
             }
         }
     }
-    return plot.svg();
+    return plot.html();
 }
 
 }  // namespace examples

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/compat/presets.hpp>
+#include <mp/report/chart.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "../common/chart.hpp"
 #include "../common/page.hpp"
 #include "../common/preset_style.hpp"
 #include "../common/training_charts.hpp"
@@ -58,22 +58,23 @@ inline std::string ratio_figure(const std::vector<group>& groups, const result* 
             high = std::max(high, value);
         }
     }
-    const int step = tick_step(100 * (high - low), 8);  // in percent
+    const int step = static_cast<int>(mp::report::tick_step(100 * (high - low), 8));  // in percent
     const int first = static_cast<int>(std::floor(100 * low / step - 0.1)) * step;
     const int last = static_cast<int>(std::ceil(100 * high / step + 0.1)) * step;
     const auto end = static_cast<double>(basis.size());
-    chart plot("Training loss by epoch in relation to training in float", {1.0, static_cast<double>(first)},
-               {std::max(end, 2.0), static_cast<double>(last)});
+    mp::report::chart plot("Training loss by epoch in relation to training in float",
+                           {1.0, static_cast<double>(first)},
+                           {std::max(end, 2.0), static_cast<double>(last)});
     for (int percents = first; percents <= last; percents += step) {
         plot.y_tick(percents, std::to_string(percents) + "%");
     }
-    const int x_step = tick_step(end, 15);
+    const int x_step = static_cast<int>(mp::report::tick_step(end, 15));
     for (int epoch = x_step; epoch <= static_cast<int>(basis.size()); epoch += x_step) {
-        plot.x_tick(epoch, std::to_string(epoch), false);
+        plot.x_tick(epoch, std::to_string(epoch));
     }
     plot.x_title("epoch");
     plot.y_title("loss, share of float");
-    std::vector<std::vector<point>> curves;
+    std::vector<std::vector<mp::report::chart_point>> curves;
     for (const group& it : groups) {
         curves.emplace_back();
         for (std::size_t epoch = 0; epoch < basis.size(); ++epoch) {
@@ -90,7 +91,7 @@ inline std::string ratio_figure(const std::vector<group>& groups, const result* 
                                              fixed(curves[i][epoch].y, 1) + "%");
         }
     }
-    return figure("Training loss in relation to float", legend_of(groups) + "</div>\n" + plot.svg(),
+    return figure("Training loss in relation to float", legend_of(groups) + "</div>\n" + plot.html(),
                   "The loss of the epoch as a share of the one that training without autocast has.");
 }
 
@@ -107,7 +108,7 @@ inline std::string scale_figure(const std::vector<group>& groups) {
     }
     if (curves.empty()) return {};
     return figure("Loss scale",
-                  legend_of(scaling) + (skips ? std::string(legend_cross) : "") + "</div>\n" +
+                  legend_of(scaling) + (skips ? legend_cross() : "") + "</div>\n" +
                       scale_chart("Loss scale by step, with skipped steps marked", curves),
                   "The other presets compute in formats with the exponents of float and need no scale.");
 }

@@ -5,6 +5,7 @@
 
 #include <mp/convert.hpp>
 #include <mp/half.hpp>
+#include <mp/report/chart.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "../common/chart.hpp"
 #include "../common/text.hpp"
 #include "../common/training_charts.hpp"
 #include "summary.hpp"
@@ -76,18 +76,18 @@ inline std::string exponent_plot(const mp::range_report& bars, const std::string
         last = std::max(last, e + 2);
     }
     const double highest = 1.18 * std::max({tallest(bars), line != nullptr ? tallest(*line) : 0.0, 1.0});
-    chart plot("Share of gradient values by binary exponent, with the range of half",
-               {static_cast<double>(first), 0.0}, {static_cast<double>(last), highest});
+    mp::report::chart plot("Share of gradient values by binary exponent, with the range of half",
+                           {static_cast<double>(first), 0.0}, {static_cast<double>(last), highest});
     plot.band("band zero", first, zero_below, "zero in half", "Up to 2^-25: half rounds these to zero");
     plot.band("band subnormal", zero_below, normal_from, "subnormal",
               "2^-25 to 2^-14: half keeps these with fewer than 11 bits");
     plot.band("band normal", normal_from, overflow_from, "normal in half", "2^-14 to 2^16: normal in half");
     plot.band("band overflow", overflow_from, last, "infinite", "From 65520 on: infinite in half");
 
-    const int y_step = tick_step(highest, 7);
+    const int y_step = static_cast<int>(mp::report::tick_step(highest, 7));
     for (int y = 0; y <= static_cast<int>(highest); y += y_step) plot.y_tick(y, std::to_string(y) + "%");
     for (int e = first; e <= last; ++e) {
-        if (e % 5 == 0) plot.x_tick(e, "2^" + std::to_string(e), false);
+        if (e % 5 == 0) plot.x_tick(e, "2^" + std::to_string(e));
     }
     plot.x_title("magnitude of the gradient value");
     plot.y_title("share of the values");
@@ -100,7 +100,7 @@ inline std::string exponent_plot(const mp::range_report& bars, const std::string
         if (share(bars, e) > 0) plot.bar("bar", e, e + 1, share(bars, e), tooltip(bars, bars_name, e));
     }
     if (line != nullptr) {
-        std::vector<point> outline{{static_cast<double>(first), 0.0}};
+        std::vector<mp::report::chart_point> outline{{static_cast<double>(first), 0.0}};
         for (int e = first; e < last; ++e) {
             outline.push_back({static_cast<double>(e), share(*line, e)});
             outline.push_back({static_cast<double>(e + 1), share(*line, e)});
@@ -110,7 +110,7 @@ inline std::string exponent_plot(const mp::range_report& bars, const std::string
             if (share(*line, e) > 0) plot.hover({e + 0.5, share(*line, e)}, tooltip(*line, line_name, e));
         }
     }
-    return plot.svg();
+    return plot.html();
 }
 
 }  // namespace examples::train_digits

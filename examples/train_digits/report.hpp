@@ -3,10 +3,11 @@
 /// The report: one HTML page that needs nothing from anywhere else.
 #pragma once
 
+#include <mp/report/chart.hpp>
+
 #include <string>
 #include <vector>
 
-#include "../common/chart.hpp"
 #include "../common/page.hpp"
 #include "../common/preset_style.hpp"
 #include "findings.hpp"
@@ -28,7 +29,7 @@ inline std::string legend(const setting_summary& setting, bool only_scaling) {
         skips = skips || !it.runs().front().skipped.empty();
         html += legend_line(it.style(), it.title());
     }
-    if (only_scaling && skips) html += legend_cross;
+    if (only_scaling && skips) html += legend_cross();
     return html + "</div>\n";
 }
 
@@ -44,13 +45,10 @@ inline std::string exponent_figure(const setting_summary& setting, const std::st
     const std::string bars_name(plain->title());
     const std::string line_name = scaled == nullptr ? "" : std::string(scaled->title());
 
-    std::string legend =
-        "<div class=\"legend\"><span><svg viewBox=\"0 0 34 10\"><path class=\"bar\" "
-        "d=\"M2 0H32V10H2Z\"/></svg>" +
-        escaped(bars_name) + ", as they are</span>";
+    std::string legend = "<div class=\"legend\">" +
+                         mp::report::legend_entry("bar", "M2 3H32V13H2Z", bars_name + ", as they are");
     if (line != nullptr) {
-        legend += "<span><svg viewBox=\"0 0 34 10\"><path class=\"outline\" d=\"M2 10V3H32V10\"/></svg>" +
-                  escaped(line_name) + ", times its loss scale</span>";
+        legend += mp::report::legend_entry("outline", "M2 13V5H32V13", line_name + ", times its loss scale");
     }
     legend += "</div>\n";
     const double zeros =
@@ -61,7 +59,7 @@ inline std::string exponent_figure(const setting_summary& setting, const std::st
 }
 
 inline std::string setting_section(const setting_summary& setting) {
-    std::string html = "<section>\n<h2>" + typeset(setting_title(setting)) + "</h2>\n";
+    std::string html = "<section>\n<h2>" + html_typeset(setting_title(setting)) + "</h2>\n";
     html += html_table(results_table(setting, true)) + html_list(findings(setting), "findings");
     const std::size_t runs = setting.recipes.front().runs().size();
     html += figure("Training loss", legend(setting, false) + loss_plot(setting),
@@ -92,7 +90,7 @@ inline std::string report_page(const std::vector<setting_summary>& settings) {
             ", learning rate " + formatted("%g", base_learning_rate) + ", batches of " +
             std::to_string(batch_size) + ", " + std::to_string(epochs) + " epochs of " +
             std::to_string(any.steps() / epochs) + " steps" +
-            (settings.front().gpu.empty() ? "" : ", on " + escaped(settings.front().gpu)) +
+            (settings.front().gpu.empty() ? "" : ", on " + html_escaped(settings.front().gpu)) +
             ". Every recipe starts from the same weights and sees the same batches.</p>\n";
     for (const setting_summary& setting : settings) html += detail::setting_section(setting);
     html += "<section>\n<h2>In all settings</h2>\n" +

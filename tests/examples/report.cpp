@@ -94,13 +94,6 @@ TEST_CASE("a training that broke leaves gaps in the curves, not words in the coo
     CHECK(first_fault(examples::train_digits::exponent_plot(nothing, "none", &nothing, "none")) == "");
 }
 
-TEST_CASE("text is escaped and powers of two are set") {
-    CHECK(examples::escaped("a<b & \"c\"") == "a&lt;b &amp; &quot;c&quot;");
-    CHECK(examples::typeset("from 2^-14 to 2^16, <x>") ==
-          "from 2<sup>-14</sup> to 2<sup>16</sup>, &lt;x&gt;");
-    CHECK(examples::typeset("2^9..2^10") == "2<sup>9</sup>..2<sup>10</sup>");
-}
-
 TEST_CASE("a report that cannot be written is refused before the work, and trying leaves no file") {
     CHECK(examples_test::user_error_of([] { examples::report_file("/no/such/folder/page.html"); }) ==
           "cannot write the report to '/no/such/folder/page.html'");

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::report::inline MP_ISA_NAMESPACE {
 
 /// Text that stands for itself in HTML, in content and between quotes. Control characters, which HTML does
 /// not allow, become the replacement character.
@@ -46,7 +46,7 @@ inline std::string html_escaped(std::string_view text) {
 
 /// A coordinate in a picture, to a tenth.
 inline std::string svg_number(double value) {
-    return fixed_text(value, 1);
+    return detail::fixed_text(value, 1);
 }
 
 /// A text element; `style` is its class, `anchor` one of start, middle and end.
@@ -59,8 +59,8 @@ inline std::string svg_text(std::string_view style, double x, double y, std::str
 /// The label of a tick: a power of two.
 inline std::string svg_power_of_two(double x, double y, std::string_view anchor, double exponent) {
     return "<text class=\"tick\" x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" text-anchor=\"" +
-           std::string(anchor) + "\">2<tspan class=\"exponent\" dy=\"-5\">" + fixed_text(exponent, 0) +
-           "</tspan></text>\n";
+           std::string(anchor) + "\">2<tspan class=\"exponent\" dy=\"-5\">" +
+           detail::fixed_text(exponent, 0) + "</tspan></text>\n";
 }
 
 /// Escaped text, with powers of two such as 2^-14 set as such.
@@ -78,7 +78,7 @@ inline std::string html_typeset(std::string_view text) {
     }
 }
 
-/// Rows of cells; powers of two are set as such.
+/// Rows of a table's cells; powers of two are set as such.
 inline std::string html_rows(const std::vector<std::vector<std::string>>& rows) {
     std::string html;
     for (const auto& row : rows) {
@@ -89,7 +89,8 @@ inline std::string html_rows(const std::vector<std::vector<std::string>>& rows) 
     return html;
 }
 
-/// The beginning of a page that needs nothing from anywhere else; `style` follows the common style sheet.
+/// The beginning of a page that needs nothing from anywhere else, with its title as a heading; `style`
+/// follows the common style sheet.
 inline std::string html_page_begin(std::string_view title, std::string_view style) {
     return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
@@ -98,7 +99,8 @@ inline std::string html_page_begin(std::string_view title, std::string_view styl
 @media (prefers-color-scheme: dark) { :root { --text: #e4e8ec; --dim: #9aa5b0; --back: #15191d;
   --grid: #2c343c; } }
 body { margin: 0; background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1080px; margin: 0 auto; padding: 24px 20px 48px; }
+main { max-width: 1080px; margin: 0 auto; padding: 24px 20px 48px; overflow-wrap: break-word; }
+@media (max-width: 640px) { main { padding: 16px 12px 32px; } }
 h1 { font-size: 24px; margin: 8px 0; } h2 { font-size: 18px; margin: 32px 0 8px; }
 p { margin: 4px 0 12px; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; }
@@ -109,15 +111,14 @@ td { white-space: nowrap; } th:first-child, td:first-child { text-align: left; p
 svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--dim); } .exponent { font-size: 9px; } sup { line-height: 0; font-size: .75em; } .axis { font-size: 13px; }
 .grid { stroke: var(--grid); fill: none; } .frame { stroke: var(--dim); fill: none; }
-.legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 4px 0 8px; font-size: 13px; }
-.legend span { display: flex; align-items: center; gap: 6px; }
 .note { color: var(--dim); font-size: 13px; }
 )" + std::string(style) +
            "</style>\n</head>\n<body>\n<main>\n<h1>" + html_escaped(title) + "</h1>\n";
 }
 
+/// The end of such a page.
 inline std::string html_page_end() {
     return "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}  // namespace mp::report::inline MP_ISA_NAMESPACE

@@ -7,6 +7,7 @@
 #include <mp/autocast/ledger_contents.hpp>
 #include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
+#include <mp/report/chart.hpp>
 #include <mp/report/html.hpp>
 #include <mp/report/ledger_text.hpp>
 
@@ -27,13 +28,13 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 inline std::string svg_rectangle(std::string_view style, double left, double top, double right, double bottom,
                                  std::string_view content = {}) {
     if (!(right > left)) return {};
-    return "<rect class=\"" + std::string(style) + "\" x=\"" + svg_number(left) + "\" y=\"" +
-           svg_number(top) + "\" width=\"" + svg_number(right - left) + "\" height=\"" +
-           svg_number(bottom - top) + "\">" + std::string(content) + "</rect>\n";
+    return "<rect class=\"" + std::string(style) + "\" x=\"" + report::svg_number(left) + "\" y=\"" +
+           report::svg_number(top) + "\" width=\"" + report::svg_number(right - left) + "\" height=\"" +
+           report::svg_number(bottom - top) + "\">" + std::string(content) + "</rect>\n";
 }
 
 inline std::string svg_title(std::string_view text) {
-    return "<title>" + html_escaped(text) + "</title>";
+    return "<title>" + report::html_escaped(text) + "</title>";
 }
 
 /// Text of at most `most` characters; UTF-8 is not cut within a character.
@@ -147,8 +148,8 @@ inline std::string range_bar(const autocast::cast_record& it, const magnitude_ax
     }
     if (!(it.losses.largest > 0.0)) {
         const std::string_view words = it.losses.elements == 0 ? "no numbers" : "zeros only";
-        return svg + svg_text("tick", (ledger_layout::axis_left + ledger_layout::axis_right) / 2,
-                              top + ledger_layout::row / 2 + 4, "middle", words);
+        return svg + report::svg_text("tick", (ledger_layout::axis_left + ledger_layout::axis_right) / 2,
+                                      top + ledger_layout::row / 2 + 4, "middle", words);
     }
     // Even a single magnitude is to be seen.
     double left = axis.at(it.losses.smallest);
@@ -205,12 +206,13 @@ inline std::string shares_bar(const autocast::cast_record& it, double top) {
 inline std::string cast_row(const autocast::cast_record& it, const magnitude_axis& axis, double top) {
     const double baseline = top + ledger_layout::row / 2 + 4;
     const bool input = it.direction == autocast::cast_direction::input;
-    std::string svg = svg_text("name", 12, baseline, "start", shortened(it.argument, 12));
-    svg += svg_text("tick", ledger_layout::axis_left - 10, baseline, "end",
-                    (input ? "→ " : "← ") + shortened(input ? it.to : it.from, 18));
+    std::string svg = report::svg_text("name", 12, baseline, "start", shortened(it.argument, 12));
+    svg += report::svg_text("tick", ledger_layout::axis_left - 10, baseline, "end",
+                            (input ? "→ " : "← ") + shortened(input ? it.to : it.from, 18));
     svg += range_bar(it, axis, top) + shares_bar(it, top);
     const auto share = [&](double x, std::string_view style, std::uint64_t count) {
-        svg += svg_text(count == 0 ? "tick" : style, x, baseline, "end", share_text(count, it.losses));
+        svg +=
+            report::svg_text(count == 0 ? "tick" : style, x, baseline, "end", share_text(count, it.losses));
     };
     share(ledger_layout::overflowed, "number text-overflowed", it.losses.overflowed);
     share(ledger_layout::flushed, "number text-flushed", it.losses.flushed);
@@ -243,10 +245,10 @@ inline std::string casts_picture(const autocast::ledger_contents& contents) {
         const auto records = records_of(contents.casts, op);
         if (records.empty()) continue;
         const std::string name = shortened(op, 40);
-        rows += svg_text("op", 0, y + 18, "start", name);
+        rows += report::svg_text("op", 0, y + 18, "start", name);
         const double beside = 8.5 * static_cast<double>(name.size()) + 14;
-        rows += svg_text("tick", (std::max)(beside, ledger_layout::axis_left), y + 18, "start",
-                         shortened(op_words(contents, op), 110));
+        rows += report::svg_text("tick", (std::max)(beside, ledger_layout::axis_left), y + 18, "start",
+                                 shortened(op_words(contents, op), 110));
         y += ledger_layout::heading;
         for (const autocast::cast_record& it : records) {
             rows += cast_row(it, axis, y);
@@ -258,20 +260,20 @@ inline std::string casts_picture(const autocast::ledger_contents& contents) {
     while ((axis.highest - axis.lowest) / step > 10.0) step *= 2.0;
     for (double exponent = std::ceil(axis.lowest / step) * step; exponent <= axis.highest; exponent += step) {
         const double x = axis.at(std::exp2(exponent));
-        grid += "<path class=\"grid\" d=\"M" + svg_number(x) + " " + svg_number(first - 4) + "V" +
-                svg_number(y + 4) + "\"/>\n";
-        grid += svg_power_of_two(x, first - 8, "middle", exponent);
-        grid += svg_power_of_two(x, y + 18, "middle", exponent);
+        grid += "<path class=\"grid\" d=\"M" + report::svg_number(x) + " " + report::svg_number(first - 4) +
+                "V" + report::svg_number(y + 4) + "\"/>\n";
+        grid += report::svg_power_of_two(x, first - 8, "middle", exponent);
+        grid += report::svg_power_of_two(x, y + 18, "middle", exponent);
     }
     const double middle = (ledger_layout::axis_left + ledger_layout::axis_right) / 2;
     const std::string headings =
-        svg_text("axis", middle, 16, "middle", "magnitudes that were cast, logarithmic") +
-        svg_text("axis", (ledger_layout::shares_left + ledger_layout::shares_right) / 2, 16, "middle",
-                 "shares") +
-        svg_text("axis", ledger_layout::overflowed, 16, "end", "overflow") +
-        svg_text("axis", ledger_layout::flushed, 16, "end", "to zero") +
-        svg_text("axis", ledger_layout::subnormal, 16, "end", "subnormal");
-    return "<div class=\"scroll\"><svg class=\"wide\" viewBox=\"0 0 1040 " + svg_number(y + 28) +
+        report::svg_text("axis", middle, 16, "middle", "magnitudes that were cast, logarithmic") +
+        report::svg_text("axis", (ledger_layout::shares_left + ledger_layout::shares_right) / 2, 16, "middle",
+                         "shares") +
+        report::svg_text("axis", ledger_layout::overflowed, 16, "end", "overflow") +
+        report::svg_text("axis", ledger_layout::flushed, 16, "end", "to zero") +
+        report::svg_text("axis", ledger_layout::subnormal, 16, "end", "subnormal");
+    return "<div class=\"scroll\"><svg class=\"wide\" viewBox=\"0 0 1040 " + report::svg_number(y + 28) +
            "\" role=\"img\" aria-label=\"For each cast, the range of magnitudes against the range of the "
            "format\">\n" +
            headings + grid + rows + "</svg></div>\n";
@@ -302,8 +304,9 @@ inline std::string traffic_picture(const autocast::ledger_contents& contents) {
     constexpr double bytes_right = 560;
     constexpr double reuse_left = 680;
     constexpr double reuse_right = 880;
-    std::string svg = svg_text("axis", bytes_left, 16, "start", "bytes read and written by casts") +
-                      svg_text("axis", reuse_left, 16, "start", "casts made, and taken from the cache");
+    std::string svg =
+        report::svg_text("axis", bytes_left, 16, "start", "bytes read and written by casts") +
+        report::svg_text("axis", reuse_left, 16, "start", "casts made, and taken from the cache");
     double y = 24;
     for (const op_traffic& it : ops) {
         const double baseline = y + ledger_layout::row / 2 + 4;
@@ -316,18 +319,18 @@ inline std::string traffic_picture(const autocast::ledger_contents& contents) {
                                   counted(it.casts, "cast", "casts") + " made, " + error_text(it.reused) +
                                   " taken from the cache";
         const std::string title = svg_title(words);
-        svg += svg_text("name", 0, baseline, "start", shortened(it.op, 28));
+        svg += report::svg_text("name", 0, baseline, "start", shortened(it.op, 28));
         svg += svg_rectangle("bar bytes", bytes_left, top, end, bottom, title);
-        svg += svg_text("tick", end + 6, baseline, "start", bytes_text(it.bytes));
+        svg += report::svg_text("tick", end + 6, baseline, "start", bytes_text(it.bytes));
         const double made = static_cast<double>(it.casts) / static_cast<double>(it.casts + it.reused);
         const double split = reuse_left + made * (reuse_right - reuse_left);
         svg += svg_rectangle("bar", reuse_left, top, split, bottom, title);
         svg += svg_rectangle("bar reused", split, top, reuse_right, bottom, title);
-        svg += svg_text("tick", reuse_right + 8, baseline, "start",
-                        error_text(it.casts) + " made, " + error_text(it.reused) + " reused");
+        svg += report::svg_text("tick", reuse_right + 8, baseline, "start",
+                                error_text(it.casts) + " made, " + error_text(it.reused) + " reused");
         y += ledger_layout::row;
     }
-    return "<div class=\"scroll\"><svg class=\"wide\" viewBox=\"0 0 1040 " + svg_number(y + 6) +
+    return "<div class=\"scroll\"><svg class=\"wide\" viewBox=\"0 0 1040 " + report::svg_number(y + 6) +
            "\" role=\"img\" aria-label=\"Bytes of the casts and use of the cache by op\">\n" + svg +
            "</svg></div>\n";
 }
@@ -353,7 +356,7 @@ inline std::string html_table(const std::vector<std::string_view>& headings,
                               const std::vector<std::vector<std::string>>& rows) {
     std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
     for (const std::string_view heading : headings) html += "<th>" + std::string(heading) + "</th>";
-    return html + "</tr></thead>\n<tbody>\n" + html_rows(rows) + "</tbody>\n</table></div>\n";
+    return html + "</tr></thead>\n<tbody>\n" + report::html_rows(rows) + "</tbody>\n</table></div>\n";
 }
 
 inline std::string casts_html(const autocast::ledger_contents& contents) {
@@ -412,9 +415,10 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 /// \param title  any text; what has a meaning in HTML is escaped, like all names
 [[nodiscard]] inline std::string ledger_page(const ledger_contents& contents,
                                              std::string_view title = "Casts of autocast") {
-    std::string html = detail::html_page_begin(title, detail::ledger_style);
+    std::string html =
+        report::html_page_begin(title, std::string(report::chart_style).append(detail::ledger_style));
     html += contents.first_non_finite ? "<div class=\"box alarm\">" : "<div class=\"box\">";
-    html += detail::html_escaped(detail::non_finite_text(contents)) + "</div>\n";
+    html += report::html_escaped(detail::non_finite_text(contents)) + "</div>\n";
     if (contents.casts.empty()) {
         html += "<p>Nothing was cast.</p>\n";
     } else {
@@ -426,7 +430,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
             detail::traffic_picture(contents) + "<h2>In numbers</h2>\n" + detail::casts_html(contents);
     }
     if (!contents.ops.empty()) html += "<h2>Ops</h2>\n" + detail::ops_html(contents);
-    return html + detail::html_page_end();
+    return html + report::html_page_end();
 }
 
 /// The same for a ledger; see contents_of().

@@ -13,7 +13,7 @@
 
 #include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
-#include <mp/report/svg_chart.hpp>
+#include <mp/report/scale_text.hpp>
 #include <mp/report/text_table.hpp>
 #include <mp/scaling/event_log.hpp>
 #include <mp/scaling/policy.hpp>

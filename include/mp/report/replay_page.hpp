@@ -4,9 +4,11 @@
 #pragma once
 
 #include <mp/detail/number_text.hpp>
+#include <mp/report/chart.hpp>
 #include <mp/report/html.hpp>
 #include <mp/report/replay.hpp>
-#include <mp/report/svg_chart.hpp>
+#include <mp/report/scale_text.hpp>
+#include <mp/report/step_path.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -52,7 +54,7 @@ inline std::string replay_line_style(std::size_t index) {
     return "line c" + error_text(index % 7) + " d" + error_text(index / 7 % 4);
 }
 
-inline void draw_scales(svg_chart& chart, const replay_result& it, std::string_view style, bool calm) {
+inline void draw_scales(report::chart& chart, const replay_result& it, std::string_view style, bool calm) {
     step_path line(chart, calm ? 4.0 : 2.0, calm);
     for (std::size_t step = 0; step < it.scales.size(); ++step) {
         const auto x = static_cast<double>(step);
@@ -76,13 +78,13 @@ inline void draw_scales(svg_chart& chart, const replay_result& it, std::string_v
 }
 
 /// Short lines under the axis where steps were skipped, at most one for each column of the picture.
-inline std::string skip_ticks(const svg_chart& chart, const replay_result& it, double y) {
+inline std::string skip_ticks(const report::chart& chart, const replay_result& it, double y) {
     std::string data;
     double next = 0.0;
     for (const std::uint64_t step : it.skipped_steps) {
-        const double x = chart.pixel_x(static_cast<double>(step) + 0.5);
+        const double x = chart.unit_x(static_cast<double>(step) + 0.5);
         if (x < next) continue;
-        data += "M" + svg_chart::number(x) + " " + svg_chart::number(y) + "v7";
+        data += "M" + report::svg_number(x) + " " + report::svg_number(y) + "v7";
         next = x + 1.0;
     }
     return data;
@@ -91,44 +93,40 @@ inline std::string skip_ticks(const svg_chart& chart, const replay_result& it, d
 inline std::string replay_legend(std::span<const replay_result> results) {
     std::string html = "<div class=\"legend\">";
     for (std::size_t i = 0; i < results.size(); ++i) {
-        html += "<span><svg viewBox=\"0 0 34 10\"><path class=\"" + replay_line_style(i) +
-                "\" d=\"M1 5H33\"/></svg>" + html_escaped(results[i].name) + "</span>";
+        html += report::legend_entry(replay_line_style(i), report::legend_line, results[i].name);
     }
     return html + "</div>\n";
 }
 
 /// All lines in one chart.
 inline std::string replay_chart(std::span<const replay_result> results, const replay_axes& axes) {
-    svg_chart chart({70, 12, 1024, 380}, {0.0, axes.bottom}, {axes.steps, axes.top});
-    chart.y_ticks_of_exponents(14);
-    chart.x_ticks(12, 0);
+    report::chart chart("The loss scale of each policy by step", {0.0, axes.bottom}, {axes.steps, axes.top},
+                        368.0);
+    chart.y_exponents(14);
+    chart.x_counts(12, 0);
     chart.x_title("step");
     chart.y_title("loss scale");
-    chart.axes();
-    for (std::size_t i = 0; i < results.size(); ++i)
+    for (std::size_t i = 0; i < results.size(); ++i) {
         draw_scales(chart, results[i], replay_line_style(i), true);
-    return "<svg viewBox=\"0 0 1040 430\" role=\"img\" aria-label=\"The loss scale of each policy by "
-           "step\">\n" +
-           chart.svg() + "</svg>\n";
+    }
+    return chart.html();
 }
 
 /// The line of one policy, and its skipped steps.
 inline std::string replay_small_chart(const replay_result& it, const replay_axes& axes, std::size_t index) {
-    svg_chart chart({44, 10, 504, 150}, {0.0, axes.bottom}, {axes.steps, axes.top});
-    chart.y_ticks_of_exponents(6);
-    chart.axes();
+    report::chart chart("The loss scale of " + it.name + " by step", {0.0, axes.bottom},
+                        {axes.steps, axes.top}, 140.0);
+    chart.y_exponents(6);
     draw_scales(chart, it, "line c" + error_text(index % 7) + " d0", false);
-    chart.path("skips", skip_ticks(chart, it, 153),
+    chart.path("skips", skip_ticks(chart, it, 143),
                counted(it.totals.skips, "skipped step", "skipped steps"));
     const std::string below = counted(it.totals.skips, "skip", "skips") + ", " +
                               counted(it.totals.backoffs, "back-off", "back-offs") + ", " +
                               counted(it.totals.growths, "growth", "growths") + ", at the end " +
                               scale_text(static_cast<double>(it.final_scale));
-    return "<figure>\n<h3>" + html_escaped(it.name) +
-           "</h3>\n<svg viewBox=\"0 0 512 164\" role=\"img\" aria-label=\"" +
-           html_escaped("The loss scale of " + it.name + " by step") + "\">\n" + chart.svg() +
-           "</svg>\n<figcaption>" +
-           html_typeset(it.failed_at ? below + "; failed at step " + error_text(*it.failed_at) : below) +
+    return "<figure>\n<h3>" + report::html_escaped(it.name) + "</h3>\n" + chart.html() + "<figcaption>" +
+           report::html_typeset(it.failed_at ? below + "; failed at step " + error_text(*it.failed_at)
+                                             : below) +
            "</figcaption>\n</figure>\n";
 }
 
@@ -138,7 +136,7 @@ inline std::string replay_html_table(std::span<const replay_result> results) {
     html += "<th></th></tr></thead>\n<tbody>\n";
     std::vector<std::vector<std::string>> rows;
     for (const replay_result& it : results) rows.push_back(replay_cells(it));
-    return html + html_rows(rows) + "</tbody>\n</table></div>\n";
+    return html + report::html_rows(rows) + "</tbody>\n</table></div>\n";
 }
 
 inline constexpr std::string_view replay_style =
@@ -146,15 +144,14 @@ inline constexpr std::string_view replay_style =
   --c4: #a8690a; --c5: #8a3fb5; --c6: #2b95c9; --bad: #c2410c; }
 @media (prefers-color-scheme: dark) { :root { --c0: #c3ccd4; --c1: #ff8a4c; --c2: #5aa6ee; --c3: #3fd1a4;
   --c4: #f0bf4c; --c5: #d9a0f5; --c6: #9adcf7; --bad: #ff8a4c; } }
-.legend svg { width: 34px; height: 10px; }
 .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .line:hover { stroke-width: 4; }
 .c0 { stroke: var(--c0); } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); } .c3 { stroke: var(--c3); }
 .c4 { stroke: var(--c4); } .c5 { stroke: var(--c5); } .c6 { stroke: var(--c6); }
 .d1 { stroke-dasharray: 8 3; } .d2 { stroke-dasharray: 3 3; } .d3 { stroke-dasharray: 10 3 2 3; }
 .failure { fill: none; stroke: var(--bad); stroke-width: 2.4; } .skips { fill: none; stroke: var(--bad); }
-.multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(320px, 1fr)); gap: 16px 24px; }
+.multiples { display: grid; grid-template-columns: repeat(auto-fill, minmax(300px, 1fr)); gap: 16px 24px; }
 figure { margin: 0; } h3 { font-size: 14px; margin: 0; }
-figcaption { color: var(--dim); font-size: 12px; } .multiples svg { font-size: 15px; }
+figcaption { color: var(--dim); font-size: 12px; }
 )";
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -169,9 +166,10 @@ namespace mp::inline MP_ISA_NAMESPACE {
 [[nodiscard]] inline std::string replay_page(std::span<const replay_result> results,
                                              std::string_view title = "Loss scales in replay",
                                              std::string_view note = {}) {
-    std::string html = detail::html_page_begin(title, detail::replay_style);
-    if (!note.empty()) html += "<p>" + detail::html_escaped(note) + "</p>\n";
-    if (results.empty()) return html + "<p>There are no results.</p>\n" + detail::html_page_end();
+    std::string html =
+        report::html_page_begin(title, std::string(report::chart_style).append(detail::replay_style));
+    if (!note.empty()) html += "<p>" + report::html_escaped(note) + "</p>\n";
+    if (results.empty()) return html + "<p>There are no results.</p>\n" + report::html_page_end();
     const detail::replay_axes axes = detail::axes_of(results);
     html += detail::replay_legend(results) + detail::replay_chart(results, axes);
     html += "<h2>In numbers</h2>\n" + detail::replay_html_table(results);
@@ -186,7 +184,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
     for (std::size_t i = 0; i < results.size(); ++i) {
         html += detail::replay_small_chart(results[i], axes, i);
     }
-    return html + "</div>\n" + detail::html_page_end();
+    return html + "</div>\n" + report::html_page_end();
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <mp/detail/number_text.hpp>
+#include <mp/report/chart.hpp>
 #include <mp/report/html.hpp>
-#include <mp/report/svg_chart.hpp>
+#include <mp/report/scale_text.hpp>
+#include <mp/report/step_path.hpp>
 #include <mp/scaling/event_log.hpp>
 #include <mp/scaling/event_text.hpp>
 #include <mp/scaling/scale_event.hpp>
@@ -125,12 +127,12 @@ public:
     static constexpr std::size_t most_single = 400;
     static constexpr std::size_t columns = 160;
 
-    timeline_mark_writer(svg_chart& chart, const timeline_extent& extent)
+    timeline_mark_writer(report::chart& chart, const timeline_extent& extent)
         : chart_(chart), extent_(extent), merges_(extent.marks > most_single) {
         if (merges_) groups_.resize(timeline_marks.size() * columns);
     }
 
-    void add(std::size_t mark, chart_point at, const scale_event& event) {
+    void add(std::size_t mark, report::chart_point at, const scale_event& event) {
         if (!merges_) {
             write(mark, at, to_string(event));
             return;
@@ -162,22 +164,22 @@ private:
         std::uint64_t count = 0;
         std::uint64_t first = 0;
         std::uint64_t last = 0;
-        chart_point at{};
+        report::chart_point at{};
         const scale_event* event = nullptr;
     };
 
-    void write(std::size_t mark, chart_point at, const std::string& tooltip) {
+    void write(std::size_t mark, report::chart_point at, const std::string& tooltip) {
         chart_.mark(timeline_marks[mark].style, at, timeline_marks[mark].shape, tooltip);
     }
 
-    svg_chart& chart_;
+    report::chart& chart_;
     const timeline_extent& extent_;
     bool merges_;
     std::vector<group> groups_;
 };
 
-inline constexpr chart_frame timeline_frame{70, 12, 1024, 300};
-inline constexpr chart_frame underflow_frame{70, 372, 1024, 432};
+inline constexpr double timeline_height = 288;
+inline constexpr double underflow_height = 60;
 
 /// The line of the scale, and the marks on it.
 template <class Events>
@@ -190,12 +192,12 @@ std::string timeline_chart(const Events& events, const timeline_extent& extent) 
         return scale > 0.0F && !is_nan(static_cast<double>(scale)) ? top : bottom;
     };
     const double end = static_cast<double>(extent.last - extent.first) + 1.0;
-    svg_chart chart(timeline_frame, {0.0, bottom}, {end, top});
-    chart.y_ticks_of_exponents(10);
-    chart.x_ticks(12, extent.first);
+    report::chart chart("The loss scale by iteration, with skipped steps and changes marked", {0.0, bottom},
+                        {end, top}, timeline_height);
+    chart.y_exponents(10);
+    chart.x_counts(12, extent.first);
     chart.x_title("iteration");
     chart.y_title("loss scale");
-    chart.axes();
 
     step_path line(chart);
     const scale_event* previous = nullptr;
@@ -230,7 +232,7 @@ std::string timeline_chart(const Events& events, const timeline_extent& extent) 
         }
     }
     marks.finish();
-    return chart.svg();
+    return chart.html();
 }
 
 /// The strip with the share of values that were flushed to zero: in every column of the picture the largest.
@@ -238,12 +240,11 @@ template <class Events>
 std::string underflow_chart(const Events& events, const timeline_extent& extent) {
     const double end = static_cast<double>(extent.last - extent.first) + 1.0;
     const double top = extent.largest_share > 0.0 ? extent.largest_share : 1e-3;
-    svg_chart chart(underflow_frame, {0.0, 0.0}, {end, top});
-    chart.text("tick", underflow_frame.left, underflow_frame.top - 8, "start",
-               "share of the measured values other than zero that became zero");
+    report::chart chart("The share of flushed values by iteration", {0.0, 0.0}, {end, top}, underflow_height);
+    chart.y_title("share of the measured values other than zero that became zero");
     chart.y_tick(0.0, "0");
     chart.y_tick(top, percent_text(top));
-    std::vector<double> columns(static_cast<std::size_t>(underflow_frame.right - underflow_frame.left), 0.0);
+    std::vector<double> columns(static_cast<std::size_t>(report::chart::width), 0.0);
     const double width = (std::max)(static_cast<double>(columns.size()) / end, 1.0);
     for (const scale_event& event : events) {
         const auto share = flushed_share(event.seen);
@@ -255,20 +256,18 @@ std::string underflow_chart(const Events& events, const timeline_extent& extent)
             column = (std::max)(column, (std::min)(*share, 1.0));
         }
     }
-    std::string data =
-        "M" + svg_chart::number(underflow_frame.left) + " " + svg_chart::number(underflow_frame.bottom);
-    std::string previous = svg_chart::number(underflow_frame.bottom);
+    const std::string bottom = report::svg_number(underflow_height);
+    std::string data = "M0 " + bottom;
+    std::string previous = bottom;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-        const std::string height = svg_chart::number(chart.pixel_y(columns[i]));
+        const std::string height = report::svg_number(chart.unit_y(columns[i]));
         if (height == previous) continue;
-        data += "H" + svg_chart::number(underflow_frame.left + static_cast<double>(i)) + "V" + height;
+        data += "H" + error_text(i) + "V" + height;
         previous = height;
     }
-    data += "H" + svg_chart::number(underflow_frame.right) + "V" + svg_chart::number(underflow_frame.bottom) +
-            "Z";
+    data += "H" + report::svg_number(report::chart::width) + "V" + bottom + "Z";
     chart.path("share", data, "largest share: " + percent_text(extent.largest_share));
-    chart.axes();
-    return chart.svg();
+    return chart.html();
 }
 
 /// The shapes with their words; limits and other changes only if there are any.
@@ -282,19 +281,13 @@ inline std::string timeline_legend(const scale_event_totals& totals, bool others
          {"held by the ceiling", totals.at_ceiling != 0},
          {"other change", others}}};
     std::string html =
-        "<div class=\"legend\"><span><svg viewBox=\"0 0 26 16\"><path class=\"scale\" d=\"M1 8H25\"/></svg>"
-        "loss scale</span>";
+        "<div class=\"legend\">" + report::legend_entry("scale", report::legend_line, "loss scale");
     for (std::size_t i = 0; i < words.size(); ++i) {
         if (!words[i].second) continue;
-        html += "<span><svg viewBox=\"0 0 26 16\"><path class=\"" + std::string(timeline_marks[i].style) +
-                "\" d=\"M13 8" + std::string(timeline_marks[i].shape) + "\"/></svg>" +
-                std::string(words[i].first) + "</span>";
+        html += report::legend_entry(timeline_marks[i].style, "M17 8" + std::string(timeline_marks[i].shape),
+                                     words[i].first);
     }
-    if (measured) {
-        html +=
-            "<span><svg viewBox=\"0 0 26 16\"><path class=\"share\" d=\"M2 14V4H24V14Z\"/></svg>flushed to "
-            "zero</span>";
-    }
+    if (measured) html += report::legend_entry("share", "M6 14V4H28V14Z", "flushed to zero");
     return html + "</div>\n";
 }
 
@@ -319,7 +312,7 @@ inline std::string timeline_table(const scale_event_totals& totals, const timeli
         rows.push_back({"values flushed to zero", percent_text(share)});
         rows.push_back({"largest share in an iteration", percent_text(extent.largest_share)});
     }
-    return "<h2>In numbers</h2>\n<div class=\"scroll\"><table>\n<tbody>\n" + html_rows(rows) +
+    return "<h2>In numbers</h2>\n<div class=\"scroll\"><table>\n<tbody>\n" + report::html_rows(rows) +
            "</tbody>\n</table></div>\n";
 }
 
@@ -328,7 +321,6 @@ inline constexpr std::string_view timeline_style =
   --growth: #00795a; --backoff: #1f6fb4; --limit: #946200; --share: #1f6fb4; }
 @media (prefers-color-scheme: dark) { :root { --scale: #c3ccd4; --infinity: #ff8a4c; --nan: #d9a0f5;
   --growth: #3fd1a4; --backoff: #6bb6f2; --limit: #f0bf4c; --share: #6bb6f2; } }
-.legend svg { width: 26px; height: 16px; }
 .scale { fill: none; stroke: var(--scale); stroke-width: 1.6; stroke-linejoin: round; }
 .infinity { fill: none; stroke: var(--infinity); stroke-width: 2; pointer-events: all; }
 .nan { fill: var(--back); stroke: var(--nan); stroke-width: 2; }
@@ -342,7 +334,8 @@ inline constexpr std::string_view timeline_style =
 template <class Events>
 std::string timeline_page_of(const Events& events, std::size_t count, const scale_event_totals& totals,
                              std::string_view title) {
-    std::string html = html_page_begin(title, timeline_style);
+    std::string html =
+        report::html_page_begin(title, std::string(report::chart_style).append(timeline_style));
     const timeline_extent extent = timeline_extent_of(events);
     if (count == 0) {
         html += "<p>There are no events.</p>\n";
@@ -355,19 +348,14 @@ std::string timeline_page_of(const Events& events, std::size_t count, const scal
                     error_text(totals.iterations) + " iterations; the table counts all of them.</p>\n";
         }
         html += timeline_legend(totals, others, extent.measured);
-        const double bottom = extent.measured ? underflow_frame.bottom + 10 : timeline_frame.bottom + 50;
-        html += "<svg viewBox=\"0 0 1040 " + svg_chart::number(bottom) +
-                "\" role=\"img\" aria-label=\"The loss scale by iteration, with skipped steps and changes "
-                "marked\">\n";
         html += timeline_chart(events, extent);
         if (extent.measured) html += underflow_chart(events, extent);
-        html += "</svg>\n";
         if (extent.not_drawable != 0) {
             html += "<p class=\"note\">" + counted(extent.not_drawable, "iteration has", "iterations have") +
                     " a scale that is not a finite number above 0 and not drawn.</p>\n";
         }
     }
-    return html + timeline_table(totals, extent) + html_page_end();
+    return html + timeline_table(totals, extent) + report::html_page_end();
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
