@@ -34,11 +34,10 @@ struct rectangle {
     std::string title;
 };
 
-/// The rectangles of a class in the first picture behind the legend, or from the nth on.
-std::vector<rectangle> rectangles(std::string_view page, const std::string& style, int picture = 0) {
-    std::size_t at = 0;
-    for (int i = 0; i <= picture; ++i) at = page.find("class=\"wide\"", at + 1);
-    const std::size_t end = page.find("</svg>", at);
+/// The rectangles of a class in the rows of casts; places are in percent of the width.
+std::vector<rectangle> rectangles(std::string_view page, const std::string& style) {
+    std::size_t at = page.find("<div class=\"casts\">");
+    const std::size_t end = page.find("<div class=\"traffic\">", at);
     std::vector<rectangle> result;
     const std::string begin = "<rect class=\"" + style + "\" ";
     const auto number = [&](std::size_t from, std::string_view name) {
@@ -74,14 +73,15 @@ TEST_CASE("the page of a run is well formed and takes nothing from anywhere else
     }
     CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
     CHECK(occurrences(page, "A &lt;run&gt; &amp; &quot;more&quot;") == 2);
-    CHECK(occurrences(page, "<svg class=\"wide\"") == 2);
+    CHECK(occurrences(page, "<div class=\"casts\">") == 1);
+    CHECK(occurrences(page, "<div class=\"traffic\">") == 1);
     CHECK(page.find(
               "<div class=\"box alarm\">The first value that is not finite: infinity in &#39;x&#39; of op "
               "&#39;copy&#39;, element 2") != std::string::npos);
     // 2, 1 and 1 of 5 numbers other than zero.
-    CHECK(page.find("number text-overflowed\" x=\"898\"") != std::string::npos);
-    CHECK(occurrences(page, ">40%</text>") == 1);
-    CHECK(occurrences(page, ">20%</text>") == 2);
+    CHECK(occurrences(page, "<span class=\"share text-overflowed\">40%</span>") == 1);
+    CHECK(occurrences(page, "<span class=\"share text-flushed\">20%</span>") == 1);
+    CHECK(occurrences(page, "<span class=\"share text-subnormal\">20%</span>") == 1);
     CHECK(page.find("1 call, lower_precision, computes in half; 1 call, full_precision") !=
           std::string::npos);
     CHECK(page.find("copy, argument x: float to half; 1 cast of 6 numbers, magnitudes 1e-09 to 80000, 2 "
@@ -105,11 +105,11 @@ TEST_CASE("bars lie where the logarithms of the magnitudes put them, and shares 
                  .smallest = 0x1p-30};
     contents.casts.push_back(it);
     const std::string page = ac::ledger_page(contents);
-    // The axis goes from 2^-31 to 2^21 on 474 units from 216 on, half from 2^-24 over 2^-14 to 65504.
-    const auto place = [](double exponent) { return 216.0 + (exponent + 31.0) / 52.0 * 474.0; };
+    // The axis goes from 2^-31 to 2^21, half from 2^-24 over 2^-14 to 65504.
+    const auto place = [](double exponent) { return (exponent + 31.0) / 52.0 * 100.0; };
     const auto check = [&](const rectangle& found, double from, double to) {
-        CHECK(std::fabs(found.x - from) <= 0.1);
-        CHECK(std::fabs(found.x + found.width - to) <= 0.2);
+        CHECK(std::fabs(found.x - from) <= 0.01);
+        CHECK(std::fabs(found.x + found.width - to) <= 0.02);
     };
     REQUIRE(rectangles(page, "zone").size() == 1);
     check(rectangles(page, "zone")[0], place(-14), place(16));
@@ -124,13 +124,13 @@ TEST_CASE("bars lie where the logarithms of the magnitudes put them, and shares 
     check(subnormal[0], place(-25), place(-14));
     check(normal[0], place(-14), place(16));
     check(overflowed[0], place(16), place(20));
-    // 120 units for 1000 numbers other than zero.
-    check(overflowed[1], 716, 716 + 30);
-    check(flushed[1], 746, 746 + 12);
-    check(subnormal[1], 758, 758 + 18);
-    check(normal[1], 776, 836);
+    // Of 1000 numbers other than zero.
+    check(overflowed[1], 0, 25);
+    check(flushed[1], 25, 35);
+    check(subnormal[1], 35, 50);
+    check(normal[1], 50, 100);
     CHECK(overflowed[1].title.find("250 overflowed (25%)") != std::string::npos);
-    CHECK(page.find(">5.9 KiB</text>") != std::string::npos);
+    CHECK(page.find(">5.9 KiB</span>") != std::string::npos);
 }
 
 TEST_CASE("a scaled cast is shown against a range that ends at its largest magnitude") {
@@ -177,7 +177,7 @@ TEST_CASE("pages of nothing, of formats of somebody else, and of strange names a
     CHECK(page.find("=\"inf") == std::string::npos);
     CHECK(page.find(">zeros only</text>") != std::string::npos);
     CHECK(page.find(">no numbers</text>") != std::string::npos);
-    CHECK(page.find(">0 made, 4 reused</text>") != std::string::npos);
+    CHECK(page.find(">0 made, 4 reused</span>") != std::string::npos);
     for (const char* name : {"<b>", "<i>", "<u>", "<s>", "<q>", "<layer>"}) {
         CHECK(page.find(name) == std::string::npos);
     }

@@ -49,20 +49,6 @@ inline std::string svg_number(double value) {
     return detail::fixed_text(value, 1);
 }
 
-/// A text element; `style` is its class, `anchor` one of start, middle and end.
-inline std::string svg_text(std::string_view style, double x, double y, std::string_view anchor,
-                            std::string_view content) {
-    return "<text class=\"" + std::string(style) + "\" x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) +
-           "\" text-anchor=\"" + std::string(anchor) + "\">" + html_escaped(content) + "</text>\n";
-}
-
-/// The label of a tick: a power of two.
-inline std::string svg_power_of_two(double x, double y, std::string_view anchor, double exponent) {
-    return "<text class=\"tick\" x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" text-anchor=\"" +
-           std::string(anchor) + "\">2<tspan class=\"exponent\" dy=\"-5\">" +
-           detail::fixed_text(exponent, 0) + "</tspan></text>\n";
-}
-
 /// Escaped text, with powers of two such as 2^-14 set as such.
 inline std::string html_typeset(std::string_view text) {
     std::string result;
@@ -108,9 +94,7 @@ th { color: var(--dim); font-weight: 600; vertical-align: bottom; }
 th, td { padding: 4px 10px; text-align: right; border-bottom: 1px solid var(--grid);
   font-variant-numeric: tabular-nums; }
 td { white-space: nowrap; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
-svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-svg text { fill: var(--dim); } .exponent { font-size: 9px; } sup { line-height: 0; font-size: .75em; } .axis { font-size: 13px; }
-.grid { stroke: var(--grid); fill: none; } .frame { stroke: var(--dim); fill: none; }
+sup { line-height: 0; font-size: .75em; }
 .note { color: var(--dim); font-size: 13px; }
 )" + std::string(style) +
            "</style>\n</head>\n<body>\n<main>\n<h1>" + html_escaped(title) + "</h1>\n";

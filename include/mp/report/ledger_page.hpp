@@ -24,12 +24,18 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// A rectangle; `content` is a title element or nothing.
+/// A place in a picture, in percent of its width.
+inline std::string percent_of_width(double place) {
+    return fixed_text(place, 2) + "%";
+}
+
+/// A rectangle from `left` to `right`, in percent of the width, and `top` to `bottom`, in pixels; `content`
+/// is a title element or nothing.
 inline std::string svg_rectangle(std::string_view style, double left, double top, double right, double bottom,
                                  std::string_view content = {}) {
     if (!(right > left)) return {};
-    return "<rect class=\"" + std::string(style) + "\" x=\"" + report::svg_number(left) + "\" y=\"" +
-           report::svg_number(top) + "\" width=\"" + report::svg_number(right - left) + "\" height=\"" +
+    return "<rect class=\"" + std::string(style) + "\" x=\"" + percent_of_width(left) + "\" y=\"" +
+           report::svg_number(top) + "\" width=\"" + percent_of_width(right - left) + "\" height=\"" +
            report::svg_number(bottom - top) + "\">" + std::string(content) + "</rect>\n";
 }
 
@@ -54,29 +60,29 @@ inline std::string bytes_text(std::uint64_t bytes) {
     return fixed_text(value, value < 10.0 && unit != 0 ? 1 : 0).append(units[unit]);
 }
 
-/// The columns of the picture, in its units.
+/// The height of the pictures in a row, in pixels, and of the bars in them.
 struct ledger_layout {
-    static constexpr double axis_left = 216;
-    static constexpr double axis_right = 690;
-    static constexpr double shares_left = 716;
-    static constexpr double shares_right = 836;
-    static constexpr double overflowed = 898;
-    static constexpr double flushed = 962;
-    static constexpr double subnormal = 1036;
-    static constexpr double row = 26;
-    static constexpr double heading = 26;
+    static constexpr double row = 22;
+    static constexpr double bar_top = 6;
+    static constexpr double bar_bottom = 16;
 };
 
-/// The common axis of all rows, as exponents of 2.
+/// A picture in a row, as wide as its place.
+inline std::string ledger_strip(std::string_view style, std::string_view label, const std::string& content) {
+    return "<svg class=\"strip " + std::string(style) + "\" role=\"img\" aria-label=\"" +
+           report::html_escaped(label) + "\">\n" + content + "</svg>";
+}
+
+/// The common axis of all rows, as exponents of 2; places on it are in percent.
 struct magnitude_axis {
     double lowest = 0.0;
     double highest = 0.0;
 
     double at(double magnitude) const {
-        if (!(magnitude > 0.0)) return ledger_layout::axis_left;
+        if (!(magnitude > 0.0)) return 0.0;
         const double part = (std::log2(magnitude) - lowest) / (highest - lowest);
         const double inside = part < 0.0 ? 0.0 : part > 1.0 ? 1.0 : part;
-        return ledger_layout::axis_left + inside * (ledger_layout::axis_right - ledger_layout::axis_left);
+        return 100.0 * inside;
     }
 };
 
@@ -129,11 +135,9 @@ inline std::string cast_words(const autocast::cast_record& it) {
 }
 
 /// What the format can hold, and over it what was cast to it.
-inline std::string range_bar(const autocast::cast_record& it, const magnitude_axis& axis, double top) {
-    const double zone_top = top + 3;
-    const double zone_bottom = top + ledger_layout::row - 3;
-    const double bar_top = top + 8;
-    const double bar_bottom = top + ledger_layout::row - 8;
+inline std::string range_bar(const autocast::cast_record& it, const magnitude_axis& axis) {
+    const double zone_top = 1.0;
+    const double zone_bottom = ledger_layout::row - 1.0;
     std::string svg;
     const auto range = target_range(it);
     if (range) {
@@ -148,20 +152,20 @@ inline std::string range_bar(const autocast::cast_record& it, const magnitude_ax
     }
     if (!(it.losses.largest > 0.0)) {
         const std::string_view words = it.losses.elements == 0 ? "no numbers" : "zeros only";
-        return svg + report::svg_text("tick", (ledger_layout::axis_left + ledger_layout::axis_right) / 2,
-                                      top + ledger_layout::row / 2 + 4, "middle", words);
+        return svg + "<text class=\"tick\" x=\"50%\" y=\"15\" text-anchor=\"middle\">" + std::string(words) +
+               "</text>\n";
     }
     // Even a single magnitude is to be seen.
     double left = axis.at(it.losses.smallest);
     double right = axis.at(it.losses.largest);
-    if (right - left < 3.0) {
-        left -= 1.5;
-        right += 1.5;
+    if (right - left < 0.6) {
+        left -= 0.3;
+        right += 0.3;
     }
     const std::string words = svg_title(cast_words(it));
     const auto part = [&](std::string_view style, double from, double to) {
-        svg +=
-            svg_rectangle(style, (std::max)(left, from), bar_top, (std::min)(right, to), bar_bottom, words);
+        svg += svg_rectangle(style, (std::max)(left, from), ledger_layout::bar_top, (std::min)(right, to),
+                             ledger_layout::bar_bottom, words);
     };
     if (!range) {
         part("bar", left, right);
@@ -180,44 +184,45 @@ inline std::string range_bar(const autocast::cast_record& it, const magnitude_ax
 }
 
 /// The shares of the numbers other than zero in one bar; a share above zero is at least a line.
-inline std::string shares_bar(const autocast::cast_record& it, double top) {
+inline std::string shares_bar(const autocast::cast_record& it) {
     if (nonzero_elements(it.losses) == 0) return {};
-    const double width = ledger_layout::shares_right - ledger_layout::shares_left;
     const std::array<std::pair<std::string_view, std::uint64_t>, 3> parts{
         {{"bar overflowed", it.losses.overflowed},
          {"bar flushed", it.losses.flushed},
          {"bar subnormal", it.losses.subnormal}}};
     const std::string words = svg_title(cast_words(it));
-    const double bar_top = top + 8;
-    const double bar_bottom = top + ledger_layout::row - 8;
-    double at = ledger_layout::shares_left;
+    double at = 0.0;
     std::string svg;
+    const auto part = [&](std::string_view style, double end) {
+        svg += svg_rectangle(style, at, ledger_layout::bar_top, end, ledger_layout::bar_bottom, words);
+        at = end;
+    };
     for (const auto& [style, count] : parts) {
         if (count == 0) continue;
-        const double end =
-            (std::min)(at + (std::max)(width * share_of(count, it.losses), 2.0), ledger_layout::shares_right);
-        svg += svg_rectangle(style, at, bar_top, end, bar_bottom, words);
-        at = end;
+        part(style, (std::min)(at + (std::max)(100.0 * share_of(count, it.losses), 1.5), 100.0));
     }
-    return svg + svg_rectangle("bar", at, bar_top, ledger_layout::shares_right, bar_bottom, words);
+    part("bar", 100.0);
+    return svg;
 }
 
-/// The row of one cast.
-inline std::string cast_row(const autocast::cast_record& it, const magnitude_axis& axis, double top) {
-    const double baseline = top + ledger_layout::row / 2 + 4;
+/// The row of one cast; `grid` has the lines of the axis.
+inline std::string cast_row(const autocast::cast_record& it, const magnitude_axis& axis,
+                            const std::string& grid) {
     const bool input = it.direction == autocast::cast_direction::input;
-    std::string svg = report::svg_text("name", 12, baseline, "start", shortened(it.argument, 12));
-    svg += report::svg_text("tick", ledger_layout::axis_left - 10, baseline, "end",
-                            (input ? "→ " : "← ") + shortened(input ? it.to : it.from, 18));
-    svg += range_bar(it, axis, top) + shares_bar(it, top);
-    const auto share = [&](double x, std::string_view style, std::uint64_t count) {
-        svg +=
-            report::svg_text(count == 0 ? "tick" : style, x, baseline, "end", share_text(count, it.losses));
+    std::string html = "<div class=\"row\"><span class=\"what\"><strong>" +
+                       report::html_escaped(shortened(it.argument, 40)) + "</strong> " +
+                       (input ? "→ " : "← ") + report::html_escaped(shortened(input ? it.to : it.from, 18)) +
+                       "</span>";
+    html += ledger_strip("range", cast_words(it), grid + range_bar(it, axis));
+    html += ledger_strip("shares", "shares", shares_bar(it));
+    const auto share = [&](std::string_view style, std::uint64_t count) {
+        html += "<span class=\"share" + (count == 0 ? std::string() : " " + std::string(style)) + "\">" +
+                report::html_escaped(share_text(count, it.losses)) + "</span>";
     };
-    share(ledger_layout::overflowed, "number text-overflowed", it.losses.overflowed);
-    share(ledger_layout::flushed, "number text-flushed", it.losses.flushed);
-    share(ledger_layout::subnormal, "number text-subnormal", it.losses.subnormal);
-    return svg;
+    share("text-overflowed", it.losses.overflowed);
+    share("text-flushed", it.losses.flushed);
+    share("text-subnormal", it.losses.subnormal);
+    return html + "</div>\n";
 }
 
 /// The words beside an op's name.
@@ -238,45 +243,34 @@ inline std::string op_words(const autocast::ledger_contents& contents, std::stri
 /// The picture of the casts: for each op its casts, under one axis.
 inline std::string casts_picture(const autocast::ledger_contents& contents) {
     const magnitude_axis axis = axis_of(contents.casts);
-    constexpr double first = 46;
-    double y = first;
-    std::string rows;
+    double step = 1.0;
+    while ((axis.highest - axis.lowest) / step > 8.0) step *= 2.0;
+    std::string grid;
+    std::string ticks;
+    for (double exponent = std::ceil(axis.lowest / step) * step; exponent <= axis.highest; exponent += step) {
+        const std::string x = percent_of_width(axis.at(std::exp2(exponent)));
+        grid += "<line class=\"grid\" x1=\"" + x + "\" y1=\"0\" x2=\"" + x + "\" y2=\"100%\"/>\n";
+        ticks += "<text class=\"tick\" x=\"" + x +
+                 "\" y=\"16\" text-anchor=\"middle\">2<tspan class=\"exponent\" dy=\"-5\">" +
+                 fixed_text(exponent, 0) + "</tspan></text>\n";
+    }
+    const std::string scale =
+        "<div class=\"row\"><span></span>" + ledger_strip("range", "powers of two", ticks) + "</div>\n";
+    std::string html =
+        "<div class=\"casts\">\n<div class=\"row heading\"><span class=\"what\"></span><span "
+        "class=\"range\">magnitudes that were cast, logarithmic</span><span "
+        "class=\"shares\">shares</span><span "
+        "class=\"share\">overflow</span><span class=\"share\">to zero</span><span "
+        "class=\"share\">subnormal</span></div>\n" +
+        scale;
     for (const std::string& op : op_names_in(contents)) {
         const auto records = records_of(contents.casts, op);
         if (records.empty()) continue;
-        const std::string name = shortened(op, 40);
-        rows += report::svg_text("op", 0, y + 18, "start", name);
-        const double beside = 8.5 * static_cast<double>(name.size()) + 14;
-        rows += report::svg_text("tick", (std::max)(beside, ledger_layout::axis_left), y + 18, "start",
-                                 shortened(op_words(contents, op), 110));
-        y += ledger_layout::heading;
-        for (const autocast::cast_record& it : records) {
-            rows += cast_row(it, axis, y);
-            y += ledger_layout::row;
-        }
+        html += "<p class=\"op\"><strong>" + report::html_escaped(shortened(op, 60)) + "</strong> " +
+                report::html_escaped(shortened(op_words(contents, op), 110)) + "</p>\n";
+        for (const autocast::cast_record& it : records) html += cast_row(it, axis, grid);
     }
-    std::string grid;
-    double step = 1.0;
-    while ((axis.highest - axis.lowest) / step > 10.0) step *= 2.0;
-    for (double exponent = std::ceil(axis.lowest / step) * step; exponent <= axis.highest; exponent += step) {
-        const double x = axis.at(std::exp2(exponent));
-        grid += "<path class=\"grid\" d=\"M" + report::svg_number(x) + " " + report::svg_number(first - 4) +
-                "V" + report::svg_number(y + 4) + "\"/>\n";
-        grid += report::svg_power_of_two(x, first - 8, "middle", exponent);
-        grid += report::svg_power_of_two(x, y + 18, "middle", exponent);
-    }
-    const double middle = (ledger_layout::axis_left + ledger_layout::axis_right) / 2;
-    const std::string headings =
-        report::svg_text("axis", middle, 16, "middle", "magnitudes that were cast, logarithmic") +
-        report::svg_text("axis", (ledger_layout::shares_left + ledger_layout::shares_right) / 2, 16, "middle",
-                         "shares") +
-        report::svg_text("axis", ledger_layout::overflowed, 16, "end", "overflow") +
-        report::svg_text("axis", ledger_layout::flushed, 16, "end", "to zero") +
-        report::svg_text("axis", ledger_layout::subnormal, 16, "end", "subnormal");
-    return "<div class=\"scroll\"><svg class=\"wide\" viewBox=\"0 0 1040 " + report::svg_number(y + 28) +
-           "\" role=\"img\" aria-label=\"For each cast, the range of magnitudes against the range of the "
-           "format\">\n" +
-           headings + grid + rows + "</svg></div>\n";
+    return html + scale + "</div>\n";
 }
 
 /// Bytes read and written by casts, and how many casts a cache saved, by op.
@@ -300,39 +294,31 @@ inline std::string traffic_picture(const autocast::ledger_contents& contents) {
         most = (std::max)(most, sum.bytes);
         if (sum.casts + sum.reused != 0) ops.push_back(sum);
     }
-    constexpr double bytes_left = ledger_layout::axis_left;
-    constexpr double bytes_right = 560;
-    constexpr double reuse_left = 680;
-    constexpr double reuse_right = 880;
-    std::string svg =
-        report::svg_text("axis", bytes_left, 16, "start", "bytes read and written by casts") +
-        report::svg_text("axis", reuse_left, 16, "start", "casts made, and taken from the cache");
-    double y = 24;
+    std::string html =
+        "<div class=\"traffic\">\n<div class=\"row heading\"><span class=\"what\"></span><span>bytes read "
+        "and "
+        "written by casts</span><span></span><span>casts made, and taken from the "
+        "cache</span><span></span></div>\n";
     for (const op_traffic& it : ops) {
-        const double baseline = y + ledger_layout::row / 2 + 4;
-        const double top = y + 6;
-        const double bottom = y + ledger_layout::row - 6;
-        const double end = bytes_left + (std::max)(static_cast<double>(it.bytes) / static_cast<double>(most) *
-                                                       (bytes_right - bytes_left),
-                                                   1.0);
+        const auto bar = [&](std::string_view style, double from, double to, const std::string& title) {
+            return svg_rectangle(style, from, ledger_layout::bar_top, to, ledger_layout::bar_bottom, title);
+        };
+        const double length = 100.0 * static_cast<double>(it.bytes) / static_cast<double>(most);
+        const double made = 100.0 * static_cast<double>(it.casts) / static_cast<double>(it.casts + it.reused);
         const std::string words = it.op + ": " + error_text(it.bytes) + " bytes, " +
                                   counted(it.casts, "cast", "casts") + " made, " + error_text(it.reused) +
                                   " taken from the cache";
         const std::string title = svg_title(words);
-        svg += report::svg_text("name", 0, baseline, "start", shortened(it.op, 28));
-        svg += svg_rectangle("bar bytes", bytes_left, top, end, bottom, title);
-        svg += report::svg_text("tick", end + 6, baseline, "start", bytes_text(it.bytes));
-        const double made = static_cast<double>(it.casts) / static_cast<double>(it.casts + it.reused);
-        const double split = reuse_left + made * (reuse_right - reuse_left);
-        svg += svg_rectangle("bar", reuse_left, top, split, bottom, title);
-        svg += svg_rectangle("bar reused", split, top, reuse_right, bottom, title);
-        svg += report::svg_text("tick", reuse_right + 8, baseline, "start",
-                                error_text(it.casts) + " made, " + error_text(it.reused) + " reused");
-        y += ledger_layout::row;
+        html += "<div class=\"row\"><span class=\"what\"><strong>" +
+                report::html_escaped(shortened(it.op, 40)) + "</strong></span>" +
+                ledger_strip("bytes", words, bar("bar bytes", 0.0, (std::max)(length, 0.3), title)) +
+                "<span>" + bytes_text(it.bytes) + "</span>" +
+                ledger_strip("cache", words,
+                             bar("bar", 0.0, made, title) + bar("bar reused", made, 100.0, title)) +
+                "<span>" + error_text(it.casts) + " made, " + error_text(it.reused) +
+                " reused</span></div>\n";
     }
-    return "<div class=\"scroll\"><svg class=\"wide\" viewBox=\"0 0 1040 " + report::svg_number(y + 6) +
-           "\" role=\"img\" aria-label=\"Bytes of the casts and use of the cache by op\">\n" + svg +
-           "</svg></div>\n";
+    return html + "</div>\n";
 }
 
 inline std::string ledger_legend() {
@@ -346,8 +332,7 @@ inline std::string ledger_legend() {
          {"bar reused", "taken from the cache"}}};
     std::string html = "<div class=\"legend\">";
     for (const auto& [style, text] : words) {
-        html += "<span><svg viewBox=\"0 0 22 12\">" + svg_rectangle(style, 1, 1, 21, 11) + "</svg>" +
-                std::string(text) + "</span>";
+        html += report::legend_entry(style, "M6 3H28V13H6Z", text);
     }
     return html + "</div>\n";
 }
@@ -388,14 +373,26 @@ inline constexpr std::string_view ledger_style =
 @media (prefers-color-scheme: dark) { :root { --bar: #a9b4be; --low: #f0bf4c; --flushed: #6bb6f2;
   --overflowed: #ff8a4c; --reused: #3fd1a4; --zone: #2a333c; --zone-low: #51451f; --alarm: #3a2419;
   --calm: #17302a; } }
-.wide { min-width: 880px; } .legend svg { width: 22px; height: 12px; }
+.row { display: grid; grid-template-columns: 190px minmax(0, 1fr) 110px 62px 62px 74px; gap: 0 12px;
+  align-items: center; font-size: 12px; color: var(--dim); }
+.traffic .row { grid-template-columns: 190px minmax(0, 1fr) 70px minmax(0, .6fr) 150px; }
+.row strong, .op strong { color: var(--text); font-weight: 400; }
+.op { margin: 8px 0 0; font-size: 12px; color: var(--dim); }
+.op strong { font-size: 14px; font-weight: 600; } .heading { font-size: 13px; } .share { text-align: right; }
+.what, .op { overflow-wrap: anywhere; }
+.strip { display: block; width: 100%; height: 22px; overflow: visible; font: 12px system-ui, sans-serif; }
+.strip .grid { stroke: var(--grid); } .strip text { fill: var(--dim); } .strip .exponent { font-size: 9px; }
+@media (max-width: 640px) {
+  .row { grid-template-columns: minmax(0, 1fr) 56px 52px 66px; margin: 4px 0; } .heading { font-size: 12px; }
+  .row .range { grid-column: 1 / -1; grid-row: 2; } .row .shares { display: none; }
+  .traffic .row { grid-template-columns: minmax(0, 1fr) 136px; } .traffic .what { grid-column: 1 / -1; } }
 .bar { fill: var(--bar); } .subnormal { fill: var(--low); } .flushed { fill: var(--flushed); }
 .overflowed { fill: var(--overflowed); } .reused { fill: var(--reused); } .bytes { fill: var(--flushed); }
 .zone { fill: var(--zone); } .zone-subnormal { fill: var(--zone-low); }
 rect.bar:hover { stroke: var(--text); }
-svg text.op { fill: var(--text); font-size: 14px; font-weight: 600; } svg text.name { fill: var(--text); }
-svg text.number { font-weight: 600; } svg text.text-overflowed { fill: var(--overflowed); }
-svg text.text-flushed { fill: var(--flushed); } svg text.text-subnormal { fill: var(--low); }
+.text-overflowed, .text-flushed, .text-subnormal { font-weight: 600; }
+.text-overflowed { color: var(--overflowed); } .text-flushed { color: var(--flushed); }
+.text-subnormal { color: var(--low); }
 .box { border-left: 5px solid var(--reused); background: var(--calm); padding: 10px 14px; margin: 12px 0; }
 .box.alarm { border-color: var(--overflowed); background: var(--alarm); }
 )";
