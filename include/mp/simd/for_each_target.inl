@@ -7,7 +7,7 @@
 ///     #include <mp/simd/for_each_target.inl>
 ///
 /// The file puts its functions into namespace mp::detail::MP_TARGET, in which they may use the vectors of
-/// <mp/simd/vectors.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
+/// <mp/simd/vec.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
 /// MP_TARGET_LEVEL says which of MP_LEVEL_AVX2, ... it is. A file that has something to gain from more than
 /// AVX-512 defines MP_KERNEL_LEVELS before as the highest level that it is to be compiled for, at most
 /// AVX512_FP16: the tiles of AMX are reached through assembly, for which the compiler need not know them.

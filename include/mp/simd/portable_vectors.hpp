@@ -22,17 +22,30 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors {
 
 inline constexpr std::size_t lanes = 4;
+template <class T>
+struct vec_of;
 // NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
-typedef float floats __attribute__((vector_size(16)));
-typedef std::uint32_t words __attribute__((vector_size(16)));
-typedef std::int32_t ints __attribute__((vector_size(16)));
+template <>
+struct vec_of<float> {
+    typedef float type __attribute__((vector_size(16)));
+};
+template <>
+struct vec_of<std::uint32_t> {
+    typedef std::uint32_t type __attribute__((vector_size(16)));
+};
+template <>
+struct vec_of<std::int32_t> {
+    typedef std::int32_t type __attribute__((vector_size(16)));
+};
 typedef double doubles __attribute__((vector_size(16)));
 typedef float half_floats __attribute__((vector_size(8)));
 // NOLINTEND(modernize-use-using)
+template <class T>
+using vec = typename vec_of<T>::type;
 
 /// The value as it would be stored: no compiler looks through it.
 template <class Vector>
-MP_ALWAYS_INLINE Vector rounded(Vector x) {
+MP_ALWAYS_INLINE Vector opt_barrier(Vector x) {
 #if defined(__SSE2__)
     __asm__("" : "+x"(x));
 #elif defined(__aarch64__)
@@ -49,28 +62,31 @@ MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
 MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
     return __builtin_convertvector(x, half_floats);
 }
-MP_ALWAYS_INLINE half_floats low_half(floats x) {
+MP_ALWAYS_INLINE half_floats low_half(vec<float> x) {
     return __builtin_shufflevector(x, x, 0, 1);
 }
-MP_ALWAYS_INLINE half_floats high_half(floats x) {
+MP_ALWAYS_INLINE half_floats high_half(vec<float> x) {
     return __builtin_shufflevector(x, x, 2, 3);
 }
-MP_ALWAYS_INLINE floats join_halves(half_floats low, half_floats high) {
+MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
     return __builtin_shufflevector(low, high, 0, 1, 2, 3);
 }
 
-MP_ALWAYS_INLINE floats all_lanes(float x) {
-    return floats{x, x, x, x};
+MP_ALWAYS_INLINE vec<float> broadcast(float x) {
+    return vec<float>{x, x, x, x};
 }
-MP_ALWAYS_INLINE floats as_floats(words x) {
-    return reinterpret_cast<floats>(x);
+MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
+    return vec<std::uint32_t>{} + x;
 }
-MP_ALWAYS_INLINE words as_words(floats x) {
-    return reinterpret_cast<words>(x);
+MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
+    return reinterpret_cast<vec<float>>(x);
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
+    return reinterpret_cast<vec<std::uint32_t>>(x);
 }
 
 /// The square root and the quotient, correctly rounded.
-MP_ALWAYS_INLINE floats square_root(floats x) {
+MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
 #if defined(__AVX__)
     __asm__("vsqrtps %0, %0" : "+x"(x));
 #elif defined(__SSE2__)
@@ -82,7 +98,7 @@ MP_ALWAYS_INLINE floats square_root(floats x) {
 #endif
     return x;
 }
-MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
+MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
 #if defined(__AVX__)
     __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
 #elif defined(__SSE2__)
@@ -90,12 +106,12 @@ MP_ALWAYS_INLINE floats quotient(floats a, floats b) {
 #elif defined(__aarch64__)
     __asm__("fdiv %0.4s, %0.4s, %1.4s" : "+w"(a) : "w"(b));
 #else
-    a = rounded(a / b);
+    a = opt_barrier(a / b);
 #endif
     return a;
 }
 /// a b + c, rounded once. Without an instruction for it, one by one.
-MP_ALWAYS_INLINE floats multiply_add(floats a, floats b, floats c) {
+MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
 #if defined(__FMA__)
     __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
     return a;
@@ -109,21 +125,33 @@ MP_ALWAYS_INLINE floats multiply_add(floats a, floats b, floats c) {
 }
 /// The larger ones, for a with a negative sign; b where it is NaN. The codes of what is smaller follow it, up
 /// to that of -infinity.
-MP_ALWAYS_INLINE floats larger_or_second(floats a, floats b) {
-    const words beyond = as_words(b) - as_words(a);
+MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
+    const vec<std::uint32_t> beyond = as_words(b) - as_words(a);
     return beyond <= 0xFF80'0000U - as_words(a) ? a : b;
 }
-MP_ALWAYS_INLINE words min(words a, words b) {
+MP_ALWAYS_INLINE vec<std::uint32_t> min(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;
 }
 
-MP_ALWAYS_INLINE floats load(const float* from) {
-    floats x;
+MP_ALWAYS_INLINE vec<float> load(const float* from) {
+    vec<float> x;
     std::memcpy(&x, from, sizeof x);
     return x;
 }
-MP_ALWAYS_INLINE void store(float* to, floats x) {
+MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
     std::memcpy(to, &x, sizeof x);
+}
+
+/// The first n elements, n less than the number of lanes; zeros in the other lanes.
+MP_ALWAYS_INLINE vec<float> load_partial(const float* from, std::size_t n) {
+    float values[lanes] = {};
+    std::memcpy(values, from, n * sizeof(float));
+    return load(values);
+}
+MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t n) {
+    float values[lanes];
+    store(values, x);
+    std::memcpy(to, values, n * sizeof(float));
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors

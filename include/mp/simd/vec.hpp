@@ -6,14 +6,23 @@
 /// <mp/simd/for_each_vec.inl> includes for each of them.
 #pragma once
 
+#include <mp/config.hpp>
+#include <mp/simd/levels.hpp>
 #include <mp/simd/portable_vectors.hpp>
 #include <mp/simd/single_lane.hpp>
-#include <mp/simd/vectors.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #if MP_PORTABLE_VECTORS
 #define MP_TARGET portable_vectors
 #include <mp/simd/vec.inl>
 #undef MP_TARGET
 #endif
+#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
+#define MP_KERNEL_FILE <mp/simd/x86_vectors.inl>
+#include <mp/simd/for_each_target.inl>
+#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
 #define MP_KERNEL_FILE <mp/simd/vec.inl>
 #include <mp/simd/for_each_target.inl>

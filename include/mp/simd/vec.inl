@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The operations of vec<float> and its integers in one namespace, included by <mp/simd/vec.hpp> for each
-// instruction set and for the portable vectors.
+// The operations of vec<T> that every kind of vector makes of its own few, included by <mp/simd/vec.hpp> for
+// each instruction set and for the portable vectors.
 //
 // Arithmetic is by functions, add(a, b) and so on, each rounded by itself to nearest even whatever the
 // including project is compiled with; only fma is fused. Integers and comparisons have operators. `select`
@@ -8,22 +8,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// As many T as vec<float> has lanes. T is float, double or an integer of 32 bits.
-template <class T>
-struct vec_of;
-template <>
-struct vec_of<float> {
-    using type = floats;
-};
-template <>
-struct vec_of<std::uint32_t> {
-    using type = words;
-};
-template <>
-struct vec_of<std::int32_t> {
-    using type = ints;
-};
-/// In two registers.
+/// As many doubles as vec<float> has lanes, in two registers.
 struct wide_doubles {
     doubles low, high;
 };
@@ -31,17 +16,9 @@ template <>
 struct vec_of<double> {
     using type = wide_doubles;
 };
-template <class T>
-using vec = typename vec_of<T>::type;
 
-MP_ALWAYS_INLINE vec<float> broadcast(float x) {
-    return all_lanes(x);
-}
 MP_ALWAYS_INLINE vec<float> broadcast(vec<float> x) {
     return x;
-}
-MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
-    return words{} + x;
 }
 MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
     return reinterpret_cast<vec<std::int32_t>>(x);
@@ -49,32 +26,29 @@ MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
 
 template <class A, class B>
 MP_ALWAYS_INLINE vec<float> add(A a, B b) {
-    return rounded(broadcast(a) + broadcast(b));
+    return opt_barrier(broadcast(a) + broadcast(b));
 }
 template <class A, class B>
 MP_ALWAYS_INLINE vec<float> sub(A a, B b) {
-    return rounded(broadcast(a) - broadcast(b));
+    return opt_barrier(broadcast(a) - broadcast(b));
 }
 template <class A, class B>
 MP_ALWAYS_INLINE vec<float> mul(A a, B b) {
-    return rounded(broadcast(a) * broadcast(b));
+    return opt_barrier(broadcast(a) * broadcast(b));
 }
 template <class A, class B>
 MP_ALWAYS_INLINE vec<float> div(A a, B b) {
-    return quotient(broadcast(a), broadcast(b));
+    return div(broadcast(a), broadcast(b));
 }
 /// a b + c, rounded once.
 template <class A, class B, class C>
 MP_ALWAYS_INLINE vec<float> fma(A a, B b, C c) {
     return multiply_add(broadcast(a), broadcast(b), broadcast(c));
 }
-MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
-    return square_root(x);
-}
 
 /// The larger one of x and a limit with a negative sign; NaN stays.
 MP_ALWAYS_INLINE vec<float> max_or_nan(float limit, vec<float> x) {
-    return larger_or_second(all_lanes(limit), x);
+    return larger_or_second(broadcast(limit), x);
 }
 
 /// By lanes, a where the comparison holds, else b.
@@ -105,29 +79,17 @@ MP_ALWAYS_INLINE vec<float> narrow(vec<double> x) {
     return join_halves(narrow_to_half(x.low), narrow_to_half(x.high));
 }
 MP_ALWAYS_INLINE vec<double> add(vec<double> a, vec<double> b) {
-    return {rounded(a.low + b.low), rounded(a.high + b.high)};
+    return {opt_barrier(a.low + b.low), opt_barrier(a.high + b.high)};
 }
 MP_ALWAYS_INLINE vec<double> sub(vec<double> a, vec<double> b) {
-    return {rounded(a.low - b.low), rounded(a.high - b.high)};
+    return {opt_barrier(a.low - b.low), opt_barrier(a.high - b.high)};
 }
 MP_ALWAYS_INLINE vec<double> mul(vec<double> a, vec<double> b) {
-    return {rounded(a.low * b.low), rounded(a.high * b.high)};
+    return {opt_barrier(a.low * b.low), opt_barrier(a.high * b.high)};
 }
 MP_ALWAYS_INLINE void store(double* to, vec<double> x) {
     std::memcpy(to, &x.low, sizeof x.low);
     std::memcpy(to + lanes / 2, &x.high, sizeof x.high);
-}
-
-/// The first n elements, n less than the number of lanes; zeros in the other lanes.
-MP_ALWAYS_INLINE vec<float> load_partial(const float* from, std::size_t n) {
-    float values[lanes] = {};
-    std::memcpy(values, from, n * sizeof(float));
-    return load(values);
-}
-MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t n) {
-    float values[lanes];
-    store(values, x);
-    std::memcpy(to, values, n * sizeof(float));
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

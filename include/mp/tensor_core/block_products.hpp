@@ -6,7 +6,7 @@
 #include <mp/config.hpp>
 #include <mp/detail/rounded.hpp>
 #include <mp/simd/levels.hpp>
-#include <mp/simd/vectors.hpp>
+#include <mp/simd/vec.hpp>
 #include <mp/tensor_core/panels.hpp>
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/levels.hpp>
-#include <mp/simd/vectors.hpp>
+#include <mp/simd/vec.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -18,17 +18,17 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-MP_ALWAYS_INLINE words magnitude_of(floats x) {
+MP_ALWAYS_INLINE vec<std::uint32_t> magnitude_of(vec<float> x) {
     return as_words(x) & 0x7fff'ffffU;
 }
 
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
 /// a b + c rounded down and up, whatever the modes say about rounding.
-MP_ALWAYS_INLINE floats multiply_add_down(floats a, floats b, floats c) {
+MP_ALWAYS_INLINE vec<float> multiply_add_down(vec<float> a, vec<float> b, vec<float> c) {
     __asm__("vfmadd231ps %{rd-sae%}, %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
-MP_ALWAYS_INLINE floats multiply_add_up(floats a, floats b, floats c) {
+MP_ALWAYS_INLINE vec<float> multiply_add_up(vec<float> a, vec<float> b, vec<float> c) {
     __asm__("vfmadd231ps %{ru-sae%}, %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
     return c;
 }
@@ -44,40 +44,40 @@ MP_ALWAYS_INLINE floats multiply_add_up(floats a, floats b, floats c) {
 /// infinity.
 ///
 /// AVX2: see below; only for products that are exact in float.
-MP_ALWAYS_INLINE floats multiply_add_to_odd(floats a, floats b, floats c) {
+MP_ALWAYS_INLINE vec<float> multiply_add_to_odd(vec<float> a, vec<float> b, vec<float> c) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    const words down = as_words(multiply_add_down(a, b, c));
-    const words up = as_words(multiply_add_up(a, b, c));
+    const vec<std::uint32_t> down = as_words(multiply_add_down(a, b, c));
+    const vec<std::uint32_t> up = as_words(multiply_add_up(a, b, c));
     return as_floats((down & 1U) != 0 ? down : up);
 #else
     // Two-sum: sum + error = product + c exactly. If the error is a number but zero and the sum even, its
     // neighbour on the side of the error is the odd one. An infinite sum has an error of NaN, and is right.
-    const floats product = rounded(a * b);
-    const floats sum = rounded(product + c);
-    const floats restored = rounded(sum - product);
-    const floats error = rounded(product - rounded(sum - restored)) + rounded(c - restored);
-    const words bits = as_words(sum);
-    const words is_inexact = as_words((magnitude_of(error) - 1U) < 0x7f7f'ffffU);
-    const words is_even = (bits & 1U) - 1U;
-    const words step = 1U - (((as_words(error) ^ bits) >> 31) << 1);
+    const vec<float> product = opt_barrier(a * b);
+    const vec<float> sum = opt_barrier(product + c);
+    const vec<float> restored = opt_barrier(sum - product);
+    const vec<float> error = opt_barrier(product - opt_barrier(sum - restored)) + opt_barrier(c - restored);
+    const vec<std::uint32_t> bits = as_words(sum);
+    const vec<std::uint32_t> is_inexact = as_words((magnitude_of(error) - 1U) < 0x7f7f'ffffU);
+    const vec<std::uint32_t> is_even = (bits & 1U) - 1U;
+    const vec<std::uint32_t> step = 1U - (((as_words(error) ^ bits) >> 31) << 1);
     return as_floats(bits + (step & is_inexact & is_even));
 #endif
 }
 
-MP_ALWAYS_INLINE floats apply(addition, floats a, floats b) {
+MP_ALWAYS_INLINE vec<float> apply(addition, vec<float> a, vec<float> b) {
     return a + b;
 }
-MP_ALWAYS_INLINE floats apply(subtraction, floats a, floats b) {
+MP_ALWAYS_INLINE vec<float> apply(subtraction, vec<float> a, vec<float> b) {
     return a - b;
 }
-MP_ALWAYS_INLINE floats apply(multiplication, floats a, floats b) {
+MP_ALWAYS_INLINE vec<float> apply(multiplication, vec<float> a, vec<float> b) {
     return a * b;
 }
-MP_ALWAYS_INLINE floats apply(division, floats a, floats b) {
-    return quotient(a, b);
+MP_ALWAYS_INLINE vec<float> apply(division, vec<float> a, vec<float> b) {
+    return div(a, b);
 }
-MP_ALWAYS_INLINE floats apply(root, floats a) {
-    return square_root(a);
+MP_ALWAYS_INLINE vec<float> apply(root, vec<float> a) {
+    return sqrt(a);
 }
 
 /// Operations with lanes that float may get wrong.
@@ -94,33 +94,35 @@ inline constexpr bool has_doubtful_lanes = [] {
 }();
 
 /// The lanes with a product or quotient of numbers but zero that is not a normal float.
-MP_ALWAYS_INLINE words doubtful_lanes(multiplication, floats result, floats a, floats b) {
-    const words no_zeros = as_words((magnitude_of(a) != 0U) & (magnitude_of(b) != 0U));
+MP_ALWAYS_INLINE vec<std::uint32_t> doubtful_lanes(multiplication, vec<float> result, vec<float> a,
+                                                   vec<float> b) {
+    const vec<std::uint32_t> no_zeros = as_words((magnitude_of(a) != 0U) & (magnitude_of(b) != 0U));
     return as_words(magnitude_of(result) < 0x0100'0000U) & no_zeros;
 }
-MP_ALWAYS_INLINE words doubtful_lanes(division, floats result, floats a, floats) {
+MP_ALWAYS_INLINE vec<std::uint32_t> doubtful_lanes(division, vec<float> result, vec<float> a, vec<float>) {
     return as_words((magnitude_of(result) < 0x0100'0000U) & (magnitude_of(a) != 0U));
 }
 /// The lanes in which two-sum is not exact, because the product is not, or because it or the sum are too
 /// large: all but those with a product that is zero, or between 2^-100 and 2^126, and an addend below 2^126.
-MP_ALWAYS_INLINE words doubtful_lanes(multiply_addition, floats, floats a, floats b, floats c) {
+MP_ALWAYS_INLINE vec<std::uint32_t> doubtful_lanes(multiply_addition, vec<float>, vec<float> a, vec<float> b,
+                                                   vec<float> c) {
     constexpr std::uint32_t smallest = (127U - 100U) << 23;
     constexpr std::uint32_t largest = (127U + 126U) << 23;
-    const words product = magnitude_of(rounded(a * b));
-    const words is_zero = as_words((magnitude_of(a) == 0U) | (magnitude_of(b) == 0U));
-    const words is_fine = as_words(product - smallest < largest - smallest) | is_zero;
+    const vec<std::uint32_t> product = magnitude_of(opt_barrier(a * b));
+    const vec<std::uint32_t> is_zero = as_words((magnitude_of(a) == 0U) | (magnitude_of(b) == 0U));
+    const vec<std::uint32_t> is_fine = as_words(product - smallest < largest - smallest) | is_zero;
     return ~(is_fine & as_words(magnitude_of(c) < largest));
 }
 
 /// The floats of one vector of results, to be rounded to the type.
 template <class Operation, class Value>
-MP_ALWAYS_INLINE floats operate(floats a, floats b, floats c) {
+MP_ALWAYS_INLINE vec<float> operate(vec<float> a, vec<float> b, vec<float> c) {
     static_assert(std::is_same_v<Operation, multiply_addition>);
     if constexpr (std::is_same_v<Value, float>) return fused_multiply_add(a, b, c);
     return multiply_add_to_odd(a, b, c);
 }
 template <class Operation, class Value, class... Floats>
-MP_ALWAYS_INLINE floats operate(Floats... operands) {
+MP_ALWAYS_INLINE vec<float> operate(Floats... operands) {
     return apply(Operation{}, operands...);
 }
 
@@ -139,7 +141,7 @@ inline constexpr std::size_t batch = comes_in_pairs<Value> ? 2 * lanes : lanes;
 
 /// One vector of numbers as floats. Signalling NaNs of bfloat16 stay so; operations make them quiet.
 template <class Value>
-MP_ALWAYS_INLINE floats load_arguments(const Value* from) {
+MP_ALWAYS_INLINE vec<float> load_arguments(const Value* from) {
     if constexpr (comes_in_pairs<Value>) {
         return as_floats(widen(load(codes_of(from))) << 16);
     } else if constexpr (sizeof(Value) == 1) {
@@ -151,9 +153,9 @@ MP_ALWAYS_INLINE floats load_arguments(const Value* from) {
 
 /// One part of the operands of a batch.
 template <int Part, class Value>
-MP_ALWAYS_INLINE floats load_operand(const Value* from) {
+MP_ALWAYS_INLINE vec<float> load_operand(const Value* from) {
     if constexpr (comes_in_pairs<Value>) {
-        words pairs;
+        vec<std::uint32_t> pairs;
         std::memcpy(&pairs, from, sizeof pairs);
         return as_floats(Part == 0 ? pairs << 16 : pairs & 0xffff'0000U);
     } else {
@@ -161,25 +163,26 @@ MP_ALWAYS_INLINE floats load_operand(const Value* from) {
     }
 }
 template <int Part, class Value>
-MP_ALWAYS_INLINE floats load_operand(repeated<Value> operand) {
+MP_ALWAYS_INLINE vec<float> load_operand(repeated<Value> operand) {
     // As an integer, since 0 + -0 is +0.
-    return as_floats(all_lanes(bit_cast<std::uint32_t>(static_cast<float>(operand.value))));
+    return as_floats(broadcast(bit_cast<std::uint32_t>(static_cast<float>(operand.value))));
 }
 
 /// The results of a batch into memory. Those of bfloat16 need no look at NaNs: they come from operands with
 /// 16 zeros at their end, or are the processor's own, and have these zeros too, so that rounding leaves them
 /// alone.
 template <class Value>
-MP_ALWAYS_INLINE void store_results(Value* out, floats result) {
+MP_ALWAYS_INLINE void store_results(Value* out, vec<float> result) {
     store_numbers(out, result);
 }
-MP_ALWAYS_INLINE words rounded_to_upper_half(floats x) {
-    const words bits = as_words(x);
+MP_ALWAYS_INLINE vec<std::uint32_t> rounded_to_upper_half(vec<float> x) {
+    const vec<std::uint32_t> bits = as_words(x);
     return bits + 0x7fffU + ((bits >> 16) & 1U);
 }
 template <class Value>
-MP_ALWAYS_INLINE void store_results(Value* out, floats even, floats odd) {
-    const words pairs = (rounded_to_upper_half(even) >> 16) | (rounded_to_upper_half(odd) & 0xffff'0000U);
+MP_ALWAYS_INLINE void store_results(Value* out, vec<float> even, vec<float> odd) {
+    const vec<std::uint32_t> pairs =
+        (rounded_to_upper_half(even) >> 16) | (rounded_to_upper_half(odd) & 0xffff'0000U);
     std::memcpy(static_cast<void*>(out), &pairs, sizeof pairs);
 }
 
@@ -195,16 +198,16 @@ MP_ALWAYS_INLINE void repair(Value* right, std::uint32_t doubtful, Operand... op
 /// One batch; `out` may be the memory of an operand.
 template <class Operation, class Value, class... Operand>
 MP_ALWAYS_INLINE void map_batch(Value* out, Operand... operands) {
-    const floats result = operate<Operation, Value>(load_operand<0>(operands)...);
+    const vec<float> result = operate<Operation, Value>(load_operand<0>(operands)...);
     std::uint32_t doubtful = 0;
     if constexpr (has_doubtful_lanes<Operation, Value>) {
-        doubtful = highest_bits(doubtful_lanes(Operation{}, result, load_operand<0>(operands)...));
+        doubtful = movemask(doubtful_lanes(Operation{}, result, load_operand<0>(operands)...));
     }
     if constexpr (comes_in_pairs<Value>) {
-        const floats odd = operate<Operation, Value>(load_operand<1>(operands)...);
+        const vec<float> odd = operate<Operation, Value>(load_operand<1>(operands)...);
         if constexpr (has_doubtful_lanes<Operation, Value>) {
             const std::uint32_t doubtful_odd =
-                highest_bits(doubtful_lanes(Operation{}, odd, load_operand<1>(operands)...));
+                movemask(doubtful_lanes(Operation{}, odd, load_operand<1>(operands)...));
             if ((doubtful | doubtful_odd) != 0) [[unlikely]] {
                 Value right[batch<Value>];
                 store_results(right, result, odd);

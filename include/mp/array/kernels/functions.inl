@@ -16,15 +16,15 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 inline constexpr float function_tolerance = 0x1p-20F;
 
 /// x limited to [low, high]; where x is NaN, low.
-MP_ALWAYS_INLINE floats limited(floats x, float low, float high) {
-    x = x > low ? x : all_lanes(low);
-    return x < high ? x : all_lanes(high);
+MP_ALWAYS_INLINE vec<float> limited(vec<float> x, float low, float high) {
+    x = x > low ? x : broadcast(low);
+    return x < high ? x : broadcast(high);
 }
 
 /// e^x = (1 + above_one) scale, scale being a power of two and above_one between -0.3 and 0.42.
 struct split_power {
-    floats scale;
-    floats above_one;
+    vec<float> scale;
+    vec<float> above_one;
 };
 
 /// For x between -86.5 and 88; above_one has an error of 2^-23.3 of it.
@@ -32,37 +32,38 @@ struct split_power {
 /// The integer nearest to x / ln 2 comes from a truncating conversion of a positive number, which knows no
 /// mode. Its product with the upper part of ln 2, which has 14 bits, is exact, and so is the difference,
 /// since |x| is at least 1/4 where the integer is not zero.
-MP_ALWAYS_INLINE split_power split_exponential(floats x) {
+MP_ALWAYS_INLINE split_power split_exponential(vec<float> x) {
     constexpr float log2_e = 0x1.715476p+0F;
     constexpr float ln2_high = 0x1.62e4p-1F;
     constexpr float ln2_low = 0x1.7f7d1cp-20F;
     constexpr int offset = 256;
-    const ints integer = __builtin_convertvector(x * log2_e + (offset + 0.5F), ints) - offset;
-    const floats n = __builtin_convertvector(integer, floats);
-    const floats r = rounded(x - n * ln2_high) - n * ln2_low;
+    const vec<std::int32_t> integer =
+        __builtin_convertvector(x * log2_e + (offset + 0.5F), vec<std::int32_t>) - offset;
+    const vec<float> n = __builtin_convertvector(integer, vec<float>);
+    const vec<float> r = opt_barrier(x - n * ln2_high) - n * ln2_low;
     // (e^r - 1 - r) / r^2 for |r| < 0.3467: the error is 2^-25.2 of e^r - 1.
-    const floats square = r * r;
-    const floats quotient = (0x1p-1F + r * 0x1.5554dcp-3F) +
-                            square * ((0x1.55551ap-5F + r * 0x1.120b6ep-7F) + square * 0x1.6d110ap-10F);
-    return {as_floats((as_words(integer) + 127U) << 23), r + square * quotient};
+    const vec<float> square = r * r;
+    const vec<float> div = (0x1p-1F + r * 0x1.5554dcp-3F) +
+                           square * ((0x1.55551ap-5F + r * 0x1.120b6ep-7F) + square * 0x1.6d110ap-10F);
+    return {as_floats((as_words(integer) + 127U) << 23), r + square * div};
 }
 
 /// e^x; error 2^-23 of it.
-MP_ALWAYS_INLINE floats power_of_e(floats x) {
+MP_ALWAYS_INLINE vec<float> power_of_e(vec<float> x) {
     const split_power parts = split_exponential(x);
     return parts.scale + parts.scale * parts.above_one;
 }
 
 /// x, or zero if it is so small that e^x is one, which spares the processor subnormal numbers.
-MP_ALWAYS_INLINE floats without_tiny(floats x) {
-    return as_floats(magnitude_of(x) < 0x3000'0000U ? words{} : as_words(x));
+MP_ALWAYS_INLINE vec<float> without_tiny(vec<float> x) {
+    return as_floats(magnitude_of(x) < 0x3000'0000U ? vec<std::uint32_t>{} : as_words(x));
 }
 
 /// What is known of the lanes of a result: `value` to within 2^-21 of it, unless the lane of `unknown` has
 /// its highest bit set.
 struct evaluated {
-    floats value;
-    words unknown;
+    vec<float> value;
+    vec<std::uint32_t> unknown;
 };
 
 /// Formats whose results may be subnormal floats, or overflow only where floats do.
@@ -77,36 +78,37 @@ inline constexpr float surely_zero = -96;          // e^-96 is less than half of
 /// value = f(e^x), where x was limited: nothing is known between the limits and where the result surely is
 /// zero.
 template <class Format>
-MP_ALWAYS_INLINE evaluated with_small_exponents(floats value, floats x) {
+MP_ALWAYS_INLINE evaluated with_small_exponents(vec<float> value, vec<float> x) {
     if constexpr (has_range_of_float<Format>) {
-        const words is_small = as_words(x < smallest_exponent);
-        const words is_zero = as_words(x < surely_zero);
+        const vec<std::uint32_t> is_small = as_words(x < smallest_exponent);
+        const vec<std::uint32_t> is_zero = as_words(x < surely_zero);
         return {as_floats(as_words(value) & ~is_zero), is_small & ~is_zero};
     } else {
-        return {value, words{}};
+        return {value, vec<std::uint32_t>{}};
     }
 }
 
 template <class Format>
-MP_ALWAYS_INLINE evaluated evaluate(natural_exponential, floats x) {
-    const floats power = power_of_e(limited(without_tiny(x), smallest_exponent, largest_exponent));
+MP_ALWAYS_INLINE evaluated evaluate(natural_exponential, vec<float> x) {
+    const vec<float> power = power_of_e(limited(without_tiny(x), smallest_exponent, largest_exponent));
     evaluated result = with_small_exponents<Format>(power, x);
     if constexpr (has_range_of_float<Format>) {
-        const words is_infinite = as_words(x > surely_infinite);
+        const vec<std::uint32_t> is_infinite = as_words(x > surely_infinite);
         result.unknown |= as_words(x > largest_exponent) & ~is_infinite;
-        result.value = as_floats(is_infinite != 0U ? words{} + 0x7f80'0000U : as_words(result.value));
+        result.value =
+            as_floats(is_infinite != 0U ? vec<std::uint32_t>{} + 0x7f80'0000U : as_words(result.value));
     }
     return result;
 }
 
 /// With t = e^-|x|: 1 / (1 + t), or t / (1 + t) for negative x. Error 2^-22.
 template <class Format>
-MP_ALWAYS_INLINE evaluated evaluate(logistic_function, floats x) {
-    const floats minus_magnitude = as_floats(as_words(x) | 0x8000'0000U);
-    const floats power =
+MP_ALWAYS_INLINE evaluated evaluate(logistic_function, vec<float> x) {
+    const vec<float> minus_magnitude = as_floats(as_words(x) | 0x8000'0000U);
+    const vec<float> power =
         power_of_e(limited(without_tiny(minus_magnitude), smallest_exponent, largest_exponent));
-    const floats dividend = as_words(x) >> 31 != 0U ? power : all_lanes(1.0F);
-    return with_small_exponents<Format>(quotient(dividend, rounded(power + 1)), x);
+    const vec<float> dividend = as_words(x) >> 31 != 0U ? power : broadcast(1.0F);
+    return with_small_exponents<Format>(div(dividend, opt_barrier(power + 1)), x);
 }
 
 /// With E = e^2|x| - 1: E / (E + 2), and x itself for |x| < 2^-11, which is 2^-23.5 too much at most.
@@ -114,81 +116,82 @@ MP_ALWAYS_INLINE evaluated evaluate(logistic_function, floats x) {
 /// E = scale above_one + (scale - 1), and is no less than a third of the larger term: the error is 2^-22.2 of
 /// it, and smaller in the quotient.
 template <class Format>
-MP_ALWAYS_INLINE evaluated evaluate(hyperbolic_tangent, floats x) {
+MP_ALWAYS_INLINE evaluated evaluate(hyperbolic_tangent, vec<float> x) {
     constexpr std::uint32_t least = (127U - 11U) << 23;
-    const words magnitude = magnitude_of(x);
-    const floats argument = as_floats(magnitude < least ? words{} + least : magnitude);
+    const vec<std::uint32_t> magnitude = magnitude_of(x);
+    const vec<float> argument = as_floats(magnitude < least ? vec<std::uint32_t>{} + least : magnitude);
     const split_power parts = split_exponential(limited(argument + argument, 0, 40));
-    const floats above_one = parts.scale * parts.above_one + rounded(parts.scale - 1);
-    const words share = as_words(quotient(above_one, rounded(above_one + 2)));
-    const words sign = as_words(x) ^ magnitude;
-    return {as_floats(magnitude < least ? as_words(x) : share | sign), words{}};
+    const vec<float> above_one = parts.scale * parts.above_one + opt_barrier(parts.scale - 1);
+    const vec<std::uint32_t> share = as_words(div(above_one, opt_barrier(above_one + 2)));
+    const vec<std::uint32_t> sign = as_words(x) ^ magnitude;
+    return {as_floats(magnitude < least ? as_words(x) : share | sign), vec<std::uint32_t>{}};
 }
 
 /// With x = m 2^n and m between sqrt(1/2) and sqrt(2): n ln 2 + log m. The terms have the same sign, or the
 /// first is at least twice the second; error 2^-22. Subnormal floats are left to others.
 template <class Format>
-MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, floats x) {
+MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, vec<float> x) {
     constexpr std::uint32_t root_of_half = 0x3f35'04f3;
     constexpr float ln2_high = 0x1.62e4p-1F;
     constexpr float ln2_low = 0x1.7f7d1cp-20F;
-    const words bits = as_words(x);
-    const words from_root = bits - root_of_half;
-    const ints exponent = reinterpret_cast<ints>(from_root) >> 23;
-    const floats n = __builtin_convertvector(exponent, floats);
-    const floats f = as_floats((from_root & 0x007f'ffffU) + root_of_half) - 1;
+    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> from_root = bits - root_of_half;
+    const vec<std::int32_t> exponent = reinterpret_cast<vec<std::int32_t>>(from_root) >> 23;
+    const vec<float> n = __builtin_convertvector(exponent, vec<float>);
+    const vec<float> f = as_floats((from_root & 0x007f'ffffU) + root_of_half) - 1;
     // (log(1 + f) - f) / f^2: the error is 2^-24 of log(1 + f).
-    const floats square = f * f;
-    const floats quotient =
+    const vec<float> square = f * f;
+    const vec<float> div =
         ((-0x1.fffffep-2F + f * 0x1.555638p-2F) + square * (-0x1.000302p-2F + f * 0x1.99071p-3F)) +
         square * square *
             ((-0x1.53bb74p-3F + f * 0x1.2fd102p-3F) + square * (-0x1.21fd54p-3F + f * 0x1.67ed28p-4F));
-    const floats rest = f + square * quotient;
-    const floats sum = n * ln2_high + rounded(n * ln2_low + rest);
-    const words magnitude = magnitude_of(x);
+    const vec<float> rest = f + square * div;
+    const vec<float> sum = n * ln2_high + opt_barrier(n * ln2_low + rest);
+    const vec<std::uint32_t> magnitude = magnitude_of(x);
     // log(0) is -infinity, log(infinity) infinity, and a negative number has none.
-    words value = as_words(sum);
-    value = magnitude == 0x7f80'0000U ? words{} + 0x7f80'0000U : value;
-    value = bits >> 31 != 0U ? words{} + 0x7fc0'0000U : value;
-    value = magnitude == 0U ? words{} + 0xff80'0000U : value;
+    vec<std::uint32_t> value = as_words(sum);
+    value = magnitude == 0x7f80'0000U ? vec<std::uint32_t>{} + 0x7f80'0000U : value;
+    value = bits >> 31 != 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : value;
+    value = magnitude == 0U ? vec<std::uint32_t>{} + 0xff80'0000U : value;
     if constexpr (has_range_of_float<Format>) {
         return {as_floats(value), as_words((magnitude - 1U) < 0x007f'ffffU)};
     } else {
-        return {as_floats(value), words{}};
+        return {as_floats(value), vec<std::uint32_t>{}};
     }
 }
 
 /// Error 2^-23.4. Negative numbers have none, but -0 has minus infinity.
 template <class Format>
-MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, floats x) {
-    const floats value = quotient(all_lanes(1.0F), square_root(x));
-    const words is_negative = as_words(as_words(x) > 0x8000'0000U);
-    return {as_floats(is_negative != 0U ? words{} + 0x7fc0'0000U : as_words(value)), words{}};
+MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, vec<float> x) {
+    const vec<float> value = div(broadcast(1.0F), sqrt(x));
+    const vec<std::uint32_t> is_negative = as_words(as_words(x) > 0x8000'0000U);
+    return {as_floats(is_negative != 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : as_words(value)),
+            vec<std::uint32_t>{}};
 }
 
 /// Writes the codes of a, and returns one bit for every lane in which those of b are others.
 template <class Value>
-MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, floats a, floats b) {
+MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, vec<float> a, vec<float> b) {
     using format = typename Value::format;
     if constexpr (comes_in_pairs<Value>) {
         // See store_results: these NaNs end in zeros too.
-        const words code = rounded_to_upper_half(a);
+        const vec<std::uint32_t> code = rounded_to_upper_half(a);
         store(codes_of(out), narrow_to_halfwords(code >> 16));
-        return highest_bits(as_words((code ^ rounded_to_upper_half(b)) > 0xffffU));
+        return movemask(as_words((code ^ rounded_to_upper_half(b)) > 0xffffU));
     } else if constexpr (is_binary16<format>) {
-        const halfwords code = narrow_binary16(a);
-        const halfwords other = narrow_binary16(b);
+        const vec<std::uint16_t> code = narrow_binary16(a);
+        const vec<std::uint16_t> other = narrow_binary16(b);
         store(codes_of(out), code);
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
         std::uint16_t mask;
         __asm__("vpcmpuw $4, %2, %1, %0" : "=Yk"(mask) : "v"(code), "v"(other));
         return mask;
 #else
-        return highest_bits(as_words(widen(code) != widen(other)));
+        return movemask(as_words(widen(code) != widen(other)));
 #endif
     } else {
         store_numbers(out, a);
-        return highest_bits(as_words(narrow_codes<format>(a) != narrow_codes<format>(b)));
+        return movemask(as_words(narrow_codes<format>(a) != narrow_codes<format>(b)));
     }
 }
 
@@ -196,15 +199,15 @@ MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, floats a, floats b)
 template <class Function, class Value>
 MP_ALWAYS_INLINE void map_function_vector(Value* out, const Value* from) {
     using format = typename Value::format;
-    const floats x = load_arguments(from);
+    const vec<float> x = load_arguments(from);
     const evaluated result = evaluate<format>(Function{}, x);
     // A NaN stays what it is, and is made quiet by the products.
-    const floats value = as_floats(magnitude_of(x) > 0x7f80'0000U ? as_words(x) : as_words(result.value));
-    const floats low = rounded(value * (1 - function_tolerance));
-    const floats high = rounded(value * (1 + function_tolerance));
+    const vec<float> value = as_floats(magnitude_of(x) > 0x7f80'0000U ? as_words(x) : as_words(result.value));
+    const vec<float> low = opt_barrier(value * (1 - function_tolerance));
+    const vec<float> high = opt_barrier(value * (1 + function_tolerance));
     Value right[lanes];
     std::uint32_t unknown = store_and_compare(right, low, high);
-    if constexpr (has_range_of_float<format>) unknown |= highest_bits(result.unknown);
+    if constexpr (has_range_of_float<format>) unknown |= movemask(result.unknown);
     if (unknown != 0) [[unlikely]]
         repair<Function, 0, 1>(right, unknown, from);
     std::memcpy(out, right, sizeof right);

@@ -3,17 +3,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-MP_ALWAYS_INLINE doubles rounded(doubles x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("" : "+v"(x));
-#else
-    __asm__("" : "+x"(x));
-#endif
-    return x;
-}
-
 template <class Value>
-MP_ALWAYS_INLINE floats load_terms(const Value* from) {
+MP_ALWAYS_INLINE vec<float> load_terms(const Value* from) {
     if constexpr (std::is_same_v<Value, float>) {
         return load(from);
     } else {
@@ -23,7 +14,7 @@ MP_ALWAYS_INLINE floats load_terms(const Value* from) {
 
 /// The lower and the upper half of a vector as doubles.
 template <int Half>
-MP_ALWAYS_INLINE doubles to_doubles(floats x) {
+MP_ALWAYS_INLINE doubles to_doubles(vec<float> x) {
     half_floats parts[2];
     std::memcpy(parts, &x, sizeof x);
     return __builtin_convertvector(parts[Half], doubles);
@@ -35,19 +26,19 @@ MP_ALWAYS_INLINE Vector term_of(summed_value, Vector x) {
 }
 template <class Vector>
 MP_ALWAYS_INLINE Vector term_of(summed_product, Vector x, Vector y) {
-    return rounded(x * y);
+    return opt_barrier(x * y);
 }
 template <class Vector>
 MP_ALWAYS_INLINE Vector term_of(summed_square, Vector x) {
-    return rounded(x * x);
+    return opt_barrier(x * x);
 }
 
 /// Adds 64 terms to their lanes.
 template <class Term, class... Value>
-MP_ALWAYS_INLINE void add_terms(floats (&sums)[sum_lanes / lanes], const Value*... from) {
+MP_ALWAYS_INLINE void add_terms(vec<float> (&sums)[sum_lanes / lanes], const Value*... from) {
 #pragma GCC unroll 8
     for (std::size_t k = 0; k < sum_lanes / lanes; ++k) {
-        sums[k] = rounded(sums[k] + term_of(Term{}, load_terms(from + k * lanes)...));
+        sums[k] = opt_barrier(sums[k] + term_of(Term{}, load_terms(from + k * lanes)...));
     }
 }
 template <class Term, class... Value>
@@ -56,14 +47,14 @@ MP_ALWAYS_INLINE void add_terms(doubles (&sums)[2 * sum_lanes / lanes], const Va
     for (std::size_t k = 0; k < sum_lanes / lanes; ++k) {
         doubles& lower = sums[2 * k];
         doubles& upper = sums[2 * k + 1];
-        lower = rounded(lower + term_of(Term{}, to_doubles<0>(load_terms(from + k * lanes))...));
-        upper = rounded(upper + term_of(Term{}, to_doubles<1>(load_terms(from + k * lanes))...));
+        lower = opt_barrier(lower + term_of(Term{}, to_doubles<0>(load_terms(from + k * lanes))...));
+        upper = opt_barrier(upper + term_of(Term{}, to_doubles<1>(load_terms(from + k * lanes))...));
     }
 }
 
 template <class Term, class Accumulator, class... Value>
 MP_ALWAYS_INLINE Accumulator sum_of_block(std::size_t count, const Value*... from) {
-    using vector = std::conditional_t<std::is_same_v<Accumulator, float>, floats, doubles>;
+    using vector = std::conditional_t<std::is_same_v<Accumulator, float>, vec<float>, doubles>;
     vector sums[sum_lanes * sizeof(Accumulator) / sizeof(vector)] = {};
     std::size_t i = 0;
     for (; i + sum_lanes <= count; i += sum_lanes) add_terms<Term>(sums, (from + i)...);

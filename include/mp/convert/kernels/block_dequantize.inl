@@ -11,10 +11,10 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The values of elements, exactly.
 template <class Element>
-MP_ALWAYS_INLINE floats element_values(words codes) {
+MP_ALWAYS_INLINE vec<float> element_values(vec<std::uint32_t> codes) {
     if constexpr (std::is_same_v<Element, mx_int8>) {
-        const ints count = reinterpret_cast<ints>(codes << 24) >> 24;
-        return __builtin_convertvector(count, floats) * 0x1p-6f;
+        const vec<std::int32_t> count = reinterpret_cast<vec<std::int32_t>>(codes << 24) >> 24;
+        return __builtin_convertvector(count, vec<float>) * 0x1p-6f;
     } else {
         return widen_codes<typename Element::format>(codes);
     }
@@ -22,26 +22,27 @@ MP_ALWAYS_INLINE floats element_values(words codes) {
 
 /// a b to 24 bits, with the last one set if that loses anything. The product and what is lost are normal
 /// floats, or zero.
-MP_ALWAYS_INLINE floats multiply_to_odd(floats a, floats b) {
-    const floats product = rounded(a * b);
-    const words bits = as_words(product);
-    const words error = as_words(fused_multiply_add(a, b, as_floats(bits ^ 0x8000'0000U)));
+MP_ALWAYS_INLINE vec<float> multiply_to_odd(vec<float> a, vec<float> b) {
+    const vec<float> product = opt_barrier(a * b);
+    const vec<std::uint32_t> bits = as_words(product);
+    const vec<std::uint32_t> error = as_words(fused_multiply_add(a, b, as_floats(bits ^ 0x8000'0000U)));
     // Toward zero if the product was rounded away from it, else away: from an even code to an odd one.
-    const words odd = ((bits ^ error) & 0x8000'0000U) != 0U ? bits - 1U : bits + 1U;
+    const vec<std::uint32_t> odd = ((bits ^ error) & 0x8000'0000U) != 0U ? bits - 1U : bits + 1U;
     const auto is_changed = ((error & 0x7fff'ffffU) != 0U) & ((bits & 1U) == 0U);
     return as_floats(is_changed ? odd : bits);
 }
 
 /// The values of `lanes` elements times the factors of their block, as floats that are rounded to Value once.
 template <class BlockScaled, class Value>
-MP_ALWAYS_INLINE floats scaled_values(words codes, floats factor, floats tensor_scale) {
-    const floats x = element_values<typename BlockScaled::element_type>(codes);
+MP_ALWAYS_INLINE vec<float> scaled_values(vec<std::uint32_t> codes, vec<float> factor,
+                                          vec<float> tensor_scale) {
+    const vec<float> x = element_values<typename BlockScaled::element_type>(codes);
     if constexpr (!BlockScaled::has_tensor_scale) {
-        return rounded(x * factor);
+        return opt_barrier(x * factor);
     } else if constexpr (std::is_same_v<Value, float>) {
-        return rounded(rounded(x * factor) * tensor_scale);
+        return opt_barrier(opt_barrier(x * factor) * tensor_scale);
     } else {
-        return multiply_to_odd(rounded(x * factor), tensor_scale);
+        return multiply_to_odd(opt_barrier(x * factor), tensor_scale);
     }
 }
 
@@ -54,7 +55,7 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
     constexpr int width = BlockScaled::element_width;
     static_assert(codes_at_a_time % block == 0);
     const default_floating_point_modes modes;
-    const floats tensor = as_floats(all_lanes(bit_cast<std::uint32_t>(tensor_scale)));
+    const vec<float> tensor = as_floats(broadcast(bit_cast<std::uint32_t>(tensor_scale)));
     std::uint8_t codes[codes_at_a_time + vector_bytes];
     while (count != 0) {
         const std::size_t part = count < codes_at_a_time ? count : codes_at_a_time;
@@ -62,18 +63,19 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
         for (std::size_t first = 0; first < part; first += block, ++scales) {
             const std::size_t size = part - first < block ? part - first : block;
             const std::uint32_t code = codes_of(scales)[0];
-            floats factor;
+            vec<float> factor;
             if constexpr (is_power_of_two_scale<scale>) {
                 constexpr std::uint32_t half_of_smallest_normal = 0x0040'0000;
-                factor = as_floats(all_lanes(code == 0 ? half_of_smallest_normal : code << 23));
+                factor = as_floats(broadcast(code == 0 ? half_of_smallest_normal : code << 23));
             } else {
-                factor = widen_codes<typename scale::format>(all_lanes(code));
+                factor = widen_codes<typename scale::format>(broadcast(code));
             }
             // All values are NaN, the same one.
             const bool is_nan = isnan(*scales);
             for (std::size_t i = 0; i < size; i += lanes) {
-                floats x = scaled_values<BlockScaled, Value>(widen(load(codes + first + i)), factor, tensor);
-                if (is_nan) x = as_floats(all_lanes(0x7fc0'0000U));
+                vec<float> x =
+                    scaled_values<BlockScaled, Value>(widen(load(codes + first + i)), factor, tensor);
+                if (is_nan) x = as_floats(broadcast(0x7fc0'0000U));
                 if (i + lanes <= size) {
                     store_numbers(to + first + i, x);
                 } else {

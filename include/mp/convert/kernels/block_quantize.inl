@@ -7,15 +7,15 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 /// Finite floats rounded to nearest even, what is too large becoming the largest element. The codes are in
 /// the low bits.
 template <class Element>
-MP_ALWAYS_INLINE words element_codes(floats x) {
+MP_ALWAYS_INLINE vec<std::uint32_t> element_codes(vec<float> x) {
     using format = element_format<Element>;
     using narrow = layout_of<format>;
-    const words bits = as_words(x);
-    const words magnitude = bits & 0x7fff'ffffU;
+    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     constexpr int shift = 23 - narrow::fraction_bits;
     constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - format::bias) << 23;
     constexpr std::uint32_t largest = (std::uint32_t{narrow::max_finite_code} << shift) + bias_difference;
-    const words limited = magnitude < largest ? magnitude : words{} + largest;
+    const vec<std::uint32_t> limited = magnitude < largest ? magnitude : vec<std::uint32_t>{} + largest;
     if constexpr (std::is_same_v<Element, mx_int8>) {
         // The addition rounds to a multiple of 2^-6; what it leaves in the low bits is in two's complement.
         constexpr float unit = 0x1.8p17f;
@@ -23,13 +23,15 @@ MP_ALWAYS_INLINE words element_codes(floats x) {
     } else {
         // As narrow_codes, but for what cannot happen.
         constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
-        words code = (limited - bias_difference + half_minus_one + ((limited >> shift) & 1U)) >> shift;
+        vec<std::uint32_t> code =
+            (limited - bias_difference + half_minus_one + ((limited >> shift) & 1U)) >> shift;
         constexpr float unit = power_of_two<float>(narrow::quantum_exponent + 23);
         constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent)
                                                   << 23;
-        const words subnormal = as_words(as_floats(limited) + unit) - bit_cast<std::uint32_t>(unit);
+        const vec<std::uint32_t> subnormal =
+            as_words(as_floats(limited) + unit) - bit_cast<std::uint32_t>(unit);
         code = limited < smallest_normal ? subnormal : code;
-        const words sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
+        const vec<std::uint32_t> sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
         if constexpr (format::nans == nan_encoding::negative_zero) {
             return code == 0U ? code : code | sign;
         } else {
@@ -45,9 +47,10 @@ template <class Element, int Block, class Value>
 MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code, std::uint8_t* codes) {
     constexpr std::uint32_t half_of_smallest_normal = 0x0040'0000;
     const std::uint32_t field = 254 - scale_code;
-    const floats factor = as_floats(all_lanes(field == 0 ? half_of_smallest_normal : field << 23));
+    const vec<float> factor = as_floats(broadcast(field == 0 ? half_of_smallest_normal : field << 23));
     for (std::size_t i = 0; i < Block; i += lanes) {
-        store(codes + i, narrow_to_bytes(element_codes<Element>(rounded(load_numbers(from + i) * factor))));
+        store(codes + i,
+              narrow_to_bytes(element_codes<Element>(opt_barrier(load_numbers(from + i) * factor))));
     }
 }
 
@@ -74,15 +77,15 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
     std::uint32_t thresholds[lanes];
     store(thresholds, low_halves(cut[0], cut[1]));
     for (std::size_t i = 0; i < Block; i += lanes) {
-        const words bits = as_words(load_numbers(from + i));
-        const auto magnitude = reinterpret_cast<ints>(bits & 0x7fff'ffffU);
-        ints code = {};
+        const vec<std::uint32_t> bits = as_words(load_numbers(from + i));
+        const auto magnitude = reinterpret_cast<vec<std::int32_t>>(bits & 0x7fff'ffffU);
+        vec<std::int32_t> code = {};
         for (int k = 0; k < midpoints.count; ++k) {
             code -= magnitude > static_cast<std::int32_t>(thresholds[k]);
         }
-        const words sign = (bits & 0x8000'0000U) >> (31 - layout_of<format>::magnitude_bits);
+        const vec<std::uint32_t> sign = (bits & 0x8000'0000U) >> (31 - layout_of<format>::magnitude_bits);
         if constexpr (format::nans == nan_encoding::negative_zero) {
-            store(codes + i, narrow_to_bytes(code == 0 ? words{} : as_words(code) | sign));
+            store(codes + i, narrow_to_bytes(code == 0 ? vec<std::uint32_t>{} : as_words(code) | sign));
         } else {
             store(codes + i, narrow_to_bytes(as_words(code) | sign));
         }
@@ -104,7 +107,7 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
     std::uint8_t scale_codes[lanes];
     for (std::size_t done = 0; done < blocks;) {
         const std::size_t group = blocks - done < lanes ? blocks - done : lanes;
-        const words largest = block_magnitudes<block>(from, group);
+        const vec<std::uint32_t> largest = block_magnitudes<block>(from, group);
         store(magnitudes, largest);
         std::size_t finite = 0;
         while (finite < group && magnitudes[finite] < 0x7f80'0000U) ++finite;
@@ -115,7 +118,7 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
             }
         } else {
             using scale_format = typename scale::format;
-            const words code =
+            const vec<std::uint32_t> code =
                 scale_quotient_codes<element_format<element>, scale_format>(largest, tensor_scale, rule);
             float values[lanes];
             store(values, widen_codes<scale_format>(code));
@@ -136,16 +139,16 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
 }
 
 /// The magnitude codes of finite floats, 0 for others.
-MP_ALWAYS_INLINE ints finite_magnitudes(floats x) {
-    const auto magnitude = reinterpret_cast<ints>(as_words(x) & 0x7fff'ffffU);
-    return magnitude < 0x7f80'0000 ? magnitude : ints{};
+MP_ALWAYS_INLINE vec<std::int32_t> finite_magnitudes(vec<float> x) {
+    const auto magnitude = reinterpret_cast<vec<std::int32_t>>(as_words(x) & 0x7fff'ffffU);
+    return magnitude < 0x7f80'0000 ? magnitude : vec<std::int32_t>{};
 }
 
 /// The largest magnitude code of a finite float among `count` numbers.
 template <class Value>
 std::uint32_t largest_finite_of(const Value* from, std::size_t count) {
     const default_floating_point_modes modes;
-    ints largest = {};
+    vec<std::int32_t> largest = {};
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes)
         largest = larger(largest, finite_magnitudes(load_numbers(from + i)));

@@ -5,38 +5,39 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The larger of two magnitudes.
-MP_ALWAYS_INLINE ints larger(ints a, ints b) {
+MP_ALWAYS_INLINE vec<std::int32_t> larger(vec<std::int32_t> a, vec<std::int32_t> b) {
     return a > b ? a : b;
 }
 
 /// Folds two vectors into one: the largest of lanes i and i + lanes / 2 of `a` becomes lane 2 i, that of `b`
 /// lane 2 i + 1.
-MP_ALWAYS_INLINE ints fold(ints a, ints b) {
+MP_ALWAYS_INLINE vec<std::int32_t> fold(vec<std::int32_t> a, vec<std::int32_t> b) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    const ints low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    const ints high =
+    const vec<std::int32_t> low =
+        __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const vec<std::int32_t> high =
         __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 #else
-    const ints low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-    const ints high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    const vec<std::int32_t> low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    const vec<std::int32_t> high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 #endif
     return larger(low, high);
 }
 
 /// Lane b: the largest magnitude code of a float in block b; 0 behind the last of them.
 template <int Block, class Value>
-MP_ALWAYS_INLINE words block_magnitudes(const Value* from, std::size_t blocks) {
-    ints of_block[lanes];
+MP_ALWAYS_INLINE vec<std::uint32_t> block_magnitudes(const Value* from, std::size_t blocks) {
+    vec<std::int32_t> of_block[lanes];
     for (std::size_t b = 0; b < blocks; ++b) {
-        ints largest = {};
+        vec<std::int32_t> largest = {};
         for (int i = 0; i < Block; i += static_cast<int>(lanes)) {
-            const words magnitude = as_words(load_numbers(from + i)) & 0x7fff'ffffU;
-            largest = larger(largest, reinterpret_cast<ints>(magnitude));
+            const vec<std::uint32_t> magnitude = as_words(load_numbers(from + i)) & 0x7fff'ffffU;
+            largest = larger(largest, reinterpret_cast<vec<std::int32_t>>(magnitude));
         }
         of_block[b] = largest;
         from += Block;
     }
-    for (std::size_t b = blocks; b < lanes; ++b) of_block[b] = ints{};
+    for (std::size_t b = blocks; b < lanes; ++b) of_block[b] = vec<std::int32_t>{};
     for (std::size_t half = lanes / 2; half != 0; half /= 2) {
         for (std::size_t b = 0; b < half; ++b) of_block[b] = fold(of_block[b], of_block[b + half]);
     }
@@ -46,15 +47,15 @@ MP_ALWAYS_INLINE words block_magnitudes(const Value* from, std::size_t blocks) {
 /// scale_exponent for finite magnitudes as a code of E8M0, whose bias is that of float. A magnitude of zero
 /// has the smallest one.
 template <class Format>
-MP_ALWAYS_INLINE words scale_exponent_codes(words magnitude, scale_rule rule) {
+MP_ALWAYS_INLINE vec<std::uint32_t> scale_exponent_codes(vec<std::uint32_t> magnitude, scale_rule rule) {
     using layout = layout_of<Format>;
     constexpr exact_value max = largest_of<Format>;
     // Significands as 24 bits, the highest of them set.
     constexpr auto f = static_cast<std::uint32_t>((max.significand << leading_zeros(max.significand)) >> 40);
     const auto is_subnormal = magnitude < 0x0080'0000U;
-    const words normal = is_subnormal ? as_words(as_floats(magnitude) * 0x1p24f) : magnitude;
-    const words a = (normal & 0x007f'ffffU) | 0x0080'0000U;
-    ints code = reinterpret_cast<ints>(normal >> 23) - layout::max_exponent;
+    const vec<std::uint32_t> normal = is_subnormal ? as_words(as_floats(magnitude) * 0x1p24f) : magnitude;
+    const vec<std::uint32_t> a = (normal & 0x007f'ffffU) | 0x0080'0000U;
+    vec<std::int32_t> code = reinterpret_cast<vec<std::int32_t>>(normal >> 23) - layout::max_exponent;
     code = is_subnormal ? code - 24 : code;
     // A comparison that holds is -1.
     if (rule == scale_rule::ceil) {
@@ -65,16 +66,16 @@ MP_ALWAYS_INLINE words scale_exponent_codes(words magnitude, scale_rule rule) {
     } else if (rule == scale_rule::nearest) {
         const auto below_one = a < f;
         code += below_one;
-        const words twice = below_one ? a << 2 : a << 1;
+        const vec<std::uint32_t> twice = below_one ? a << 2 : a << 1;
         constexpr std::uint32_t middle = 3 * f;
         code -= (twice > middle) | ((twice == middle) & ((code & 1) != 0));
     }
-    code = code < 0 ? ints{} : code;
-    return as_words(code > 254 ? ints{} + 254 : code);
+    code = code < 0 ? vec<std::int32_t>{} : code;
+    return as_words(code > 254 ? vec<std::int32_t>{} + 254 : code);
 }
 
 /// a / b, correctly rounded, where compilers may be told to approximate.
-MP_ALWAYS_INLINE doubles quotient(doubles a, doubles b) {
+MP_ALWAYS_INLINE doubles div(doubles a, doubles b) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     __asm__("vdivpd %1, %0, %0" : "+v"(a) : "v"(b));
 #else
@@ -84,9 +85,9 @@ MP_ALWAYS_INLINE doubles quotient(doubles a, doubles b) {
 }
 
 /// The low halves of the lanes of two vectors.
-MP_ALWAYS_INLINE words low_halves(longwords a, longwords b) {
-    const auto x = reinterpret_cast<words>(a);
-    const auto y = reinterpret_cast<words>(b);
+MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(longwords a, longwords b) {
+    const auto x = reinterpret_cast<vec<std::uint32_t>>(a);
+    const auto y = reinterpret_cast<vec<std::uint32_t>>(b);
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 #else
@@ -110,7 +111,8 @@ MP_ALWAYS_INLINE auto has_more_than_float(longwords x) {
 /// differs from it by more than 2^-40 of itself. Then it is cut to float with the last bit set if that loses
 /// anything, which the comparisons and the rounding below see as they would the quotient.
 template <class Format, class ScaleFormat>
-MP_ALWAYS_INLINE words scale_quotient_codes(words magnitude, float tensor_scale, scale_rule rule) {
+MP_ALWAYS_INLINE vec<std::uint32_t> scale_quotient_codes(vec<std::uint32_t> magnitude, float tensor_scale,
+                                                         scale_rule rule) {
     using layout = layout_of<ScaleFormat>;
     constexpr double max_element = to_double<Format>(layout_of<Format>::max_finite_code);
     constexpr double largest = to_double<ScaleFormat>(layout::max_finite_code);
@@ -122,20 +124,20 @@ MP_ALWAYS_INLINE words scale_quotient_codes(words magnitude, float tensor_scale,
     for (std::size_t i = 0; i < 2; ++i) {
         half_floats amax;
         std::memcpy(&amax, magnitudes + i * lanes / 2, sizeof amax);
-        doubles x = quotient(__builtin_convertvector(amax, doubles), divisor);
+        doubles x = div(__builtin_convertvector(amax, doubles), divisor);
         x = x < largest ? x : doubles{} + largest;
         x = x > smallest ? x : doubles{} + smallest;
         const auto bits = reinterpret_cast<longwords>(x);
         cut[i] = has_more_than_float(bits) ? cut_to_float(bits) | 1U : cut_to_float(bits);
     }
-    const floats q = as_floats(low_halves(cut[0], cut[1]));
-    words code = narrow_codes<ScaleFormat>(q);
+    const vec<float> q = as_floats(low_halves(cut[0], cut[1]));
+    vec<std::uint32_t> code = narrow_codes<ScaleFormat>(q);
     if (rule == scale_rule::floor) {
         code = widen_codes<ScaleFormat>(code) > q ? code - 1U : code;
     } else if (rule == scale_rule::ceil) {
         code = widen_codes<ScaleFormat>(code) < q ? code + 1U : code;
     }
-    return code == 0U ? words{} + 1U : code;
+    return code == 0U ? vec<std::uint32_t>{} + 1U : code;
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -69,7 +69,7 @@ MP_NEVER_INLINE inline void correct_tiny(const double* from, float* to) noexcept
 /// Doubles as floats, rounded to odd; a NaN becomes quiet, and may have its last bit changed. Unless
 /// WithTiny, what is below 2^-126 comes out as something up to 2^-126.
 template <bool WithTiny>
-MP_ALWAYS_INLINE floats narrow_to_odd(doubles low, doubles high) {
+MP_ALWAYS_INLINE vec<float> narrow_to_odd(doubles low, doubles high) {
     const auto low_bits = reinterpret_cast<longwords>(low);
     const auto high_bits = reinterpret_cast<longwords>(high);
     half_floats narrow_low = narrow_to_half(reinterpret_cast<doubles>(leading_bits_to_odd(low_bits)));
@@ -106,7 +106,7 @@ MP_ALWAYS_INLINE doubles quieted(doubles x) {
 
 /// `lanes` doubles as what is to be rounded to To.
 template <class To>
-MP_ALWAYS_INLINE floats narrow_for(doubles low, doubles high) {
+MP_ALWAYS_INLINE vec<float> narrow_for(doubles low, doubles high) {
     if constexpr (std::same_as<To, float>) {
         return join_halves(narrow_to_half(low), narrow_to_half(high));
     } else {
@@ -135,8 +135,8 @@ MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
 
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
 /// Floats rounded to bfloat16, which is the upper half of each lane.
-MP_ALWAYS_INLINE words round_to_upper_half(floats x) {
-    words bits = as_words(quieted(x));
+MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
+    vec<std::uint32_t> bits = as_words(quieted(x));
     std::uint16_t is_number = 0;
     std::uint16_t is_odd = 0;
     // Half a place less one, and one more where the last bit kept is set. NaNs are truncated.
@@ -146,13 +146,14 @@ MP_ALWAYS_INLINE words round_to_upper_half(floats x) {
         "vpaddd %4, %0, %0%{%1%}\n\t"
         "vpaddd %5, %0, %0%{%2%}"
         : "+&v"(bits), "=&Yk"(is_number), "=&Yk"(is_odd)
-        : "v"(words{} + 0x0001'0000U), "v"(words{} + 0x7fffU), "v"(words{} + 1U));
+        : "v"(vec<std::uint32_t>{} + 0x0001'0000U), "v"(vec<std::uint32_t>{} + 0x7fffU),
+          "v"(vec<std::uint32_t>{} + 1U));
     return bits;
 }
 
 typedef std::uint16_t halfword_pairs __attribute__((vector_size(64)));  // NOLINT(modernize-use-using)
 /// The upper halves of two vectors of words.
-MP_ALWAYS_INLINE halfword_pairs upper_halves(words low, words high) {
+MP_ALWAYS_INLINE halfword_pairs upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
     const auto a = reinterpret_cast<halfword_pairs>(low);
     const auto b = reinterpret_cast<halfword_pairs>(high);
     return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35,
@@ -165,8 +166,8 @@ template <class From, class To>
 MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     if constexpr (std::same_as<To, basic_float<formats::bfloat16>> && !std::same_as<From, double>) {
-        const words low = round_to_upper_half(load_numbers(from));
-        const words high = round_to_upper_half(load_numbers(from + lanes));
+        const vec<std::uint32_t> low = round_to_upper_half(load_numbers(from));
+        const vec<std::uint32_t> high = round_to_upper_half(load_numbers(from + lanes));
         const halfword_pairs codes = upper_halves(low, high);
         std::memcpy(codes_of(to), &codes, sizeof codes);
         return;
@@ -186,7 +187,7 @@ MP_ALWAYS_INLINE void convert_first(const From* from, To* to, std::size_t count)
         convert_vector(source, target);
         copy_few<sizeof target / 2>(to, target, count * sizeof(To));
     } else if constexpr (std::same_as<From, float> && std::same_as<To, float>) {
-        store_first(to, quieted(load_first(from, count)), count);
+        store_partial(to, quieted(load_partial(from, count)), count);
     } else {
         store_first_numbers(to, load_first_numbers(from, count), count);
     }

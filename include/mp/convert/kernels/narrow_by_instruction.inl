@@ -6,7 +6,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 #if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
 /// Whether a lane of the four holds a subnormal number.
-MP_ALWAYS_INLINE bool any_subnormal(const floats (&x)[4]) {
+MP_ALWAYS_INLINE bool any_subnormal(const vec<float> (&x)[4]) {
     std::uint16_t found[4];
     for (int i = 0; i < 4; ++i) __asm__("vfpclassps $0x20, %1, %0" : "=Yk"(found[i]) : "v"(x[i]));
     return (found[0] | found[1] | found[2] | found[3]) != 0;
@@ -21,14 +21,14 @@ inline void narrow_to_bfloat16(const float* from, basic_float<formats::bfloat16>
         const default_floating_point_modes modes;
         for (; i + 4 * lanes <= count; i += 4 * lanes) {
             const float* const x = from + i;
-            const floats four[4] = {load(x), load(x + lanes), load(x + 2 * lanes), load(x + 3 * lanes)};
+            const vec<float> four[4] = {load(x), load(x + lanes), load(x + 2 * lanes), load(x + 3 * lanes)};
             if (any_subnormal(four)) {
                 avx512::convert_two_vectors(x, to + i);
                 avx512::convert_two_vectors(x + 2 * lanes, to + i + 2 * lanes);
                 continue;
             }
             for (std::size_t pair = 0; pair < 2; ++pair) {
-                floats codes;  // the lower half from the last operand
+                vec<float> codes;  // the lower half from the last operand
                 __asm__("vcvtne2ps2bf16 %2, %1, %0"
                         : "=v"(codes)
                         : "v"(four[2 * pair + 1]), "v"(four[2 * pair]));

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/convert/portable.hpp>
-#include <mp/simd/vectors.hpp>
+#include <mp/simd/vec.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,8 +6,8 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
-MP_ALWAYS_INLINE floats quieted(floats x) {
-    const floats minus_zero = as_floats(words{} + 0x8000'0000U);
+MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
+    const vec<float> minus_zero = as_floats(vec<std::uint32_t>{} + 0x8000'0000U);
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     __asm__("vaddps %1, %0, %0" : "+v"(x) : "v"(minus_zero));
 #else
@@ -18,7 +18,7 @@ MP_ALWAYS_INLINE floats quieted(floats x) {
 
 /// The values of codes, exactly; NaNs become quiet and keep sign and payload.
 template <class Format>
-MP_ALWAYS_INLINE floats widen_codes(words code) {
+MP_ALWAYS_INLINE vec<float> widen_codes(vec<std::uint32_t> code) {
     using narrow = layout_of<Format>;
     constexpr int shift = 23 - narrow::fraction_bits;
     constexpr std::uint32_t quiet = 0x0040'0000;
@@ -28,8 +28,8 @@ MP_ALWAYS_INLINE floats widen_codes(words code) {
         return quieted(as_floats(code << shift));
     } else {
         constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
-        const words magnitude = code & std::uint32_t{narrow::magnitude_mask};
-        words result = (magnitude << shift) + bias_difference;
+        const vec<std::uint32_t> magnitude = code & std::uint32_t{narrow::magnitude_mask};
+        vec<std::uint32_t> result = (magnitude << shift) + bias_difference;
         if constexpr (Format::nans == nan_encoding::ieee) {
             constexpr std::uint32_t first = narrow::infinity_code;
             constexpr std::uint32_t missing = 0x7f80'0000U - ((first << shift) + bias_difference);
@@ -37,17 +37,20 @@ MP_ALWAYS_INLINE floats widen_codes(words code) {
             result = magnitude > first ? result | quiet : result;
         } else {
             if constexpr (narrow::has_infinity)
-                result = magnitude == std::uint32_t{narrow::infinity_code} ? words{} + 0x7f80'0000U : result;
+                result = magnitude == std::uint32_t{narrow::infinity_code}
+                             ? vec<std::uint32_t>{} + 0x7f80'0000U
+                             : result;
             if constexpr (Format::nans == nan_encoding::all_ones)
-                result = magnitude == std::uint32_t{narrow::nan_code} ? words{} + 0x7fc0'0000U : result;
+                result = magnitude == std::uint32_t{narrow::nan_code} ? vec<std::uint32_t>{} + 0x7fc0'0000U
+                                                                      : result;
         }
         constexpr float unit = power_of_two<float>(narrow::quantum_exponent + 23);
         constexpr auto unit_bits = bit_cast<std::uint32_t>(unit);
-        const words subnormal = as_words(as_floats(magnitude | unit_bits) - unit);
+        const vec<std::uint32_t> subnormal = as_words(as_floats(magnitude | unit_bits) - unit);
         result = magnitude < std::uint32_t{narrow::hidden_bit} ? subnormal : result;
-        const words sign = (code & std::uint32_t{narrow::sign_mask}) << (32 - narrow::width);
+        const vec<std::uint32_t> sign = (code & std::uint32_t{narrow::sign_mask}) << (32 - narrow::width);
         if constexpr (Format::nans == nan_encoding::negative_zero) {
-            return as_floats(code == std::uint32_t{narrow::nan_code} ? words{} + 0x7fc0'0000U
+            return as_floats(code == std::uint32_t{narrow::nan_code} ? vec<std::uint32_t>{} + 0x7fc0'0000U
                                                                      : result | sign);
         } else {
             return as_floats(result | sign);
@@ -57,18 +60,18 @@ MP_ALWAYS_INLINE floats widen_codes(words code) {
 
 /// Floats rounded to nearest even once, overflow as saturation::none; the codes are in the low bits.
 template <class Format>
-MP_ALWAYS_INLINE words narrow_codes(floats x) {
+MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
     using narrow = layout_of<Format>;
     constexpr int shift = 23 - narrow::fraction_bits;
     constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
-    const words bits = as_words(x);
-    const words magnitude = bits & 0x7fff'ffffU;
+    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_nan = magnitude > 0x7f80'0000U;
     if constexpr (is_binary16<Format>) {
         return widen(narrow_binary16(x));
     } else if constexpr (Format::exponent_bits == 8) {
-        const words kept = bits >> shift;
-        const words rounded_code = (bits + half_minus_one + (kept & 1U)) >> shift;
+        const vec<std::uint32_t> kept = bits >> shift;
+        const vec<std::uint32_t> rounded_code = (bits + half_minus_one + (kept & 1U)) >> shift;
         return is_nan ? kept | std::uint32_t{narrow::quiet_bit} : rounded_code;
     } else {
         // Both kinds of result at once: with 2^e the power of two in the number, but not less than that of
@@ -85,20 +88,22 @@ MP_ALWAYS_INLINE words narrow_codes(floats x) {
         constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent)
                                                   << 23;
         constexpr std::uint32_t up = std::uint32_t{shift} << 23;
-        const words limited = magnitude < largest ? magnitude : words{} + largest;
-        const words exponent = limited & 0x7f80'0000U;
-        const words binade = exponent > smallest_normal ? exponent : words{} + smallest_normal;
-        const words sum = as_words(rounded(as_floats(limited) + as_floats(binade + up)));
-        words code = (sum - (binade + (up + (smallest_normal >> shift)))) + (binade >> shift);
-        if constexpr (overflow != beyond) code = code == beyond ? words{} + overflow : code;
+        const vec<std::uint32_t> limited = magnitude < largest ? magnitude : vec<std::uint32_t>{} + largest;
+        const vec<std::uint32_t> exponent = limited & 0x7f80'0000U;
+        const vec<std::uint32_t> binade =
+            exponent > smallest_normal ? exponent : vec<std::uint32_t>{} + smallest_normal;
+        const vec<std::uint32_t> sum = as_words(opt_barrier(as_floats(limited) + as_floats(binade + up)));
+        vec<std::uint32_t> code = (sum - (binade + (up + (smallest_normal >> shift)))) + (binade >> shift);
+        if constexpr (overflow != beyond) code = code == beyond ? vec<std::uint32_t>{} + overflow : code;
 
-        words nan = words{} + (narrow::has_nan ? std::uint32_t{narrow::nan_code}
-                                               : std::uint32_t{narrow::max_finite_code});
+        vec<std::uint32_t> nan =
+            vec<std::uint32_t>{} +
+            (narrow::has_nan ? std::uint32_t{narrow::nan_code} : std::uint32_t{narrow::max_finite_code});
         if constexpr (Format::nans == nan_encoding::ieee)
             nan |= (magnitude >> shift) & std::uint32_t{narrow::fraction_mask};
         code = is_nan ? nan : code;
 
-        const words sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
+        const vec<std::uint32_t> sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
         if constexpr (Format::nans == nan_encoding::negative_zero) {
             constexpr std::uint32_t infinite_or_finite =
                 narrow::max_finite_code + (narrow::has_infinity ? 1 : 0);
@@ -111,87 +116,9 @@ MP_ALWAYS_INLINE words narrow_codes(floats x) {
     }
 }
 
-/// Copies fewer than 2 * Chunk bytes, without the call that memcpy of an unknown length is.
-template <std::size_t Chunk>
-MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
-    if constexpr (Chunk == 0) {
-        return;
-    } else {
-        if (size < Chunk) {
-            copy_few<Chunk / 2>(to, from, size);
-            return;
-        }
-        // Two pieces that may overlap.
-        unsigned char first[Chunk];
-        unsigned char last[Chunk];
-        std::memcpy(first, from, Chunk);
-        std::memcpy(last, static_cast<const unsigned char*>(from) + (size - Chunk), Chunk);
-        std::memcpy(to, first, Chunk);
-        std::memcpy(static_cast<unsigned char*>(to) + (size - Chunk), last, Chunk);
-    }
-}
-
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-/// The first `count` < lanes elements, the rest zero; memory behind them is not touched.
-MP_ALWAYS_INLINE floats load_first(const float* from, std::size_t count) {
-    floats x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovups (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
-    return x;
-}
-MP_ALWAYS_INLINE words load_first(const std::uint32_t* from, std::size_t count) {
-    words x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovdqu32 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
-    return x;
-}
-MP_ALWAYS_INLINE halfwords load_first(const std::uint16_t* from, std::size_t count) {
-    halfwords x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovdqu16 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
-    return x;
-}
-MP_ALWAYS_INLINE bytes load_first(const std::uint8_t* from, std::size_t count) {
-    bytes x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovdqu8 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
-    return x;
-}
-/// The first `count` < lanes elements into memory, which is not touched behind them.
-MP_ALWAYS_INLINE void store_first(float* to, floats x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovups %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
-}
-MP_ALWAYS_INLINE void store_first(std::uint32_t* to, words x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovdqu32 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
-}
-MP_ALWAYS_INLINE void store_first(std::uint16_t* to, halfwords x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovdqu16 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
-}
-MP_ALWAYS_INLINE void store_first(std::uint8_t* to, bytes x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovdqu8 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
-}
-#else
-template <class Element>
-MP_ALWAYS_INLINE auto load_first(const Element* from, std::size_t count) {
-    alignas(32) Element copy[lanes] = {};
-    copy_few<sizeof copy / 2>(copy, from, count * sizeof(Element));
-    return load(copy);
-}
-template <class Element, class Vector>
-MP_ALWAYS_INLINE void store_first(Element* to, Vector x, std::size_t count) {
-    alignas(32) Element copy[lanes];
-    store(copy, x);
-    copy_few<sizeof copy / 2>(to, copy, count * sizeof(Element));
-}
-#endif
-
 /// A vector of codes as they lie in memory, as floats.
 template <class Format, class Codes>
-MP_ALWAYS_INLINE floats widen_container(Codes codes) {
+MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
     if constexpr (is_binary16<Format>) {
         return widen_binary16(codes);
     } else if constexpr (sizeof(storage_of<Format>) == 4) {
@@ -203,7 +130,7 @@ MP_ALWAYS_INLINE floats widen_container(Codes codes) {
 
 /// Codes in the low bits of words as they lie in memory.
 template <class Format>
-MP_ALWAYS_INLINE auto container_of(words codes) {
+MP_ALWAYS_INLINE auto container_of(vec<std::uint32_t> codes) {
     if constexpr (sizeof(storage_of<Format>) == 4) {
         return codes << layout_of<Format>::container_shift;
     } else if constexpr (sizeof(storage_of<Format>) == 2) {
@@ -215,7 +142,7 @@ MP_ALWAYS_INLINE auto container_of(words codes) {
 
 /// Floats rounded to nearest even, as they lie in memory.
 template <class Format>
-MP_ALWAYS_INLINE auto narrow_to_container(floats x) {
+MP_ALWAYS_INLINE auto narrow_to_container(vec<float> x) {
     if constexpr (is_binary16<Format>) {
         return narrow_binary16(x);
     } else {
@@ -226,7 +153,7 @@ MP_ALWAYS_INLINE auto narrow_to_container(floats x) {
 /// `lanes` numbers from memory as floats. NaNs of floats stay as they are, those of other formats become
 /// quiet.
 template <class Value>
-MP_ALWAYS_INLINE floats load_numbers(const Value* from) {
+MP_ALWAYS_INLINE vec<float> load_numbers(const Value* from) {
     if constexpr (std::is_same_v<Value, float>) {
         return load(from);
     } else {
@@ -236,7 +163,7 @@ MP_ALWAYS_INLINE floats load_numbers(const Value* from) {
 
 /// `lanes` floats rounded to nearest even, into memory.
 template <class Value>
-MP_ALWAYS_INLINE void store_numbers(Value* to, floats x) {
+MP_ALWAYS_INLINE void store_numbers(Value* to, vec<float> x) {
     if constexpr (std::is_same_v<Value, float>) {
         store(to, x);
     } else {
@@ -246,21 +173,21 @@ MP_ALWAYS_INLINE void store_numbers(Value* to, floats x) {
 
 /// The first `count` < lanes numbers, and zeros behind them; memory beyond them is not touched.
 template <class Value>
-MP_ALWAYS_INLINE floats load_first_numbers(const Value* from, std::size_t count) {
+MP_ALWAYS_INLINE vec<float> load_first_numbers(const Value* from, std::size_t count) {
     if constexpr (std::is_same_v<Value, float>) {
-        return load_first(from, count);
+        return load_partial(from, count);
     } else {
-        return widen_container<typename Value::format>(load_first(codes_of(from), count));
+        return widen_container<typename Value::format>(load_partial(codes_of(from), count));
     }
 }
 
 /// The first `count` < lanes floats rounded into memory; memory beyond them is not touched.
 template <class Value>
-MP_ALWAYS_INLINE void store_first_numbers(Value* to, floats x, std::size_t count) {
+MP_ALWAYS_INLINE void store_first_numbers(Value* to, vec<float> x, std::size_t count) {
     if constexpr (std::is_same_v<Value, float>) {
-        store_first(to, x, count);
+        store_partial(to, x, count);
     } else {
-        store_first(codes_of(to), narrow_to_container<typename Value::format>(x), count);
+        store_partial(codes_of(to), narrow_to_container<typename Value::format>(x), count);
     }
 }
 

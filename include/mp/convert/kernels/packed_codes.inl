@@ -32,16 +32,17 @@ MP_ALWAYS_INLINE void pack_vector(const std::uint8_t* codes, std::byte* to) {
             __builtin_convertvector((pairs | (pairs >> 4)) & std::uint16_t{0x00ff}, half_code_bytes);
         std::memcpy(to, &packed, sizeof packed);
     } else {
-        const auto twelve =
-            reinterpret_cast<words>((pairs & std::uint16_t{0x003f}) | ((pairs >> 2) & std::uint16_t{0x0fc0}));
-        const words twenty_four = (twelve & 0x0000'0fffU) | ((twelve >> 4) & 0x00ff'f000U);
+        const auto twelve = reinterpret_cast<vec<std::uint32_t>>((pairs & std::uint16_t{0x003f}) |
+                                                                 ((pairs >> 2) & std::uint16_t{0x0fc0}));
+        const vec<std::uint32_t> twenty_four = (twelve & 0x0000'0fffU) | ((twelve >> 4) & 0x00ff'f000U);
         constexpr std::uint8_t used[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 128, 128, 128, 128};
-        const auto y = reinterpret_cast<words>(
+        const auto y = reinterpret_cast<vec<std::uint32_t>>(
             shuffle_bytes(reinterpret_cast<bytes_of_words>(twenty_four), repeat_16_bytes(used)));
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-        const words z = __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
+        const vec<std::uint32_t> z =
+            __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
 #else
-        const words z = __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 3, 7);
+        const vec<std::uint32_t> z = __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 3, 7);
 #endif
         std::memcpy(to, &z, vector_bytes * 6 / 8);
     }
@@ -64,18 +65,19 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
         const code_pairs apart = (pairs | (pairs << 4)) & std::uint16_t{0x0f0f};
         std::memcpy(codes, &apart, sizeof apart);
     } else {
-        words x;
+        vec<std::uint32_t> x;
         std::memcpy(&x, from, sizeof x);
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-        const words y = __builtin_shufflevector(x, x, 0, 1, 2, 12, 3, 4, 5, 13, 6, 7, 8, 14, 9, 10, 11, 15);
+        const vec<std::uint32_t> y =
+            __builtin_shufflevector(x, x, 0, 1, 2, 12, 3, 4, 5, 13, 6, 7, 8, 14, 9, 10, 11, 15);
 #else
-        const words y = __builtin_shufflevector(x, x, 0, 1, 2, 6, 3, 4, 5, 7);
+        const vec<std::uint32_t> y = __builtin_shufflevector(x, x, 0, 1, 2, 6, 3, 4, 5, 7);
 #endif
         constexpr std::uint8_t apart[16] = {0, 1, 2, 128, 3, 4, 5, 128, 6, 7, 8, 128, 9, 10, 11, 128};
-        const auto twenty_four = reinterpret_cast<words>(
+        const auto twenty_four = reinterpret_cast<vec<std::uint32_t>>(
             shuffle_bytes(reinterpret_cast<bytes_of_words>(y), repeat_16_bytes(apart)));
-        const words twelve = (twenty_four & 0x0000'0fffU) | ((twenty_four << 4) & 0x0fff'0000U);
-        const words six = (twelve & 0x003f'003fU) | ((twelve << 2) & 0x3f00'3f00U);
+        const vec<std::uint32_t> twelve = (twenty_four & 0x0000'0fffU) | ((twenty_four << 4) & 0x0fff'0000U);
+        const vec<std::uint32_t> six = (twelve & 0x003f'003fU) | ((twelve << 2) & 0x3f00'3f00U);
         std::memcpy(codes, &six, sizeof six);
     }
 }

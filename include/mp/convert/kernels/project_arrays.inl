@@ -6,74 +6,81 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 /// Whether stochastic rounding goes away from zero: all ones or zero. `rest` is what is cut off, in units of
 /// 2^(-places) of the last place; see stochastically_up. Random bits and the rest are compared at the top of
 /// a word: their sum carries out of it where it reaches one.
-MP_ALWAYS_INLINE words goes_away(const projection_plan& plan, words rest, words places, words random) {
-    const words few = places <= 31U ? places : words{} + 31U;
-    const words beyond = places - 32U;
-    const words shift = beyond <= 31U ? beyond : words{} + 31U;
-    const words shifted = rest >> shift;
-    const words aligned = places >= 32U ? shifted : rest << (32U - few);
-    const words head = aligned & plan.compared;
-    words increment = aligned & plan.next;
+MP_ALWAYS_INLINE vec<std::uint32_t> goes_away(const projection_plan& plan, vec<std::uint32_t> rest,
+                                              vec<std::uint32_t> places, vec<std::uint32_t> random) {
+    const vec<std::uint32_t> few = places <= 31U ? places : vec<std::uint32_t>{} + 31U;
+    const vec<std::uint32_t> beyond = places - 32U;
+    const vec<std::uint32_t> shift = beyond <= 31U ? beyond : vec<std::uint32_t>{} + 31U;
+    const vec<std::uint32_t> shifted = rest >> shift;
+    const vec<std::uint32_t> aligned = places >= 32U ? shifted : rest << (32U - few);
+    const vec<std::uint32_t> head = aligned & plan.compared;
+    vec<std::uint32_t> increment = aligned & plan.next;
     if (plan.ties_to_even) {
-        const words cut_off = (aligned & (plan.next - 1U)) |
-                              (places > 32U ? (shifted << shift) ^ rest : words{}) | (head & plan.unit);
-        increment = cut_off != 0U ? increment : words{};
+        const vec<std::uint32_t> cut_off = (aligned & (plan.next - 1U)) |
+                                           (places > 32U ? (shifted << shift) ^ rest : vec<std::uint32_t>{}) |
+                                           (head & plan.unit);
+        increment = cut_off != 0U ? increment : vec<std::uint32_t>{};
     }
     // The bit behind the compared ones, where it counts, makes one of their last.
-    const words whole = head + increment * 2U;
-    const words sum = whole + (random << plan.unused_random_bits);
+    const vec<std::uint32_t> whole = head + increment * 2U;
+    const vec<std::uint32_t> sum = whole + (random << plan.unused_random_bits);
     return as_words((whole < head) | (sum < whole));
 }
 
 /// Floats rounded as planned; the codes are in the low bits.
 template <class Format>
-MP_ALWAYS_INLINE words project_codes(const projection_plan& plan, floats x, words random) {
+MP_ALWAYS_INLINE vec<std::uint32_t> project_codes(const projection_plan& plan, vec<float> x,
+                                                  vec<std::uint32_t> random) {
     using narrow = layout_of<Format>;
     constexpr std::uint32_t shift = 23 - narrow::fraction_bits;
-    const words bits = as_words(x);
-    const words magnitude = bits & 0x7fff'ffffU;
+    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_negative = bits > 0x7fff'ffffU;
 
     // The code before it is rounded, with `places` bits behind its last one. Of a number that will be
     // subnormal this is its significand, else the bits of the float as they are.
-    words places = words{} + shift;
-    words unrounded = magnitude;
+    vec<std::uint32_t> places = vec<std::uint32_t>{} + shift;
+    vec<std::uint32_t> unrounded = magnitude;
     if constexpr (Format::exponent_bits < 8) {
         constexpr std::uint32_t smallest_field = 127 + narrow::min_exponent;
         constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
-        const words field = magnitude >> 23;
-        const words fraction = magnitude & 0x007f'ffffU;
-        const words significand = field == 0U ? fraction : fraction | 0x0080'0000U;
-        const words binade = field == 0U ? words{} + 1U : field;
+        const vec<std::uint32_t> field = magnitude >> 23;
+        const vec<std::uint32_t> fraction = magnitude & 0x007f'ffffU;
+        const vec<std::uint32_t> significand = field == 0U ? fraction : fraction | 0x0080'0000U;
+        const vec<std::uint32_t> binade = field == 0U ? vec<std::uint32_t>{} + 1U : field;
         const auto is_small = magnitude < (smallest_field << 23);
         places = is_small ? (shift + smallest_field) - binade : places;
         unrounded = is_small ? significand : magnitude - bias_difference;
     }
     // 31 places are as good as more: a significand has 24 bits.
-    const words cut = places < 31U ? places : words{} + 31U;
-    const words ones = ((words{} + 1U) << cut) - 1U;
-    const words kept = unrounded >> cut;
-    words code;
+    const vec<std::uint32_t> cut = places < 31U ? places : vec<std::uint32_t>{} + 31U;
+    const vec<std::uint32_t> ones = ((vec<std::uint32_t>{} + 1U) << cut) - 1U;
+    const vec<std::uint32_t> kept = unrounded >> cut;
+    vec<std::uint32_t> code;
     if (plan.is_stochastic) {
         code = kept - goes_away(plan, unrounded & ones, places, random);
     } else {
-        const words last = kept & 1U;
-        const words away = is_negative ? words{} + plan.away[1] : words{} + plan.away[0];
-        words added = ((ones >> plan.halved) & away) + (last & plan.even) + plan.one;
+        const vec<std::uint32_t> last = kept & 1U;
+        const vec<std::uint32_t> away =
+            is_negative ? vec<std::uint32_t>{} + plan.away[1] : vec<std::uint32_t>{} + plan.away[0];
+        vec<std::uint32_t> added = ((ones >> plan.halved) & away) + (last & plan.even) + plan.one;
         added &= ~((0U - last) & plan.odd);
         code = (unrounded + added) >> cut;
     }
 
-    const words too_large = is_negative ? words{} + plan.too_large[1] : words{} + plan.too_large[0];
-    const words infinite = is_negative ? words{} + plan.infinite[1] : words{} + plan.infinite[0];
+    const vec<std::uint32_t> too_large =
+        is_negative ? vec<std::uint32_t>{} + plan.too_large[1] : vec<std::uint32_t>{} + plan.too_large[0];
+    const vec<std::uint32_t> infinite =
+        is_negative ? vec<std::uint32_t>{} + plan.infinite[1] : vec<std::uint32_t>{} + plan.infinite[0];
     code = code > std::uint32_t{narrow::max_finite_code} ? too_large : code;
     code = magnitude == 0x7f80'0000U ? infinite : code;
-    words sign = (bits >> 31) << narrow::magnitude_bits;
+    vec<std::uint32_t> sign = (bits >> 31) << narrow::magnitude_bits;
     if constexpr (Format::nans == nan_encoding::negative_zero) {
         constexpr std::uint32_t with_sign = narrow::max_finite_code + (narrow::has_infinity ? 1U : 0U);
-        sign = code - 1U < with_sign ? sign : words{};
+        sign = code - 1U < with_sign ? sign : vec<std::uint32_t>{};
     }
-    const words nan = (((magnitude >> shift) & plan.nan_payload) | plan.nan) | (sign & plan.nan_sign);
+    const vec<std::uint32_t> nan =
+        (((magnitude >> shift) & plan.nan_payload) | plan.nan) | (sign & plan.nan_sign);
     return magnitude > 0x7f80'0000U ? nan : code | sign;
 }
 
@@ -84,13 +91,14 @@ void project_array(const float* from, To* to, std::size_t count, const projectio
     using format = typename To::format;
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-        const words bits = plan.is_stochastic ? load(random + i) : words{};
+        const vec<std::uint32_t> bits = plan.is_stochastic ? load(random + i) : vec<std::uint32_t>{};
         store(codes_of(to + i), container_of<format>(project_codes<format>(plan, load(from + i), bits)));
     }
     if (i < count) {
-        const words bits = plan.is_stochastic ? load_first(random + i, count - i) : words{};
-        const words codes = project_codes<format>(plan, load_first(from + i, count - i), bits);
-        store_first(codes_of(to + i), container_of<format>(codes), count - i);
+        const vec<std::uint32_t> bits =
+            plan.is_stochastic ? load_partial(random + i, count - i) : vec<std::uint32_t>{};
+        const vec<std::uint32_t> codes = project_codes<format>(plan, load_partial(from + i, count - i), bits);
+        store_partial(codes_of(to + i), container_of<format>(codes), count - i);
     }
 }
 
@@ -115,9 +123,9 @@ inline void narrow_to_odd_array(const double* from, float* to, std::size_t count
     if (i < count) {
         alignas(64) double source[lanes] = {};
         std::memcpy(source, from + i, (count - i) * sizeof(double));
-        const floats odd =
+        const vec<float> odd =
             narrow_to_odd<true>(limited_to_floats(load(source)), limited_to_floats(load(source + lanes / 2)));
-        store_first(to + i, odd, count - i);
+        store_partial(to + i, odd, count - i);
     }
 }
 

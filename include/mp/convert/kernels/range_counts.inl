@@ -7,28 +7,29 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Counters of one vector, a lane each; a comparison that holds is -1.
 struct lane_counts {
-    ints below_nonzero;
-    ints below_normal;
-    ints overflows;
-    ints nans;
-    ints largest;
-    words smallest;  ///< one less than the smallest magnitude that is not zero; for zeros it is very large
+    vec<std::int32_t> below_nonzero;
+    vec<std::int32_t> below_normal;
+    vec<std::int32_t> overflows;
+    vec<std::int32_t> nans;
+    vec<std::int32_t> largest;
+    vec<std::uint32_t>
+        smallest;  ///< one less than the smallest magnitude that is not zero; for zeros it is very large
 };
 
-MP_ALWAYS_INLINE void count_lanes(lane_counts& counts, words magnitude, range_thresholds at) {
-    const auto code = reinterpret_cast<ints>(magnitude);
+MP_ALWAYS_INLINE void count_lanes(lane_counts& counts, vec<std::uint32_t> magnitude, range_thresholds at) {
+    const auto code = reinterpret_cast<vec<std::int32_t>>(magnitude);
     constexpr std::int32_t infinity = 0x7f80'0000;
     counts.below_nonzero -= code < static_cast<std::int32_t>(at.nonzero);
     counts.below_normal -= code < static_cast<std::int32_t>(at.normal);
     counts.overflows -= code >= static_cast<std::int32_t>(at.overflow);
     counts.nans -= code > infinity;
-    const ints finite = code < infinity ? code : ints{};
+    const vec<std::int32_t> finite = code < infinity ? code : vec<std::int32_t>{};
     counts.largest = finite > counts.largest ? finite : counts.largest;
-    const words less_one = magnitude - 1U;
+    const vec<std::uint32_t> less_one = magnitude - 1U;
     counts.smallest = less_one < counts.smallest ? less_one : counts.smallest;
 }
 
-MP_ALWAYS_INLINE std::uint64_t count_of_lanes(ints x) {
+MP_ALWAYS_INLINE std::uint64_t count_of_lanes(vec<std::int32_t> x) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < lanes; ++i) sum += static_cast<std::uint32_t>(x[i]);
     return sum;
@@ -49,11 +50,11 @@ void count_range(const Value* from, std::size_t count, range_thresholds at, rang
         const std::size_t of_section = count < section ? count : section;
         std::uint32_t by_field[tables][256] = {};
         lane_counts sum = {};
-        sum.smallest = ~words{};
+        sum.smallest = ~vec<std::uint32_t>{};
         for (std::size_t first = 0; first < of_section; first += chunk) {
             const std::size_t size = of_section - first < chunk ? of_section - first : chunk;
             std::size_t i = 0;
-            words magnitude;
+            vec<std::uint32_t> magnitude;
             for (; i + lanes <= size; i += lanes) {
                 magnitude = as_words(load_numbers(from + first + i)) & 0x7fff'ffffU;
                 count_lanes(sum, magnitude, at);
@@ -75,15 +76,15 @@ void count_range(const Value* from, std::size_t count, range_thresholds at, rang
             for (std::size_t k = 0; k < lanes; ++k) has_subnormals |= sum.smallest[k] < smallest_normal - 1;
             if (!has_subnormals) continue;
             for (i = 0; i < size; i += lanes) {
-                const floats x = i + lanes <= size ? load_numbers(from + first + i)
-                                                   : load_first_numbers(from + first + i, size - i);
+                const vec<float> x = i + lanes <= size ? load_numbers(from + first + i)
+                                                       : load_first_numbers(from + first + i, size - i);
                 store(magnitudes, as_words(x) & 0x7fff'ffffU);
                 for (const std::uint32_t code : magnitudes) {
                     if (code - 1 < smallest_normal - 1)
                         ++result->subnormals[63 - leading_zeros(std::uint64_t{code})];
                 }
             }
-            sum.smallest = ~words{};
+            sum.smallest = ~vec<std::uint32_t>{};
         }
         // The zeros that fill up the last vector.
         const std::size_t zeros = (lanes - of_section % lanes) % lanes;

@@ -9,20 +9,21 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 /// The sums of a tile, as in register_tiles.inl, with another instruction.
 template <int Rows>
 struct dot_tile : avx512::register_tile<Rows> {
-    MP_ALWAYS_INLINE void add_dot(int index, words a, words b) {
+    MP_ALWAYS_INLINE void add_dot(int index, vec<std::uint32_t> a, vec<std::uint32_t> b) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(this->sums[index]) : "v"(a), "v"(b));
     }
     template <int... Row>
-    MP_ALWAYS_INLINE void add_dots(const std::byte* a, words b0, words b1,
+    MP_ALWAYS_INLINE void add_dots(const std::byte* a, vec<std::uint32_t> b0, vec<std::uint32_t> b1,
                                    std::integer_sequence<int, Row...> /*rows*/) {
         (add_row_of_dots(Row, a + Row * a_row_bytes, b0, b1), ...);
     }
 
 private:
-    MP_ALWAYS_INLINE void add_row_of_dots(int row, const std::byte* a, words b0, words b1) {
+    MP_ALWAYS_INLINE void add_row_of_dots(int row, const std::byte* a, vec<std::uint32_t> b0,
+                                          vec<std::uint32_t> b1) {
         std::uint32_t pair = 0;
         std::memcpy(&pair, a, sizeof pair);
-        const words factor = all_lanes(pair);
+        const vec<std::uint32_t> factor = broadcast(pair);
         add_dot(2 * row, factor, b0);
         add_dot(2 * row + 1, factor, b1);
     }

@@ -13,14 +13,14 @@ inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrd
         auto* codes = static_cast<std::uint16_t*>(to) + i * line_stride;
         std::ptrdiff_t left = from.count;
         for (; left >= step; left -= step, line += step, codes += step) {
-            floats both;  // the lower half from the last operand
+            vec<float> both;  // the lower half from the last operand
             __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(load(line + lanes)), "v"(load(line)));
             std::memcpy(codes, &both, sizeof both);
         }
         if (left > 0) {
             float rest[2 * lanes] = {};
             std::memcpy(rest, line, static_cast<std::size_t>(left) * sizeof(float));
-            floats both;
+            vec<float> both;
             __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(load(rest + lanes)), "v"(load(rest)));
             std::memcpy(codes, &both, static_cast<std::size_t>(left) * sizeof(std::uint16_t));
         }

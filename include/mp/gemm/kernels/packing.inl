@@ -8,11 +8,12 @@ inline constexpr auto lane_count = static_cast<std::ptrdiff_t>(lanes);
 
 /// `lanes` factors as floats.
 template <class Value>
-MP_ALWAYS_INLINE floats load_factors(const Value* from) {
+MP_ALWAYS_INLINE vec<float> load_factors(const Value* from) {
     if constexpr (std::is_same_v<Value, std::int8_t>) {
         // Flipping the sign and subtracting what it is worth extends it.
-        const words code = widen(load(reinterpret_cast<const std::uint8_t*>(from)));
-        return __builtin_convertvector(reinterpret_cast<ints>((code ^ 0x80U) - 0x80U), floats);
+        const vec<std::uint32_t> code = widen(load(reinterpret_cast<const std::uint8_t*>(from)));
+        return __builtin_convertvector(reinterpret_cast<vec<std::int32_t>>((code ^ 0x80U) - 0x80U),
+                                       vec<float>);
     } else if constexpr (holds_bfloat16<Value>) {
         return as_floats(widen(load(codes_of(from)))
                          << 16);  // a NaN may stay as it is: products make it quiet
@@ -27,38 +28,38 @@ MP_ALWAYS_INLINE floats load_factors(const Value* from) {
 
 /// The first `count` of them, at most `lanes`, and zeros.
 template <class Value>
-MP_ALWAYS_INLINE floats load_factors(const Value* from, std::ptrdiff_t count) {
+MP_ALWAYS_INLINE vec<float> load_factors(const Value* from, std::ptrdiff_t count) {
     if (count >= lane_count) return load_factors(from);
-    if (count <= 0) return floats{};
+    if (count <= 0) return vec<float>{};
     Value values[lanes] = {};
     std::memcpy(static_cast<void*>(values), from, static_cast<std::size_t>(count) * sizeof(Value));
     return load_factors(values);
 }
 
 /// Floats that bfloat16 holds, as its codes.
-MP_ALWAYS_INLINE halfwords bfloat16_codes(floats x) {
+MP_ALWAYS_INLINE vec<std::uint16_t> bfloat16_codes(vec<float> x) {
     return narrow_to_halfwords(as_words(x) >> 16);
 }
 
 /// Two steps of such floats side by side, the first in the lower half.
-MP_ALWAYS_INLINE words bfloat16_pairs(floats first, floats second) {
+MP_ALWAYS_INLINE vec<std::uint32_t> bfloat16_pairs(vec<float> first, vec<float> second) {
     return as_words(first) >> 16 | (as_words(second) & 0xffff'0000U);
 }
 
 /// Two steps of bfloat16 side by side, the first in the lower half.
-MP_ALWAYS_INLINE words pairs_of(halfwords first, halfwords second) {
+MP_ALWAYS_INLINE vec<std::uint32_t> pairs_of(vec<std::uint16_t> first, vec<std::uint16_t> second) {
     return widen(first) | widen(second) << 16;
 }
 
 /// The lanes of two vectors in turn: of their lower and of their upper halves.
-MP_ALWAYS_INLINE floats interleave_lower(floats a, floats b) {
+MP_ALWAYS_INLINE vec<float> interleave_lower(vec<float> a, vec<float> b) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 #else
     return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
 #endif
 }
-MP_ALWAYS_INLINE floats interleave_upper(floats a, floats b) {
+MP_ALWAYS_INLINE vec<float> interleave_upper(vec<float> a, vec<float> b) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 #else
@@ -69,14 +70,14 @@ MP_ALWAYS_INLINE floats interleave_upper(floats a, floats b) {
 /// A square of lanes x lanes, and its transposition: interleaving row i with row i + lanes / 2 rotates the
 /// bits of the place (row, lane) by one, so that after log2(lanes) rounds rows and lanes have changed places.
 struct float_square {
-    floats row[lanes];
+    vec<float> row[lanes];
 
     template <int... Index>
     MP_ALWAYS_INLINE void interleave(std::integer_sequence<int, Index...> /*half*/) {
         constexpr int half = static_cast<int>(lanes) / 2;
-        const floats mixed[lanes] = {(Index % 2 == 0
-                                          ? interleave_lower(row[Index / 2], row[Index / 2 + half])
-                                          : interleave_upper(row[Index / 2], row[Index / 2 + half]))...};
+        const vec<float> mixed[lanes] = {(Index % 2 == 0
+                                              ? interleave_lower(row[Index / 2], row[Index / 2 + half])
+                                              : interleave_upper(row[Index / 2], row[Index / 2 + half]))...};
         ((row[Index] = mixed[Index]), ...);
     }
     MP_ALWAYS_INLINE void transpose() {
@@ -96,7 +97,7 @@ struct float_square {
     /// The same for pairs of bfloat16, as floats' worth of bits.
     MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-            std::memcpy(&row[i], from + i * stride, sizeof(floats));
+            std::memcpy(&row[i], from + i * stride, sizeof(vec<float>));
         }
     }
     /// row[i] = step 2 i and step 2 i + 1 of bfloat16 side by side, steps `stride` apart.
@@ -114,7 +115,7 @@ struct float_square {
             return;
         }
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-            row[i] = i < high ? load_factors(from + i * stride, wide) : floats{};
+            row[i] = i < high ? load_factors(from + i * stride, wide) : vec<float>{};
         }
     }
 };
@@ -134,7 +135,7 @@ MP_ALWAYS_INLINE std::byte* place_in_block(std::byte* block, std::ptrdiff_t row,
 
 /// `lanes` elements of a row of A from floats.
 template <panel_element Element>
-MP_ALWAYS_INLINE void store_in_row(std::byte* to, floats x) {
+MP_ALWAYS_INLINE void store_in_row(std::byte* to, vec<float> x) {
     if constexpr (Element == panel_element::float32) {
         store(reinterpret_cast<float*>(to), x);
     } else {
@@ -151,7 +152,7 @@ void pack_rows(const product_factor_source& source, const factor_block& block, s
     };
     for (std::ptrdiff_t i = block.lines; i < block.padded_lines; ++i) {
         for (std::ptrdiff_t k = 0; k < block.padded_depth; k += lane_count) {
-            store_in_row<Element>(place(i, k), floats{});
+            store_in_row<Element>(place(i, k), vec<float>{});
         }
     }
     if (source.depth_stride == 1) {
@@ -202,7 +203,7 @@ void pack_rows(const product_factor_source& source, const factor_block& block, s
 
 /// `lanes` columns of one step of a panel, or of two that stand together.
 template <panel_element Element>
-MP_ALWAYS_INLINE void store_in_panel(std::byte* to, floats first, floats second) {
+MP_ALWAYS_INLINE void store_in_panel(std::byte* to, vec<float> first, vec<float> second) {
     if constexpr (Element == panel_element::float32) {
         store(reinterpret_cast<float*>(to), first);
     } else if constexpr (Element == panel_element::binary16) {
@@ -274,8 +275,8 @@ void pack_panel_runs(const product_factor_source& source, const factor_block& bl
             for (; panel < last; panel += panel_width, step += panel_bytes) {
                 for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
                     const std::ptrdiff_t left = lines - panel - j;
-                    const floats x = has_even ? load_factors(even + panel + j, left) : floats{};
-                    const floats y = has_odd ? load_factors(odd + panel + j, left) : floats{};
+                    const vec<float> x = has_even ? load_factors(even + panel + j, left) : vec<float>{};
+                    const vec<float> y = has_odd ? load_factors(odd + panel + j, left) : vec<float>{};
                     store_in_panel<Element>(step + j * column_bytes, x, y);
                 }
             }
@@ -346,7 +347,7 @@ void widen_panels(const product_factor_source& source, const factor_block& block
                 if constexpr (Element == panel_element::binary16) {
                     store(target + j, widen_binary16(load(reinterpret_cast<const std::uint16_t*>(from) + j)));
                 } else {
-                    const words pair = load(reinterpret_cast<const std::uint32_t*>(from) + j);
+                    const vec<std::uint32_t> pair = load(reinterpret_cast<const std::uint32_t*>(from) + j);
                     store(target + j, as_floats(pair << 16));
                     store(target + panel_width + j, as_floats(pair & 0xffff'0000U));
                 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/gemm/product_kernel.hpp>
-#include <mp/simd/vectors.hpp>
+#include <mp/simd/vec.hpp>
 
 #include <cstddef>
 #include <cstdint>

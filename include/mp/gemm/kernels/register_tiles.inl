@@ -10,20 +10,20 @@ inline constexpr int tile_vectors = 2;
 /// How a kernel reads one step of B as floats; Together steps stand beside each other.
 struct float_steps {
     static constexpr int together = 1;
-    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int /*step*/) {
+    static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {
         return load(reinterpret_cast<const float*>(b) + static_cast<std::size_t>(vector) * lanes);
     }
 };
 struct binary16_steps {
     static constexpr int together = 1;
-    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int /*step*/) {
+    static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {
         return widen_binary16(
             load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes));
     }
 };
 struct bfloat16_row_steps {
     static constexpr int together = 1;
-    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int /*step*/) {
+    static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {
         return as_floats(
             widen(load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes))
             << 16);
@@ -31,8 +31,8 @@ struct bfloat16_row_steps {
 };
 struct bfloat16_pair_steps {
     static constexpr int together = 2;
-    static MP_ALWAYS_INLINE floats load_step(const std::byte* b, int vector, int step) {
-        const words pair =
+    static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int step) {
+        const vec<std::uint32_t> pair =
             load(reinterpret_cast<const std::uint32_t*>(b) + static_cast<std::size_t>(vector) * lanes);
         return as_floats(step == 0 ? pair << 16 : pair & 0xffff'0000U);
     }
@@ -73,11 +73,11 @@ struct step_of_a {
 /// is what keeps them in registers at every level of optimisation.
 template <int Rows>
 struct register_tile {
-    floats sums[std::size_t{Rows * tile_vectors}];
+    vec<float> sums[std::size_t{Rows * tile_vectors}];
 
     template <int... Index>
     MP_ALWAYS_INLINE void clear(std::integer_sequence<int, Index...> /*all*/) {
-        ((sums[Index] = floats{}), ...);
+        ((sums[Index] = vec<float>{}), ...);
     }
     template <int... Index>
     MP_ALWAYS_INLINE void read(const float* tile, std::ptrdiff_t stride,
@@ -93,13 +93,13 @@ struct register_tile {
                sums[Index]),
          ...);
     }
-    MP_ALWAYS_INLINE void add_row(int row, float a, const floats (&b)[tile_vectors]) {
-        const floats factor = all_lanes(a);
+    MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[tile_vectors]) {
+        const vec<float> factor = broadcast(a);
         sums[row * tile_vectors] = fused_multiply_add(factor, b[0], sums[row * tile_vectors]);
         sums[row * tile_vectors + 1] = fused_multiply_add(factor, b[1], sums[row * tile_vectors + 1]);
     }
     template <int... Row>
-    MP_ALWAYS_INLINE void add(const step_of_a& a, const floats (&b)[tile_vectors],
+    MP_ALWAYS_INLINE void add(const step_of_a& a, const vec<float> (&b)[tile_vectors],
                               std::integer_sequence<int, Row...> /*rows*/) {
         (add_row(Row, a.at<Row>(), b), ...);
     }
@@ -120,11 +120,11 @@ void multiply_rows(const tile_product& p) {
     const std::ptrdiff_t depth = p.depth;
     const std::ptrdiff_t b_step = p.b_step;
     for (std::ptrdiff_t k = 0; k < depth; k += Steps::together) {
-        const floats first[tile_vectors] = {Steps::load_step(b, 0, 0), Steps::load_step(b, 1, 0)};
+        const vec<float> first[tile_vectors] = {Steps::load_step(b, 0, 0), Steps::load_step(b, 1, 0)};
         registers.add(a, first, rows{});
         a.advance();
         if constexpr (Steps::together == 2) {
-            const floats second[tile_vectors] = {Steps::load_step(b, 0, 1), Steps::load_step(b, 1, 1)};
+            const vec<float> second[tile_vectors] = {Steps::load_step(b, 0, 1), Steps::load_step(b, 1, 1)};
             registers.add(a, second, rows{});
             a.advance();
         }

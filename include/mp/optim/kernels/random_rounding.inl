@@ -71,40 +71,42 @@ MP_ALWAYS_INLINE void fill_random_group(const rounding_stream& stream, std::uint
 
 /// round_to<Value>(x, mp::stochastic(random)) in every lane, into memory.
 template <class Value>
-MP_ALWAYS_INLINE void store_stochastic(Value* to, floats x, words random) {
+MP_ALWAYS_INLINE void store_stochastic(Value* to, vec<float> x, vec<std::uint32_t> random) {
     using format = typename Value::format;
     using narrow = layout_of<format>;
     constexpr int shift = 23 - narrow::fraction_bits;
-    const words bits = as_words(x);
-    const words magnitude = bits & 0x7fff'ffffU;
+    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_nan = magnitude > 0x7f80'0000U;
-    const words nan = (bits >> shift) | std::uint32_t{narrow::quiet_bit};
+    const vec<std::uint32_t> nan = (bits >> shift) | std::uint32_t{narrow::quiet_bit};
     // What is dropped has `shift` bits, so of the random ones only so many can matter.
-    const words threshold = random >> (32 - shift);
+    const vec<std::uint32_t> threshold = random >> (32 - shift);
     if constexpr (format::exponent_bits == 8) {
-        const words code = (bits + threshold) >> shift;
+        const vec<std::uint32_t> code = (bits + threshold) >> shift;
         store(codes_of(to), narrow_to_halfwords(is_nan ? nan : code));
     } else {
         constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - format::bias) << 23;
         constexpr std::uint32_t largest = (std::uint32_t{narrow::infinity_code} << shift) + bias_difference;
         constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent)
                                                   << 23;
-        const words limited = magnitude < largest ? magnitude : words{} + largest;
-        words code = (limited - bias_difference + threshold) >> shift;
+        const vec<std::uint32_t> limited = magnitude < largest ? magnitude : vec<std::uint32_t>{} + largest;
+        vec<std::uint32_t> code = (limited - bias_difference + threshold) >> shift;
         // Subnormal results: in units of the last place, with 32 bits behind the point. All steps are exact
         // but for bits beyond those, which are cut off.
         constexpr float unit = power_of_two<float>(-narrow::quantum_exponent);
-        const floats tiny = as_floats(magnitude < smallest_normal ? magnitude : words{});
-        const floats value = rounded(tiny * unit);
-        const ints whole = __builtin_convertvector(value, ints);
-        const floats fraction = rounded(value - __builtin_convertvector(whole, floats)) * 0x1p16F;
-        const ints upper = __builtin_convertvector(fraction, ints);
-        const floats rest = rounded(fraction - __builtin_convertvector(upper, floats)) * 0x1p16F;
-        const words behind_point = as_words(upper) << 16 | as_words(__builtin_convertvector(rest, ints));
-        const words summed = behind_point + random;
-        const words subnormal = as_words(whole) + (summed < behind_point ? words{} + 1U : words{});
+        const vec<float> tiny = as_floats(magnitude < smallest_normal ? magnitude : vec<std::uint32_t>{});
+        const vec<float> value = opt_barrier(tiny * unit);
+        const vec<std::int32_t> whole = __builtin_convertvector(value, vec<std::int32_t>);
+        const vec<float> fraction = opt_barrier(value - __builtin_convertvector(whole, vec<float>)) * 0x1p16F;
+        const vec<std::int32_t> upper = __builtin_convertvector(fraction, vec<std::int32_t>);
+        const vec<float> rest = opt_barrier(fraction - __builtin_convertvector(upper, vec<float>)) * 0x1p16F;
+        const vec<std::uint32_t> behind_point =
+            as_words(upper) << 16 | as_words(__builtin_convertvector(rest, vec<std::int32_t>));
+        const vec<std::uint32_t> summed = behind_point + random;
+        const vec<std::uint32_t> subnormal =
+            as_words(whole) + (summed < behind_point ? vec<std::uint32_t>{} + 1U : vec<std::uint32_t>{});
         code = magnitude < smallest_normal ? subnormal : code;
-        const words sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
+        const vec<std::uint32_t> sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
         code = is_nan ? (nan & std::uint32_t{narrow::magnitude_mask}) | std::uint32_t{narrow::infinity_code}
                       : code;
         store(codes_of(to), narrow_to_halfwords(code | sign));

@@ -15,7 +15,7 @@
 #include <mp/optim/parameter_layout.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/levels.hpp>
-#include <mp/simd/vectors.hpp>
+#include <mp/simd/vec.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -9,19 +9,19 @@ enum class unscale_target { memory, past_caches, nowhere };
 /// One vector; says by a sign bit in `carries` whether there is something bad. See carry_of.
 template <bool Multiply, unscale_target Target, class Gradient>
 MP_ALWAYS_INLINE void unscale_vector(const Gradient* gradient, [[maybe_unused]] float* unscaled,
-                                     floats inverse, words& carries) {
-    floats value = load_numbers(gradient);
+                                     vec<float> inverse, vec<std::uint32_t>& carries) {
+    vec<float> value = load_numbers(gradient);
     if constexpr (Multiply) value *= inverse;
     if constexpr (Target == unscale_target::memory) store(unscaled, value);
-    if constexpr (Target == unscale_target::past_caches) store_past_caches(unscaled, value);
+    if constexpr (Target == unscale_target::past_caches) store_nontemporal(unscaled, value);
     carries |= (as_words(value) & 0x7fff'ffffU) + exponent_carry;
 }
 
 template <bool Multiply, unscale_target Target, class Gradient>
 bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* unscaled, std::size_t count,
                               float inverse) {
-    const floats factor = all_lanes(inverse);
-    words carries[4] = {};
+    const vec<float> factor = broadcast(inverse);
+    vec<std::uint32_t> carries[4] = {};
     std::size_t i = 0;
     const auto to = [unscaled](std::size_t at) {
         return Target == unscale_target::nowhere ? nullptr : unscaled + at;
@@ -36,7 +36,7 @@ bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* 
         unscale_vector<Multiply, Target>(gradient + i, to(i), factor, carries[0]);
     }
     if (i < count) {
-        floats value = load_first_numbers(gradient + i, count - i);
+        vec<float> value = load_first_numbers(gradient + i, count - i);
         if constexpr (Multiply) value *= factor;
         if constexpr (Target != unscale_target::nowhere) store_first_numbers(unscaled + i, value, count - i);
         // Zeros times an infinite factor are bad; they are not elements.
@@ -44,7 +44,7 @@ bool unscale_block_of_vectors(const Gradient* gradient, [[maybe_unused]] float* 
         store(values, value);
         for (std::size_t j = 0; j < count - i; ++j) carries[0][0] |= carry_of(values[j]);
     }
-    return highest_bits(carries[0] | carries[1] | carries[2] | carries[3]) != 0;
+    return movemask(carries[0] | carries[1] | carries[2] | carries[3]) != 0;
 }
 
 template <bool Multiply, unscale_target Target, class Gradient>

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+// The vectors of one instruction set, included by <mp/simd/vec.hpp> for each of them.
+//
+// Plain vector types of the compiler: + - * & | ^ << >> == < ?: work lane by lane, on all compilers alike.
+// What has no operator is an instruction written out, because the names of the compilers' functions for them
+// differ and <immintrin.h> would cost every user half a second.
+//
+// Under the targets in which these functions are compiled, compilers may make one fused operation of a
+// product and a sum, and -ffast-math lets them do more. `opt_barrier(x)` ends that: what is behind it sees x as
+// it would be stored. Wherever the bits matter, a product that is added to something goes through it.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+inline constexpr std::size_t vector_bytes = 64;
+#else
+inline constexpr std::size_t vector_bytes = 32;
+#endif
+/// Elements of a vec<T>, whatever their size.
+inline constexpr std::size_t lanes = vector_bytes / sizeof(float);
+
+/// As many T as there are lanes, in the vector types of the compiler.
+template <class T>
+struct vec_of;
+// NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
+template <>
+struct vec_of<float> {
+    typedef float type __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct vec_of<std::uint32_t> {
+    typedef std::uint32_t type __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct vec_of<std::int32_t> {
+    typedef std::int32_t type __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct vec_of<std::uint16_t> {
+    typedef std::uint16_t type __attribute__((vector_size(vector_bytes / 2)));
+};
+template <>
+struct vec_of<std::uint8_t> {
+    typedef std::uint8_t type __attribute__((vector_size(vector_bytes / 4)));
+};
+typedef std::uint8_t bytes_of_words __attribute__((vector_size(vector_bytes)));
+/// Registers of half as many lanes: doubles, integers of 64 bits, and the floats that doubles are made of.
+typedef double doubles __attribute__((vector_size(vector_bytes)));
+typedef std::uint64_t longwords __attribute__((vector_size(vector_bytes)));
+typedef float half_floats __attribute__((vector_size(vector_bytes / 2)));
+// NOLINTEND(modernize-use-using)
+template <class T>
+using vec = typename vec_of<T>::type;
+
+MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
+    return reinterpret_cast<vec<float>>(x);
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
+    return reinterpret_cast<vec<std::uint32_t>>(x);
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
+    return reinterpret_cast<vec<std::uint32_t>>(x);
+}
+
+/// One value in all lanes.
+MP_ALWAYS_INLINE vec<float> broadcast(float x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    return vec<float>{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#else
+    return vec<float>{x, x, x, x, x, x, x, x};
+#endif
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
+    return vec<std::uint32_t>{} + x;
+}
+
+/// From and to memory of any alignment.
+MP_ALWAYS_INLINE vec<float> load(const float* from) {
+    vec<float> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> load(const std::uint32_t* from) {
+    vec<std::uint32_t> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> load(const std::uint16_t* from) {
+    vec<std::uint16_t> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint8_t> load(const std::uint8_t* from) {
+    vec<std::uint8_t> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+MP_ALWAYS_INLINE void store(std::uint32_t* to, vec<std::uint32_t> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+MP_ALWAYS_INLINE void store(std::uint16_t* to, vec<std::uint16_t> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+MP_ALWAYS_INLINE void store(std::uint8_t* to, vec<std::uint8_t> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+/// The value in every lane, as it would be stored: no compiler looks through it.
+MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("" : "+v"(x));
+#else
+    __asm__("" : "+x"(x));
+#endif
+    return x;
+}
+
+MP_ALWAYS_INLINE doubles opt_barrier(doubles x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("" : "+v"(x));
+#else
+    __asm__("" : "+x"(x));
+#endif
+    return x;
+}
+
+/// Half of a vector of floats as doubles, and back, each rounded to float; a NaN becomes quiet and keeps sign
+/// and payload. As instructions: of __builtin_convertvector g++ 12 makes four.
+MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
+    doubles wide;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "v"(x));
+#else
+    __asm__("vcvtps2pd %1, %0" : "=x"(wide) : "x"(x));
+#endif
+    return wide;
+}
+MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
+    half_floats result;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtpd2ps %1, %0" : "=v"(result) : "v"(x));
+#else
+    __asm__("vcvtpd2ps %1, %0" : "=x"(result) : "x"(x));
+#endif
+    return result;
+}
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+MP_ALWAYS_INLINE half_floats low_half(vec<float> x) {
+    return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+MP_ALWAYS_INLINE half_floats high_half(vec<float> x) {
+    return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
+    vec<float> joined;
+    __asm__("vinsertf64x4 $1, %2, %g1, %0" : "=v"(joined) : "v"(low), "v"(high));
+    return joined;
+}
+#else
+MP_ALWAYS_INLINE half_floats low_half(vec<float> x) {
+    return __builtin_shufflevector(x, x, 0, 1, 2, 3);
+}
+MP_ALWAYS_INLINE half_floats high_half(vec<float> x) {
+    return __builtin_shufflevector(x, x, 4, 5, 6, 7);
+}
+MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
+    vec<float> joined;
+    __asm__("vinsertf128 $1, %2, %t1, %0" : "=x"(joined) : "x"(low), "x"(high));
+    return joined;
+}
+#endif
+
+/// a b + c, rounded once.
+MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<float> c) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+#else
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+#endif
+    return c;
+}
+
+/// The same, made in the place of a.
+MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vfmadd213ps %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
+#else
+    __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+#endif
+    return a;
+}
+
+/// The smaller ones, as numbers without sign.
+MP_ALWAYS_INLINE vec<std::uint32_t> min(vec<std::uint32_t> a, vec<std::uint32_t> b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpminud %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vpminud %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+
+/// The larger ones; b where one of them is NaN, or both are zero.
+MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vmaxps %2, %1, %0" : "=v"(a) : "v"(a), "v"(b));
+#else
+    __asm__("vmaxps %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
+#endif
+    return a;
+}
+
+/// The square root, correctly rounded.
+MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vsqrtps %0, %0" : "+v"(x));
+#else
+    __asm__("vsqrtps %0, %0" : "+x"(x));
+#endif
+    return x;
+}
+
+/// binary16 codes to floats and back, to nearest even. Neither looks at the modes in which the processor
+/// flushes binary16 subnormals, and both keep sign and leading payload of a NaN and make it quiet.
+MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
+    vec<float> x;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtph2ps %1, %0" : "=v"(x) : "v"(codes));
+#else
+    __asm__("vcvtph2ps %1, %0" : "=x"(x) : "x"(codes));
+#endif
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> narrow_binary16(vec<float> x) {
+    vec<std::uint16_t> codes;
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vcvtps2ph $0, %1, %0" : "=v"(codes) : "v"(x));
+#else
+    __asm__("vcvtps2ph $0, %1, %0" : "=x"(codes) : "x"(x));
+#endif
+    return codes;
+}
+
+/// a / b, correctly rounded; under -ffast-math the operator may be a product with a reciprocal.
+MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+
+/// One bit for every lane whose highest bit is set.
+MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    std::uint16_t mask;
+    __asm__("vpmovd2m %1, %0" : "=Yk"(mask) : "v"(x));
+    return mask;
+#else
+    std::uint32_t mask;
+    __asm__("vmovmskps %1, %0" : "=r"(mask) : "x"(x));
+    return mask;
+#endif
+}
+
+/// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.
+MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words places) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(places));
+#else
+    __asm__("vpshufb %1, %0, %0" : "+x"(x) : "x"(places));
+#endif
+    return x;
+}
+
+// Wider and narrower integers, as instructions: of __builtin_convertvector g++ 12 makes much more. Narrowing
+// takes words that fit.
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint16_t> x) {
+    vec<std::uint32_t> wide;
+    __asm__("vpmovzxwd %1, %0" : "=v"(wide) : "v"(x));
+    return wide;
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
+    vec<std::uint32_t> wide;
+    __asm__("vpmovzxbd %1, %0" : "=v"(wide) : "v"(x));
+    return wide;
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_halfwords(vec<std::uint32_t> x) {
+    vec<std::uint16_t> narrowed;
+    __asm__("vpmovdw %1, %0" : "=v"(narrowed) : "v"(x));
+    return narrowed;
+}
+MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
+    vec<std::uint8_t> narrowed;
+    __asm__("vpmovdb %1, %0" : "=v"(narrowed) : "v"(x));
+    return narrowed;
+}
+#else
+MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint16_t> x) {
+    vec<std::uint32_t> wide;
+    __asm__("vpmovzxwd %1, %0" : "=x"(wide) : "x"(x));
+    return wide;
+}
+/// Eight bytes in a register; clang takes no shorter vector for an operand.
+typedef std::uint64_t register_of_bytes __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
+MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
+    const register_of_bytes narrow = {reinterpret_cast<std::uint64_t>(x), 0};
+    vec<std::uint32_t> wide;
+    __asm__("vpmovzxbd %1, %0" : "=x"(wide) : "x"(narrow));
+    return wide;
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_halfwords(vec<std::uint32_t> x) {
+    const auto low = __builtin_shufflevector(x, x, 0, 1, 2, 3);
+    const auto high = __builtin_shufflevector(x, x, 4, 5, 6, 7);
+    vec<std::uint16_t> narrowed;
+    __asm__("vpackusdw %2, %1, %0" : "=x"(narrowed) : "x"(low), "x"(high));
+    return narrowed;
+}
+MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
+    const vec<std::uint16_t> narrowed = narrow_to_halfwords(x);
+    register_of_bytes result;
+    __asm__("vpackuswb %1, %1, %0" : "=x"(result) : "x"(narrowed));
+    return reinterpret_cast<vec<std::uint8_t>>(result[0]);
+}
+#endif
+
+/// Stores past the caches, where the address is a multiple of a vector's bytes.
+MP_ALWAYS_INLINE void store_nontemporal(float* to, vec<float> x) {
+    auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vmovntps %1, %0" : "=m"(target) : "v"(x));
+#else
+    __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
+#endif
+}
+
+/// Copies fewer than 2 * Chunk bytes, without the call that memcpy of an unknown length is.
+template <std::size_t Chunk>
+MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
+    if constexpr (Chunk == 0) {
+        return;
+    } else {
+        if (size < Chunk) {
+            copy_few<Chunk / 2>(to, from, size);
+            return;
+        }
+        // Two pieces that may overlap.
+        unsigned char first[Chunk];
+        unsigned char last[Chunk];
+        std::memcpy(first, from, Chunk);
+        std::memcpy(last, static_cast<const unsigned char*>(from) + (size - Chunk), Chunk);
+        std::memcpy(to, first, Chunk);
+        std::memcpy(static_cast<unsigned char*>(to) + (size - Chunk), last, Chunk);
+    }
+}
+
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+/// The first `count` < lanes elements, the rest zero; memory behind them is not touched.
+MP_ALWAYS_INLINE vec<float> load_partial(const float* from, std::size_t count) {
+    vec<float> x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovups (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> load_partial(const std::uint32_t* from, std::size_t count) {
+    vec<std::uint32_t> x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovdqu32 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> load_partial(const std::uint16_t* from, std::size_t count) {
+    vec<std::uint16_t> x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovdqu16 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint8_t> load_partial(const std::uint8_t* from, std::size_t count) {
+    vec<std::uint8_t> x;
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__("vmovdqu8 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+/// The first `count` < lanes elements into memory, which is not touched behind them.
+MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovups %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+MP_ALWAYS_INLINE void store_partial(std::uint32_t* to, vec<std::uint32_t> x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovdqu32 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+MP_ALWAYS_INLINE void store_partial(std::uint16_t* to, vec<std::uint16_t> x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovdqu16 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+MP_ALWAYS_INLINE void store_partial(std::uint8_t* to, vec<std::uint8_t> x, std::size_t count) {
+    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
+    __asm__ volatile("vmovdqu8 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+#else
+template <class Element>
+MP_ALWAYS_INLINE auto load_partial(const Element* from, std::size_t count) {
+    alignas(32) Element copy[lanes] = {};
+    copy_few<sizeof copy / 2>(copy, from, count * sizeof(Element));
+    return load(copy);
+}
+template <class Element, class Vector>
+MP_ALWAYS_INLINE void store_partial(Element* to, Vector x, std::size_t count) {
+    alignas(32) Element copy[lanes];
+    store(copy, x);
+    copy_few<sizeof copy / 2>(to, copy, count * sizeof(Element));
+}
+#endif
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
