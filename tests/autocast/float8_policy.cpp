@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "format/flushing_scope.hpp"
+
 namespace {
 
 using mp::bfloat16;
@@ -113,6 +115,29 @@ TEST_CASE("zeros, infinities and NaNs stay, and do not spoil the scale of the re
     // The smallest floats: the scale stops at a power of two that is a float.
     CHECK(through_forward({0x1p-130F}) == std::vector<float>{0x1p-130F});
 }
+
+#if TEST_CAN_FLUSH
+TEST_CASE("factors are subnormal floats, and are counted, also where the processor flushes those") {
+    const std::vector<float> tiny = {0x1p-130F, 0x1.8p-131F, 0x1p-149F};
+    mp::autocast::cast_ledger ledger;
+    std::vector<float> y;
+    {
+        const mp::autocast_region region({.cpu = mp::precision::fp8, .ledger = &ledger});
+        const flushing_scope flushing;
+        y.resize(tiny.size());
+        ac::dispatch(layer_op{}, std::span<const float>(tiny), std::span<const float>(tiny),
+                     ac::out(std::span<float>(y)));
+    }
+    // The last is 2^-23 of what the largest becomes, and lost.
+    CHECK(through_forward(tiny) == std::vector<float>{0x1p-130F, 0x1.8p-131F, 0.0F});
+    REQUIRE(!ledger.casts().empty());
+    const mp::autocast::cast_losses& losses = ledger.casts()[0].losses;
+    CHECK(losses.zeros == 0);
+    CHECK(losses.flushed == 1);
+    CHECK(losses.largest == 0x1p-130);
+    CHECK(losses.smallest == 0x1p-149);
+}
+#endif
 
 TEST_CASE("the bias is not quantised, and a region of precision fp8 does the same as the static policy") {
     const std::vector<float> x = {0.1F, 0.77F};

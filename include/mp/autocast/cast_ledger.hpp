@@ -10,6 +10,7 @@
 #include <mp/autocast/precision.hpp>
 #include <mp/error.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <array>
@@ -62,6 +63,7 @@ struct cast_losses {
 /// of all formats that autocast casts.
 inline cast_losses count_losses(std::span<const float> before, std::span<const float> after,
                                 const cast_target& target) {
+    const detail::default_floating_point_modes modes;  // subnormal numbers count
     cast_losses counts;
     counts.elements = before.size();
     for (std::size_t i = 0; i < before.size(); ++i) {
@@ -85,7 +87,7 @@ inline cast_losses count_losses(std::span<const float> before, std::span<const f
         if (result > 0.0 && result < target.smallest_normal) ++counts.subnormal;
         if (magnitude > target.overflow) ++counts.overflowed;
     }
-    return counts;
+    return modes.held(counts);
 }
 
 /// All casts of one argument of an op from one format to another.

@@ -4,45 +4,48 @@
 #pragma once
 
 #include <mp/autocast/types.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/rules/rounded_doubles.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The power of two s with amax * s in (max / 2, max], where max is the largest number of Format; 1 where
-/// amax is 0. Transformer Engine's current scaling with power-of-two scales. s is a normal float: for
-/// amax below 2^-118 it stays at 2^126 or what is nearest.
+/// The exponent of the power of two s with amax * s in (max / 2, max], where max is the largest number of
+/// Format and amax the largest finite magnitude of the values; 0 where that is 0. Transformer Engine's
+/// current scaling with power-of-two scales. s and its inverse are normal floats: for amax below 2^-118 s is
+/// 2^126 or what is nearest.
 template <reduced Format>
-float factor_scale(float amax) {
-    if (!(amax > 0.0F)) return 1.0F;
-    constexpr double max =
-        static_cast<double>(Format::from_bits(layout_of<typename Format::format>::max_finite_code));
-    const double ratio = max / static_cast<double>(amax);  // normal: amax is at least 2^-149
-    const int exponent = static_cast<int>((std::bit_cast<std::uint64_t>(ratio) >> 52U) & 0x7ffU) - 1023;
-    const int limited = exponent > 126 ? 126 : exponent < -126 ? -126 : exponent;
-    return std::bit_cast<float>(static_cast<std::uint32_t>(limited + 127) << 23U);
-}
-
-/// The largest finite magnitude; 0 where there is none.
-inline float amax_of(std::span<const float> values) {
-    float amax = 0.0F;
-    for (const float x : values) {
-        const float magnitude = x < 0.0F ? -x : x;
-        if (isfinite(x) && magnitude > amax) amax = magnitude;
-    }
-    return amax;
+int factor_exponent(std::span<const float> values) {
+    return in_default_modes([values] {
+        std::uint32_t amax = 0;  // magnitudes order as their bits do
+        for (const float& x : values) {
+            const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffffU;
+            if (magnitude > amax && magnitude < 0x7f800000U) amax = magnitude;
+        }
+        if (amax == 0) return 0;
+        constexpr double max =
+            to_double<typename Format::format>(layout_of<typename Format::format>::max_finite_code);
+        // Normal, since amax is at least 2^-149; and below a power of two where the exact one is, which
+        // 53 bits tell of numbers of 24.
+        const double ratio = rounded_quotient(max, static_cast<double>(bit_cast<float>(amax)));
+        const int exponent = static_cast<int>((bit_cast<std::uint64_t>(ratio) >> 52) & 0x7ffU) - 1023;
+        return exponent > 126 ? 126 : exponent < -126 ? -126 : exponent;
+    });
 }
 
 /// to[i] = from[i] rounded to Format after scaling, and scaled back, as a To. Exact after that one rounding:
 /// To has the precision of Format and the exponents of float. Infinities and NaNs stay what they are.
 template <reduced Format, autocast::eligible To>
 void quantise_factor(std::span<const float> from, std::span<To> to) {
-    const float scale = factor_scale<Format>(amax_of(from));
-    const float inverse = 1.0F / scale;  // a power of two, too
+    const int exponent = factor_exponent<Format>(from);
+    const default_floating_point_modes modes;
+    const float scale = modes.held(power_of_two<float>(exponent));
+    const float inverse = modes.held(power_of_two<float>(-exponent));
     for (std::size_t i = 0; i < from.size(); ++i) {
         to[i] = isfinite(from[i]) ? static_cast<To>(static_cast<float>(Format(from[i] * scale)) * inverse)
                                   : static_cast<To>(from[i]);

@@ -116,10 +116,9 @@ void report_input_cast(const Observer& observer, std::size_t index, std::span<co
     if constexpr (std::is_void_v<Quantised>) {
         report_cast<From, Target>(observer, index, autocast::cast_direction::input, before, after);
     } else {
-        const float scale = factor_scale<Quantised>(amax_of(before));
+        const auto scale = power_of_two<double>(factor_exponent<Quantised>(before));
         observer.cast(index, autocast::cast_direction::input, autocast::type_name<From>(), sizeof(From),
-                      autocast::cast_target_of<Quantised>().scaled(static_cast<double>(scale)), before, after,
-                      true);
+                      autocast::cast_target_of<Quantised>().scaled(scale), before, after, true);
     }
 }
 
