@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "format/rounding_scope.hpp"
 #include "scaling/thrown.hpp"
 
 namespace {
@@ -249,6 +250,21 @@ TEST_CASE("operations without weights look at the gradient alone, normal or logn
     CHECK(decision.factor == 16.0F);
     mp::layerwise_scaler by_extremes({.method = mp::layerwise_method::abs_range});
     CHECK(near(by_extremes.decide(symmetric(1e-8), 1.0F).wanted, 6.0));
+}
+
+TEST_CASE("factors do not follow the direction in which the caller rounds") {
+    std::vector<double> found[4];
+    for (std::size_t i = 0; i < 4; ++i) {
+        const rounding_scope rounding(every_direction[i]);
+        for (const auto method : {mp::layerwise_method::approx_range, mp::layerwise_method::abs_range}) {
+            mp::layerwise_scaler scaler({.method = method, .underflow_probability = 0.3});
+            for (const double size : {0x1.3p-20, 0x1.7p-25, 0x1.9p-3}) {
+                found[i].push_back(scaler.decide(symmetric(size), symmetric(0x1.1p-7), 700.0, 8.0F).wanted);
+                found[i].push_back(scaler.decide(symmetric(size), 8.0F).wanted);
+            }
+        }
+    }
+    for (std::size_t i = 1; i < 4; ++i) CHECK(found[i] == found[0]);
 }
 
 TEST_CASE("a fixed factor is rounded down to a power of two and needs no statistics") {

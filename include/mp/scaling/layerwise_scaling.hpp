@@ -20,6 +20,7 @@
 #include <mp/scaling/scaled_tensor.hpp>
 #include <mp/scaling/tensor_statistics.hpp>
 #include <mp/scaling/unscale.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -152,7 +153,7 @@ struct unbounded_factor {
 constexpr unbounded_factor factor_in_range(double wanted, double largest_number, double largest) {
     unbounded_factor result{wanted, layerwise_limit::underflow};
     if (!(wanted > 1.0)) result = {1.0, layerwise_limit::one};
-    const double overflows = largest_number / largest;
+    const double overflows = rounded_quotient(largest_number, largest);
     if (overflows < result.value) result = {overflows, layerwise_limit::overflow};
     return result;
 }
@@ -198,7 +199,8 @@ public:
 
     /// \throws argument_error  an option makes no sense
     explicit layerwise_scaler(const layerwise_options& options = {})
-        : options_((options.validate(), options)), threshold_(threshold_of(options)) {}
+        : options_((options.validate(), options)),
+          threshold_(detail::in_default_modes([&] { return threshold_of(options); })) {}
 
     [[nodiscard]] const layerwise_options& options() const noexcept { return options_; }
     [[nodiscard]] const state_type& state() const noexcept { return state_; }
@@ -273,8 +275,15 @@ private:
         return (detail::rounded_doubles<1>(erfinv(options.underflow_probability)) * root_two).value();
     }
 
+    /// What find() makes of the statistics, where that is due, and the bounds; in the default modes.
     template <class Find>
     layerwise_decision decided(const tensor_statistics& gradient, float accumulated, Find find) {
+        return detail::in_default_modes(
+            [&] { return decided_in_default_modes(gradient, accumulated, find); });
+    }
+    template <class Find>
+    layerwise_decision decided_in_default_modes(const tensor_statistics& gradient, float accumulated,
+                                                const Find& find) {
         if (options_.method == layerwise_method::fixed) {
             ++state_.iteration;
             return {detail::power_of_two_at_most(options_.fixed_factor), options_.fixed_factor,
@@ -297,7 +306,8 @@ private:
         double factor = state_.factor;
         layerwise_limit limit = state_.limit;
         if (options_.bounded && options_.method == layerwise_method::approx_range) {
-            const double accumulated_bound = options_.accumulated_bound / static_cast<double>(accumulated);
+            const double accumulated_bound =
+                detail::rounded_quotient(options_.accumulated_bound, static_cast<double>(accumulated));
             if (accumulated_bound < factor) {
                 factor = accumulated_bound;
                 limit = layerwise_limit::accumulated_bound;
@@ -323,36 +333,41 @@ private:
                                   detail::rounded_sqrt((number(options_.relu_share) * fan_in).value()))
                                      .value();
         // P(|N(0, factor * deviation)| < smallest) = probability.
-        return detail::factor_in_range(options_.smallest_number / (deviation * threshold_),
-                                       options_.largest_number / fan_in,
-                                       g.largest_magnitude() * w.largest_magnitude());
+        const number wanted = number(options_.smallest_number) / (number(deviation) * threshold_);
+        return in_range_of_sums(wanted.value(), g, w, fan_in);
     }
     [[nodiscard]] detail::unbounded_factor by_extremes(const tensor_statistics& g, const tensor_statistics& w,
                                                        double fan_in) const {
         if (!(g.least_magnitude > 0.0 && w.least_magnitude > 0.0)) return {};
         constexpr double least_product =
             1e-15;  // what is smaller is not worth the scale that it would ask for
-        const double least = (std::max)(g.least_magnitude * w.least_magnitude, least_product);
-        return detail::factor_in_range(options_.smallest_number / fan_in / least,
-                                       options_.largest_number / fan_in,
-                                       g.largest_magnitude() * w.largest_magnitude());
+        using number = detail::rounded_doubles<1>;
+        const double least =
+            (std::max)((number(g.least_magnitude) * w.least_magnitude).value(), least_product);
+        const number wanted = number(options_.smallest_number) / fan_in / least;
+        return in_range_of_sums(wanted.value(), g, w, fan_in);
+    }
+    [[nodiscard]] detail::unbounded_factor in_range_of_sums(double wanted, const tensor_statistics& g,
+                                                            const tensor_statistics& w, double fan_in) const {
+        return detail::factor_in_range(wanted, detail::rounded_quotient(options_.largest_number, fan_in),
+                                       detail::rounded_product(g.largest_magnitude(), w.largest_magnitude()));
     }
     [[nodiscard]] detail::unbounded_factor without_weights(const tensor_statistics& g,
                                                            const tensor_statistics* logarithms) const {
         if (!(g.least_magnitude > 0.0)) return {};
+        using number = detail::rounded_doubles<1>;
         double wanted = 1.0;
         if (options_.method == layerwise_method::abs_range) {
-            wanted = options_.smallest_number / g.least_magnitude;
+            wanted = detail::rounded_quotient(options_.smallest_number, g.least_magnitude);
         } else if (logarithms != nullptr) {
             // P(ln |factor * g| < ln smallest) = probability.
-            using number = detail::rounded_doubles<1>;
             const number smallest = detail::double_log(options_.smallest_number);
             const number distance = number(logarithms->deviation()) * root_two *
-                                    erfinv(2.0 * options_.underflow_probability - 1.0);
+                                    erfinv((number(2.0) * options_.underflow_probability - 1.0).value());
             wanted = detail::exponential(smallest - logarithms->mean - distance).value();
         } else {
             if (!(g.variance() > 0.0)) return {};
-            wanted = options_.smallest_number / (g.deviation() * threshold_);
+            wanted = (number(options_.smallest_number) / (number(g.deviation()) * threshold_)).value();
         }
         return detail::factor_in_range(wanted, options_.largest_number, g.largest_magnitude());
     }
@@ -383,9 +398,16 @@ float join_branches(cpu exec, std::span<scaled_tensor<Values>> branches,
         detail::require_accumulated(function, "branches[].scale", branch.scale);
         const float mine = amax(exec, branch.values);
         finite = finite && !detail::is_non_finite(mine);
-        largest = (std::max)(largest, static_cast<double>(mine) / static_cast<double>(branch.scale));
+        largest = (std::max)(largest, detail::in_default_modes([&] {
+                                 return detail::rounded_quotient(static_cast<double>(mine),
+                                                                 static_cast<double>(branch.scale));
+                             }));
     }
-    const auto fits = [&](double scale) { return finite && largest * scale < options.largest_number; };
+    const auto fits = [&](double scale) {
+        return finite && detail::in_default_modes([&] {
+                   return detail::rounded_product(largest, scale) < options.largest_number;
+               });
+    };
     float common = 0.0F;
     float least = branches[0].scale;
     for (const scaled_tensor<Values>& branch : branches) {
