@@ -138,6 +138,8 @@ void add_array_checksums(report& to);
 void add_block_checksums(report& to);
 void add_product_checksums(report& to);
 void add_scaling_checksums(report& to);
+void add_tensor_scale_checksums(report& to);
+void add_autocast_checksums(report& to);
 void add_optimizer_checksums(report& to);
 void add_ops_checksums(report& to);
 

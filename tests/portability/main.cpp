@@ -44,6 +44,8 @@ void add_checksums(portability::report& report) {
     portability::add_product_checksums(report);
     portability::add_scaling_checksums(report);
     portability::add_optimizer_checksums(report);
+    portability::add_tensor_scale_checksums(report);
+    portability::add_autocast_checksums(report);
 }
 
 /// The number of lines that differ from what is expected; says which.
