@@ -32,7 +32,7 @@ int factor_exponent(std::span<const float> values) {
             to_double<typename Format::format>(layout_of<typename Format::format>::max_finite_code);
         // Normal, since amax is at least 2^-149; and below a power of two where the exact one is, which
         // 53 bits tell of numbers of 24.
-        const double ratio = rounded_quotient(max, static_cast<double>(bit_cast<float>(amax)));
+        const double ratio = double_divide(max, static_cast<double>(bit_cast<float>(amax)));
         const int exponent = static_cast<int>((bit_cast<std::uint64_t>(ratio) >> 52) & 0x7ffU) - 1023;
         return exponent > 126 ? 126 : exponent < -126 ? -126 : exponent;
     });

@@ -149,23 +149,21 @@ struct logmax_policy {
         const auto slow_keep = static_cast<float>(beta2);
         const auto slow_take = static_cast<float>(1.0 - beta2);
         // Every operation is rounded to float by itself, on host and device.
-        using detail::float_of_product, detail::float_of_quotient, detail::float_of_sum;
-        state.mean = float_of_sum(float_of_product(keep, state.mean), float_of_product(take, x));
-        state.weight = float_of_product(state.weight, keep);
-        state.slow_mean =
-            float_of_sum(float_of_product(slow_keep, state.slow_mean), float_of_product(slow_take, x));
-        state.slow_square = float_of_sum(float_of_product(slow_keep, state.slow_square),
-                                         float_of_product(slow_take, float_of_product(x, x)));
-        state.slow_weight = float_of_product(state.slow_weight, slow_keep);
-        const float mean = float_of_quotient(state.mean, float_of_sum(1.0F, -state.weight));
-        const float rest = float_of_sum(1.0F, -state.slow_weight);
-        const float slow_mean = float_of_quotient(state.slow_mean, rest);
+        using detail::float_multiply, detail::float_divide, detail::float_add;
+        state.mean = float_add(float_multiply(keep, state.mean), float_multiply(take, x));
+        state.weight = float_multiply(state.weight, keep);
+        state.slow_mean = float_add(float_multiply(slow_keep, state.slow_mean), float_multiply(slow_take, x));
+        state.slow_square = float_add(float_multiply(slow_keep, state.slow_square),
+                                      float_multiply(slow_take, float_multiply(x, x)));
+        state.slow_weight = float_multiply(state.slow_weight, slow_keep);
+        const float mean = float_divide(state.mean, float_add(1.0F, -state.weight));
+        const float rest = float_add(1.0F, -state.slow_weight);
+        const float slow_mean = float_divide(state.slow_mean, rest);
         const float variance =
-            float_of_sum(float_of_quotient(state.slow_square, rest), -float_of_product(slow_mean, slow_mean));
+            float_add(float_divide(state.slow_square, rest), -float_multiply(slow_mean, slow_mean));
         const float deviation =
-            variance > 0.0F ? static_cast<float>(detail::rounded_sqrt(static_cast<double>(variance))) : 0.0F;
-        const float exponent =
-            float_of_sum(target, -float_of_sum(mean, float_of_product(deviations, deviation)));
+            variance > 0.0F ? static_cast<float>(detail::double_sqrt(static_cast<double>(variance))) : 0.0F;
+        const float exponent = float_add(target, -float_add(mean, float_multiply(deviations, deviation)));
         // Clipped before, so that exp2 stays within float; the floor is above 2^-128.
         float scale = exponent >= 128.0F ? ceiling
                       : exponent < -128.0F

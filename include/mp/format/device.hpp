@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// On the device, float arithmetic and the instructions of PTX for numbers of 16 bits; device_conversions.hpp
-/// has their conversions and device_pairs.hpp two of them at a time. (float_arithmetic.hpp has float
-/// arithmetic of the host.) Inline PTX instead of <cuda_fp16.h> keeps the core headers free of CUDA's, and an
-/// explicit
-/// `.rn` without `.ftz` keeps the results the same under nvcc's -ftz, -prec-div and --use_fast_math, and a
-/// product and a sum apart.
+/// On the device, the instructions of PTX for numbers of 16 bits; device_conversions.hpp has their
+/// conversions, device_pairs.hpp two of them at a time, and device_arithmetic.hpp float and double. Inline
+/// PTX instead of <cuda_fp16.h> keeps the core headers free of CUDA's, and an explicit `.rn` without `.ftz`
+/// keeps the results the same under nvcc's -ftz, -prec-div and --use_fast_math, and a product and a sum
+/// apart.
 #pragma once
 
 #include <mp/config.hpp>
@@ -26,78 +25,6 @@ inline constexpr bool is_bfloat16 =
     Format::fraction_bits == 7 && Format::bias == 127;
 
 #if MP_DEVICE_CODE
-
-// What float_arithmetic.hpp has for the host.
-
-inline constexpr bool float_arithmetic_rounds_to_nearest = true;
-
-__device__ __forceinline__ float float_add(float a, float b) {
-    float result;
-    asm("add.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-__device__ __forceinline__ float float_subtract(float a, float b) {
-    float result;
-    asm("sub.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-__device__ __forceinline__ float float_multiply(float a, float b) {
-    float result;
-    asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-__device__ __forceinline__ float float_multiply_add(float a, float b, float c) {
-    float result;
-    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
-    return result;
-}
-__device__ __forceinline__ float float_divide(float a, float b) {
-    float result;
-    asm("div.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-}
-__device__ __forceinline__ float float_sqrt(float a) {
-    float result;
-    asm("sqrt.rn.f32 %0, %1;" : "=f"(result) : "f"(a));
-    return result;
-}
-
-__device__ __forceinline__ double double_add(double a, double b) {
-    double result;
-    asm("add.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
-    return result;
-}
-__device__ __forceinline__ double double_subtract(double a, double b) {
-    double result;
-    asm("sub.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
-    return result;
-}
-__device__ __forceinline__ double double_multiply(double a, double b) {
-    double result;
-    asm("mul.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
-    return result;
-}
-__device__ __forceinline__ double double_divide(double a, double b) {
-    double result;
-    asm("div.rn.f64 %0, %1, %2;" : "=d"(result) : "d"(a), "d"(b));
-    return result;
-}
-__device__ __forceinline__ double double_sqrt(double a) {
-    double result;
-    asm("sqrt.rn.f64 %0, %1;" : "=d"(result) : "d"(a));
-    return result;
-}
-
-__device__ __forceinline__ double double_from_float(float a) {
-    double result;
-    asm("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(a));
-    return result;
-}
-__device__ __forceinline__ float float_from_double(double a) {
-    float result;
-    asm("cvt.rn.f32.f64 %0, %1;" : "=f"(result) : "d"(a));
-    return result;
-}
 
 /// Formats that the device computes with by single instructions: binary16 on every architecture that is
 /// supported, bfloat16 from sm_80 on.

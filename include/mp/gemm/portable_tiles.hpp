@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/rounded.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/product_kernel.hpp>
 
 #include <cstddef>

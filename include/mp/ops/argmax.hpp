@@ -85,7 +85,7 @@ double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
         if (std::cmp_equal(expected[i], column) && !isnan(input(row, column))) ++right;
     }
     return modes.held(
-        detail::rounded_quotient(static_cast<double>(right), static_cast<double>(expected.size())));
+        detail::double_divide(static_cast<double>(right), static_cast<double>(expected.size())));
 }
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE

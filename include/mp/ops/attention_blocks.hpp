@@ -78,8 +78,8 @@ struct attention_sizes {
           value_depth(v.columns),
           scale(options.scale
                     ? *options.scale
-                    : static_cast<float>(rounded_quotient(
-                          1.0, rounded_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(depth, 1)))))),
+                    : static_cast<float>(double_divide(
+                          1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(depth, 1)))))),
           causal(options.causal) {}
 
     /// Keys that the first `end` queries can see.

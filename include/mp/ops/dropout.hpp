@@ -63,7 +63,7 @@ void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
     // A float times a power of two plus 1/2 is exact in double, so that cutting off rounds it.
     const auto threshold =
         static_cast<std::uint64_t>(probability * 0x1p32 + 0.5);  // NOLINT(bugprone-incorrect-roundings)
-    const double scale = probability < 1 ? rounded_quotient(1.0, 1 - probability) : 0.0;
+    const double scale = probability < 1 ? double_divide(1.0, 1 - probability) : 0.0;
     const auto columns = static_cast<std::uint64_t>(to.columns);
     for_each_run(
         exec,

@@ -68,7 +68,7 @@ row_scaling row_scaling_of(matrix_view<const X> x, std::ptrdiff_t row, float eps
         squares += distance * distance;
     }
     const number square = squares / count + static_cast<double>(epsilon);
-    return {center.value(), rounded_quotient(1.0, rounded_sqrt(square.value()))};
+    return {center.value(), double_divide(1.0, double_sqrt(square.value()))};
 }
 
 /// Element c of gamma or beta, or what stands for it where it is absent.

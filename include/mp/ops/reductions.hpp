@@ -78,7 +78,7 @@ struct reduction {
     template <ops::element X>
     float operator()(cpu exec, matrix_view<const X> x) const {
         const double sum = sum_all(exec, itself{}, x.rows, x.columns, x);
-        return static_cast<float>(Op::is_mean ? rounded_quotient(sum, static_cast<double>(x.rows * x.columns))
+        return static_cast<float>(Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns))
                                               : sum);
     }
     template <ops::element X, ops::element Y>
@@ -124,7 +124,7 @@ struct reduction_backward {
 private:
     static float share(float dy, std::ptrdiff_t count) {
         return Op::is_mean
-                   ? static_cast<float>(rounded_quotient(static_cast<double>(dy), static_cast<double>(count)))
+                   ? static_cast<float>(double_divide(static_cast<double>(dy), static_cast<double>(count)))
                    : dy;
     }
 };

@@ -66,7 +66,7 @@ void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, 
             float rounded[element_block];
             add_block(sums, term, 0, rows, static_cast<std::ptrdiff_t>(first), count, in...);
             for (std::size_t c = 0; c < count; ++c) {
-                rounded[c] = static_cast<float>(rounded_quotient(sums[c], divisor));
+                rounded[c] = static_cast<float>(double_divide(sums[c], divisor));
             }
             store_floats(rounded, count, results + first);
         }

@@ -27,7 +27,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE T polynomial_of(T /*x*/, double last) {
 }
 template <class T, class... Rest>
 MP_HOST_DEVICE MP_ALWAYS_INLINE T polynomial_of(T x, double first, Rest... rest) {
-    return T(first) + x * polynomial_of(x, rest...);
+    return polynomial_of(x, rest...) * x + T(first);
 }
 
 /// e^x = power * (1 + above_one), where power is a power of two.

@@ -10,8 +10,7 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
-#include <mp/detail/opt_barrier.hpp>
-#include <mp/detail/rounded.hpp>
+#include <mp/format/float_arithmetic.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -113,85 +112,6 @@ MP_ALWAYS_INLINE Vector larger_vector(Vector a, Vector b) {
     return a;
 }
 #endif
-
-/// Sums, products, quotients and roots of one number, each rounded by itself. Under -ffast-math the operator
-/// of a quotient may be a product with a reciprocal, and a root one with an approximate reciprocal root.
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double rounded_sum(double a, double b) {
-    if (__builtin_is_constant_evaluated()) {
-        return a + b;
-    } else {
-#if MP_DEVICE_CODE
-        return __dadd_rn(a, b);
-#else
-        return double_sum(a, b);
-#endif
-    }
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double rounded_product(double a, double b) {
-    if (__builtin_is_constant_evaluated()) {
-        return a * b;
-    } else {
-#if MP_DEVICE_CODE
-        return __dmul_rn(a, b);
-#else
-        return double_product(a, b);
-#endif
-    }
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE double rounded_quotient_of_two(double a, double b) {
-#if MP_DEVICE_CODE
-    return __ddiv_rn(a, b);
-#elif MP_DOUBLE_VECTORS && defined(__aarch64__)
-    __asm__("fdiv %d0, %d0, %d1" : "+w"(a) : "w"(b));
-    return a;
-#elif MP_DOUBLE_VECTORS && defined(__AVX__)
-    __asm__("vdivsd %1, %0, %0" : "+x"(a) : "x"(b));
-    return a;
-#elif MP_DOUBLE_VECTORS
-    __asm__("divsd %1, %0" : "+x"(a) : "x"(b));
-    return a;
-#else
-    return double_quotient(a, opt_barrier(b));
-#endif
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double rounded_quotient(double a, double b) {
-    if (__builtin_is_constant_evaluated()) {
-        return a / b;
-    } else {
-        return rounded_quotient_of_two(a, b);
-    }
-}
-/// Of doubles that are floats, rounding to double and then to float is rounding once: 53 >= 2 * 24 + 2. The
-/// result is stored, since under -funsafe-math-optimizations g++ drops a conversion to float and back to
-/// double.
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float rounded_quotient(float a, float b) {
-    return stored(static_cast<float>(rounded_quotient(static_cast<double>(a), static_cast<double>(b))));
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_of_sum(float a, float b) {
-    return stored(static_cast<float>(rounded_sum(static_cast<double>(a), static_cast<double>(b))));
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_of_product(float a, float b) {
-    return stored(static_cast<float>(rounded_product(static_cast<double>(a), static_cast<double>(b))));
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float float_of_quotient(float a, float b) {
-    return rounded_quotient(a, b);
-}
-MP_HOST_DEVICE MP_ALWAYS_INLINE double rounded_sqrt(double x) {
-#if MP_DEVICE_CODE
-    return __dsqrt_rn(x);
-#elif MP_DOUBLE_VECTORS && defined(__aarch64__)
-    __asm__("fsqrt %d0, %d0" : "+w"(x));
-    return x;
-#elif MP_DOUBLE_VECTORS && defined(__AVX__)
-    __asm__("vsqrtsd %0, %0, %0" : "+x"(x));
-    return x;
-#elif MP_DOUBLE_VECTORS
-    __asm__("sqrtsd %0, %0" : "+x"(x));
-    return x;
-#else
-    return double_root(opt_barrier(x));
-#endif
-}
 
 /// Some doubles. Constants are the same in all lanes.
 template <int Lanes>
@@ -305,19 +225,19 @@ public:
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr rounded_doubles operator+(rounded_doubles a,
                                                                                rounded_doubles b) {
-        return rounded_sum(a.x_, b.x_);
+        return double_add(a.x_, b.x_);
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr rounded_doubles operator-(rounded_doubles a,
                                                                                rounded_doubles b) {
-        return rounded_sum(a.x_, -b.x_);
+        return double_subtract(a.x_, b.x_);
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr rounded_doubles operator*(rounded_doubles a,
                                                                                rounded_doubles b) {
-        return rounded_product(a.x_, b.x_);
+        return double_multiply(a.x_, b.x_);
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr rounded_doubles operator/(rounded_doubles a,
                                                                                rounded_doubles b) {
-        return rounded_quotient(a.x_, b.x_);
+        return double_divide(a.x_, b.x_);
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr rounded_doubles& operator+=(rounded_doubles b) {
         return *this = *this + b;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/rounded.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/scaling/growth_rules.hpp>
 #include <mp/scaling/hysteresis_rules.hpp>
 #include <mp/scaling/policy.hpp>
@@ -244,8 +244,8 @@ private:
         kind what = kind::absorbed;
         if (hysteresis.overflow(state.hysteresis)) {
             // Too small to overflow, so the conversion is defined.
-            const Scale lowered = rounded(detail::double_quotient(
-                detail::double_product(static_cast<double>(before.scale), backoff.factor), backoff.divisor));
+            const Scale lowered = rounded(detail::double_divide(
+                detail::double_multiply(static_cast<double>(before.scale), backoff.factor), backoff.divisor));
             // Compared as what the scale can be: a floor between two floats would never be reached exactly.
             const Scale lowest = rounded(floor.value);
             what = kind::backed_off;
@@ -287,7 +287,7 @@ private:
         const bool growing = factor > 1.0;
         hysteresis.clean(state.hysteresis, growing);
         if (!growing) return change(before, state, kind::unchanged);
-        const Scale grown = rounded(detail::double_product(static_cast<double>(before.scale), factor));
+        const Scale grown = rounded(detail::double_multiply(static_cast<double>(before.scale), factor));
         // A ceiling beyond the largest Scale is infinity, which is none.
         const Scale highest = rounded(ceiling.value);
         if (grown > highest) {

@@ -43,7 +43,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
             0x1.e9b8ae7230c25p-69);
     } else if (w < 16.0) {
         quotient = detail::polynomial_of(
-            number(detail::rounded_sqrt(w)) - 3.25, 0x1.8abcc380d5a48p+1, 0x1.0158a6d641d54p+0,
+            number(detail::double_sqrt(w)) - 3.25, 0x1.8abcc380d5a48p+1, 0x1.0158a6d641d54p+0,
             0x1.5ffcfe5b71831p-8, -0x1.ebadabb9fd945p-9, 0x1.468eeca71fc73p-9, -0x1.ba9240d9b7431p-10,
             0x1.f3cc552091e2bp-11, -0x1.7448bc8217f18p-12, 0x1.932d7684a6a52p-16, 0x1.1e6ab36be6c27p-14,
             -0x1.8cf0bea0971c6p-15, 0x1.a242f876789c6p-17, 0x1.88af4a1d56a98p-19, -0x1.0b8068913d37bp-18,
@@ -51,7 +51,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
             0x1.7f235c757454ep-31, -0x1.03765b5ec5c93p-26);
     } else {
         quotient = detail::polynomial_of(
-            number(detail::rounded_sqrt(w)) - 5.005, 0x1.36b7a1573eaf2p+2, 0x1.02a2f594aca20p+0,
+            number(detail::double_sqrt(w)) - 5.005, 0x1.36b7a1573eaf2p+2, 0x1.02a2f594aca20p+0,
             -0x1.29a7e9552a60ap-13, -0x1.bfc60f1cccf6ap-13, 0x1.3cb0cc3a27ce9p-14, -0x1.47ef9dcb80373p-16,
             0x1.2d6aa1edd8dc7p-18, -0x1.081efcf6c8fc1p-20, 0x1.e56cfd0023c1bp-23, -0x1.1c027d2af6f07p-24,
             0x1.e4663ddaa9f97p-26, -0x1.fc437123e0c77p-27, 0x1.04e4feb9c3c3ep-27, -0x1.d092bea95aba3p-29,

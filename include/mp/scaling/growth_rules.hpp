@@ -10,7 +10,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/rounded.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
@@ -180,7 +180,7 @@ struct growth_on_underflow {
         }
         if (seen.values == 0) return 1.0;
         const auto nonzero = static_cast<double>(seen.values - seen.zeros);
-        const bool too_much = static_cast<double>(seen.flushed) > detail::double_product(share, nonzero);
+        const bool too_much = static_cast<double>(seen.flushed) > detail::double_multiply(share, nonzero);
         // Not beyond the patience, so that no count that was loaded can overflow.
         const std::int32_t next = state.underflowing < patience ? state.underflowing + 1 : patience;
         state.underflowing = too_much ? next : 0;

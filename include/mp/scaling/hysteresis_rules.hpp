@@ -11,7 +11,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/rounded.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
 #include <cstdint>
@@ -111,7 +111,7 @@ struct tolerated_overflow_share {
         // An overflow in an iteration in which the scale has changed counts as if 1000 had passed, as in the
         // original; with one update an iteration it does not occur.
         const double since = iterations == 0 ? 1000.0 : static_cast<double>(iterations);
-        const bool backs_off = detail::double_quotient(static_cast<double>(state.overflows), since) >= share;
+        const bool backs_off = detail::double_divide(static_cast<double>(state.overflows), since) >= share;
         if (backs_off) {
             state.last_change = state.iteration;
             state.overflows = 0;

@@ -153,7 +153,7 @@ struct unbounded_factor {
 constexpr unbounded_factor factor_in_range(double wanted, double largest_number, double largest) {
     unbounded_factor result{wanted, layerwise_limit::underflow};
     if (!(wanted > 1.0)) result = {1.0, layerwise_limit::one};
-    const double overflows = rounded_quotient(largest_number, largest);
+    const double overflows = double_divide(largest_number, largest);
     if (overflows < result.value) result = {overflows, layerwise_limit::overflow};
     return result;
 }
@@ -307,7 +307,7 @@ private:
         layerwise_limit limit = state_.limit;
         if (options_.bounded && options_.method == layerwise_method::approx_range) {
             const double accumulated_bound =
-                detail::rounded_quotient(options_.accumulated_bound, static_cast<double>(accumulated));
+                detail::double_divide(options_.accumulated_bound, static_cast<double>(accumulated));
             if (accumulated_bound < factor) {
                 factor = accumulated_bound;
                 limit = layerwise_limit::accumulated_bound;
@@ -329,8 +329,8 @@ private:
         };
         const double variance = (square(g) * square(w)).value();
         if (!(variance > 0.0)) return {};
-        const double deviation = (number(detail::rounded_sqrt(variance)) *
-                                  detail::rounded_sqrt((number(options_.relu_share) * fan_in).value()))
+        const double deviation = (number(detail::double_sqrt(variance)) *
+                                  detail::double_sqrt((number(options_.relu_share) * fan_in).value()))
                                      .value();
         // P(|N(0, factor * deviation)| < smallest) = probability.
         const number wanted = number(options_.smallest_number) / (number(deviation) * threshold_);
@@ -349,8 +349,8 @@ private:
     }
     [[nodiscard]] detail::unbounded_factor in_range_of_sums(double wanted, const tensor_statistics& g,
                                                             const tensor_statistics& w, double fan_in) const {
-        return detail::factor_in_range(wanted, detail::rounded_quotient(options_.largest_number, fan_in),
-                                       detail::rounded_product(g.largest_magnitude(), w.largest_magnitude()));
+        return detail::factor_in_range(wanted, detail::double_divide(options_.largest_number, fan_in),
+                                       detail::double_multiply(g.largest_magnitude(), w.largest_magnitude()));
     }
     [[nodiscard]] detail::unbounded_factor without_weights(const tensor_statistics& g,
                                                            const tensor_statistics* logarithms) const {
@@ -358,7 +358,7 @@ private:
         using number = detail::rounded_doubles<1>;
         double wanted = 1.0;
         if (options_.method == layerwise_method::abs_range) {
-            wanted = detail::rounded_quotient(options_.smallest_number, g.least_magnitude);
+            wanted = detail::double_divide(options_.smallest_number, g.least_magnitude);
         } else if (logarithms != nullptr) {
             // P(ln |factor * g| < ln smallest) = probability.
             const number smallest = detail::double_log(options_.smallest_number);
@@ -399,13 +399,13 @@ float join_branches(cpu exec, std::span<scaled_tensor<Values>> branches,
         const float mine = amax(exec, branch.values);
         finite = finite && !detail::is_non_finite(mine);
         largest = (std::max)(largest, detail::in_default_modes([&] {
-                                 return detail::rounded_quotient(static_cast<double>(mine),
-                                                                 static_cast<double>(branch.scale));
+                                 return detail::double_divide(static_cast<double>(mine),
+                                                              static_cast<double>(branch.scale));
                              }));
     }
     const auto fits = [&](double scale) {
         return finite && detail::in_default_modes([&] {
-                   return detail::rounded_product(largest, scale) < options.largest_number;
+                   return detail::double_multiply(largest, scale) < options.largest_number;
                });
     };
     float common = 0.0F;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/rounded.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 
 #include <concepts>
@@ -122,7 +122,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 [[nodiscard]] MP_HOST_DEVICE constexpr float inverse_of_scale(float scale) noexcept {
     if (!(scale > detail::largest_scale_without_inverse)) return detail::infinite_scale;
     const auto inverse = [&] {
-        return static_cast<float>(detail::double_quotient(1.0, static_cast<double>(scale)));
+        return static_cast<float>(detail::double_divide(1.0, static_cast<double>(scale)));
     };
 #if !MP_DEVICE_CODE
     if (!__builtin_is_constant_evaluated()) return detail::in_default_modes(inverse);

@@ -10,9 +10,9 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
-#include <mp/detail/rounded.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/unscale.hpp>
@@ -146,11 +146,11 @@ inline double clip_gradient_norm(unscaled_gradient<float> gradient, double max_n
     return detail::in_default_modes([&] {
         double sum = 0.0;
         for (const float value : gradient.values())
-            sum = detail::double_sum(
-                sum, detail::double_product(static_cast<double>(value), static_cast<double>(value)));
-        const double norm = detail::double_root(sum);
+            sum = detail::double_add(
+                sum, detail::double_multiply(static_cast<double>(value), static_cast<double>(value)));
+        const double norm = detail::double_sqrt(sum);
         if (detail::is_non_finite(norm)) return norm;
-        const double factor = detail::double_quotient(max_norm, detail::double_sum(norm, 1e-6));
+        const double factor = detail::double_divide(max_norm, detail::double_add(norm, 1e-6));
         if (factor < 1.0) {
             for (float& value : gradient.values()) value *= static_cast<float>(factor);
         }

@@ -34,10 +34,10 @@ struct tensor_statistics {
 
     /// The standard deviation of the values, with the count as divisor; 0 if there are none.
     [[nodiscard]] double deviation() const {
-        return detail::in_default_modes([this] { return detail::rounded_sqrt(variance()); });
+        return detail::in_default_modes([this] { return detail::double_sqrt(variance()); });
     }
     [[nodiscard]] constexpr double variance() const {
-        return count == 0 ? 0.0 : detail::rounded_quotient(squares, static_cast<double>(count));
+        return count == 0 ? 0.0 : detail::double_divide(squares, static_cast<double>(count));
     }
     /// The largest finite magnitude.
     [[nodiscard]] constexpr double largest_magnitude() const { return highest > -lowest ? highest : -lowest; }

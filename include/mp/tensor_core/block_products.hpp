@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/rounded.hpp>
+#include <mp/detail/opt_barrier.hpp>
 #include <mp/simd/levels.hpp>
 #include <mp/simd/vec.hpp>
 #include <mp/tensor_core/panels.hpp>

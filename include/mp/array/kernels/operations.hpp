@@ -4,7 +4,7 @@
 /// with.
 #pragma once
 
-#include <mp/detail/rounded.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/format/operations.hpp>
 
 #include <concepts>

@@ -65,7 +65,7 @@ struct column_lanes {
         return static_cast<ints>(x);
     }
     MP_ALWAYS_INLINE static floats converted(ints x) {
-        return stored(static_cast<floats>(x));
+        return opt_barrier(static_cast<floats>(x));
     }
     MP_ALWAYS_INLINE static ints is_greater(ints a, ints b) {
         return a > b ? -1 : 0;
