@@ -66,7 +66,8 @@ TEST_CASE("sums, products, quotients and roots of doubles are rounded once, to 5
     const volatile double third = 0x1p-30;
     const double square = double_multiply(one + third, one + third);
     CHECK(double_subtract(square, 0x1.00000008p+0) == 0.0);
-    static_assert(double_divide(double_add(1.0, 2.0), double_multiply(4.0, 0.5)) == 1.5);
+    static_assert(double_divide(double_add(1.0, 2.0), double_multiply(4.0, double_subtract(1.0, 0.5))) ==
+                  1.5);
 }
 
 TEST_CASE("the same of floats, whose infinities and NaNs are operands like others") {
@@ -86,7 +87,8 @@ TEST_CASE("the same of floats, whose infinities and NaNs are operands like other
     CHECK(is_nan(float_sqrt(-x)));
     CHECK(std::bit_cast<std::uint32_t>(float_add(-0.0F, -0.0F * one)) == 0x80000000U);
     CHECK(std::bit_cast<std::uint32_t>(float_divide(-one, x)) == 0x80000000U);
-    static_assert(float_subtract(float_multiply(3.0F, 0.5F), float_divide(1.0F, 2.0F)) == 1.0F);
+    static_assert(float_add(float_subtract(float_multiply(3.0F, 0.5F), 0.25F), float_divide(1.0F, 2.0F)) ==
+                  1.75F);
 }
 
 TEST_CASE("ties of a product that are broken by a small term are rounded once") {
@@ -99,6 +101,8 @@ TEST_CASE("ties of a product that are broken by a small term are rounded once") 
     CHECK(fused(24929.0F, b, -0x1p-80F) == 1.0F);
     CHECK(fused(-24929.0F, b, -0x1p-80F) == -1.0F - 0x1p-23F);
     CHECK(fused(-24929.0F, b, 0x1p-80F) == -1.0F);
+    // The double next to the sum lies above it, and must not be taken down to the tie.
+    CHECK(fused(24929.0F, b, 0x1.fffffep-53F) == 1.0F + 0x1p-23F);
     // The same half way between 1 + 2^-23 and the next float, where the even one is above.
     CHECK(fused(0x1p-24F, 1.0F, 1.0F + 0x1p-23F) == 1.0F + 0x1p-22F);
     CHECK(fused(0x1p-24F, 1.0F - 0x1p-24F, 1.0F + 0x1p-23F) == 1.0F + 0x1p-23F);

@@ -111,7 +111,8 @@ TEST_CASE("sizes that are arguments are told to the library, which counts them")
     CHECK(parsed(".{4}f").checked == 4);
     CHECK(parsed("{}.{}f").count == 2);
     CHECK(parsed("{}.{}f").checked == -1);
-    // std::format has no names.
+    // Names, as {fmt} has them, may be short; std::format has none.
+    CHECK(parsed("{w}.{precision}f").count == 0);
     mp::detail::format_spec<char> spec;
     counted_arguments<false> nameless;
     const std::string_view name = "{width}";

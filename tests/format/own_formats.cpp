@@ -145,3 +145,15 @@ TEST_CASE_TEMPLATE("text of own formats reads back", Value, tfloat32, near_singl
     CHECK(std::numeric_limits<Value>::max().bits() == max_finite_code(f));
     CHECK(std::numeric_limits<Value>::digits == f.fraction_bits + 1);
 }
+
+TEST_CASE("subnormal long doubles keep their value where a format has their exponents") {
+    using wide = own<16, 7>;
+    using limits = std::numeric_limits<long double>;
+    constexpr int least = limits::min_exponent - limits::digits;
+    static_assert(least > -32768);
+    constexpr long double smallest = limits::denorm_min();
+    CHECK(ilogb(wide(smallest)) == least);
+    CHECK(ilogb(wide(-3 * smallest)) == least + 1);
+    CHECK(static_cast<long double>(wide(5 * smallest)) == 5 * smallest);
+    CHECK(ilogb(wide((limits::min)())) == limits::min_exponent - 1);
+}
