@@ -3,21 +3,18 @@
 /// The formats, and what can be asked about them.
 #pragma once
 
-#include <mp/bfloat16.hpp>
-#include <mp/float4.hpp>
-#include <mp/float6.hpp>
-#include <mp/float8.hpp>
 #include <mp/format/describe.hpp>
-#include <mp/half.hpp>
+#include <mp/format/named_formats.hpp>
 #include <mp/p3109.hpp>
-#include <mp/tfloat32.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -127,40 +124,33 @@ format_entry entry(bool in_short_table) {
     return {Format::name, mp::layout_of<Format>::width, in_short_table,
             find<Number>, describe_code<Number>,        limits_of<Number, Format>};
 }
-template <class Number>
-format_entry entry(bool in_short_table = true) {
-    return entry<Number, typename Number::format>(in_short_table);
-}
 
 template <int P>
 void add_p3109(std::vector<format_entry>& formats) {
     using mp::domain;
     using mp::signedness;
-    formats.push_back(entry<mp::p3109<8, P>>(false));
-    formats.push_back(entry<mp::p3109<8, P, signedness::is_signed, domain::finite>>(false));
-    formats.push_back(entry<mp::p3109<8, P, signedness::is_unsigned>>(false));
-    formats.push_back(entry<mp::p3109<8, P, signedness::is_unsigned, domain::finite>>(false));
+    const auto add = [&]<class Number>(std::type_identity<Number>) {
+        formats.push_back(entry<Number, typename Number::format>(false));
+    };
+    add(std::type_identity<mp::p3109<8, P>>{});
+    add(std::type_identity<mp::p3109<8, P, signedness::is_signed, domain::finite>>{});
+    add(std::type_identity<mp::p3109<8, P, signedness::is_unsigned>>{});
+    add(std::type_identity<mp::p3109<8, P, signedness::is_unsigned, domain::finite>>{});
 }
 
+/// The type of the numbers of a format.
+template <class Format>
+using number_of = std::conditional_t<
+    std::is_same_v<Format, mp::formats::binary64>, double,
+    std::conditional_t<std::is_same_v<Format, mp::formats::binary32>, float, mp::basic_float<Format>>>;
+
+/// Those of the library, the widest first, and P3109's of 8 bits.
 inline std::vector<format_entry> all_formats() {
-    std::vector<format_entry> formats = {
-        entry<double, mp::formats::binary64>(true),
-        entry<float, mp::formats::binary32>(true),
-        entry<mp::tfloat32>(),
-        entry<mp::half>(),
-        entry<mp::bfloat16>(),
-        entry<mp::float8_e5m2>(),
-        entry<mp::float8_e5m2fnuz>(),
-        entry<mp::float8_e4m3fn>(),
-        entry<mp::float8_e4m3>(),
-        entry<mp::float8_e4m3fnuz>(),
-        entry<mp::float8_e4m3b11fnuz>(),
-        entry<mp::float8_e3m4>(),
-        entry<mp::float8_e8m0fnu>(),
-        entry<mp::float6_e3m2fn>(),
-        entry<mp::float6_e2m3fn>(),
-        entry<mp::float4_e2m1fn>(),
-    };
+    std::vector<format_entry> formats = []<class... Formats>(mp::formats::list<Formats...>) {
+        return std::vector<format_entry>{entry<number_of<Formats>, Formats>(true)...};
+    }(mp::formats::all{});
+    std::stable_sort(formats.begin(), formats.end(),
+                     [](const format_entry& a, const format_entry& b) { return a.width > b.width; });
     [&]<int... P>(std::integer_sequence<int, P...>) {
         (add_p3109<P + 1>(formats), ...);
     }

@@ -3,15 +3,17 @@
 /// The policies that are compared, each with its defaults, and the formats.
 #pragma once
 
-#include <mp/bfloat16.hpp>
-#include <mp/float8.hpp>
-#include <mp/half.hpp>
+#include <mp/format/limits.hpp>
+#include <mp/format/named_formats.hpp>
+#include <mp/format/operations.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/report/replay.hpp>
 
 #include <array>
+#include <cstddef>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 namespace replay_scaling {
 
@@ -75,13 +77,32 @@ struct format_entry {
     mp::magnitude_range range;
 };
 
-inline constexpr std::array<format_entry, 6> all_formats{{
-    {"half", mp::magnitude_range::of<mp::half>()},
-    {"bfloat16", mp::magnitude_range::of<mp::bfloat16>()},
-    {"e5m2", mp::magnitude_range::of<mp::float8_e5m2>()},
-    {"e4m3fn", mp::magnitude_range::of<mp::float8_e4m3fn>()},
-    {"e4m3", mp::magnitude_range::of<mp::float8_e4m3>()},
-    {"e3m4", mp::magnitude_range::of<mp::float8_e3m4>()},
-}};
+namespace detail {
+
+/// "e5m2" for "float8_e5m2"; "half" as it is.
+constexpr std::string_view short_name(std::string_view name) {
+    return name.substr(name.find('_') + 1);
+}
+
+/// Formats that gradients are kept in: with a sign, and of 16 bits and fewer.
+template <class Format>
+inline constexpr bool holds_gradients = Format::is_signed&& mp::layout_of<Format>::width <= 16;
+
+template <class... Formats>
+constexpr auto formats_of(mp::formats::list<Formats...>) {
+    std::array<format_entry, (std::size_t{holds_gradients<Formats>} + ...)> result{};
+    std::size_t count = 0;
+    const auto add = [&]<class Format>(std::type_identity<Format>) {
+        if constexpr (holds_gradients<Format>) {
+            result[count++] = {short_name(Format::name), mp::magnitude_range::of<mp::basic_float<Format>>()};
+        }
+    };
+    (add(std::type_identity<Formats>{}), ...);
+    return result;
+}
+
+}  // namespace detail
+
+inline constexpr auto all_formats = detail::formats_of(mp::formats::all{});
 
 }  // namespace replay_scaling

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "convert/levels.hpp"
+#include "oracle/library.hpp"
 
 namespace {
 
@@ -79,10 +80,8 @@ private:
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every instruction set rounds floats and doubles to a format as single numbers are", T,
-                   mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
-                   mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e4m3fnuz, mp::float8_e5m2fnuz,
-                   mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn, mp::float8_e8m0fnu) {
+TEST_CASE_TEMPLATE_DEFINE("every instruction set rounds floats and doubles to a format as single numbers are",
+                          T, levels) {
     oracle::disagreements wrong;
     compare_levels<float, T>(wrong);
     compare_levels<double, T>(wrong);
@@ -96,6 +95,7 @@ TEST_CASE_TEMPLATE("every instruction set rounds floats and doubles to a format 
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+TEST_CASE_TEMPLATE_APPLY(levels, oracle::named_formats);
 
 TEST_CASE("every instruction set converts between float and double as single numbers are") {
     oracle::disagreements wrong;

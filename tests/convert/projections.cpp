@@ -14,6 +14,7 @@
 
 #include "convert/levels.hpp"
 #include "convert/projections.hpp"
+#include "oracle/library.hpp"
 
 namespace {
 
@@ -70,10 +71,8 @@ std::string message_of(Function function) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every instruction set rounds in every projection as single numbers are", T, mp::half,
-                   mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
-                   mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e4m3fnuz, mp::float8_e5m2fnuz,
-                   mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn, mp::float8_e8m0fnu) {
+TEST_CASE_TEMPLATE_DEFINE("every instruction set rounds in every projection as single numbers are", T,
+                          projections) {
     oracle::disagreements wrong;
     const std::vector<float> floats = edge_values<float, T>(4000);
     const std::vector<double> doubles = edge_values<double, T>(4000);
@@ -90,6 +89,7 @@ TEST_CASE_TEMPLATE("every instruction set rounds in every projection as single n
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+TEST_CASE_TEMPLATE_APPLY(projections, oracle::named_formats);
 
 TEST_CASE("float and double are converted to each other in every projection as single numbers are") {
     oracle::disagreements wrong;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <tuple>
 
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
@@ -152,16 +153,18 @@ using text_oracle::p3109_6p3uf;
 using text_oracle::p3109_8p1ue;
 using text_oracle::p3109_8p3sf;
 
-TEST_CASE_TEMPLATE("every middle of small formats is read in every mode, and what is a hair beside it", Value,
-                   mp::half, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3, mp::float8_e3m4,
-                   mp::float8_e4m3fnuz, mp::float8_e5m2fnuz, mp::float8_e4m3b11fnuz, mp::float8_e8m0fnu,
-                   mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn, p3109_8p1se, p3109_8p4se,
-                   p3109_4p2se, p3109_8p1ue, p3109_6p3uf, p3109_8p3sf) {
+using own_small_formats =
+    std::tuple<p3109_8p1se, p3109_8p4se, p3109_4p2se, p3109_8p1ue, p3109_6p3uf, p3109_8p3sf>;
+
+TEST_CASE_TEMPLATE_DEFINE("every middle of small formats is read in every mode, and what is a hair beside it",
+                          Value, middles) {
     oracle::disagreements wrong;
     go_through<Value>(wrong, 1);
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+TEST_CASE_TEMPLATE_APPLY(
+    middles, oracle::joined<std::tuple<mp::half>, oracle::small_named_formats, own_small_formats>);
 
 TEST_CASE_TEMPLATE("middles of larger formats are read in every mode, and what is a hair beside them", Value,
                    mp::bfloat16, mp::tfloat32) {
@@ -191,11 +194,8 @@ TEST_CASE_TEMPLATE("middles of the widest formats are read in every mode, and pr
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("every number of small formats prints as the shortest decimal, the nearest of those",
-                   Value, mp::half, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3, mp::float8_e3m4,
-                   mp::float8_e4m3fnuz, mp::float8_e5m2fnuz, mp::float8_e4m3b11fnuz, mp::float8_e8m0fnu,
-                   mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn, p3109_8p1se, p3109_8p4se,
-                   p3109_4p2se, p3109_8p1ue, p3109_6p3uf, p3109_8p3sf) {
+TEST_CASE_TEMPLATE_DEFINE(
+    "every number of small formats prints as the shortest decimal, the nearest of those", Value, shortest) {
     using format = typename Value::format;
     oracle::disagreements wrong;
     const std::uint64_t step = Value::layout::width > 8 ? 5 : 1;
@@ -209,6 +209,8 @@ TEST_CASE_TEMPLATE("every number of small formats prints as the shortest decimal
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+TEST_CASE_TEMPLATE_APPLY(
+    shortest, oracle::joined<std::tuple<mp::half>, oracle::small_named_formats, own_small_formats>);
 
 TEST_CASE_TEMPLATE("numbers of larger formats print as the shortest decimal, and read back", Value,
                    mp::bfloat16, mp::tfloat32) {

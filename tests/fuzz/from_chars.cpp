@@ -134,12 +134,10 @@ void check(std::string_view text, std::chars_format format, oracle::mode roundin
 
 /// Every format with a name, and P3109 formats with and without signs and infinities.
 using formats =
-    std::tuple<mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
-               mp::float8_e3m4, mp::float8_e4m3fnuz, mp::float8_e5m2fnuz, mp::float8_e4m3b11fnuz,
-               mp::float8_e8m0fnu, mp::float6_e2m3fn, mp::float6_e3m2fn, mp::float4_e2m1fn, mp::p3109<8, 1>,
-               mp::p3109<8, 3, mp::signedness::is_signed, mp::domain::finite>,
-               mp::p3109<8, 5, mp::signedness::is_unsigned>,
-               mp::p3109<7, 7, mp::signedness::is_unsigned, mp::domain::finite>>;
+    oracle::joined<oracle::named_formats,
+                   std::tuple<mp::p3109<8, 1>, mp::p3109<8, 3, mp::signedness::is_signed, mp::domain::finite>,
+                              mp::p3109<8, 5, mp::signedness::is_unsigned>,
+                              mp::p3109<7, 7, mp::signedness::is_unsigned, mp::domain::finite>>>;
 
 template <std::size_t... Index>
 void check_one(std::size_t chosen, std::index_sequence<Index...>, std::string_view text,

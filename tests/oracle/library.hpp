@@ -14,6 +14,7 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "oracle/exact.hpp"
@@ -61,21 +62,42 @@ inline constexpr format format_of<float> = binary32;
 template <>
 inline constexpr format format_of<double> = binary64;
 
+template <class Format>
+inline constexpr bool is_built_in =
+    std::is_same_v<Format, mp::formats::binary32> || std::is_same_v<Format, mp::formats::binary64>;
+
+/// The numbers of those formats of the library's list that have this many bits, without float and double.
+template <int Least, int Most, class... Formats>
+auto numbers_of(mp::formats::list<Formats...>) -> decltype(std::tuple_cat(
+    std::declval<std::conditional_t<(!is_built_in<Formats> && mp::layout_of<Formats>::width >= Least &&
+                                     mp::layout_of<Formats>::width <= Most),
+                                    std::tuple<mp::basic_float<Formats>>, std::tuple<>>>()...));
+using named_formats = decltype(numbers_of<1, 64>(mp::formats::all{}));
+using small_named_formats = decltype(numbers_of<1, 8>(mp::formats::all{}));
+
+template <class... Values>
+constexpr bool are_described(const std::tuple<Values...>*) {
+    return ((format_of<Values>.exponent_bits > 0) && ...);
+}
+static_assert(are_described(static_cast<const named_formats*>(nullptr)),
+              "a format of formats::all has no format_of, which says by hand what it is");
+
+/// What is in any of them.
+template <class... Lists>
+using joined = decltype(std::tuple_cat(std::declval<Lists>()...));
+
 /// Every format of 8 bits and fewer that has a name, and P3109 formats of all kinds: few and many exponent
 /// bits, with and without signs and infinities, precision one.
 using small_formats =
-    std::tuple<mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3, mp::float8_e3m4, mp::float8_e4m3fnuz,
-               mp::float8_e5m2fnuz, mp::float8_e4m3b11fnuz, mp::float8_e8m0fnu, mp::float6_e2m3fn,
-               mp::float6_e3m2fn, mp::float4_e2m1fn, mp::p3109<8, 4>,
-               mp::p3109<8, 3, mp::signedness::is_signed, mp::domain::finite>, mp::p3109<8, 1>,
-               mp::p3109<8, 5, mp::signedness::is_unsigned>,
-               mp::p3109<7, 7, mp::signedness::is_unsigned, mp::domain::finite>,
-               mp::p3109<8, 1, mp::signedness::is_unsigned>, mp::p3109<3, 2>,
-               mp::p3109<3, 1, mp::signedness::is_signed, mp::domain::finite>, mp::p3109<5, 4>>;
+    joined<small_named_formats,
+           std::tuple<mp::p3109<8, 4>, mp::p3109<8, 3, mp::signedness::is_signed, mp::domain::finite>,
+                      mp::p3109<8, 1>, mp::p3109<8, 5, mp::signedness::is_unsigned>,
+                      mp::p3109<7, 7, mp::signedness::is_unsigned, mp::domain::finite>,
+                      mp::p3109<8, 1, mp::signedness::is_unsigned>, mp::p3109<3, 2>,
+                      mp::p3109<3, 1, mp::signedness::is_signed, mp::domain::finite>, mp::p3109<5, 4>>>;
 
 /// These and the larger ones.
-using all_formats = decltype(std::tuple_cat(std::declval<std::tuple<mp::half, mp::bfloat16, mp::tfloat32>>(),
-                                            std::declval<small_formats>()));
+using all_formats = joined<decltype(numbers_of<9, 64>(mp::formats::all{})), small_formats>;
 
 /// The sign of a NaN converted from one format to another; only the code of minus zero has none.
 inline bool keeps_nan_sign(const format& from, const format& to) {

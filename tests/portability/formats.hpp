@@ -6,11 +6,15 @@
 #include <mp/float4.hpp>
 #include <mp/float6.hpp>
 #include <mp/float8.hpp>
+#include <mp/format/named_formats.hpp>
 #include <mp/half.hpp>
 #include <mp/p3109.hpp>
 #include <mp/tfloat32.hpp>
 
 #include "checksums.hpp"
+
+#include <concepts>
+#include <type_traits>
 
 namespace portability {
 
@@ -20,25 +24,28 @@ struct named {
     const char* name;
 };
 
+/// The number types of formats, without float and double.
+template <class Function, class... Formats>
+void for_each_in(mp::formats::list<Formats...>, Function f) {
+    const auto call = [&]<class Format>(std::type_identity<Format>) {
+        if constexpr (!std::same_as<Format, mp::formats::binary32> &&
+                      !std::same_as<Format, mp::formats::binary64>) {
+            f(named<mp::basic_float<Format>>{Format::name});
+        }
+    };
+    (call(std::type_identity<Formats>{}), ...);
+}
+
 /// Calls f with every format of the library and two of P3109; with MP_FEW_CHECKSUMS, which takes a third of
 /// the time to compile, with one of each kind.
 template <class Function>
 void for_each_format(Function f) {
-    f(named<mp::half>{"half"});
-    f(named<mp::bfloat16>{"bfloat16"});
-    f(named<mp::float8_e4m3fn>{"float8_e4m3fn"});
-    f(named<mp::float8_e8m0fnu>{"float8_e8m0fnu"});
-    f(named<mp::float4_e2m1fn>{"float4_e2m1fn"});
-#if !defined(MP_FEW_CHECKSUMS)
-    f(named<mp::tfloat32>{"tfloat32"});
-    f(named<mp::float8_e5m2>{"float8_e5m2"});
-    f(named<mp::float8_e4m3>{"float8_e4m3"});
-    f(named<mp::float8_e3m4>{"float8_e3m4"});
-    f(named<mp::float8_e4m3fnuz>{"float8_e4m3fnuz"});
-    f(named<mp::float8_e5m2fnuz>{"float8_e5m2fnuz"});
-    f(named<mp::float8_e4m3b11fnuz>{"float8_e4m3b11fnuz"});
-    f(named<mp::float6_e2m3fn>{"float6_e2m3fn"});
-    f(named<mp::float6_e3m2fn>{"float6_e3m2fn"});
+#if defined(MP_FEW_CHECKSUMS)
+    for_each_in(mp::formats::list<mp::formats::binary16, mp::formats::bfloat16, mp::formats::float8_e4m3fn,
+                                  mp::formats::float8_e8m0fnu, mp::formats::float4_e2m1fn>{},
+                f);
+#else
+    for_each_in(mp::formats::all{}, f);
     f(named<mp::p3109<8, 4>>{"p3109_8_4"});
     f(named<mp::p3109<16, 11>>{"p3109_16_11"});
 #endif

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/autocast/types.hpp>
+#include <mp/format/named_formats.hpp>
 
 #include <array>
 #include <concepts>
@@ -15,25 +16,26 @@
 
 namespace mp {
 
-/// The type of the numbers in an array. name_of() gives the words of NumPy, ml_dtypes and Keras.
+/// The type of the numbers in an array. name_of() gives the words of NumPy, ml_dtypes and Keras. Every format
+/// of formats::all has a value, the place in that list, also where no enumerator stands for it here.
 enum class element_format : unsigned char {
-    f16,          ///< "float16": mp::half
-    bf16,         ///< "bfloat16"
-    f32,          ///< "float32"
-    f64,          ///< "float64"
-    tf32,         ///< "tfloat32"
-    e4m3fn,       ///< "float8_e4m3fn"
-    e5m2,         ///< "float8_e5m2"
-    e4m3,         ///< "float8_e4m3"
-    e3m4,         ///< "float8_e3m4"
-    e4m3b11fnuz,  ///< "float8_e4m3b11fnuz"
-    e4m3fnuz,     ///< "float8_e4m3fnuz"
-    e5m2fnuz,     ///< "float8_e5m2fnuz"
-    e8m0fnu,      ///< "float8_e8m0fnu"
-    e2m3fn,       ///< "float6_e2m3fn"
-    e3m2fn,       ///< "float6_e3m2fn"
-    e2m1fn,       ///< "float4_e2m1fn"
-    int8,
+    f16 = formats::position_of<formats::binary16>(),                    ///< "float16": mp::half
+    bf16 = formats::position_of<formats::bfloat16>(),                   ///< "bfloat16"
+    f32 = formats::position_of<formats::binary32>(),                    ///< "float32"
+    f64 = formats::position_of<formats::binary64>(),                    ///< "float64"
+    tf32 = formats::position_of<formats::tfloat32>(),                   ///< "tfloat32"
+    e4m3fn = formats::position_of<formats::float8_e4m3fn>(),            ///< "float8_e4m3fn"
+    e5m2 = formats::position_of<formats::float8_e5m2>(),                ///< "float8_e5m2"
+    e4m3 = formats::position_of<formats::float8_e4m3>(),                ///< "float8_e4m3"
+    e3m4 = formats::position_of<formats::float8_e3m4>(),                ///< "float8_e3m4"
+    e4m3b11fnuz = formats::position_of<formats::float8_e4m3b11fnuz>(),  ///< "float8_e4m3b11fnuz"
+    e4m3fnuz = formats::position_of<formats::float8_e4m3fnuz>(),        ///< "float8_e4m3fnuz"
+    e5m2fnuz = formats::position_of<formats::float8_e5m2fnuz>(),        ///< "float8_e5m2fnuz"
+    e8m0fnu = formats::position_of<formats::float8_e8m0fnu>(),          ///< "float8_e8m0fnu"
+    e2m3fn = formats::position_of<formats::float6_e2m3fn>(),            ///< "float6_e2m3fn"
+    e3m2fn = formats::position_of<formats::float6_e3m2fn>(),            ///< "float6_e3m2fn"
+    e2m1fn = formats::position_of<formats::float4_e2m1fn>(),            ///< "float4_e2m1fn"
+    int8 = formats::all::size,
     int16,
     int32,
     int64,
@@ -48,31 +50,30 @@ enum class element_format : unsigned char {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-inline constexpr std::array<std::string_view, 25> element_format_names{"float16",
-                                                                       "bfloat16",
-                                                                       "float32",
-                                                                       "float64",
-                                                                       "tfloat32",
-                                                                       "float8_e4m3fn",
-                                                                       "float8_e5m2",
-                                                                       "float8_e4m3",
-                                                                       "float8_e3m4",
-                                                                       "float8_e4m3b11fnuz",
-                                                                       "float8_e4m3fnuz",
-                                                                       "float8_e5m2fnuz",
-                                                                       "float8_e8m0fnu",
-                                                                       "float6_e2m3fn",
-                                                                       "float6_e3m2fn",
-                                                                       "float4_e2m1fn",
-                                                                       "int8",
-                                                                       "int16",
-                                                                       "int32",
-                                                                       "int64",
-                                                                       "uint8",
-                                                                       "uint16",
-                                                                       "uint32",
-                                                                       "uint64",
-                                                                       "bool"};
+/// The name of a format outside of the library.
+template <class Format>
+constexpr std::string_view element_name() {
+    constexpr std::string_view name = Format::name;
+    return name == "half"     ? std::string_view("float16")
+           : name == "float"  ? std::string_view("float32")
+           : name == "double" ? std::string_view("float64")
+                              : name;
+}
+template <class... Formats>
+constexpr std::array<std::string_view, sizeof...(Formats) + 9> element_names_of(formats::list<Formats...>) {
+    return {element_name<Formats>()...,
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "bool"};
+}
+
+inline constexpr auto element_format_names = element_names_of(formats::all{});
 
 static_assert(element_format_names.size() == static_cast<std::size_t>(element_format::boolean) + 1);
 
@@ -97,7 +98,7 @@ constexpr std::optional<element_format> find_element_format(std::string_view nam
 
 /// Whether the numbers are floating-point numbers, and not integers or truth values.
 constexpr bool is_floating(element_format format) noexcept {
-    return format <= element_format::e2m1fn;
+    return format < element_format::int8;
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE
@@ -115,12 +116,8 @@ constexpr std::optional<element_format> format_of_element() {
                               : sizeof(Element) == 4 ? 2
                                                      : 3;
         return static_cast<element_format>(static_cast<int>(first) + steps);
-    } else if constexpr (autocast::floating<Element>) {
-        constexpr std::string_view name = autocast::type_name<Element>();
-        return find_element_format(name == "half"     ? std::string_view("float16")
-                                   : name == "float"  ? std::string_view("float32")
-                                   : name == "double" ? std::string_view("float64")
-                                                      : name);
+    } else if constexpr (autocast::floating<Element> && !std::same_as<Element, long double>) {
+        return find_element_format(element_name<format_of_t<Element>>());
     } else {
         return std::nullopt;
     }

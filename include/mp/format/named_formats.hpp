@@ -5,6 +5,8 @@
 
 #include <mp/format/descriptor.hpp>
 
+#include <type_traits>
+
 namespace mp {
 
 namespace detail::inline MP_ISA_NAMESPACE {
@@ -134,6 +136,32 @@ struct binary32 : detail::ieee_format<8, 23> {
 struct binary64 : detail::ieee_format<11, 52> {
     static constexpr const char* name = "double";
 };
+
+/// Formats as a type.
+template <class... Formats>
+struct list {
+    static constexpr int size = sizeof...(Formats);
+};
+
+/// Every format with a name, once: whatever goes through all of them (names, ranges, element_format, tables,
+/// tests) goes through this list. What is added here is known everywhere.
+using all = list<binary16, bfloat16, binary32, binary64, tfloat32, float8_e4m3fn, float8_e5m2, float8_e4m3,
+                 float8_e3m4, float8_e4m3b11fnuz, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu,
+                 float6_e2m3fn, float6_e3m2fn, float4_e2m1fn>;
+
+/// The place of a format in a list.
+template <class Format, class First, class... Rest>
+consteval int position_in(list<First, Rest...>) {
+    if constexpr (std::is_same_v<Format, First>) {
+        return 0;
+    } else {
+        return 1 + position_in<Format>(list<Rest...>{});
+    }
+}
+template <class Format>
+consteval int position_of() {
+    return position_in<Format>(all{});
+}
 
 }  // namespace formats
 

@@ -190,9 +190,9 @@ inline void advise_on_overflow(std::vector<autocast::advice>& to, const autocast
     }
     if (full_precision_helps(cast, it.present)) it.proposed = op_category::full_precision;
     it.sentence += it.proposed ? "; else run the op in full_precision" : "; else give it an array of float";
-    if (cast.to == "half" && cast.losses.largest < range_of<bfloat16>().largest) {
-        it.sentence +=
-            ", or in bfloat16, whose largest number is " + magnitude_text(range_of<bfloat16>().largest);
+    if (cast.to == "half" && cast.losses.largest < range_of<formats::bfloat16>().largest) {
+        it.sentence += ", or in bfloat16, whose largest number is " +
+                       magnitude_text(range_of<formats::bfloat16>().largest);
     }
     if (const auto gradient = gradient_words(cast); !gradient.empty()) {
         it.sentence.append(". ").append(gradient);
@@ -251,7 +251,7 @@ inline void advise_on_flush(std::vector<autocast::advice>& to, const autocast::l
 
 /// The low precision of a region's policy, for products.
 inline format_range low_range(precision value) {
-    return value == precision::fp16 ? range_of<half>() : range_of<bfloat16>();
+    return value == precision::fp16 ? range_of<formats::binary16>() : range_of<formats::bfloat16>();
 }
 
 /// A product in float for its category: whether all that it read would fit the region's low precision.

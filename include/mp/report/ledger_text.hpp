@@ -6,19 +6,14 @@
 #include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/ledger_contents.hpp>
 #include <mp/autocast/types.hpp>
-#include <mp/bfloat16.hpp>
 #include <mp/detail/number_text.hpp>
 #include <mp/error.hpp>
-#include <mp/float4.hpp>
-#include <mp/float6.hpp>
-#include <mp/float8.hpp>
-#include <mp/half.hpp>
-#include <mp/tfloat32.hpp>
+#include <mp/format/binary_conversion.hpp>
+#include <mp/format/named_formats.hpp>
 
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,24 +29,20 @@ struct format_range {
     double largest;
 };
 
-template <class Value>
+template <format_descriptor Format>
 constexpr format_range range_of() {
-    using limits = std::numeric_limits<Value>;
-    return {autocast::type_name<Value>(), static_cast<double>(limits::denorm_min()),
-            static_cast<double>((limits::min)()), static_cast<double>((limits::max)())};
+    using layout = layout_of<Format>;
+    return {Format::name, to_double<Format>(layout::has_zero ? 1 : 0),
+            to_double<Format>(layout::min_normal_code), to_double<Format>(layout::max_finite_code)};
+}
+template <class... Formats>
+constexpr std::array<format_range, sizeof...(Formats)> ranges_of(formats::list<Formats...>) {
+    return {range_of<Formats>()...};
 }
 
 /// The format of the library that has this name; nothing for a format of somebody else.
 inline std::optional<format_range> range_named(std::string_view name) {
-    constexpr std::array<format_range, 14> ranges = {
-        range_of<half>(),          range_of<bfloat16>(),
-        range_of<float>(),         range_of<tfloat32>(),
-        range_of<float8_e4m3fn>(), range_of<float8_e5m2>(),
-        range_of<float8_e4m3>(),   range_of<float8_e3m4>(),
-        range_of<float6_e2m3fn>(), range_of<float8_e4m3fnuz>(),
-        range_of<float6_e3m2fn>(), range_of<float8_e5m2fnuz>(),
-        range_of<float4_e2m1fn>(), range_of<float8_e4m3b11fnuz>(),
-    };
+    static constexpr auto ranges = ranges_of(formats::all{});
     for (const format_range& it : ranges) {
         if (it.name == name) return it;
     }

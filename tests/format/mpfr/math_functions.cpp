@@ -3,19 +3,21 @@
 // right flags, judged by MPFR.
 #include <doctest/doctest.h>
 #include <cstdint>
+#include <tuple>
 
 #include "format/mpfr/cases.hpp"
 
-TEST_CASE_TEMPLATE("functions of every number of up to 8 bits are correctly rounded", Value,
-                   mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3, mp::float8_e3m4, mp::float8_e4m3fnuz,
-                   mp::float8_e5m2fnuz, mp::float8_e4m3b11fnuz, mp::float8_e8m0fnu, mp::float6_e2m3fn,
-                   mp::float6_e3m2fn, mp::float4_e2m1fn, mp::basic_float<mp::formats::p3109<8, 3>>,
-                   mp::basic_float<mp::formats::p3109<8, 5, mp::signedness::is_unsigned>>) {
+TEST_CASE_TEMPLATE_DEFINE("functions of every number of up to 8 bits are correctly rounded", Value,
+                          every_small_number) {
     oracle::disagreements wrong;
     math_cases::compare_all_unary<Value>(wrong, 0, 1);
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
+TEST_CASE_TEMPLATE_APPLY(
+    every_small_number,
+    oracle::joined<oracle::small_named_formats,
+                   std::tuple<mp::p3109<8, 3>, mp::p3109<8, 5, mp::signedness::is_unsigned>>>);
 
 TEST_CASE_TEMPLATE("functions of two numbers of up to 8 bits are correctly rounded for all pairs", Value,
                    mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e8m0fnu) {
