@@ -141,7 +141,7 @@ TEST_CASE("the README has every format with its bits, its largest and its smalle
     for_each_number([&](auto x) {
         using number = decltype(x);
         const oracle::format& f = oracle::format_of<number>;
-        CAPTURE(number::format::name);
+        CAPTURE(std::string_view(number::format::name));
         REQUIRE(table.contains(number::format::name));
         const readme_row row = table[number::format::name];
         table.erase(number::format::name);
