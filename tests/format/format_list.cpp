@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The list of all formats, and what is said about each of them elsewhere: names, literals, the table of the
 // README. Compared with the oracle's descriptions, which were written by hand.
+// Before the other: both once had an element_format, and in this order it did not compile.
+#include <mp/block_scaled.hpp>
+
 #include <doctest/doctest.h>
 #include <mp/autocast/element_format.hpp>
 #include <mp/format/text.hpp>

@@ -94,11 +94,11 @@ struct element_coding<mx_int8> {
 };
 
 template <class Element>
-using element_format = typename element_coding<Element>::format;
+using coding_format = typename element_coding<Element>::format;
 
 /// Bits of an element in memory.
 template <class Element>
-inline constexpr int element_width = layout_of<element_format<Element>>::width;
+inline constexpr int element_width = layout_of<coding_format<Element>>::width;
 
 }  // namespace detail::inline MP_ISA_NAMESPACE
 

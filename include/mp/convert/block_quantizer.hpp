@@ -110,7 +110,7 @@ class block_quantizer {
 public:
     using element = typename BlockScaled::element_type;
     using scale = typename BlockScaled::scale_type;
-    using format = element_format<element>;
+    using format = coding_format<element>;
     using chunk = block_chunk<BlockScaled::block_size>;
     static constexpr std::size_t block = static_cast<std::size_t>(BlockScaled::block_size);
     static constexpr bool has_power_of_two = is_power_of_two_scale<scale>;

@@ -63,7 +63,7 @@ inline constexpr exact_value largest_of = unpack<Format>(layout_of<Format>::max_
 /// Significands are compared as fractions of 2^64, with their highest bit at the top.
 template <class Element>
 constexpr int scale_exponent(const exact_value& amax, scale_rule rule) noexcept {
-    using format = element_format<Element>;
+    using format = coding_format<Element>;
     constexpr exact_value max = largest_of<format>;
     constexpr int max_shift = leading_zeros(max.significand);
     constexpr std::uint64_t f = max.significand << max_shift;
@@ -114,7 +114,7 @@ template <class Element, class Scale>
 constexpr storage_of<typename Scale::format> scale_code(const exact_value& amax, float tensor_scale,
                                                         scale_rule rule) noexcept {
     using format = typename Scale::format;
-    constexpr exact_value max = largest_of<element_format<Element>>;
+    constexpr exact_value max = largest_of<coding_format<Element>>;
     const exact_value tensor = unpack<formats::binary32>(bit_cast<std::uint32_t>(tensor_scale));
     const projection p{rule == scale_rule::floor  ? rounding::toward_zero
                        : rule == scale_rule::ceil ? rounding::upward
@@ -131,7 +131,7 @@ constexpr storage_of<typename Scale::format> scale_code(const exact_value& amax,
 template <class Element, class Scale>
 constexpr float tensor_scale_for(const exact_value& amax) noexcept {
     if (amax.significand == 0) return 1;
-    constexpr exact_value element = largest_of<element_format<Element>>;
+    constexpr exact_value element = largest_of<coding_format<Element>>;
     constexpr exact_value scale = largest_of<typename Scale::format>;
     const exact_value quotient =
         divide_to_few_bits(amax, element.significand * scale.significand, element.exponent + scale.exponent);

@@ -183,7 +183,7 @@ template <class Value, block_element Element, int Block, reduced Scale>
                                                       const block_scaled<Element, Block, Scale>& quantized) {
     using number_type = std::remove_const_t<Value>;
     using chunk = detail::block_chunk<Block>;
-    using format = detail::element_format<Element>;
+    using format = detail::coding_format<Element>;
     detail::check_dequantize("mp::report_quantization", exec, quantized, "values", values);
     const detail::block_lines<const number_type> lines(
         {values.data, values.rows, values.columns, values.leading_dimension, values.order},

@@ -25,8 +25,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class Element>
 [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t float_scale_exponent_code(std::uint32_t magnitude,
                                                                                      scale_rule rule) {
-    using layout = layout_of<element_format<Element>>;
-    constexpr exact_value max = largest_of<element_format<Element>>;
+    using layout = layout_of<coding_format<Element>>;
+    constexpr exact_value max = largest_of<coding_format<Element>>;
     constexpr auto f = static_cast<std::uint32_t>((max.significand << leading_zeros(max.significand)) >> 40);
     constexpr std::uint32_t hidden_bit = 0x0080'0000U;
     if (magnitude == 0) return 0;
@@ -61,7 +61,7 @@ template <class Element, class Scale>
                                                                             scale_rule rule) {
     using format = typename Scale::format;
     constexpr double max =
-        to_double<element_format<Element>>(layout_of<element_format<Element>>::max_finite_code);
+        to_double<coding_format<Element>>(layout_of<coding_format<Element>>::max_finite_code);
     const projection p{rule == scale_rule::floor  ? rounding::toward_zero
                        : rule == scale_rule::ceil ? rounding::upward
                                                   : rounding::nearest_even,
@@ -85,7 +85,7 @@ template <class Element>
 /// x rounded to the nearest element, ties to even; finite x beyond the largest element becomes that.
 template <class Element>
 [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t nearest_element_code(float x) {
-    using format = element_format<Element>;
+    using format = coding_format<Element>;
     constexpr std::uint32_t largest =
         convert_bits<formats::binary32, format>(layout_of<format>::max_finite_code, projection{});
     const auto bits = bit_cast<std::uint32_t>(x);
@@ -98,7 +98,7 @@ template <class Element>
 /// scale * tensor scale as significand * 2^exponent, and in the forms that short cuts need.
 template <class Element, class Scale>
 struct block_divisor {
-    using format = element_format<Element>;
+    using format = coding_format<Element>;
     static constexpr bool is_power = is_power_of_two_scale<Scale>;
     static constexpr int thresholds = 8;
     /// Whether midpoints between elements are few enough to compare with.

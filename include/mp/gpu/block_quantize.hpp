@@ -204,11 +204,11 @@ struct tensor_scale_kernel {
         if (thread.index() != 0) return;
         float result = given;
         if (computes) {
-            using element = layout_of<element_format<typename BlockScaled::element_type>>;
+            using element = layout_of<coding_format<typename BlockScaled::element_type>>;
             using scale = layout_of<typename BlockScaled::scale_type::format>;
             // An integer of a few bits, so the division rounds once.
             constexpr auto divisor = static_cast<float>(
-                to_double<element_format<typename BlockScaled::element_type>>(element::max_finite_code) *
+                to_double<coding_format<typename BlockScaled::element_type>>(element::max_finite_code) *
                 to_double<typename BlockScaled::scale_type::format>(scale::max_finite_code));
             constexpr float smallest_normal = 0x1p-126F;
             const float amax = thread.load(tensor_scale);

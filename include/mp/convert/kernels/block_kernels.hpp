@@ -19,7 +19,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class BlockScaled>
 inline constexpr bool has_block_vectors = [] {
     using element = typename BlockScaled::element_type;
-    using format = element_format<element>;
+    using format = coding_format<element>;
     using scale = typename BlockScaled::scale_type;
     using scale_layout = layout_of<typename scale::format>;
     constexpr int block = BlockScaled::block_size;

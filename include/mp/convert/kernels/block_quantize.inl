@@ -8,7 +8,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 /// the low bits.
 template <class Element>
 MP_ALWAYS_INLINE vec<std::uint32_t> element_codes(vec<float> x) {
-    using format = element_format<Element>;
+    using format = coding_format<Element>;
     using narrow = layout_of<format>;
     const vec<std::uint32_t> bits = as_words(x);
     const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
@@ -61,7 +61,7 @@ MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code,
 /// float: x > t is x > cut(t), and x >= t is x > cut(t) unless t is a float, when it is x > the float before.
 template <class Element, int Block, class Value>
 MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::uint8_t* codes) {
-    using format = element_format<Element>;
+    using format = coding_format<Element>;
     constexpr element_midpoints<format> midpoints;
     // The code below midpoint k is k: from an odd one, the midpoint goes up.
     constexpr std::uint64_t odd_codes[8] = {0, 1, 0, 1, 0, 1, 0, 1};
@@ -112,14 +112,14 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
         std::size_t finite = 0;
         while (finite < group && magnitudes[finite] < 0x7f80'0000U) ++finite;
         if constexpr (is_power_of_two_scale<scale>) {
-            store(scale_codes, narrow_to_bytes(scale_exponent_codes<element_format<element>>(largest, rule)));
+            store(scale_codes, narrow_to_bytes(scale_exponent_codes<coding_format<element>>(largest, rule)));
             for (std::size_t b = 0; b < finite; ++b) {
                 encode_scaled<element, block>(from + b * block, scale_codes[b], codes + b * block);
             }
         } else {
             using scale_format = typename scale::format;
             const vec<std::uint32_t> code =
-                scale_quotient_codes<element_format<element>, scale_format>(largest, tensor_scale, rule);
+                scale_quotient_codes<coding_format<element>, scale_format>(largest, tensor_scale, rule);
             float values[lanes];
             store(values, widen_codes<scale_format>(code));
             store(scale_codes, narrow_to_bytes(code));
