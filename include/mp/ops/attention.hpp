@@ -90,7 +90,7 @@ struct scaled_dot_product_attention_op {
                         detail::exponentiate(seen, scores.data() + row * block.keys, block.keys);
                     // A row that sees no key is a sum of nothing, so that 1 makes it 0.
                     inverse_sums[static_cast<std::size_t>(row)] =
-                        found.empty ? 1.0F : static_cast<float>(detail::rounded_quotient(1.0, found.sum));
+                        found.empty ? 1.0F : static_cast<float>(detail::double_divide(1.0, found.sum));
                     if (!statistics.log_sums.empty()) {
                         statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
                     }

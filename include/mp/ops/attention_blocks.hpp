@@ -233,7 +233,7 @@ void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t
     }
     const score_sums found = exponentiate(seen, scores, keys);
     if (found.empty || isnan(static_cast<float>(found.sum))) return;
-    kernels.scale(count, scores, scores, static_cast<float>(rounded_quotient(1.0, found.sum)));
+    kernels.scale(count, scores, scores, static_cast<float>(double_divide(1.0, found.sum)));
 }
 
 /// Adds scale * a b to sums, in float.

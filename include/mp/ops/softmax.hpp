@@ -71,7 +71,7 @@ struct softmax_op {
             [&](std::ptrdiff_t first, std::ptrdiff_t count, detail::softmax_rows& rows) {
                 rows.load(x, first, count, y);
                 rows.write(y, first, count, [&](std::ptrdiff_t, const detail::softmax_rows::row_sum& row) {
-                    const auto factor = static_cast<float>(detail::rounded_quotient(1.0, row.sum));
+                    const auto factor = static_cast<float>(detail::double_divide(1.0, row.sum));
                     rows.kernels().scale(rows.columns(), row.target, row.target, factor);
                 });
             });

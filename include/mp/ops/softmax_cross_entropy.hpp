@@ -59,7 +59,7 @@ inline void scale_by_double(const softmax_kernels& kernels, float* values, std::
         return kernels.scale(count, values, values, static_cast<float>(factor));
     }
     for (std::size_t i = 0; i < count; ++i) {
-        values[i] = static_cast<float>(rounded_product(static_cast<double>(values[i]), factor));
+        values[i] = static_cast<float>(double_multiply(static_cast<double>(values[i]), factor));
     }
 }
 
@@ -165,7 +165,7 @@ struct softmax_cross_entropy_backward_op {
                                const number below_one =
                                    number(static_cast<double>(row.target[label])) / row.sum - 1.0;
                                detail::scale_by_double(rows.kernels(), row.target, rows.columns(),
-                                                       detail::rounded_quotient(factor, row.sum));
+                                                       detail::double_divide(factor, row.sum));
                                row.target[label] = static_cast<float>((below_one * factor).value());
                            });
             });

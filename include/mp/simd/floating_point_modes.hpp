@@ -20,8 +20,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// double next to the exact one. A float made of it by storing it is the float next to the exact result, too:
 /// with p bits, 24 of them or fewer for a subnormal number, sums, products, quotients and roots that are
 /// rounded to 2 p + 2 bits first come out as if they had not been (S. Figueroa, "When is double rounding
-/// innocuous?", 1995). Kernels store each float that they calculate (`opt_barrier`). Left over are doubles below
-/// 2^-1022, of which the kernels calculate none: all squares of floats are larger.
+/// innocuous?", 1995). Kernels store each float that they calculate (`opt_barrier`). Left over are doubles
+/// below 2^-1022, of which the kernels calculate none: all squares of floats are larger.
 ///
 /// Costs a read of the control register, some cycles, unless there is something to change. Where
 /// the register is not known, only the direction of rounding is set, and nothing by nvcc.

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/rounded.hpp>
 #include <mp/simd/single_lane.hpp>
 
 #include <cstddef>
