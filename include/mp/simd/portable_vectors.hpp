@@ -109,7 +109,12 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
 #endif
     return a;
 }
-/// a b + c, rounded once. Without an instruction for it, one by one.
+/// a b + c, rounded once.
+///
+/// On x86-64 without an instruction for it: the products are exact in double, and the sums, rounded to
+/// double, round to the floats that the exact sums round to. For the middle between two floats is a double,
+/// and rounding keeps order: only a rounded sum that is a middle itself tells no more on which side the exact
+/// one lies. Those, and subnormal floats, whose middles are others, go one by one.
 MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
 #if defined(__FMA__)
     __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
@@ -118,6 +123,23 @@ MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> 
     __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
     return c;
 #else
+#if defined(__x86_64__)
+    const auto sum_of = [](half_floats x, half_floats y, half_floats z) {
+        return opt_barrier(opt_barrier(widen_half(x) * widen_half(y)) + widen_half(z));
+    };
+    const doubles low = sum_of(low_half(a), low_half(b), low_half(c));
+    const doubles high = sum_of(high_half(a), high_half(b), high_half(c));
+    using words = vec<std::uint32_t>;
+    const words last =
+        __builtin_shufflevector(reinterpret_cast<words>(low), reinterpret_cast<words>(high), 0, 2, 4, 6);
+    const words first =
+        __builtin_shufflevector(reinterpret_cast<words>(low), reinterpret_cast<words>(high), 1, 3, 5, 7);
+    const auto is_middle = (last & 0x1FFF'FFFFU) == 0x1000'0000U;
+    const auto is_tiny = (first & 0x7FFF'FFFFU) - 1U < 0x3820'0000U - 1U;  // below 2^-125, but not 0
+    int any = 0;
+    __asm__("movmskps %1, %0" : "=r"(any) : "x"(is_middle | is_tiny));
+    if (any == 0) return join_halves(narrow_to_half(low), narrow_to_half(high));
+#endif
     for (std::size_t i = 0; i < lanes; ++i) c[i] = float_multiply_add(a[i], b[i], c[i]);
     return c;
 #endif
