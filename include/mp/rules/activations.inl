@@ -42,12 +42,12 @@ struct activation<silu_function> {
     static constexpr float limit = 120.0F;
     MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> value(vec<float> x) {
         const vec<float> bounded = max_or_nan(-limit, x);
-        return times_logistic(bounded, exponential_of_minus(magnitude_up_to(x, limit), broadcast(0.0F)));
+        return times_logistic(bounded, exponential_of_minus(magnitude_up_to(x, limit)));
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> slope(vec<float> x) {
         const vec<float> magnitude = magnitude_up_to(x, limit);
         return times_logistic_slope(with_sign(magnitude, sign_of(x)), broadcast(1.0F),
-                                    exponential_of_minus(magnitude, broadcast(0.0F)));
+                                    exponential_of_minus(magnitude));
     }
 };
 
@@ -141,7 +141,7 @@ struct activation<tanh_function> {
     /// (e^2x - 1) / (e^2x + 1)
     MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> value(vec<float> x) {
         const vec<float> magnitude = magnitude_up_to(x, limit);
-        const reduced_argument reduced = reduce_argument(add(magnitude, magnitude), broadcast(0.0F));
+        const reduced_argument reduced = reduce_argument(add(magnitude, magnitude));
         const vec<float> r = reduced.rest;
         const vec<float> power =
             as_floats((as_words(reduced.shifted) << 23) + (std::uint32_t{127 - 60} << 23));

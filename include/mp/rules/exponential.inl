@@ -30,13 +30,18 @@ struct reduced_argument {
     vec<float> shifted;  ///< whose low bits are n + 60
     vec<float> rest;
 };
-/// Of x + more, where `more` is less than an ulp of x. The first difference is exact: both terms are
-/// multiples of 2^-26, and the difference is less than 0.36, or x itself.
-MP_HOST_DEVICE MP_ALWAYS_INLINE reduced_argument reduce_argument(vec<float> x, vec<float> more) {
+/// The first difference is exact: both terms are multiples of 2^-26, and the difference is less than 0.36, or
+/// x itself.
+MP_HOST_DEVICE MP_ALWAYS_INLINE reduced_argument reduce_argument(vec<float> x) {
     const vec<float> shifted = fma(x, one_over_ln_2, to_integer + 60);
     const vec<float> n = sub(shifted, to_integer + 60);
     const vec<float> first = fma(n, -0x1.62e430p-1F, x);
-    return {shifted, add(fma(n, 0x1.05c610p-29F, first), more)};
+    return {shifted, fma(n, 0x1.05c610p-29F, first)};
+}
+/// Of x + more, where `more` is less than an ulp of x.
+MP_HOST_DEVICE MP_ALWAYS_INLINE reduced_argument reduce_argument(vec<float> x, vec<float> more) {
+    const reduced_argument reduced = reduce_argument(x);
+    return {reduced.shifted, add(reduced.rest, more)};
 }
 /// (e^r - 1 - r) / r^2, good to 2^-26.4 of e^r.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> exponential_tail(vec<float> r) {
@@ -57,6 +62,9 @@ struct decaying_exponential {
         return fma(scaled, 0x1p-60F, 1.0F);
     }
 };
+MP_HOST_DEVICE MP_ALWAYS_INLINE decaying_exponential exponential_of_minus(vec<float> t) {
+    return {scaled_exponential(reduce_argument(negated(t)))};
+}
 MP_HOST_DEVICE MP_ALWAYS_INLINE decaying_exponential exponential_of_minus(vec<float> high, vec<float> low) {
     return {scaled_exponential(reduce_argument(negated(high), negated(low)))};
 }

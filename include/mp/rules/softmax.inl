@@ -36,40 +36,42 @@ inline row_maximum maximum_of_row(const float* x, std::size_t count) {
     return {bit_cast<float>(top ^ ((top >> 31) & 0x7FFF'FFFF)), top >= plus_infinity || below != 0};
 }
 
-/// e^d for d <= 45, and 0 for what is below e^-104, the smallest float.
-MP_ALWAYS_INLINE vec<float> exponential_of_distance(vec<float> d, vec<float> low) {
-    const vec<float> bounded = max_or_nan(-104.0F, d);
-    return mul(scaled_exponential(reduce_argument(bounded, low)), 0x1p-60F);
+/// e^d times 2^60 for -104 <= d <= 45.
+template <class... Low>
+MP_ALWAYS_INLINE vec<float> scaled_exponential_of_distance(vec<float> d, Low... low) {
+    return scaled_exponential(reduce_argument(max_or_nan(-104.0F, d), low...));
 }
 
-/// The distance d = x - reference, and what it lost by rounding (Knuth's two-sum), which is 0 where the
-/// exponential of d is.
-template <bool Exact>
-MP_ALWAYS_INLINE vec<float> exponential_of_difference(vec<float> x, vec<float> reference) {
+/// The distance d = x - reference, with what it lost by rounding (Knuth's two-sum), which does not count
+/// where the exponential of d is 0.
+MP_ALWAYS_INLINE vec<float> scaled_exponential_of_difference(vec<float> x, vec<float> reference) {
     const vec<float> d = sub(x, reference);
-    vec<float> lost = broadcast(0.0F);
-    if constexpr (Exact) {
-        const vec<float> of_reference = sub(d, x);
-        const vec<float> of_x = sub(d, of_reference);
-        const vec<float> error = sub(sub(x, of_x), add(reference, of_reference));
-        lost = select(d > -104.0F, error, lost);
-    }
-    return exponential_of_distance(d, lost);
+    const vec<float> of_reference = sub(d, x);
+    const vec<float> of_x = sub(d, of_reference);
+    const vec<float> error = sub(sub(x, of_x), add(reference, of_reference));
+    return scaled_exponential_of_distance(d, select(d > -104.0F, error, broadcast(0.0F)));
 }
 
-/// The sum of e^(x[i] - reference), which is also written to `to`, unless it is null: there with the error of
-/// a float exponential. Of a sum alone, the terms need not know what their distances lost by rounding, since
-/// small terms have the large distances.
+/// The sum of e^(x[i] - reference), which is also written to `to`, if Writes: there with the error of a float
+/// exponential, and 0 for what is below the smallest float. Of a sum alone, the terms need not know what
+/// their distances lost by rounding, since small terms have the large distances. Terms are added up times
+/// 2^60.
 template <bool Writes>
 MP_ALWAYS_INLINE double sum_of_exponentials(const float* x, std::size_t count, float reference, float* to) {
     long_sum sum;
     const vec<float> all = broadcast(reference);
     for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
-        const vec<float> power = exponential_of_difference<Writes>(load_up_to(x + i, n), all);
-        if constexpr (Writes) store_up_to(to + i, power, n);
+        const vec<float> value = load_up_to(x + i, n);
+        vec<float> power = broadcast(0.0F);
+        if constexpr (Writes) {
+            power = scaled_exponential_of_difference(value, all);
+            store_up_to(to + i, mul(power, 0x1p-60F), n);
+        } else {
+            power = scaled_exponential_of_distance(sub(value, all));
+        }
         sum.add_terms(v, widen(keep_first(power, n)));
     });
-    return sum.value();
+    return double_multiply(sum.value(), 0x1p-60);
 }
 inline double exponentials_of_row(const float* x, std::size_t count, float reference, float* to) {
     return to == nullptr ? sum_of_exponentials<false>(x, count, reference, to)
@@ -139,7 +141,7 @@ inline void log_softmax_slopes(const float* y, const float* dy, std::size_t coun
         const vec<float> log_p = load_up_to(y + i, n);
         // No logarithm of a probability is above 45, which is as far as the function goes.
         const vec<float> power = select(log_p > 45.0F, broadcast(std::numeric_limits<float>::infinity()),
-                                        exponential_of_distance(log_p, broadcast(0.0F)));
+                                        mul(scaled_exponential_of_distance(log_p), 0x1p-60F));
         store_up_to(to + i, unless_nan(log_p, fma(power, minus_sum, load_up_to(dy + i, n))), n);
     });
 }
