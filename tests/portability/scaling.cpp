@@ -4,6 +4,7 @@
 #include <mp/convert.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/scaling/amax.hpp>
+#include <mp/scaling/gradient_accumulator.hpp>
 #include <mp/scaling/state_text.hpp>
 #include <mp/scaling/tensor_scaling.hpp>
 #include <mp/scaling/tensor_statistics.hpp>
@@ -124,6 +125,16 @@ void add_scaling_checksums(report& to) {
         }
     }
     to.add("tensor_statistics", statistics);
+
+    checksum accumulated;
+    mp::gradient_accumulator accumulator(plain.size());
+    for (const float scale : {1024.0F, 768.0F, 3.0F}) {
+        accumulator.add(exec, mp::scaled_gradient(plain, scale));
+    }
+    const mp::scaled_gradient<float> sum_of_all = accumulator.gradient();
+    for (const float x : sum_of_all.values_with_scale()) accumulated.add(x);
+    accumulated.add(accumulator.scale());
+    to.add("gradient_accumulator", accumulated);
 
     std::vector<float> clipped = plain;
     checksum clip;

@@ -205,10 +205,11 @@ MP_HOST_DEVICE inline float float_multiply_add_by_doubles(float a, float b, floa
 }
 
 /// The same by the compiler's means, wherever they can be trusted: not the C library's function on Windows,
-/// nor clang under -ffast-math, which multiplies and adds where the target has no instruction for both.
+/// nor beside the x87 unit, where it may round in the direction of the vector unit, nor clang under
+/// -ffast-math, which multiplies and adds where the target has no instruction for both.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float fused_multiply_add(float a, float b, float c) noexcept {
-#if (defined(_WIN32) || (defined(__clang__) && defined(__x86_64__))) && !defined(__FMA__) && \
-    !defined(__CUDACC__)
+#if (defined(_WIN32) || MP_X87_ARITHMETIC || (defined(__clang__) && defined(__x86_64__))) && \
+    !defined(__FMA__) && !defined(__CUDACC__)
     return float_multiply_add_by_doubles(a, b, c);
 #else
     return __builtin_fmaf(a, b, c);

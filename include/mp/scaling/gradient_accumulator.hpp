@@ -10,6 +10,7 @@
 #include <mp/executor.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 #include <mp/scaling/unscale.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -62,6 +63,7 @@ public:
                 "must equal the size of the sum, which is " + detail::error_text(values_.size()));
         }
         detail::require_memory(function, "gradient.values()", in.data(), in.size());
+        const detail::default_floating_point_modes modes;
         const bool first = count_ == 0;
         // The quotient of two floats, rounded once; for powers of two it is exact.
         const float ratio =
@@ -69,6 +71,7 @@ public:
                   : static_cast<float>(static_cast<double>(gradient.scale()) / static_cast<double>(scale_));
         float* const sum = values_.data();
         const auto block = [=](std::size_t at, std::size_t length) {
+            const detail::default_floating_point_modes of_thread;
             return add_block(in.data() + at, sum + at, length, ratio, first);
         };
         const non_finite_report report = detail::scan_blocks(exec, sum, values_.size(), block);
@@ -112,9 +115,12 @@ private:
                 carries |= detail::carry_of(sum[i]);
             });
         } else {
+            detail::in_runs(count, [&](std::size_t i) { sum[i] = sum[i] * ratio; });
+#if defined(__GNUC__)
+            __asm__ volatile("" : : : "memory");  // the products are not to be fused with the sums
+#endif
             detail::in_runs(count, [&](std::size_t i) {
-                const float scaled = sum[i] * ratio;
-                sum[i] = scaled + addend[i];
+                sum[i] = sum[i] + addend[i];
                 carries |= detail::carry_of(sum[i]);
             });
         }

@@ -13,6 +13,7 @@
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/unscale.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -63,6 +64,7 @@ void multiply_scale(cpu exec, scaled_tensor<Values>& tensor, float factor) {
     if (!detail::same_value(factor, 1.0F)) {
         detail::parallel_for(
             exec, values.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
+                const detail::default_floating_point_modes modes;
                 constexpr std::size_t piece = 256;
                 double wide[piece];
                 for (std::size_t at = begin; at < end; at += piece) {

@@ -21,6 +21,7 @@
 #include <mp/scaling/amax.hpp>
 #include <mp/scaling/amax_history.hpp>
 #include <mp/scaling/scale_checks.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -195,6 +196,7 @@ double clamped_to(double x) noexcept {
 template <class From, class To, class Step>
 void in_short_pieces(cpu exec, std::span<From> from, std::span<To> to, Step step) {
     parallel_for(exec, from.size(), scaling_grain, [&](std::size_t begin, std::size_t end) {
+        const default_floating_point_modes modes;
         constexpr std::size_t piece = 256;
         for (std::size_t at = begin; at < end; at += piece) {
             const std::size_t count = (std::min)(piece, end - at);
