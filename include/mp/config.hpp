@@ -131,6 +131,13 @@
 #define MP_ALWAYS_INLINE inline
 #endif
 
+/// After the parameters of a lambda that is to be inlined wherever it is called.
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define MP_INLINED_LAMBDA __attribute__((always_inline))
+#else
+#define MP_INLINED_LAMBDA
+#endif
+
 /// The rare part of a hot function, of which inlining would only make the rest slower.
 #if defined(__GNUC__)
 #define MP_NEVER_INLINE __attribute__((noinline))

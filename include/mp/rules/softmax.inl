@@ -95,13 +95,6 @@ inline double dot_of_rows(const float* a, const float* b, std::size_t count) {
     });
     return sum.value();
 }
-inline double sum_of_row(const float* x, std::size_t count) {
-    long_sum sum;
-    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
-        sum.add_terms(v, widen(load_up_to(x + i, n)));
-    });
-    return sum.value();
-}
 
 /// to[i] = y[i] (dy[i] - mean), the mean in two parts; to may be y or dy.
 inline void softmax_slopes(const float* y, const float* dy, std::size_t count, double mean, float* to) {

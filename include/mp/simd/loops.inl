@@ -46,6 +46,26 @@ MP_ALWAYS_INLINE void store_up_to(float* to, vec<float> x, std::size_t n) {
         store_partial(to, x, n);
     }
 }
+/// The same of doubles.
+MP_ALWAYS_INLINE vec<double> load_up_to(const double* from, std::size_t n) {
+    if (n == lanes) return load_doubles(from);
+    double values[lanes] = {};
+    for (std::size_t i = 0; i < n; ++i) values[i] = from[i];
+    return load_doubles(values);
+}
+MP_ALWAYS_INLINE void store_up_to(double* to, vec<double> x, std::size_t n) {
+    if (n == lanes) return store(to, x);
+    double values[lanes];
+    store(values, x);
+    for (std::size_t i = 0; i < n; ++i) to[i] = values[i];
+}
+/// The n floats from there on as doubles, and `fill` in the other lanes.
+MP_ALWAYS_INLINE vec<double> load_wide_or_fill(const float* from, std::size_t n, double fill) {
+    if (n == lanes) return load_wide(from);
+    double values[lanes];
+    for (std::size_t i = 0; i < lanes; ++i) values[i] = i < n ? static_cast<double>(from[i]) : fill;
+    return load_doubles(values);
+}
 
 /// f of all Count values as a tree: values that are Count / 2 apart first, and neighbours last.
 template <std::size_t Count, std::size_t Step = 1, class T, class Function>
@@ -70,13 +90,33 @@ public:
         for (std::size_t half = sum_vectors / 2; half > 0; half /= 2) {
             for (std::size_t v = 0; v < half; ++v) total[v] = add(total[v], total[v + half]);
         }
-        double sums[lanes];
-        store(sums, total[0]);
-        return reduce_tree<lanes>(sums, [](double a, double b) { return double_add(a, b); });
+        return sum_of_lanes(total[0]);
     }
 
 private:
     vec<double> parts_[sum_vectors];
 };
+
+/// A sum of a few terms in float, in as many parts.
+class short_sum {
+public:
+    MP_ALWAYS_INLINE short_sum() {
+        for (vec<float>& part : parts_) part = broadcast(0.0F);
+    }
+    MP_ALWAYS_INLINE void add_terms(std::size_t v, vec<float> terms) { parts_[v] = add(parts_[v], terms); }
+    MP_ALWAYS_INLINE void add_to(long_sum& total) const {
+        for (std::size_t v = 0; v < sum_vectors; ++v) total.add_terms(v, widen(parts_[v]));
+    }
+
+private:
+    vec<float> parts_[sum_vectors];
+};
+
+inline double sum_of_row(const float* x, std::size_t count) {
+    long_sum sum;
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n)
+                               MP_INLINED_LAMBDA { sum.add_terms(v, load_wide_or_fill(x + i, n, 0.0)); });
+    return sum.value();
+}
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

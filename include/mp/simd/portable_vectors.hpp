@@ -109,6 +109,15 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
 #endif
     return a;
 }
+MP_ALWAYS_INLINE double div(double a, double b) {
+    return double_divide(a, b);
+}
+MP_ALWAYS_INLINE double sqrt(double x) {
+    return double_sqrt(x);
+}
+MP_ALWAYS_INLINE double sum_of_lanes(doubles x) {
+    return double_add(x[0], x[1]);
+}
 /// a b + c, rounded once.
 ///
 /// On x86-64 without an instruction for it: the products are exact in double, and the sums, rounded to

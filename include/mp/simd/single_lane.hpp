@@ -122,6 +122,18 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> sub(vec<double> a, vec<double> b) {
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> mul(vec<double> a, vec<double> b) {
     return double_multiply(a, b);
 }
+MP_HOST_DEVICE MP_ALWAYS_INLINE double sum_of_lanes(vec<double> x) {
+    return x;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE double div(double a, double b) {
+    return double_divide(a, b);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE double sqrt(double x) {
+    return double_sqrt(x);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> load_doubles(const double* from) {
+    return *from;
+}
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store(double* to, vec<double> x) {
     *to = x;
 }

@@ -87,6 +87,15 @@ MP_ALWAYS_INLINE vec<double> sub(vec<double> a, vec<double> b) {
 MP_ALWAYS_INLINE vec<double> mul(vec<double> a, vec<double> b) {
     return {opt_barrier(a.low * b.low), opt_barrier(a.high * b.high)};
 }
+MP_ALWAYS_INLINE double sum_of_lanes(vec<double> x) {
+    return sum_of_lanes(opt_barrier(x.low + x.high));
+}
+MP_ALWAYS_INLINE vec<double> load_doubles(const double* from) {
+    vec<double> x;
+    std::memcpy(&x.low, from, sizeof x.low);
+    std::memcpy(&x.high, from + lanes / 2, sizeof x.high);
+    return x;
+}
 MP_ALWAYS_INLINE void store(double* to, vec<double> x) {
     std::memcpy(to, &x.low, sizeof x.low);
     std::memcpy(to + lanes / 2, &x.high, sizeof x.high);

@@ -255,6 +255,37 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
     return a;
 }
 
+/// Of single doubles, in the encoding of the target.
+MP_ALWAYS_INLINE double div(double a, double b) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vdivsd %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vdivsd %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+MP_ALWAYS_INLINE double sqrt(double x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    __asm__("vsqrtsd %0, %0, %0" : "+v"(x));
+#else
+    __asm__("vsqrtsd %0, %0, %0" : "+x"(x));
+#endif
+    return x;
+}
+
+/// The sum of the lanes: of each of one half and the one that is as far in the other half, of these likewise.
+MP_ALWAYS_INLINE double sum_of_lanes(doubles x) {
+#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
+#else
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 2, 3, 0, 1));
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 1, 0, 3, 2));
+#endif
+    return x[0];
+}
+
 /// One bit for every lane whose highest bit is set.
 MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
