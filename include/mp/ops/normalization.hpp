@@ -9,19 +9,16 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/format/operations.hpp>
+#include <mp/format/classification.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
-#include <mp/rules/rounded_doubles.hpp>
+#include <mp/ops/normalization_rows.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
@@ -41,154 +38,6 @@ struct row_statistics {
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// A row is normalized as (x - center) * inverse.
-struct row_scaling {
-    double center;
-    double inverse;
-
-    [[nodiscard]] MP_ALWAYS_INLINE rounded_doubles<1> normalized(rounded_doubles<1> x) const {
-        return (x - center) * inverse;
-    }
-};
-
-/// The mean where Centered, else 0, and the inverse deviation from it: two passes in double.
-template <bool Centered, class X>
-row_scaling row_scaling_of(matrix_view<const X> x, std::ptrdiff_t row, float epsilon) {
-    using number = rounded_doubles<1>;
-    const number count = static_cast<double>(x.columns);
-    number center = 0.0;
-    if constexpr (Centered) {
-        for (std::ptrdiff_t c = 0; c < x.columns; ++c) center += static_cast<double>(x(row, c));
-        center = center / count;
-    }
-    number squares = 0.0;
-    for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-        const number distance = number(static_cast<double>(x(row, c))) - center;
-        squares += distance * distance;
-    }
-    const number square = squares / count + static_cast<double>(epsilon);
-    return {center.value(), double_divide(1.0, double_sqrt(square.value()))};
-}
-
-/// Element c of gamma or beta, or what stands for it where it is absent.
-inline double value_or(const ops::absent_t& /*absent*/, std::ptrdiff_t /*c*/, double otherwise) {
-    return otherwise;
-}
-template <class Value>
-double value_or(std::span<const Value> values, std::ptrdiff_t c, double /*otherwise*/) {
-    return static_cast<double>(values[static_cast<std::size_t>(c)]);
-}
-
-/// Calls f(row) for each row, rows on different threads.
-template <class Function>
-void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
-    constexpr std::ptrdiff_t elements_per_piece = 8192;  // some ten microseconds of work, as a thread costs
-    parallel_arithmetic(exec, static_cast<std::size_t>(rows),
-                        static_cast<std::size_t>(1 + elements_per_piece / columns),
-                        [&](std::size_t begin, std::size_t end) {
-                            for (std::size_t i = begin; i < end; ++i) f(static_cast<std::ptrdiff_t>(i));
-                        });
-}
-
-template <bool Centered, class X, class Gamma, class Beta, class Y>
-void normalize_rows(cpu exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
-                    float epsilon, const ops::row_statistics& statistics) {
-    for_each_row(exec, x.rows, x.columns, [&](std::ptrdiff_t row) {
-        const row_scaling scaling = row_scaling_of<Centered>(x, row, epsilon);
-        for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-            const rounded_doubles<1> normalized = scaling.normalized(static_cast<double>(x(row, c)));
-            y(row, c) =
-                static_cast<Y>((normalized * value_or(gamma, c, 1.0) + value_or(beta, c, 0.0)).value());
-        }
-        const auto i = static_cast<std::size_t>(row);
-        if (!statistics.mean.empty()) statistics.mean[i] = static_cast<float>(scaling.center);
-        if (!statistics.inverse_deviation.empty()) {
-            statistics.inverse_deviation[i] = static_cast<float>(scaling.inverse);
-        }
-    });
-}
-
-/// The scaling of every row: from the statistics where the forward pass saved them, else computed again.
-template <bool Centered, class X>
-std::vector<row_scaling> row_scalings(cpu exec, matrix_view<const X> x, float epsilon,
-                                      const ops::row_statistics& statistics) {
-    std::vector<row_scaling> scalings(static_cast<std::size_t>(x.rows));
-    for_each_row(exec, x.rows, x.columns, [&](std::ptrdiff_t row) {
-        const auto i = static_cast<std::size_t>(row);
-        if (statistics.inverse_deviation.empty()) {
-            scalings[i] = row_scaling_of<Centered>(x, row, epsilon);
-        } else {
-            scalings[i] = {Centered ? static_cast<double>(statistics.mean[i]) : 0.0,
-                           static_cast<double>(statistics.inverse_deviation[i])};
-        }
-    });
-    return scalings;
-}
-
-/// totals[c] = the sum over the rows of term(row, c), in double in the order of the rows, rounded once.
-template <class Total, class Term>
-void sum_columns(cpu exec, std::ptrdiff_t rows, std::span<Total> totals, Term term) {
-    constexpr std::size_t width = 64;  // columns summed together: a few vector registers
-    const std::size_t blocks = (totals.size() + width - 1) / width;
-    const std::size_t work = width * static_cast<std::size_t>((std::max<std::ptrdiff_t>)(rows, 1));
-    parallel_arithmetic(exec, blocks, 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t block = begin; block < end; ++block) {
-            const std::size_t first = block * width;
-            const std::size_t count = (std::min)(width, totals.size() - first);
-            double sums[width] = {};
-            for (std::ptrdiff_t row = 0; row < rows; ++row) {
-                for (std::size_t c = 0; c < count; ++c) {
-                    const rounded_doubles<1> sum = sums[c];
-                    sums[c] = (sum + term(row, static_cast<std::ptrdiff_t>(first + c))).value();
-                }
-            }
-            for (std::size_t c = 0; c < count; ++c) totals[first + c] = static_cast<Total>(sums[c]);
-        }
-    });
-}
-
-/// dx last, since it may lie in the memory of x or dy.
-template <bool Centered, class X, class Gamma, class DY, class DX, class DGamma, class DBeta>
-void normalize_rows_backward(cpu exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
-                             const DX& dx, const DGamma& dgamma, const DBeta& dbeta, float epsilon,
-                             const ops::row_statistics& statistics) {
-    const std::vector<row_scaling> scalings = row_scalings<Centered>(exec, x, epsilon, statistics);
-    const auto normalized = [&](std::ptrdiff_t row, std::ptrdiff_t c) {
-        return scalings[static_cast<std::size_t>(row)].normalized(static_cast<double>(x(row, c)));
-    };
-    const auto gradient = [&](std::ptrdiff_t row, std::ptrdiff_t c) {
-        return rounded_doubles<1>(static_cast<double>(dy(row, c)));
-    };
-    if constexpr (!std::is_same_v<DGamma, ops::absent_t>) {
-        sum_columns(exec, x.rows, dgamma, [&](std::ptrdiff_t row, std::ptrdiff_t c) {
-            return gradient(row, c) * normalized(row, c);
-        });
-    }
-    if constexpr (!std::is_same_v<DBeta, ops::absent_t>) sum_columns(exec, x.rows, dbeta, gradient);
-    if constexpr (!std::is_same_v<DX, ops::absent_t>) {
-        using result = typename DX::value_type;
-        for_each_row(exec, x.rows, x.columns, [&](std::ptrdiff_t row) {
-            using number = rounded_doubles<1>;
-            const number count = static_cast<double>(x.columns);
-            number mean = 0.0;   // of the gradient of the normalized row
-            number along = 0.0;  // mean of its product with the normalized row
-            for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-                const number part = gradient(row, c) * value_or(gamma, c, 1.0);
-                if constexpr (Centered) mean += part;
-                along += part * normalized(row, c);
-            }
-            mean = mean / count;
-            along = along / count;
-            const number inverse = scalings[static_cast<std::size_t>(row)].inverse;
-            for (std::ptrdiff_t c = 0; c < x.columns; ++c) {
-                const number part = gradient(row, c) * value_or(gamma, c, 1.0);
-                dx(row, c) =
-                    static_cast<result>((inverse * (part - mean - normalized(row, c) * along)).value());
-            }
-        });
-    }
-}
 
 /// Checks x, the options and the statistics. Saved statistics of layer_norm are two arrays or none.
 inline void check_normalization(std::string_view function, cpu exec, const named_operand& x,
@@ -295,7 +144,8 @@ struct layer_norm_op {
     template <element X, class Gamma, class Beta, element Y>
     void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
                     const normalization_options& options, const row_statistics& statistics) const {
-        detail::normalize_rows<true>(exec, x, gamma, beta, y, options.epsilon, statistics);
+        detail::normalize_rows(exec, true, options.epsilon, x, gamma, beta, y, statistics.mean,
+                               statistics.inverse_deviation);
     }
 };
 
@@ -308,11 +158,11 @@ struct layer_norm_op {
 /// row, rounded to float, for layer_norm_backward().
 ///
 /// Accuracy: the mean, then the sum of the squared distances, in two passes in double, and everything else in
-/// double; each element of y is rounded once. Before that rounding its error is at most
-/// (n + 8) 2^-53 (max |x| / sqrt(variance + epsilon) + |normalized x|) |gamma|, to first order, for n
+/// double; each element of y is rounded once to float, and from there to its format. Before that its error is
+/// at most (n + 8) 2^-53 (max |x| / sqrt(variance + epsilon) + |normalized x|) |gamma|, to first order, for n
 /// features: below 2^-23 |gamma| for 1000 features whose mean is a million times their deviation, where float
 /// sums would leave no digit. Squares of floats do not overflow. NaN or infinity in a row
-/// makes the whole row NaN. The results do not depend on the number of threads.
+/// makes the whole row NaN. The results do not depend on the number of threads or the instruction set.
 ///
 /// Throws argument_error for shapes that do not fit, no features, an epsilon that is negative or not finite,
 /// invalid views and overlaps; nothing is then written.
@@ -344,8 +194,8 @@ struct layer_norm_backward_op {
     void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
                     const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
                     const normalization_options& options, const row_statistics& statistics) const {
-        detail::normalize_rows_backward<true>(exec, x, gamma, dy, dx, dgamma, dbeta, options.epsilon,
-                                              statistics);
+        detail::normalize_rows_backward(exec, true, options.epsilon, x, gamma, dy, dx, dgamma, dbeta,
+                                        statistics.mean, statistics.inverse_deviation);
     }
 };
 
@@ -359,10 +209,14 @@ struct layer_norm_backward_op {
 ///
 /// With empty statistics those of the rows are computed again in double, with the accuracy of layer_norm().
 /// With the statistics that layer_norm() saved that pass is spared, and their rounding to float changes n by
-/// at most 2^-24 (|mean| / sqrt(variance + epsilon) + |n|): give none where rows have large means. Sums are
-/// in double, column sums in the order of the rows, and each result is rounded once. The results do not
-/// depend on the number of threads. Errors are those of layer_norm(), and saved statistics of which only one
-/// span is empty.
+/// at most 2^-24 (|mean| / sqrt(variance + epsilon) + |n|): give none where rows have large means.
+///
+/// n and the other terms are in float, sums of up to eight of them likewise, and these are added up in
+/// double, column sums by the rows' order. The error, beyond that of the statistics and of rounding to the
+/// results' formats, is at most 2^-20 (|g| + mean(|g|) + |n| mean(|g n|)) / sqrt(variance + epsilon) for dx,
+/// 2^-20 times the sum of |dy n| for dgamma and 2^-21 times that of |dy| for dbeta, unless terms are below
+/// 2^-126. The results do not depend on the number of threads or the instruction set. Errors are those of
+/// layer_norm(), and saved statistics of which only one span is empty.
 template <class Policy = autocast::by_region, element X, class Gamma, element DY, class DX, class DGamma,
           class DBeta>
 void layer_norm_backward(cpu exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy, DX&& dx,
@@ -391,7 +245,8 @@ struct rms_norm_op {
     template <element X, class Gamma, element Y>
     void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
                     const normalization_options& options, const row_statistics& statistics) const {
-        detail::normalize_rows<false>(exec, x, gamma, absent, y, options.epsilon, statistics);
+        detail::normalize_rows(exec, false, options.epsilon, x, gamma, absent, y, {},
+                               statistics.inverse_deviation);
     }
 };
 
@@ -426,8 +281,8 @@ struct rms_norm_backward_op {
     void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
                     const DX& dx, const DGamma& dgamma, const normalization_options& options,
                     const row_statistics& statistics) const {
-        detail::normalize_rows_backward<false>(exec, x, gamma, dy, dx, dgamma, absent, options.epsilon,
-                                               statistics);
+        detail::normalize_rows_backward(exec, false, options.epsilon, x, gamma, dy, dx, dgamma, absent, {},
+                                        statistics.inverse_deviation);
     }
 };
 

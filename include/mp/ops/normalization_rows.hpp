@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Normalization of the rows of matrices of any formats and strides, on threads: what layer_norm and rms_norm
+/// share.
+#pragma once
+
+#include <mp/detail/parallel.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
+#include <mp/ops/pieces.hpp>
+#include <mp/rules/normalization.hpp>
+#include <mp/simd/processor.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Some ten microseconds of work, as a thread costs, in elements.
+inline constexpr std::ptrdiff_t normalization_grain = 32768;
+
+/// Rows of a matrix as floats: where they lie if they are floats side by side, else copies of a block of
+/// them, which are read from the matrix and written to it.
+template <class Value>
+class block_of_rows {
+public:
+    using value = std::remove_const_t<Value>;
+
+    explicit block_of_rows(matrix_view<Value> matrix)
+        : matrix_(matrix), in_place_(std::same_as<value, float> && matrix.column_stride() == 1) {
+        if (!in_place_) copies_.resize(static_cast<std::size_t>(normalization_block * matrix.columns));
+    }
+    [[nodiscard]] bool in_place() const { return in_place_; }
+
+    /// From row `first` on; copies have room for a block.
+    [[nodiscard]] float_rows<std::conditional_t<std::is_const_v<Value>, const float, float>> rows(
+        std::ptrdiff_t first) {
+        if constexpr (std::same_as<value, float>) {
+            if (in_place_) return {matrix_.data + first * matrix_.row_stride(), matrix_.row_stride()};
+        }
+        return {copies_.data(), matrix_.columns};
+    }
+    void read(std::ptrdiff_t first, std::ptrdiff_t count) {
+        for (std::ptrdiff_t r = 0; !in_place_ && r < count; ++r) {
+            load_row<value>(matrix_, first + r, copies_.data() + r * matrix_.columns);
+        }
+    }
+    void write(std::ptrdiff_t first, std::ptrdiff_t count) const {
+        for (std::ptrdiff_t r = 0; !in_place_ && r < count; ++r) {
+            put_row(copies_.data() + r * matrix_.columns, matrix_, first + r);
+        }
+    }
+
+private:
+    matrix_view<Value> matrix_;
+    bool in_place_;
+    std::vector<float> copies_;
+};
+/// No rows, of a result that nobody wants.
+template <>
+class block_of_rows<ops::absent_t> {
+public:
+    explicit block_of_rows(ops::absent_t /*absent*/) {}
+    [[nodiscard]] static bool in_place() { return true; }
+    [[nodiscard]] static float_rows<float> rows(std::ptrdiff_t /*first*/) { return {}; }
+    static void write(std::ptrdiff_t /*first*/, std::ptrdiff_t /*count*/) {}
+};
+template <class Value>
+block_of_rows(matrix_view<Value>) -> block_of_rows<Value>;
+block_of_rows(ops::absent_t)->block_of_rows<ops::absent_t>;
+
+/// Calls f(first, count) for blocks of rows, or once for all of them.
+template <class Function>
+void for_each_block(std::ptrdiff_t begin, std::ptrdiff_t end, bool at_once, Function f) {
+    const std::ptrdiff_t step = at_once ? end - begin : normalization_block;
+    for (std::ptrdiff_t first = begin; first < end; first += step) f(first, (std::min)(step, end - first));
+}
+
+/// gamma or beta as Numbers, or one number where it is absent.
+template <class Number>
+std::vector<Number> column_array(const ops::absent_t& /*absent*/, std::ptrdiff_t columns, Number otherwise) {
+    return std::vector<Number>(static_cast<std::size_t>(columns), otherwise);
+}
+template <class Number, class Value>
+std::vector<Number> column_array(std::span<const Value> values, std::ptrdiff_t /*columns*/,
+                                 Number /*otherwise*/) {
+    std::vector<Number> result(values.size());
+    for (std::size_t c = 0; c < values.size(); ++c) result[c] = static_cast<Number>(values[c]);
+    return result;
+}
+
+/// The part of an array from a row on, or null where the array is empty.
+template <class Float>
+Float* from_row(std::span<Float> values, std::ptrdiff_t row) {
+    return values.empty() ? nullptr : values.data() + row;
+}
+
+template <class X, class Gamma, class Beta, class Y>
+void normalize_rows(cpu exec, bool centered, float epsilon, matrix_view<const X> x, const Gamma& gamma,
+                    const Beta& beta, matrix_view<Y> y, std::span<float> mean, std::span<float> inverse) {
+    const auto kernel =
+        MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows, normalize_rows);
+    const auto scales = column_array(gamma, x.columns, 1.0);
+    const auto shifts = column_array(beta, x.columns, 0.0);
+    parallel_arithmetic(
+        exec, static_cast<std::size_t>(x.rows), static_cast<std::size_t>(1 + normalization_grain / x.columns),
+        [&](std::size_t begin, std::size_t end) {
+            block_of_rows in(x);
+            block_of_rows out(y);
+            const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
+                in.read(first, count);
+                kernel({static_cast<std::size_t>(x.columns), centered, epsilon, in.rows(first)},
+                       {scales.data(), shifts.data(), out.rows(first), from_row(mean, first),
+                        from_row(inverse, first)},
+                       count);
+                out.write(first, count);
+            };
+            for_each_block(static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end),
+                           in.in_place() && out.in_place(), run);
+        });
+}
+
+/// Sums over the rows of a matrix are made in parts of so many rows, which are then added up in their order:
+/// so that the result depends on the shape alone. Blocks, enough of them to be worth a thread, and at most 64
+/// parts.
+inline std::ptrdiff_t rows_of_part(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    const std::ptrdiff_t wanted =
+        (std::max)({std::ptrdiff_t{32}, normalization_grain / 2 / columns, rows / 64});
+    return (wanted + normalization_block - 1) / normalization_block * normalization_block;
+}
+
+/// The sums of the columns in parts, or nothing where they are not wanted.
+template <class Totals>
+class column_parts {
+public:
+    column_parts(const Totals& totals, std::size_t parts) : totals_(totals) {
+        if constexpr (wanted) sums_.resize(parts * totals.size());
+    }
+    [[nodiscard]] double* part(std::size_t i) {
+        if constexpr (wanted) return sums_.data() + i * totals_.size();
+        return nullptr;
+    }
+    void finish(cpu exec) const {
+        if constexpr (wanted) {
+            const std::size_t columns = totals_.size();
+            const std::size_t grain = 1 + 16384 / (std::max<std::size_t>)(sums_.size() / columns, 1);
+            parallel_arithmetic(exec, columns, grain, [&](std::size_t begin, std::size_t end) {
+                for (std::size_t c = begin; c < end; ++c) {
+                    double sum = 0.0;
+                    for (std::size_t i = c; i < sums_.size(); i += columns) sum = double_add(sum, sums_[i]);
+                    totals_[c] = static_cast<typename Totals::value_type>(sum);
+                }
+            });
+        }
+    }
+
+private:
+    static constexpr bool wanted = !std::is_same_v<Totals, ops::absent_t>;
+    const Totals& totals_;
+    std::vector<double> sums_;
+};
+
+/// Empty statistics are computed. dx may lie in the memory of x or dy.
+template <class X, class Gamma, class DY, class DX, class DGamma, class DBeta>
+void normalize_rows_backward(cpu exec, bool centered, float epsilon, matrix_view<const X> x,
+                             const Gamma& gamma, matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
+                             const DBeta& dbeta, std::span<const float> mean,
+                             std::span<const float> inverse) {
+    const auto kernel = MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows_backward,
+                                         normalize_rows_backward);
+    const auto scales = column_array(gamma, x.columns, 1.0F);
+    const std::ptrdiff_t height = rows_of_part(x.rows, x.columns);
+    const auto parts = static_cast<std::size_t>((x.rows + height - 1) / height);
+    column_parts<DGamma> of_gamma(dgamma, parts);
+    column_parts<DBeta> of_beta(dbeta, parts);
+    const auto grain = static_cast<std::size_t>(1 + normalization_grain / (height * x.columns));
+    parallel_arithmetic(exec, parts, grain, [&](std::size_t begin, std::size_t end) {
+        block_of_rows in(x);
+        block_of_rows gradient(dy);
+        block_of_rows out(dx);
+        std::vector<float> room(static_cast<std::size_t>(normalization_block * x.columns));
+        for (std::size_t part = begin; part < end; ++part) {
+            const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
+                in.read(first, count);
+                gradient.read(first, count);
+                kernel({static_cast<std::size_t>(x.columns), centered, epsilon, in.rows(first)},
+                       {scales.data(), gradient.rows(first), out.rows(first), from_row(mean, first),
+                        from_row(inverse, first), of_gamma.part(part), of_beta.part(part), room.data()},
+                       count);
+                out.write(first, count);
+            };
+            const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(part) * height;
+            for_each_block(first, (std::min)(x.rows, first + height),
+                           in.in_place() && gradient.in_place() && out.in_place(), run);
+        }
+    });
+    of_gamma.finish(exec);
+    of_beta.finish(exec);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

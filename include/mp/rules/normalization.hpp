@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Normalization of rows of floats, forward and backward, over vec<T>: the same bits for every instruction
+/// set. Formats, strides and threads are the business of <mp/ops/normalization_rows.hpp>.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/format/float_arithmetic.hpp>
+#include <mp/simd/levels.hpp>
+#include <mp/simd/loops.hpp>
+#include <mp/simd/vec.hpp>
+
+#include <cstddef>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Rows that are worked on together, so that one waits for its statistics while others are read; and rows
+/// whose terms of column sums are added up in float, before they are added to sums in double.
+inline constexpr std::ptrdiff_t normalization_block = 8;
+
+/// Rows of floats, of which the elements lie side by side.
+template <class Float>
+struct float_rows {
+    Float* data = nullptr;
+    std::ptrdiff_t stride = 0;
+
+    [[nodiscard]] MP_ALWAYS_INLINE Float* row(std::ptrdiff_t i) const { return data + i * stride; }
+};
+
+/// A row is normalized as (x - center) * inverse.
+struct row_scaling {
+    double center;
+    double inverse;
+};
+
+struct normalized_rows {
+    std::size_t columns;
+    bool centered;  ///< whether the mean is subtracted
+    float epsilon;
+    float_rows<const float> x;
+};
+
+struct normalization_forward {
+    const double* gamma;
+    const double* beta;
+    float_rows<float> y;  ///< may be x
+    // Null where they are not wanted.
+    float* mean;
+    float* inverse;
+};
+
+struct normalization_backward {
+    const float* gamma;
+    float_rows<const float> dy;
+    float_rows<float> dx;  ///< may be x or dy; null data where it is not wanted
+    // Of the rows; a null `inverse` has both computed, a null mean is 0.
+    const float* mean;
+    const float* inverse;
+    // Sums that are added to; null where they are not wanted.
+    double* dgamma;
+    double* dbeta;
+    float* room;  ///< for normalization_block rows
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+#define MP_KERNEL_FILE <mp/rules/normalization.inl>
+#include <mp/simd/for_each_loop.inl>

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// Normalization of rows of floats over vec<T>: see normalization.hpp.
+//
+// Each step is done for all rows of a block before the next one: a sum or a root is some fifty cycles of
+// waiting, in which the processor works on the next row.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_scaling scaling) {
+    return mul(sub(x, broadcast(scaling.center)), broadcast(scaling.inverse));
+}
+/// The n elements of a row from there on, normalized, to half an ulp.
+MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row_scaling scaling) {
+    return narrow(normalized(load_wide_or_fill(x, n, 0.0), scaling));
+}
+/// A scaling that is made of floats; then floats do, to 1 ulp. Where it says that distances from the center
+/// might leave their range, is_ordinary is false.
+struct float_scaling {
+    float center, inverse;
+
+    MP_ALWAYS_INLINE explicit float_scaling(row_scaling scaling)
+        : center(static_cast<float>(scaling.center)), inverse(static_cast<float>(scaling.inverse)) {}
+    [[nodiscard]] MP_ALWAYS_INLINE bool is_ordinary() const { return inverse > 0x1p-100F; }
+};
+MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, float_scaling scaling) {
+    return mul(sub(load_up_to(x, n), scaling.center), scaling.inverse);
+}
+
+/// The sum of the squared distances from the center. What is not there has none.
+MP_ALWAYS_INLINE double squares_of_row(const float* x, std::size_t columns, double center) {
+    long_sum sum;
+    for_each_vector(columns, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
+        const vec<double> distance = sub(load_wide_or_fill(x + i, n, center), broadcast(center));
+        sum.add_terms(v, mul(distance, distance));
+    });
+    return sum.value();
+}
+
+/// The scalings of `rows` rows from row `first` on, at most a block.
+MP_ALWAYS_INLINE void find_scalings(const normalized_rows& in, std::ptrdiff_t first, std::ptrdiff_t rows,
+                                    row_scaling* scalings) {
+    const auto [columns, centered, epsilon, x] = in;
+    const auto count = static_cast<double>(columns);
+    for (std::ptrdiff_t r = 0; r < rows; ++r) {
+        scalings[r].center = centered ? quotient(sum_of_row(x.row(first + r), columns), count) : 0.0;
+    }
+    for (std::ptrdiff_t r = 0; r < rows; ++r) {
+        const double squares = squares_of_row(x.row(first + r), columns, scalings[r].center);
+        const double square = double_add(quotient(squares, count), static_cast<double>(epsilon));
+        scalings[r].inverse = quotient(1.0, square_root(square));
+    }
+}
+
+/// Everything is in double, and y is rounded once.
+inline void normalize_rows(const normalized_rows& in, const normalization_forward& out, std::ptrdiff_t rows) {
+    const std::size_t columns = in.columns;
+    const auto [gamma, beta, y, mean, inverse] = out;
+    row_scaling scalings[normalization_block];
+    for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
+        const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;
+        find_scalings(in, first, height, scalings);
+        for (std::ptrdiff_t r = 0; r < height; ++r) {
+            const row_scaling scaling = scalings[r];
+            const float* const from = in.x.row(first + r);
+            float* const to = y.row(first + r);
+            for_each_vector(columns, [&](std::size_t /*v*/, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
+                const vec<double> whole = normalized(load_wide_or_fill(from + i, n, 0.0), scaling);
+                const vec<double> scaled = mul(whole, load_up_to(gamma + i, n));
+                store_up_to(to + i, narrow(add(scaled, load_up_to(beta + i, n))), n);
+            });
+            if (mean != nullptr) mean[first + r] = static_cast<float>(scaling.center);
+            if (inverse != nullptr) inverse[first + r] = static_cast<float>(scaling.inverse);
+        }
+    }
+}
+
+/// A row's means of the gradient of its normalized numbers, and of the products with them.
+struct mean_gradients {
+    float plain, along;
+};
+
+/// Writes the normalized row to `whole`. Terms are in float, sums of up to eight of them, too.
+template <class Scaling>
+MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Scaling scaling, const float* dy,
+                                                  const float* gamma, std::size_t columns, float* whole) {
+    constexpr std::size_t strip = 8 * sum_lanes;
+    long_sum sum, sum_along;
+    for (std::size_t begin = 0; begin < columns; begin += strip) {
+        short_sum part, part_along;
+        const auto add_terms = [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
+            const std::size_t c = begin + i;
+            const vec<float> row = normalized_floats(x + c, n, scaling);
+            store_up_to(whole + c, row, n);
+            const vec<float> g = mul(load_up_to(dy + c, n), load_up_to(gamma + c, n));
+            part.add_terms(v, g);
+            part_along.add_terms(v, mul(g, row));
+        };
+        for_each_vector(columns - begin < strip ? columns - begin : strip, add_terms);
+        part.add_to(sum);
+        part_along.add_to(sum_along);
+    }
+    const auto count = static_cast<double>(columns);
+    return {static_cast<float>(quotient(sum.value(), count)),
+            static_cast<float>(quotient(sum_along.value(), count))};
+}
+
+MP_ALWAYS_INLINE void add_to_sums(double* sums, vec<float> x, std::size_t n) {
+    if (sums != nullptr) store_up_to(sums, add(load_up_to(sums, n), widen(x)), n);
+}
+/// Adds dy times the normalized rows in `whole`, and dy, to the sums of the columns.
+MP_ALWAYS_INLINE void add_rows_to_sums(float_rows<const float> dy, std::ptrdiff_t first, std::ptrdiff_t rows,
+                                       const float* whole, std::size_t columns, double* dgamma,
+                                       double* dbeta) {
+    for_each_vector(columns, [&](std::size_t /*v*/, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
+        vec<float> of_gamma = broadcast(0.0F);
+        vec<float> of_beta = broadcast(0.0F);
+        const float* row = whole + i;
+        for (std::ptrdiff_t r = first; r < first + rows; ++r, row += columns) {
+            const vec<float> gradient = load_up_to(dy.row(r) + i, n);
+            of_gamma = add(of_gamma, mul(gradient, load_up_to(row, n)));
+            of_beta = add(of_beta, gradient);
+        }
+        add_to_sums(dgamma + (dgamma == nullptr ? 0 : i), of_gamma, n);
+        add_to_sums(dbeta + (dbeta == nullptr ? 0 : i), of_beta, n);
+    });
+}
+
+inline void normalize_rows_backward(const normalized_rows& in, const normalization_backward& out,
+                                    std::ptrdiff_t rows) {
+    const auto [columns, centered, epsilon, x] = in;
+    const auto [gamma, dy, dx, saved_mean, saved_inverse, dgamma, dbeta, room] = out;
+    row_scaling scalings[normalization_block];
+    mean_gradients means[normalization_block];
+    for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
+        const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;
+        if (saved_inverse == nullptr) {
+            find_scalings(in, first, height, scalings);
+        } else {
+            for (std::ptrdiff_t r = 0; r < height; ++r) {
+                scalings[r] = {saved_mean == nullptr ? 0.0 : static_cast<double>(saved_mean[first + r]),
+                               static_cast<double>(saved_inverse[first + r])};
+            }
+        }
+        const auto whole_row = [&](std::ptrdiff_t r) MP_INLINED_LAMBDA {
+            return room + r * static_cast<std::ptrdiff_t>(columns);
+        };
+        for (std::ptrdiff_t r = 0; r < height; ++r) {
+            const auto of_row = [&](auto scaling) MP_INLINED_LAMBDA {
+                return mean_gradients_of(x.row(first + r), scaling, dy.row(first + r), gamma, columns,
+                                         whole_row(r));
+            };
+            const float_scaling rounded_scaling(scalings[r]);
+            const bool in_floats = saved_inverse != nullptr && rounded_scaling.is_ordinary();
+            means[r] = in_floats ? of_row(rounded_scaling) : of_row(scalings[r]);
+            if (!centered) means[r].plain = 0.0F;
+        }
+        if (dgamma != nullptr || dbeta != nullptr) {
+            add_rows_to_sums(dy, first, height, room, columns, dgamma, dbeta);
+        }
+        if (dx.data == nullptr) continue;
+        for (std::ptrdiff_t r = 0; r < height; ++r) {
+            const float* const whole = whole_row(r);
+            const float* const gradient = dy.row(first + r);
+            float* const to = dx.row(first + r);
+            const auto inverse = static_cast<float>(scalings[r].inverse);
+            const mean_gradients mean = means[r];
+            for_each_vector(columns, [&](std::size_t /*v*/, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
+                const vec<float> g = mul(load_up_to(gradient + i, n), load_up_to(gamma + i, n));
+                const vec<float> rest = sub(sub(g, mean.plain), mul(load_up_to(whole + i, n), mean.along));
+                store_up_to(to + i, mul(rest, inverse), n);
+            });
+        }
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
