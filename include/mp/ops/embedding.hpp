@@ -9,13 +9,17 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/rules/elementwise.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +48,21 @@ void check_indices(std::string_view function, const named_operand& table, std::s
         if (table.extent.rows == 0) throw_argument(function, table_name + ".rows", 0, "must be at least 1");
         throw_argument(function, "indices[" + error_text(i) + "]", indices[i],
                        "must be a row of " + table_name + ", from 0 to " + error_text(table.extent.rows - 1));
+    }
+}
+
+/// Row `to` of y = row `from` of the table, rounded once where the formats differ; then `room` is for a row
+/// of floats.
+template <class Table, class Y>
+void copy_row(matrix_view<const Table> table, std::ptrdiff_t from, matrix_view<Y> y, std::ptrdiff_t to,
+              float* room) {
+    if constexpr (!std::same_as<Table, Y>) {
+        put_row(floats_of_row(table, from, room), y, to);
+    } else if (y.columns > 0 && table.column_stride() == 1 && y.column_stride() == 1) {
+        std::memcpy(y.data + to * y.row_stride(), table.data + from * table.row_stride(),
+                    static_cast<std::size_t>(y.columns) * sizeof(Y));
+    } else {
+        for (std::ptrdiff_t c = 0; c < y.columns; ++c) y(to, c) = table(from, c);
     }
 }
 
@@ -96,13 +115,12 @@ struct embedding_op {
     void operator()(cpu exec, matrix_view<const Table> table, std::span<const Index> indices,
                     matrix_view<Y> y) const {
         const std::size_t grain =
-            1 + 16384 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
+            1 + 65536 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
         detail::parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
+            std::vector<float> room(std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
             for (std::size_t i = begin; i < end; ++i) {
-                for (std::ptrdiff_t c = 0; c < y.columns; ++c) {
-                    y(static_cast<std::ptrdiff_t>(i), c) =
-                        static_cast<Y>(table(static_cast<std::ptrdiff_t>(indices[i]), c));
-                }
+                detail::copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y,
+                                 static_cast<std::ptrdiff_t>(i), room.data());
             }
         });
     }
@@ -161,27 +179,26 @@ struct embedding_backward_op {
         const auto rows = static_cast<std::size_t>(dtable.rows);
         const auto columns = static_cast<std::size_t>(dtable.columns);
         const detail::index_places chosen(indices, rows);
+        const instruction_set level = best_instruction_set();
         // A row is written, and takes part in as many sums as there are indices, in the mean.
         const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
         detail::parallel_arithmetic(
             exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1),
             [&](std::size_t begin, std::size_t end) {
+                std::vector<float> room(columns);
                 std::vector<float> sums(columns);
                 for (std::size_t i = begin; i < end; ++i) {
                     const auto row = static_cast<std::ptrdiff_t>(i);
-                    std::fill(sums.begin(), sums.end(), 0.0F);
+                    float* const to = detail::row_target(dtable, row, sums.data());
+                    std::fill(to, to + columns, 0.0F);
                     if (row != options.padding_index) {
                         for (std::size_t place = chosen.starts[i]; place < chosen.starts[i + 1]; ++place) {
-                            for (std::size_t c = 0; c < columns; ++c) {
-                                sums[c] += static_cast<float>(
-                                    dy(chosen.places[place], static_cast<std::ptrdiff_t>(c)));
-                            }
-                            detail::keep_order();
+                            const float* const from =
+                                detail::floats_of_row(dy, chosen.places[place], room.data());
+                            detail::map_floats<detail::sum_function>(level, columns, to, to, from);
                         }
                     }
-                    for (std::size_t c = 0; c < columns; ++c) {
-                        dtable(row, static_cast<std::ptrdiff_t>(c)) = static_cast<DTable>(sums[c]);
-                    }
+                    detail::put_row(to, dtable, row);
                 }
             });
     }
