@@ -42,12 +42,12 @@ MP_ALWAYS_INLINE void find_scalings(const normalized_rows& in, std::ptrdiff_t fi
     const auto [columns, centered, epsilon, x] = in;
     const auto count = static_cast<double>(columns);
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
-        scalings[r].center = centered ? quotient(sum_of_row(x.row(first + r), columns), count) : 0.0;
+        scalings[r].center = centered ? div(sum_of_row(x.row(first + r), columns), count) : 0.0;
     }
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double squares = squares_of_row(x.row(first + r), columns, scalings[r].center);
-        const double square = double_add(quotient(squares, count), static_cast<double>(epsilon));
-        scalings[r].inverse = quotient(1.0, square_root(square));
+        const double square = double_add(div(squares, count), static_cast<double>(epsilon));
+        scalings[r].inverse = div(1.0, sqrt(square));
     }
 }
 
@@ -100,8 +100,7 @@ MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Scaling scalin
         part_along.add_to(sum_along);
     }
     const auto count = static_cast<double>(columns);
-    return {static_cast<float>(quotient(sum.value(), count)),
-            static_cast<float>(quotient(sum_along.value(), count))};
+    return {static_cast<float>(div(sum.value(), count)), static_cast<float>(div(sum_along.value(), count))};
 }
 
 MP_ALWAYS_INLINE void add_to_sums(double* sums, vec<float> x, std::size_t n) {

@@ -48,23 +48,18 @@ MP_ALWAYS_INLINE void store_up_to(float* to, vec<float> x, std::size_t n) {
 }
 /// The same of doubles.
 MP_ALWAYS_INLINE vec<double> load_up_to(const double* from, std::size_t n) {
-    if (n == lanes) return load_doubles(from);
-    double values[lanes] = {};
-    for (std::size_t i = 0; i < n; ++i) values[i] = from[i];
-    return load_doubles(values);
+    return n == lanes ? load_doubles(from) : load_partial_doubles(from, n);
 }
 MP_ALWAYS_INLINE void store_up_to(double* to, vec<double> x, std::size_t n) {
-    if (n == lanes) return store(to, x);
-    double values[lanes];
-    store(values, x);
-    for (std::size_t i = 0; i < n; ++i) to[i] = values[i];
+    if (n == lanes) {
+        store(to, x);
+    } else {
+        store_partial(to, x, n);
+    }
 }
 /// The n floats from there on as doubles, and `fill` in the other lanes.
 MP_ALWAYS_INLINE vec<double> load_wide_or_fill(const float* from, std::size_t n, double fill) {
-    if (n == lanes) return load_wide(from);
-    double values[lanes];
-    for (std::size_t i = 0; i < lanes; ++i) values[i] = i < n ? static_cast<double>(from[i]) : fill;
-    return load_doubles(values);
+    return n == lanes ? load_wide(from) : or_fill(widen(load_partial(from, n)), n, fill);
 }
 
 /// f of all Count values as a tree: values that are Count / 2 apart first, and neighbours last.

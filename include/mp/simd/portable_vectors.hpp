@@ -184,6 +184,21 @@ MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t n) {
     std::memcpy(to, values, n * sizeof(float));
 }
 
+/// As many doubles as a register holds, at most.
+MP_ALWAYS_INLINE doubles load_partial(const double* from, std::size_t n) {
+    doubles x{};
+    for (std::size_t i = 0; i < n; ++i) x[i] = from[i];
+    return x;
+}
+MP_ALWAYS_INLINE void store_partial(double* to, doubles x, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = x[i];
+}
+/// The first n lanes, and `fill`.
+MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
+    for (std::size_t i = n; i < 2; ++i) x[i] = fill;
+    return x;
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors
 
 #else

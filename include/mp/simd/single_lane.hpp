@@ -143,5 +143,12 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load_partial(const float* /*from*/, s
     return float_lane{0.0F};
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store_partial(float* /*to*/, vec<float> /*x*/, std::size_t /*n*/) {}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> load_partial_doubles(const double* /*from*/, std::size_t /*n*/) {
+    return 0.0;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE void store_partial(double* /*to*/, vec<double> /*x*/, std::size_t /*n*/) {}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> or_fill(vec<double> /*x*/, std::size_t /*n*/, double fill) {
+    return fill;
+}
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane

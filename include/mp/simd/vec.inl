@@ -101,4 +101,20 @@ MP_ALWAYS_INLINE void store(double* to, vec<double> x) {
     std::memcpy(to + lanes / 2, &x.high, sizeof x.high);
 }
 
+/// The first n doubles, n less than the number of lanes; zeros in the other lanes.
+MP_ALWAYS_INLINE vec<double> load_partial_doubles(const double* from, std::size_t n) {
+    constexpr std::size_t half = lanes / 2;
+    return {load_partial(from, n < half ? n : half), load_partial(from + half, n < half ? 0 : n - half)};
+}
+MP_ALWAYS_INLINE void store_partial(double* to, vec<double> x, std::size_t n) {
+    constexpr std::size_t half = lanes / 2;
+    store_partial(to, x.low, n < half ? n : half);
+    store_partial(to + half, x.high, n < half ? 0 : n - half);
+}
+/// The first n lanes, and `fill`.
+MP_ALWAYS_INLINE vec<double> or_fill(vec<double> x, std::size_t n, double fill) {
+    constexpr std::size_t half = lanes / 2;
+    return {or_fill(x.low, n, fill), or_fill(x.high, n < half ? 0 : n - half, fill)};
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -6,8 +6,8 @@
 // differ and <immintrin.h> would cost every user half a second.
 //
 // Under the targets in which these functions are compiled, compilers may make one fused operation of a
-// product and a sum, and -ffast-math lets them do more. `opt_barrier(x)` ends that: what is behind it sees x as
-// it would be stored. Wherever the bits matter, a product that is added to something goes through it.
+// product and a sum, and -ffast-math lets them do more. `opt_barrier(x)` ends that: what is behind it sees x
+// as it would be stored. Wherever the bits matter, a product that is added to something goes through it.
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
@@ -434,7 +434,48 @@ MP_ALWAYS_INLINE void store_partial(std::uint8_t* to, vec<std::uint8_t> x, std::
     const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
     __asm__ volatile("vmovdqu8 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
 }
+/// As many doubles as a register holds, at most.
+MP_ALWAYS_INLINE doubles load_partial(const double* from, std::size_t count) {
+    doubles x;
+    const auto mask = static_cast<std::uint8_t>((1U << count) - 1U);
+    __asm__("vmovupd (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE void store_partial(double* to, doubles x, std::size_t count) {
+    const auto mask = static_cast<std::uint8_t>((1U << count) - 1U);
+    __asm__ volatile("vmovupd %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+}
+/// The first n lanes, and `fill`.
+MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
+    const longwords lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    return lane < n ? x : doubles{fill, fill, fill, fill, fill, fill, fill, fill};
+}
 #else
+/// By mask, since what goes through memory would wait for its stores.
+MP_ALWAYS_INLINE vec<std::int32_t> first_lanes(std::size_t n) {
+    return vec<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<std::int32_t>(n);
+}
+MP_ALWAYS_INLINE vec<float> load_partial(const float* from, std::size_t n) {
+    vec<float> x;
+    __asm__("vmaskmovps (%1), %2, %0" : "=x"(x) : "r"(from), "x"(first_lanes(n)) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t n) {
+    __asm__ volatile("vmaskmovps %1, %2, (%0)" : : "r"(to), "x"(x), "x"(first_lanes(n)) : "memory");
+}
+MP_ALWAYS_INLINE doubles load_partial(const double* from, std::size_t n) {
+    const auto mask = longwords{0, 1, 2, 3} < n;
+    doubles x;
+    __asm__("vmaskmovpd (%1), %2, %0" : "=x"(x) : "r"(from), "x"(mask) : "memory");
+    return x;
+}
+MP_ALWAYS_INLINE void store_partial(double* to, doubles x, std::size_t n) {
+    const auto mask = longwords{0, 1, 2, 3} < n;
+    __asm__ volatile("vmaskmovpd %1, %2, (%0)" : : "r"(to), "x"(x), "x"(mask) : "memory");
+}
+MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
+    return longwords{0, 1, 2, 3} < n ? x : doubles{fill, fill, fill, fill};
+}
 template <class Element>
 MP_ALWAYS_INLINE auto load_partial(const Element* from, std::size_t count) {
     alignas(32) Element copy[lanes] = {};
