@@ -83,7 +83,7 @@ struct mean_gradients {
 template <class Scaling>
 MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Scaling scaling, const float* dy,
                                                   const float* gamma, std::size_t columns, float* whole) {
-    constexpr std::size_t strip = 8 * sum_lanes;
+    constexpr std::size_t strip = 8 * row_parts;
     long_sum sum, sum_along;
     for (std::size_t begin = 0; begin < columns; begin += strip) {
         short_sum part, part_along;

@@ -12,9 +12,9 @@ inline row_maximum maximum_of_row(const float* x, std::size_t count) {
     constexpr std::int32_t plus_infinity = 0x7F80'0000;
     constexpr std::int32_t minus_infinity = -0x7F80'0001;
     constexpr float lowest = -std::numeric_limits<float>::infinity();
-    vec<std::int32_t> largest[sum_vectors];
-    vec<std::int32_t> is_bad[sum_vectors];
-    for (std::size_t v = 0; v < sum_vectors; ++v) {
+    vec<std::int32_t> largest[row_vectors];
+    vec<std::int32_t> is_bad[row_vectors];
+    for (std::size_t v = 0; v < row_vectors; ++v) {
         largest[v] = ordered_bits(broadcast(lowest));
         is_bad[v] = largest[v] < minus_infinity;
     }
@@ -23,7 +23,7 @@ inline row_maximum maximum_of_row(const float* x, std::size_t count) {
         largest[v] = bits > largest[v] ? bits : largest[v];
         is_bad[v] |= bits < minus_infinity;
     });
-    for (std::size_t v = 1; v < sum_vectors; ++v) {
+    for (std::size_t v = 1; v < row_vectors; ++v) {
         largest[0] = largest[v] > largest[0] ? largest[v] : largest[0];
         is_bad[0] |= is_bad[v];
     }

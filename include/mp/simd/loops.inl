@@ -5,17 +5,17 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Elements whose numbers have the same remainder by this are added up together, whatever the width of a
 /// vector.
-inline constexpr std::size_t sum_lanes = 16;
-static_assert(sum_lanes % lanes == 0);
-inline constexpr std::size_t sum_vectors = sum_lanes / lanes;
+inline constexpr std::size_t row_parts = 16;
+static_assert(row_parts % lanes == 0);
+inline constexpr std::size_t row_vectors = row_parts / lanes;
 
 /// Calls f(v, i, n) for the n elements from i on, n being the number of lanes but at the end, where it may be
-/// less; v = i / lanes % sum_vectors.
+/// less; v = i / lanes % row_vectors.
 template <class Function>
 MP_ALWAYS_INLINE void for_each_vector(std::size_t count, Function f) {
     std::size_t i = 0;
-    for (; i + sum_lanes <= count; i += sum_lanes) {
-        for (std::size_t v = 0; v < sum_vectors; ++v) f(v, i + v * lanes, lanes);
+    for (; i + row_parts <= count; i += row_parts) {
+        for (std::size_t v = 0; v < row_vectors; ++v) f(v, i + v * lanes, lanes);
     }
     for (std::size_t v = 0; i < count; ++v, i += lanes) {
         f(v, i, count - i < lanes ? count - i : lanes);
@@ -72,7 +72,7 @@ MP_ALWAYS_INLINE T reduce_tree(const T* values, Function f) {
     }
 }
 
-/// A sum in double, in sum_lanes parts, which a tree adds up.
+/// A sum in double, in row_parts parts, which a tree adds up.
 class long_sum {
 public:
     MP_ALWAYS_INLINE long_sum() {
@@ -80,16 +80,16 @@ public:
     }
     MP_ALWAYS_INLINE void add_terms(std::size_t v, vec<double> terms) { parts_[v] = add(parts_[v], terms); }
     [[nodiscard]] MP_ALWAYS_INLINE double value() const {
-        vec<double> total[sum_vectors];
-        for (std::size_t v = 0; v < sum_vectors; ++v) total[v] = parts_[v];
-        for (std::size_t half = sum_vectors / 2; half > 0; half /= 2) {
+        vec<double> total[row_vectors];
+        for (std::size_t v = 0; v < row_vectors; ++v) total[v] = parts_[v];
+        for (std::size_t half = row_vectors / 2; half > 0; half /= 2) {
             for (std::size_t v = 0; v < half; ++v) total[v] = add(total[v], total[v + half]);
         }
-        return sum_of_lanes(total[0]);
+        return reduce_add(total[0]);
     }
 
 private:
-    vec<double> parts_[sum_vectors];
+    vec<double> parts_[row_vectors];
 };
 
 /// A sum of a few terms in float, in as many parts.
@@ -100,11 +100,11 @@ public:
     }
     MP_ALWAYS_INLINE void add_terms(std::size_t v, vec<float> terms) { parts_[v] = add(parts_[v], terms); }
     MP_ALWAYS_INLINE void add_to(long_sum& total) const {
-        for (std::size_t v = 0; v < sum_vectors; ++v) total.add_terms(v, widen(parts_[v]));
+        for (std::size_t v = 0; v < row_vectors; ++v) total.add_terms(v, widen(parts_[v]));
     }
 
 private:
-    vec<float> parts_[sum_vectors];
+    vec<float> parts_[row_vectors];
 };
 
 inline double sum_of_row(const float* x, std::size_t count) {

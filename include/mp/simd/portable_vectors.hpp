@@ -115,7 +115,7 @@ MP_ALWAYS_INLINE double div(double a, double b) {
 MP_ALWAYS_INLINE double sqrt(double x) {
     return double_sqrt(x);
 }
-MP_ALWAYS_INLINE double sum_of_lanes(doubles x) {
+MP_ALWAYS_INLINE double reduce_add(doubles x) {
     return double_add(x[0], x[1]);
 }
 /// a b + c, rounded once.

@@ -122,7 +122,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> sub(vec<double> a, vec<double> b) {
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> mul(vec<double> a, vec<double> b) {
     return double_multiply(a, b);
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE double sum_of_lanes(vec<double> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE double reduce_add(vec<double> x) {
     return x;
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE double div(double a, double b) {

@@ -87,8 +87,8 @@ MP_ALWAYS_INLINE vec<double> sub(vec<double> a, vec<double> b) {
 MP_ALWAYS_INLINE vec<double> mul(vec<double> a, vec<double> b) {
     return {opt_barrier(a.low * b.low), opt_barrier(a.high * b.high)};
 }
-MP_ALWAYS_INLINE double sum_of_lanes(vec<double> x) {
-    return sum_of_lanes(opt_barrier(x.low + x.high));
+MP_ALWAYS_INLINE double reduce_add(vec<double> x) {
+    return reduce_add(opt_barrier(x.low + x.high));
 }
 MP_ALWAYS_INLINE vec<double> load_doubles(const double* from) {
     vec<double> x;

@@ -274,7 +274,7 @@ MP_ALWAYS_INLINE double sqrt(double x) {
 }
 
 /// The sum of the lanes: of each of one half and the one that is as far in the other half, of these likewise.
-MP_ALWAYS_INLINE double sum_of_lanes(doubles x) {
+MP_ALWAYS_INLINE double reduce_add(doubles x) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     x = opt_barrier(x + __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
     x = opt_barrier(x + __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
