@@ -38,7 +38,7 @@ struct dropout_options {
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The random bits of neighbouring elements of a stream, random_bits(seed, first + i); count is at most
-/// element_block.
+/// run_block.
 inline void random_words(std::uint64_t seed, std::uint64_t first, std::size_t count, std::uint32_t* words) {
     std::uint64_t index = first;
     for (std::size_t i = 0; i < count;) {
@@ -68,7 +68,7 @@ void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
     for_each_run(
         exec,
         [&](const element_run& run, float* results, const float* values) {
-            std::uint32_t words[element_block];
+            std::uint32_t words[run_block];
             const std::uint64_t first = options.offset + static_cast<std::uint64_t>(run.row) * columns +
                                         static_cast<std::uint64_t>(run.column);
             if (run.along_row) {

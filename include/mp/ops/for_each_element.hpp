@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// How the ops walk over the elements of matrices of one shape: along the lines of the output, split over
-/// threads; element by element in their own formats, or in blocks of floats, which compilers vectorise.
+/// threads, in runs of floats or row by row.
 ///
 /// A view with leading_dimension 0 in row-major order is a row that is repeated; it may be read here.
 #pragma once
@@ -82,27 +82,6 @@ matrix_view<Value> as_one_line(matrix_view<Value> view) {
     return row_major(view.data, 1, view.rows * view.columns);
 }
 
-/// Calls f(out, in...) with references to the elements at the same place of matrices of the same shape, line
-/// after line of `out`.
-template <class Function, class Out, class... In>
-void for_each_element(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    if (out.rows > 1 && is_one_line(out, in...)) {
-        return for_each_element(exec, f, as_one_line(out), as_one_line(in)...);
-    }
-    const line_walk walk(out);
-    const bool dense = ((walk.step(in) == 1) && ...);
-    for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        const auto run = [&](Out* to, const In*... from) {
-            if (dense) {
-                for (std::ptrdiff_t i = begin; i < end; ++i) f(to[i], from[i]...);
-            } else {
-                for (std::ptrdiff_t i = begin; i < end; ++i) f(to[i], from[i * walk.step(in)]...);
-            }
-        };
-        run(out.data + line * walk.line_stride(out), (in.data + line * walk.line_stride(in))...);
-    });
-}
-
 /// Most elements that are converted to float and back at once.
 inline constexpr std::size_t element_block = 64;
 /// Of runs, whose calls take longer.
@@ -181,20 +160,6 @@ void put_row(const float* from, matrix_view<Value> matrix, std::ptrdiff_t row) {
     for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
         store_floats(from + first, static_cast<std::size_t>((std::min)(block, matrix.columns - first)),
                      to + first * step, step);
-    }
-}
-
-/// Writes a row, rounded to float and from there to Value: f(first, count, to) writes the floats of `count`
-/// columns, element_block at most, from column `first` on.
-template <class Value, class Function>
-void store_row_blocks(matrix_view<Value> matrix, std::ptrdiff_t row, Function f) {
-    const std::ptrdiff_t step = matrix.column_stride();
-    constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
-    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
-        const auto count = static_cast<std::size_t>((std::min)(block, matrix.columns - first));
-        float rounded[element_block];
-        f(static_cast<std::size_t>(first), count, static_cast<float*>(rounded));
-        store_floats(rounded, count, matrix.data + row * matrix.row_stride() + first * step, step);
     }
 }
 
@@ -308,8 +273,8 @@ void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<cons
     for_each_run(
         exec,
         [&f](const element_run& run, float* to, const auto*... from) {
-            if (run.count == element_block) {  // a loop of constant length is vectorised at -O2 already
-                for (std::size_t i = 0; i < element_block; ++i) to[i] = f(from[i]...);
+            if (run.count == run_block) {  // a loop of constant length is vectorised at -O2 already
+                for (std::size_t i = 0; i < run_block; ++i) to[i] = f(from[i]...);
             } else {
                 for (std::size_t i = 0; i < run.count; ++i) to[i] = f(from[i]...);
             }

@@ -9,7 +9,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The smaller one of |x| and the limit, which is positive; the limit for NaN.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> magnitude_up_to(vec<float> x, float limit) {
-    return as_floats(min(as_words(x) & 0x7FFF'FFFFU, broadcast(bit_cast<std::uint32_t>(limit))));
+    return as_floats((min)(as_words(x) & 0x7FFF'FFFFU, broadcast(bit_cast<std::uint32_t>(limit))));
 }
 /// x with a sign that was taken from another number.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> with_sign(vec<float> x, vec<std::uint32_t> sign) {

@@ -159,7 +159,7 @@ MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
     const vec<std::uint32_t> beyond = as_words(b) - as_words(a);
     return beyond <= 0xFF80'0000U - as_words(a) ? a : b;
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> min(vec<std::uint32_t> a, vec<std::uint32_t> b) {
+MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;
 }
 

@@ -90,7 +90,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> max_or_nan(float limit, vec<float> x)
     const auto first = bit_cast<std::uint32_t>(limit);
     return as_words(x) - first <= 0xFF80'0000U - first ? broadcast(limit) : x;
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> min(vec<std::uint32_t> a, vec<std::uint32_t> b) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;
 }
 

@@ -195,7 +195,7 @@ MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> 
 }
 
 /// The smaller ones, as numbers without sign.
-MP_ALWAYS_INLINE vec<std::uint32_t> min(vec<std::uint32_t> a, vec<std::uint32_t> b) {
+MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     __asm__("vpminud %1, %0, %0" : "+v"(a) : "v"(b));
 #else
