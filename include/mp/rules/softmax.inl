@@ -18,7 +18,7 @@ inline row_maximum maximum_of_row(const float* x, std::size_t count) {
         largest[v] = ordered_bits(broadcast(lowest));
         is_bad[v] = largest[v] < minus_infinity;
     }
-    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<std::int32_t> bits = ordered_bits(load_or_fill(x + i, n, lowest));
         largest[v] = bits > largest[v] ? bits : largest[v];
         is_bad[v] |= bits < minus_infinity;
@@ -60,7 +60,7 @@ template <bool Writes>
 MP_ALWAYS_INLINE double sum_of_exponentials(const float* x, std::size_t count, float reference, float* to) {
     long_sum sum;
     const vec<float> all = broadcast(reference);
-    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> value = load_up_to(x + i, n);
         vec<float> power = broadcast(0.0F);
         if constexpr (Writes) {
@@ -82,7 +82,7 @@ inline double exponentials_of_row(const float* x, std::size_t count, float refer
 inline void log_softmax_row(const float* x, std::size_t count, float largest, double log_sum, float* to) {
     const vec<double> first = broadcast(static_cast<double>(largest));
     const vec<double> second = broadcast(log_sum);
-    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         store_up_to(to + i, narrow(sub(sub(widen(load_up_to(x + i, n)), first), second)), n);
     });
 }
@@ -90,7 +90,7 @@ inline void log_softmax_row(const float* x, std::size_t count, float largest, do
 /// The sum of a[i] b[i].
 inline double dot_of_rows(const float* a, const float* b, std::size_t count) {
     long_sum sum;
-    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         sum.add_terms(v, mul(widen(load_up_to(a + i, n)), widen(load_up_to(b + i, n))));
     });
     return sum.value();
@@ -101,7 +101,7 @@ inline void softmax_slopes(const float* y, const float* dy, std::size_t count, d
     const auto high = static_cast<float>(mean);
     const vec<float> first = broadcast(high);
     const vec<float> second = broadcast(static_cast<float>(double_subtract(mean, static_cast<double>(high))));
-    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> distance = sub(sub(load_up_to(dy + i, n), first), second);
         store_up_to(to + i, mul(load_up_to(y + i, n), distance), n);
     });
@@ -111,7 +111,7 @@ inline void softmax_slopes(const float* y, const float* dy, std::size_t count, d
 /// no probability takes no part, NaN or not: told by bits, so that a probability of NaN is not among it.
 inline void score_slopes(const float* p, std::size_t count, float* slopes) {
     long_sum sum;
-    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> factor = load_up_to(p + i, n);
         const vec<float> slope = select(as_words(factor) == 0, broadcast(0.0F),
                                         load_up_to(static_cast<const float*>(slopes) + i, n));
@@ -120,7 +120,7 @@ inline void score_slopes(const float* p, std::size_t count, float* slopes) {
     });
     softmax_slopes(p, slopes, count, sum.value(), slopes);
     // Zero times a mean that is NaN.
-    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> factor = load_up_to(p + i, n);
         const vec<float> slope = load_up_to(static_cast<const float*>(slopes) + i, n);
         store_up_to(slopes + i, select(as_words(factor) == 0, broadcast(0.0F), slope), n);
@@ -130,7 +130,7 @@ inline void score_slopes(const float* p, std::size_t count, float* slopes) {
 /// to[i] = dy[i] - e^y[i] sum, NaN where y is; to may be y or dy.
 inline void log_softmax_slopes(const float* y, const float* dy, std::size_t count, double sum, float* to) {
     const vec<float> minus_sum = broadcast(static_cast<float>(-sum));
-    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> log_p = load_up_to(y + i, n);
         // No logarithm of a probability is above 45, which is as far as the function goes.
         const vec<float> power = select(log_p > 45.0F, broadcast(std::numeric_limits<float>::infinity()),
