@@ -122,6 +122,16 @@
 #define MP_SIMD_TARGETS 0
 #endif
 
+/// Before a loop: device code has all its iterations one after another, or so many at a time.
+#if MP_DEVICE_CODE
+#define MP_UNROLL _Pragma("unroll")
+#define MP_PRAGMA(text) _Pragma(#text)
+#define MP_UNROLL_BY(count) MP_PRAGMA(unroll count)
+#else
+#define MP_UNROLL
+#define MP_UNROLL_BY(count)
+#endif
+
 /// The branch-free parts of a hot function are worth inlining into loops whatever its size.
 #if defined(__CUDACC__)
 #define MP_ALWAYS_INLINE __forceinline__

@@ -46,9 +46,7 @@ struct map_kernel<Function, To, From> {
         std::ptrdiff_t first = thread.block() * threads + thread.index();
         for (; first < rows * across; first += in_flight * step) {
             row_floats<width> values[in_flight] = {};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int k = 0; k < in_flight; ++k) {
                 const std::ptrdiff_t i = first + k * step;
                 const std::ptrdiff_t row = rows == 1 ? 0 : i / across;
@@ -57,16 +55,12 @@ struct map_kernel<Function, To, From> {
                         load_row_floats<width>(thread, from, row, (i - row * across) * width, columns);
                 }
             }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int k = 0; k < in_flight; ++k) {
                 const std::ptrdiff_t i = first + k * step;
                 const std::ptrdiff_t row = rows == 1 ? 0 : i / across;
                 if (i >= rows * across) break;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int j = 0; j < width; ++j)
                     values[k].values[j] = apply_elementwise<Function>(values[k].values[j]);
                 store_row_floats(thread, to, row, (i - row * across) * width, columns, values[k]);
@@ -95,9 +89,7 @@ struct map_kernel<Function, To, First, Second> {
         for (; begin < rows * across; begin += in_flight * step) {
             row_floats<width> values[in_flight] = {};
             row_floats<width> others[in_flight] = {};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int k = 0; k < in_flight; ++k) {
                 const std::ptrdiff_t i = begin + k * step;
                 const std::ptrdiff_t row = rows == 1 ? 0 : i / across;
@@ -107,16 +99,12 @@ struct map_kernel<Function, To, First, Second> {
                     others[k] = load_row_floats<width>(thread, second, row, c, columns);
                 }
             }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int k = 0; k < in_flight; ++k) {
                 const std::ptrdiff_t i = begin + k * step;
                 const std::ptrdiff_t row = rows == 1 ? 0 : i / across;
                 if (i >= rows * across) break;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int j = 0; j < width; ++j) {
                     values[k].values[j] =
                         apply_elementwise<Function>(values[k].values[j], others[k].values[j]);

@@ -99,9 +99,7 @@ private:
             thread.store(reinterpret_cast<chunk<Value, width>*>(at), values);
             return;
         }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int k = 0; k < width; ++k) {
             if (position + k < out.length) thread.store(at + k * out.lines.column_stride, values.values[k]);
         }

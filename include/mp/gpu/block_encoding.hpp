@@ -131,9 +131,7 @@ struct block_divisor {
                                        double_from_float(static_cast<float>(Scale::from_bits(scale_code)));
                 constexpr element_midpoints<format> midpoints;
                 constexpr int count = midpoints.count;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int k = 0; k < count; ++k) {
                     // Exact; cut to float. x > t is x > cut(t), and x >= t, which is what leads from an odd
                     // code to the next one, is x > cut(t) unless t is a float: then x > the float before.
@@ -148,9 +146,7 @@ struct block_divisor {
     }
 
     /// Whether nearest() may be called: the code of a finite x, to nearest even, saturating.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_nearest() const {
-        return is_power || has_beyond;
-    }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_nearest() const { return is_power || has_beyond; }
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t nearest(float x) const {
         if constexpr (is_power) {
             // Exact, or far below half the quantum of the elements.
@@ -159,9 +155,7 @@ struct block_divisor {
             const auto bits = bit_cast<std::uint32_t>(x);
             const std::uint32_t magnitude = bits & 0x7FFF'FFFFU;
             std::uint32_t code = 0;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int k = 0; k < static_cast<int>(layout_of<format>::max_finite_code); ++k) {
                 if (k < thresholds) code += magnitude > beyond[k] ? 1U : 0U;
             }

@@ -84,17 +84,13 @@ private:
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint32_t largest_of_block(
         Thread thread, const row_floats<width>& values) const {
         std::uint32_t largest = 0;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < width; ++i) {
             std::uint32_t magnitude = bit_cast<std::uint32_t>(values.values[i]) & 0x7FFF'FFFFU;
             if (by_element && magnitude >= infinity) magnitude = 0;
             largest = largest < magnitude ? magnitude : largest;
         }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int distance = block_lanes / 2; distance != 0; distance /= 2) {
             const std::uint32_t other = thread.shuffle_xor(largest, distance);
             largest = largest < other ? other : largest;
@@ -122,9 +118,7 @@ private:
         const block_divisor<element, scale> divisor(scale_code, tensor);
         const bool short_cut = nearest && divisor.has_nearest();
         std::uint64_t codes = 0;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < width; ++i) {
             // Behind the line the codes are zero, whatever the rounding.
             if (position + i >= in.length) break;
@@ -168,9 +162,7 @@ struct block_amax_kernel {
             const std::ptrdiff_t row = i / across;
             const row_floats<width> values =
                 load_row_floats<width>(thread, from, row, (i - row * across) * width, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int k = 0; k < width; ++k) {
                 const std::uint32_t magnitude = bit_cast<std::uint32_t>(values.values[k]) & 0x7FFF'FFFFU;
                 if (magnitude < infinity && mine < magnitude) mine = magnitude;

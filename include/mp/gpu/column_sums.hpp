@@ -90,14 +90,10 @@ struct column_parts_kernel {
             }
         }
         const simt::shared_pointer<double_float> room{};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int s = 0; s < Term::sums; ++s) {
             if (s != 0) thread.sync_block();
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < width; ++i) {
                 thread.store(room + ((thread.warp() * width + i) * stride + thread.lane()), sums[s][i]);
             }

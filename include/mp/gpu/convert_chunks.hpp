@@ -100,9 +100,7 @@ private:
     /// Drops the first bits.
     template <int Bits>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void advance() {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < count; ++i) {
             const std::uint32_t above = i + 1 < count ? words[i + 1 < count ? i + 1 : i] : 0;
             if constexpr (Bits == 32) {
@@ -124,9 +122,7 @@ template <class To, int Count, class From, class ConvertNext>
     } else {
         auto values = number_queue<sizeof from>::of(from);
         number_queue<sizeof(To) * Count> results;
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (int i = 0; i < Count; ++i) results.put(convert_next(values.template take<From>()));
         return results.template numbers<To, Count>();
     }
@@ -146,16 +142,12 @@ struct nearest_conversion {
                                                                            std::uint64_t /*number*/) const {
         chunk<To, Count> to;
         if constexpr (comes_in_pairs<From> && comes_in_pairs<To> && Count % 2 == 0) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < Count; i += 2) {
                 convert_pair(from.values[i], from.values[i + 1], to.values[i], to.values[i + 1]);
             }
         } else {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < Count; ++i) to.values[i] = converted<To>(from.values[i]);
         }
         return to;

@@ -79,10 +79,8 @@ struct square_sums_kernel {
         double lanes[lanes_of_thread] = {};
         unscale_findings found;
         if (number < blocks) add_squares(thread, number, quarter, inverse, lanes, found);
-            // Lane l and lane l + 8, then l + 4, l + 2 and l + 1.
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        // Lane l and lane l + 8, then l + 4, l + 2 and l + 1.
+        MP_UNROLL
         for (int distance = threads_of_block / 2; distance != 0; distance /= 2) {
             for (double& lane : lanes) lane = opt_barrier(lane + thread.shuffle_xor(lane, distance));
         }
@@ -116,9 +114,7 @@ private:
         constexpr int row = static_cast<int>(square_lanes);
         for (int first = quarter * lanes_of_thread; first < count; first += in_flight * row) {
             chunk<Gradient, lanes_of_thread> loaded[in_flight] = {};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < in_flight; ++i) {
                 const int at = first + i * row;
                 if (aligned && at + lanes_of_thread <= count) {
@@ -129,9 +125,7 @@ private:
                     }
                 }
             }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < in_flight; ++i) {
                 float values[lanes_of_thread];
                 for (int j = 0; j < lanes_of_thread; ++j) {
@@ -183,9 +177,7 @@ struct gradient_norm_kernel {
         double sum = 0.0;
         for (std::uint64_t at = static_cast<std::uint64_t>(lane); at < blocks; at += in_flight * threads) {
             double loaded[in_flight] = {};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < in_flight; ++i) {
                 const std::uint64_t number = at + static_cast<std::uint64_t>(i) * threads;
                 if (number < blocks) loaded[i] = thread.load(sums + number);

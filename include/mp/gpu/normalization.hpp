@@ -52,9 +52,7 @@ template <int Width, class Thread, class Value>
                                                                         float otherwise) {
     if (array.data != nullptr) return load_row_floats<Width>(thread, array, 0, column, columns);
     row_floats<Width> result;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+    MP_UNROLL
     for (int i = 0; i < Width; ++i) result.values[i] = otherwise;
     return result;
 }
@@ -87,9 +85,7 @@ struct normalize_kernel {
                 row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
                 const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
                 const row_floats<width> shifts = load_or<width>(thread, beta, c, columns, 0.0F);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     values.values[i] = float_multiply_add(scaling.normalized(values.values[i]),
                                                           scales.values[i], shifts.values[i]);
@@ -145,9 +141,7 @@ struct normalize_backward_kernel {
                 row_floats<width> normalized{};
                 row_floats<width> parts{};
                 load(thread, scaling, row, c, normalized, parts);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     const float along = float_multiply(parts.values[i], normalized.values[i]);
                     normalized.values[i] = c + i < columns ? along : 0.0F;
@@ -163,9 +157,7 @@ struct normalize_backward_kernel {
                 row_floats<width> normalized{};
                 row_floats<width> parts{};
                 load(thread, scaling, row, c, normalized, parts);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     const float rest = float_multiply_add(-normalized.values[i], along,
                                                           float_subtract(parts.values[i], mean));
@@ -186,9 +178,7 @@ private:
         normalized = load_row_floats<width>(thread, x, row, c, columns);
         parts = load_row_floats<width>(thread, dy, row, c, columns);
         const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < width; ++i) {
             normalized.values[i] = scaling.normalized(normalized.values[i]);
             parts.values[i] = float_multiply(parts.values[i], scales.values[i]);
@@ -214,18 +204,14 @@ struct normalization_terms {
         if constexpr (OfGamma) {
             const float_row_scaling scaling = scalings.of(thread, row);
             const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < width; ++i) {
                 totals[0][i] =
                     totals[0][i] + float_multiply(gradients.values[i], scaling.normalized(values.values[i]));
             }
         }
         if constexpr (OfBeta) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < width; ++i) {
                 totals[sums - 1][i] = totals[sums - 1][i] + gradients.values[i];
             }

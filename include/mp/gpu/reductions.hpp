@@ -28,9 +28,7 @@ namespace mp::gpu {
 MP_ANY_EXECUTION_SPACE
 template <class Thread, class Value, class Combine>
 [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Value warp_reduce(Thread thread, Value value, Combine combine) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+    MP_UNROLL
     for (int distance = simt::warp_size / 2; distance != 0; distance /= 2) {
         value = combine(value, thread.shuffle_xor(value, distance));
     }
@@ -54,9 +52,7 @@ template <int Threads, class Thread, class Value, class Combine>
         if (thread.lane() == 0) thread.store(room + thread.warp(), value);
         thread.sync_block();
         value = thread.load(room + thread.lane() % warps);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int distance = warps / 2; distance != 0; distance /= 2) {
             value = combine(value, thread.shuffle_xor(value, distance));
         }

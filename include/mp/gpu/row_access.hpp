@@ -68,15 +68,11 @@ template <int Width, class Thread, class Value>
     const Value* at = from.data + (row * from.row_stride + column * from.column_stride);
     if (from.wide && column + Width <= columns) {
         const elements loaded = thread.load(reinterpret_cast<const elements*>(at));
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Width; ++i) result.values[i] = static_cast<float>(loaded.values[i]);
         return result;
     }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+    MP_UNROLL
     for (int i = 0; i < Width; ++i) {
         result.values[i] = fill;
         if (column + i < columns) {
@@ -97,16 +93,12 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void store_row_floats(Thread thread, const row_m
     Value* at = to.data + (row * to.row_stride + column * to.column_stride);
     if (to.wide && column + Width <= columns) {
         elements rounded;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Width; ++i) rounded.values[i] = static_cast<Value>(values.values[i]);
         thread.store(reinterpret_cast<elements*>(at), rounded);
         return;
     }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+    MP_UNROLL
     for (int i = 0; i < Width; ++i) {
         if (column + i < columns) {
             thread.store(at + i * to.column_stride, static_cast<Value>(values.values[i]));
@@ -117,13 +109,9 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void store_row_floats(Thread thread, const row_m
 /// The sum of a few floats as a tree: neighbours first.
 template <int Width>
 [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float sum_of_chunk(row_floats<Width> terms) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+    MP_UNROLL
     for (int step = 1; step < Width; step *= 2) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i + step < Width; i += 2 * step) {
             terms.values[i] = float_add(terms.values[i], terms.values[i + step]);
         }

@@ -53,9 +53,7 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
         double_float sum{};
         for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
             const row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < Width; ++i) sum = sum + float_multiply(values.values[i], factor);
         }
         const double_float mean = divided(Group::reduce(thread, sum, add_pairs{}), count);
@@ -65,9 +63,7 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
     double_float squares{};
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Width; ++i) {
             const float distance = result.distance(values.values[i]);
             values.values[i] = c + i < columns ? float_multiply(distance, distance) : 0.0F;
@@ -97,9 +93,7 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
     std::uint32_t largest = 0;
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         const row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Width; ++i) {
             largest = larger_word{}(largest, bit_cast<std::uint32_t>(values.values[i]) & 0x7FFF'FFFFU);
         }

@@ -44,9 +44,7 @@ struct softmax_kernel {
             const float logarithm = float_logarithm(total.sum);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     const double_float distance = exact_distance(values.values[i], total.largest);
                     float result = 0;
@@ -83,25 +81,19 @@ struct softmax_backward_kernel {
                 row_floats<width> gradients = load_row_floats<width>(thread, dy, row, c, columns);
                 if constexpr (!Logarithm) {
                     const row_floats<width> results = load_row_floats<width>(thread, y, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                    MP_UNROLL
                     for (int i = 0; i < width; ++i) {
                         gradients.values[i] = float_multiply(gradients.values[i], results.values[i]);
                     }
                 }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) sum = sum + gradients.values[i];
             }
             const float total = Group::reduce(thread, sum, add_pairs{}).value();
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, y, row, c, columns);
                 const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     const float result = values.values[i];
                     const float gradient = gradients.values[i];

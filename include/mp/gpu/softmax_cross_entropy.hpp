@@ -76,9 +76,7 @@ struct cross_entropy_kernel {
             const double_float inverse = reciprocal(total.sum);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, logits, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     const double_float distance = exact_distance(values.values[i], total.largest);
                     float result =

@@ -60,9 +60,7 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         const row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns, minus_infinity);
         float largest = minus_infinity;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Width; ++i) {
             const float value = values.values[i];
             // NaN of either sign, or +infinity.
@@ -80,9 +78,7 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
             reference = largest;
         }
         row_floats<Width> terms;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Width; ++i) {
             if constexpr (Exact) {
                 const double_float distance = exact_distance(values.values[i], reference);

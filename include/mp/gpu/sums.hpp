@@ -32,9 +32,7 @@ struct plain_column_terms {
         Thread thread, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t columns,
         double_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < width; ++i) totals[0][i] = totals[0][i] + values.values[i];
     }
 };
@@ -55,9 +53,7 @@ struct row_sums_kernel {
             double_float sum{};
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 const row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < width; ++i) sum = sum + values.values[i];
             }
             sum = Group::reduce(thread, sum, add_pairs{});

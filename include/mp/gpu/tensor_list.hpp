@@ -119,18 +119,14 @@ private:
         if (first >= end) return;
         using operands = typename Share::template operands<Width>;
         operands loaded[Work::in_flight] = {};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Work::in_flight; ++i) {
             const std::size_t number = first + static_cast<std::size_t>(turn<Width>(thread.index(), i));
             if (number < end) {
                 loaded[i] = share.template load<Width>(thread, tensor, index_of<Width>(split, number));
             }
         }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Work::in_flight; ++i) {
             const std::size_t number = first + static_cast<std::size_t>(turn<Width>(thread.index(), i));
             if (number < end) {

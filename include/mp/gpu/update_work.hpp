@@ -135,9 +135,7 @@ struct update_work {
             const master_type* const masters = tensor.arrays.masters;
             result.masters = thread.load(chunk_at<Count>(masters + index));
             if (tensor.arrays.states[0] != nullptr) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int s = 0; s < states; ++s) {
                     const state_type* const state = tensor.arrays.states[s];
                     result.states[s] = thread.load(chunk_at<Count>(state + index));
@@ -158,18 +156,14 @@ struct update_work {
                 if (i == 0) call_generator(tensor, index);
             }
             chunk<weight_type, Count> weights;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int j = 0; j < Count; ++j) update_element(tensor, index, i, j, it, weights);
             if constexpr (Parameter::has_master_copy) {
                 thread.store(chunk_at<Count>(tensor.arrays.weights + index), weights);
             }
             thread.store(chunk_at<Count>(tensor.arrays.masters + index), it.masters);
             if (tensor.arrays.states[0] != nullptr) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int s = 0; s < states; ++s) {
                     thread.store(chunk_at<Count>(tensor.arrays.states[s] + index), it.states[s]);
                 }
@@ -183,14 +177,10 @@ struct update_work {
         /// of 64 up to 12 more.
         MP_HOST_DEVICE MP_ALWAYS_INLINE void call_generator(const tensor_entry<arrays>& tensor,
                                                             std::size_t index) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int array = 0; array < random_arrays; ++array) {
                 const rounding_stream stream{seed, tensor.number, number, static_cast<std::uint32_t>(array)};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int j = 0; j < count; ++j) {
                     const std::uint64_t call = index / 64 * 16 + index % 64 + static_cast<std::uint64_t>(j);
                     calls[array][j] =
@@ -231,9 +221,7 @@ struct update_work {
             for (int s = 0; s < states; ++s) moved[s] = {static_cast<float>(it.states[s].values[j])};
             const target::update_rule<coefficients> rule(multiply_by);
             rule.update(weight, gradient, moved);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int s = 0; s < states; ++s) {
                 std::uint32_t random = 0;  // float states are not rounded
                 if constexpr (random_arrays > 1) {

@@ -34,22 +34,16 @@ struct block_scales {
                                               std::ptrdiff_t row, std::ptrdiff_t column,
                                               std::ptrdiff_t block) const {
         // Loops, since this is far from where the time goes.
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (int i = index; i < Rows; i += Threads) copy_one(thread, to + i, a, row + i, block);
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (int i = index; i < Columns; i += Threads) {
             copy_one(thread, to + (Rows + i), b, column + i, block);
         }
     }
 
     /// Whether the columns of a tile of so many (a power of two) share their scales.
-    [[nodiscard]] MP_HOST_DEVICE bool same_for_columns(int columns) const {
-        return columns >> b.shift <= 1;
-    }
+    [[nodiscard]] MP_HOST_DEVICE bool same_for_columns(int columns) const { return columns >> b.shift <= 1; }
 
 private:
     MP_ANY_EXECUTION_SPACE
@@ -95,9 +89,7 @@ struct scaled_mma_engine : mma_engine<Tile, A, B, ADepthContiguous, BDepthContig
                                                            bool last, sums<Thread>& sum) {
         const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
         float row_scale[base::row_fragments][2];
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < base::row_fragments; ++i) {
             const auto from = scales + (rows + i * simt::mma_rows + place.line);
             row_scale[i][0] = thread.load(from);
@@ -107,9 +99,7 @@ struct scaled_mma_engine : mma_engine<Tile, A, B, ADepthContiguous, BDepthContig
         if (same_for_columns) {
             // One product of scales for a row instead of one for each element.
             const float column_scale = thread.load(from);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < base::row_fragments; ++i) {
                 row_scale[i][0] = float_multiply(row_scale[i][0], column_scale);
                 row_scale[i][1] = float_multiply(row_scale[i][1], column_scale);
@@ -127,21 +117,15 @@ private:
         Thread thread, [[maybe_unused]] simt::shared_pointer<float> column_scales,
         const float (&row_scale)[base::row_fragments][2], bool last, sums<Thread>& sum) {
         using pair = chunk<float, 2>;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int j = 0; j < base::column_fragments; ++j) {
             [[maybe_unused]] pair column_scale{};
             if constexpr (!RowFactors) {
                 column_scale = thread.load((column_scales + j * simt::mma_columns).template as<pair>());
             }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < base::row_fragments; ++i) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int n = 0; n < 4; ++n) {
                     float factor = row_scale[i][n / 2];
                     if constexpr (!RowFactors) factor = float_multiply(factor, column_scale.values[n % 2]);

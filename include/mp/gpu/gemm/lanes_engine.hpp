@@ -49,9 +49,7 @@ struct lanes_engine {
                                                          int warp_column, Sums& sum) {
         const int row = warp_row + thread.lane() / 2;
         const int column = warp_column + thread.lane() % 2 * 8;
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (int k = 0; k < a_stage::depth; ++k) {
             float left[std::size_t{row_fragments}];
             for (int i = 0; i < row_fragments; ++i) {

@@ -68,31 +68,21 @@ struct mma_engine {
         constexpr int steps = stage_depth_bytes / simt::mma_depth_bytes;
         // Fragments that are gathered by elements take so many registers that unrolled kernels spill.
         [[maybe_unused]] constexpr int unrolled = sizeof(A) == 1 ? 1 : steps;
-#if MP_DEVICE_CODE
-#pragma unroll unrolled
-#endif
+        MP_UNROLL_BY(unrolled)
         for (int step = 0; step < steps; ++step) {
             simt::registers<4> left[std::size_t{row_fragments}];
             simt::registers<4> right[std::size_t{column_fragments / 2}];
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < row_fragments; ++i) {
                 left[i] = a_stage::load_a(thread, a, warp_row + i * simt::mma_rows, step);
             }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int j = 0; j < column_fragments / 2; ++j) {
                 right[j] = b_stage::load_b_pair(thread, b, warp_column + j * 2 * simt::mma_columns, step);
             }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < row_fragments; ++i) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int j = 0; j < column_fragments; ++j) {
                     const simt::registers<2> column = {
                         {right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]}};
@@ -127,13 +117,9 @@ struct mma_engine {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const Sums& sum, int i,
                                                             simt::shared_pointer<float> strip, int pitch) {
         using pair = chunk<float, 2>;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int j = 0; j < column_fragments; ++j) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int n = 0; n < 4; n += 2) {
                 const simt::fragment_place place = simt::mma_c_place(thread.lane(), n);
                 const auto to = strip + (place.line * pitch + j * simt::mma_columns + place.position);

@@ -72,9 +72,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
             }
         }
     }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+    MP_UNROLL
     for (int i = 0; i < count; ++i) {
         if (column + i < output.columns) {
             const float value = scale_product(output, product[i], static_cast<float>(values.values[i]));

@@ -175,18 +175,14 @@ private:
         const int warp = thread.warp();
         const int warp_row = warp / tile::warps_across * tile::warp_rows;
         const int warp_column = warp % tile::warps_across * tile::warp_columns;
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (int i = 0; i < tile::stages - 1; ++i) {
             if (begin + i < end) begin_stage(thread, a, b, scales, row, column, begin + i, end, i);
             thread.commit_copies();
         }
         int stage = 0;
         int next_stage = tile::stages - 1;
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (std::ptrdiff_t step = begin; step < end; ++step) {
             thread.template wait_copies<tile::stages - 2>();
             thread.sync_block();
@@ -219,16 +215,12 @@ private:
         constexpr int count = output_chunk<Target>;
         constexpr int chunks_across = tile::warp_columns / count;
         const simt::shared_pointer<float> strip{static_cast<std::uint32_t>(thread.warp() * strip_bytes)};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < tile::warp_rows / strip_rows; ++i) {
             Engine::store_strip(thread, sum, i, strip, strip_pitch);
             thread.sync_warp();
             // A loop, so that the compiler has four of them to do with and not up to thirty-two.
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+            MP_UNROLL_BY(1)
             for (int n = 0; n < strip_rows * chunks_across / simt::warp_size; ++n) {
                 const int number = n * simt::warp_size + thread.lane();
                 const int line = number / chunks_across;

@@ -20,9 +20,7 @@ template <int Bytes, class Input, class Thread>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_pieces(Thread thread, simt::shared_pointer<Input> to,
                                                  const Input* from, int valid_bytes) {
     constexpr int elements = Bytes / static_cast<int>(sizeof(Input));
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+    MP_UNROLL_BY(1)
     for (int i = 0; i < 16 / Bytes; ++i) {
         const int valid = left_of(valid_bytes - i * Bytes, Bytes);
         thread.template copy_async<Bytes>(to + i * elements, valid > 0 ? from + i * elements : from, valid);
@@ -47,9 +45,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_poin
         copy_pieces<4>(thread, to, from, inside * size);
     } else {
         // No asynchronous copy takes such addresses.
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (int i = 0; i < elements; ++i) thread.store(to + i, i < inside ? thread.load(from + i) : Input{});
     }
 }

@@ -61,9 +61,7 @@ struct swizzled_stage {
                                                      std::ptrdiff_t k) {
         const std::ptrdiff_t first_line = DepthContiguous ? outer : k;
         const std::ptrdiff_t first_position = DepthContiguous ? k : outer;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < chunks / Threads; ++i) {
             const int chunk_number = thread.index() + i * Threads;
             const int panel = chunk_number / (chunks_across * lines_of_panel);

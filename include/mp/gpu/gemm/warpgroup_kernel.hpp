@@ -270,9 +270,7 @@ private:
         for (std::ptrdiff_t step = 0; step < count; ++step) {
             thread.wait_barrier(full(place.stage), place.parity);
             thread.fence_products();
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < warpgroup_depth_bytes / simt::mma_depth_bytes; ++i) {
                 thread.template multiply_async<A, B, Columns, !ADepthContiguous, !BDepthContiguous>(
                     sum, a_stage::describe(thread, a_at(place.stage), group * 64, i),
@@ -355,17 +353,13 @@ private:
         if (scales.same_for_columns(Columns)) {
             const float column_scale = thread.load(columns_from);
             for (float& scale : row_scale) scale = float_multiply(scale, column_scale);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < Columns / 2; ++i) {
                 total[i] = float_multiply_add(sum[i], row_scale[i % 4 / 2], total[i]);
             }
             return;
         }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < Columns / 2; i += 4) {
             const pair column_scale = thread.load((columns_from + i * 2).template as<pair>());
             for (int n = 0; n < 4; ++n) {
@@ -377,9 +371,7 @@ private:
 
     template <std::size_t Count>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(float (&sum)[Count]) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (std::size_t i = 0; i < Count; ++i) sum[i] = 0.0F;
     }
 
@@ -396,13 +388,9 @@ private:
         const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
         const simt::shared_pointer<float> strip{strips_begin +
                                                 static_cast<std::uint32_t>((group * 4 + warp) * strip_bytes)};
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int part = 0; part < Columns / strip_columns; ++part) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int n = 0; n < strip_columns / 2; n += 2) {
                 const simt::fragment_place place = simt::mma_c_place(thread.lane(), n % 4);
                 const auto to = strip + (place.line * strip_pitch + n / 4 * 8 + place.position);

@@ -50,9 +50,7 @@ struct padded_stage {
                                                      std::ptrdiff_t k) {
         const std::ptrdiff_t first_line = DepthContiguous ? outer : k;
         const std::ptrdiff_t first_position = DepthContiguous ? k : outer;
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < chunks / Threads; ++i) {
             const int number = thread.index() + i * Threads;
             const int line = number / chunks_across;
@@ -89,13 +87,9 @@ struct wmma_engine {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread thread, sums<Thread>& sum) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int i = 0; i < row_fragments; ++i) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int j = 0; j < column_fragments; ++j) thread.clear_fragment(sum.of[i][j]);
         }
     }
@@ -106,26 +100,18 @@ struct wmma_engine {
                                                          simt::shared_pointer<B> b, int warp_row,
                                                          int warp_column, sums<Thread>& sum) {
         // A loop, for registers: unrolled, the kernels of some architectures spill.
-#if MP_DEVICE_CODE
-#pragma unroll 1
-#endif
+        MP_UNROLL_BY(1)
         for (int k = 0; k < a_stage::depth; k += simt::wmma_depth<A>) {
             typename Thread::template wmma_a<A, ADepthContiguous> left[std::size_t{row_fragments}];
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int i = 0; i < row_fragments; ++i) {
                 thread.load_fragment(left[i], a_stage::element(a, warp_row + i * 16, k), a_stage::pitch);
             }
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+            MP_UNROLL
             for (int j = 0; j < column_fragments; ++j) {
                 typename Thread::template wmma_b<B, BDepthContiguous> right;
                 thread.load_fragment(right, b_stage::element(b, warp_column + j * 16, k), b_stage::pitch);
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+                MP_UNROLL
                 for (int i = 0; i < row_fragments; ++i) {
                     thread.multiply_fragments(sum.of[i][j], left[i], right);
                 }
@@ -142,9 +128,7 @@ struct wmma_engine {
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const sums<Thread>& sum, int i,
                                                             simt::shared_pointer<float> strip, int pitch) {
-#if MP_DEVICE_CODE
-#pragma unroll
-#endif
+        MP_UNROLL
         for (int j = 0; j < column_fragments; ++j) {
             thread.store_fragment(strip + j * 16, sum.of[i][j], pitch);
         }
