@@ -8,6 +8,7 @@
 #include <mp/detail/runs.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 #include <mp/scaling/unscale.hpp>
 #include <mp/simd/floating_point_modes.hpp>
@@ -66,9 +67,9 @@ public:
         const detail::default_floating_point_modes modes;
         const bool first = count_ == 0;
         // The quotient of two floats, rounded once; for powers of two it is exact.
-        const float ratio =
-            first ? 0.0F
-                  : static_cast<float>(static_cast<double>(gradient.scale()) / static_cast<double>(scale_));
+        const float ratio = first ? 0.0F
+                                  : static_cast<float>(detail::double_divide(
+                                        static_cast<double>(gradient.scale()), static_cast<double>(scale_)));
         float* const sum = values_.data();
         const auto block = [=](std::size_t at, std::size_t length) {
             const detail::default_floating_point_modes of_thread;
