@@ -122,7 +122,7 @@
 #define MP_SIMD_TARGETS 0
 #endif
 
-/// Before a loop: device code has all its iterations one after another, or so many at a time.
+/// Unrolls the loop that follows in device code, wholly or by a factor.
 #if MP_DEVICE_CODE
 #define MP_UNROLL _Pragma("unroll")
 #define MP_PRAGMA(text) _Pragma(#text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Numbers for people.
+/// Human-readable numbers.
 #pragma once
 
 #include <mp/error.hpp>

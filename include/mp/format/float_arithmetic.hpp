@@ -217,7 +217,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float fused_multiply_add(float a, float b, float
 }
 
 #if !MP_DEVICE_CODE
-/// The same as an operation of its own, like those above.
+/// fused_multiply_add with operands and result behind opt_barrier.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float float_multiply_add(float a, float b, float c) noexcept {
     return opt_barrier(fused_multiply_add(opt_barrier(a), opt_barrier(b), opt_barrier(c)));
 }

@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -65,6 +67,7 @@ struct scaled_dot_product_attention_op {
         const std::ptrdiff_t blocks =
             (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
         const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
+        const detail::softmax_kernels kernels;
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             std::vector<float> scores(static_cast<std::size_t>(rows * sizes.keys));
@@ -87,7 +90,7 @@ struct scaled_dot_product_attention_op {
                 for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                     const detail::seen_keys<Mask> seen(mask, sizes, block, row);
                     const auto found =
-                        detail::exponentiate(seen, scores.data() + row * block.keys, block.keys);
+                        detail::exponentiate(kernels, seen, scores.data() + row * block.keys, block.keys);
                     // A row that sees no key is a sum of nothing, so that 1 makes it 0.
                     inverse_sums[static_cast<std::size_t>(row)] =
                         found.empty ? 1.0F : static_cast<float>(detail::double_divide(1.0, found.sum));
@@ -218,7 +221,7 @@ struct scaled_dot_product_attention_backward_op {
                     detail::multiply_scores(inner, q, k, sizes, block, probabilities.data(), workspace);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                         detail::to_probabilities(
-                            detail::seen_keys<Mask>(mask, sizes, block, row),
+                            kernels, detail::seen_keys<Mask>(mask, sizes, block, row),
                             probabilities.data() + row * block.keys, block.keys,
                             statistics.log_sums.empty()
                                 ? nullptr

@@ -192,7 +192,8 @@ void spoil_scores(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t key
 /// first; by 0 for keys that it does not see. NaN and +infinity among the scores that it sees, and -infinity
 /// alone, make them and the sum NaN.
 template <class Mask>
-score_sums exponentiate(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys) {
+score_sums exponentiate(const softmax_kernels& kernels, const seen_keys<Mask>& seen, float* scores,
+                        std::ptrdiff_t keys) {
     score_sums result;
     const auto count = static_cast<std::size_t>(keys);
     result.empty = !seen.mask_scores(scores, keys);
@@ -200,7 +201,6 @@ score_sums exponentiate(const seen_keys<Mask>& seen, float* scores, std::ptrdiff
         std::fill(scores, scores + keys, 0.0F);
         return result;
     }
-    const softmax_kernels kernels;
     const row_maximum largest = kernels.maximum(scores, count);
     if (largest.is_bad || isinf(largest.value)) {
         spoil_scores(seen, scores, keys);
@@ -214,8 +214,8 @@ score_sums exponentiate(const seen_keys<Mask>& seen, float* scores, std::ptrdiff
 
 /// Replaces the scores of a query by their probabilities, of which the logarithm of the sum is known or not.
 template <class Mask>
-void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t keys, const float* log_sum) {
-    const softmax_kernels kernels;
+void to_probabilities(const softmax_kernels& kernels, const seen_keys<Mask>& seen, float* scores,
+                      std::ptrdiff_t keys, const float* log_sum) {
     const auto count = static_cast<std::size_t>(keys);
     if (log_sum != nullptr) {
         const bool any = seen.mask_scores(scores, keys);
@@ -231,7 +231,7 @@ void to_probabilities(const seen_keys<Mask>& seen, float* scores, std::ptrdiff_t
         kernels.exponentials(scores, count, *log_sum, scores);
         return;
     }
-    const score_sums found = exponentiate(seen, scores, keys);
+    const score_sums found = exponentiate(kernels, seen, scores, keys);
     if (found.empty || isnan(static_cast<float>(found.sum))) return;
     kernels.scale(count, scores, scores, static_cast<float>(double_divide(1.0, found.sum)));
 }

@@ -126,9 +126,8 @@ void normalize_rows(cpu exec, bool centered, float epsilon, matrix_view<const X>
         });
 }
 
-/// Sums over the rows of a matrix are made in parts of so many rows, which are then added up in their order:
-/// so that the result depends on the shape alone. Blocks, enough of them to be worth a thread, and at most 64
-/// parts.
+/// Rows of a partial column sum. The partial sums are added up in their order, so that results depend on the
+/// shape alone. A multiple of normalization_block, large enough to be worth a thread; at most 64 partial sums.
 inline std::ptrdiff_t rows_of_part(std::ptrdiff_t rows, std::ptrdiff_t columns) {
     const std::ptrdiff_t wanted =
         (std::max)({std::ptrdiff_t{32}, normalization_grain / 2 / columns, rows / 64});

@@ -48,7 +48,7 @@ struct softmax_kernels {
 /// a row does not wait for the sum and the logarithm of the one before.
 class softmax_rows {
 public:
-    /// Most rows of a block of rows of so many columns: short ones come together.
+    /// Rows of a block, by the number of columns: as many as make up 2048 elements.
     static std::ptrdiff_t most(std::ptrdiff_t columns) {
         return std::clamp<std::ptrdiff_t>(2048 / columns, 1, longest_block);
     }

@@ -12,7 +12,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// A scale for people: powers of two beyond 1024 as such, "2^16", other numbers with up to six digits.
+/// A human-readable scale: powers of two beyond 1024 as such, "2^16", other numbers with up to six digits.
 inline std::string scale_text(double scale) {
     if (is_non_finite(scale)) return is_nan(scale) ? "NaN" : scale > 0.0 ? "infinity" : "-infinity";
     int exponent = 0;

@@ -30,20 +30,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE T polynomial_of(T x, double first, Rest... rest)
     return polynomial_of(x, rest...) * x + T(first);
 }
 
-/// e^x = power * (1 + above_one), where power is a power of two.
-template <class T>
-struct exponential_parts_of {
-    T power;
-    T above_one;
-
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE T value() const { return power + power * above_one; }
-    /// e^x - 1 for x >= 0. Both terms are positive or, next to a power of two, the first one is at least
-    /// three times as large as the second.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE T value_minus_one() const {
-        return (power - T(1)) + power * above_one;
-    }
-};
-
 /// e^r - 1 for |r| <= ln 2 / 2, with an error of 2^-49 of it: 2^-49.2 from the polynomial, and 2^-51 from the
 /// last steps.
 template <class T>
@@ -57,23 +43,25 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE T exponential_minus_one_of_rest(T r) {
     return r * (even + r * odd);
 }
 
-/// For |x| <= 208, between 2^-300 and 2^300: the ends stand for what is beyond, and for NaN.
+/// e^x with a relative error of 2^-49, for |x| <= 208, between 2^-300 and 2^300: the ends stand for what is
+/// beyond, and for NaN.
 ///
 /// x = n ln 2 + r with |r| <= ln 2 / 2 and a rest. n times the first part of ln 2, which has 38 bits, is
-/// exact, and so is its difference from x. Bounded: the caller has seen to the limits.
-template <bool Bounded = false, class T>
-MP_HOST_DEVICE MP_ALWAYS_INLINE exponential_parts_of<T> exponential_parts_in_double(T x) {
+/// exact, and so is its difference from x.
+template <class T>
+MP_HOST_DEVICE MP_ALWAYS_INLINE T exponential(T x) {
     constexpr double log2_e = 0x1.71547652b82fep+0;
     constexpr double ln_2 = 0x1.62e42fefa0000p-1;
     constexpr double ln_2_rest = 0x1.cf79abc9e3b3ap-40;
     // Adding 1.5 2^52 leaves no place for a fraction: the sum is rounded to an integer, which is its low
     // bits.
     constexpr double shifter = 0x1.8p+52;
-    if constexpr (!Bounded) x = within(x, 208.0);
+    x = within(x, 208.0);
     const T shifted = x * T(log2_e) + T(shifter);
     const T whole = shifted - T(shifter);
     const T r = (x - whole * T(ln_2)) - whole * T(ln_2_rest);
-    return {shifted.power_of_low_bits(), exponential_minus_one_of_rest(r)};
+    const T power = shifted.power_of_low_bits();
+    return power + power * exponential_minus_one_of_rest(r);
 }
 
 /// 2^x for |x| <= 300: the ends stand for what is beyond, and for NaN. The exact value rounded but for about
@@ -103,18 +91,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE T binary_exponential(T x) {
     const T sum = T(1) + first;
     const T error = (T(1) - sum) + first;
     return shifted.power_of_low_bits() * (sum + (error + (second + r * r * p)));
-}
-
-/// e^x with a relative error of 2^-49; limited as above, so never zero or infinite.
-template <class T>
-MP_HOST_DEVICE MP_ALWAYS_INLINE T exponential(T x) {
-    return exponential_parts_in_double(x).value();
-}
-
-/// e^x - 1 for x >= 0, with a relative error of 2^-47.
-template <class T>
-MP_HOST_DEVICE MP_ALWAYS_INLINE T exponential_minus_one(T x) {
-    return exponential_parts_in_double(x).value_minus_one();
 }
 
 /// x = m 2^exponent with m from sqrt(1/2) to sqrt(2), for a positive normal x.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Elementary functions in float for kernels: the same bits on every device and on the host, as they are
-/// made of float operations that round to nearest even (fma among them), and call no library. Where the CPU's
-/// ops calculate in double (mp/rules/activation_functions.hpp), kernels calculate with these.
+/// made of float operations that round to nearest even (fma among them), and call no library. Activations are
+/// in <mp/rules/activations.hpp>; these serve the reductions of rows on GPUs.
 ///
 /// Errors are given in units in the last place of the float result, as measured over the arguments that the
 /// tests name; polynomials are those through the Chebyshev nodes of their interval.
@@ -15,9 +15,6 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-MP_HOST_DEVICE MP_ALWAYS_INLINE float float_magnitude(float x) {
-    return bit_cast<float>(bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU);
-}
 /// Whether x is NaN, told by bits.
 MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_float_nan(float x) {
     return (bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU) > 0x7F80'0000U;
@@ -25,10 +22,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_float_nan(float x) {
 /// Whether x is neither infinite nor NaN.
 MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_float_finite(float x) {
     return (bit_cast<std::uint32_t>(x) & 0x7F80'0000U) != 0x7F80'0000U;
-}
-/// Whether the sign is negative, that of zeros and NaNs included.
-MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_float_sign(float x) {
-    return (bit_cast<std::uint32_t>(x) >> 31) != 0;
 }
 /// x, or the nearer end of [-limit, limit]; `limit` or -limit for NaN.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float float_within(float x, float limit) {
@@ -63,9 +56,6 @@ struct float_parts {
         const int half = n / 2;
         return float_multiply(float_multiply(significand, float_power_of_two(half)),
                               float_power_of_two(n - half));
-    }
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts times(float factor) const {
-        return {float_multiply(significand, factor), exponent};
     }
 };
 

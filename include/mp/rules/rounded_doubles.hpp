@@ -122,7 +122,6 @@ class rounded_doubles {
 
 public:
     static constexpr int lanes = Lanes;
-    using mask = decltype(vector{} < vector{});
 
     MP_ALWAYS_INLINE rounded_doubles(double all) : x_(all - vector{}) {}
 
@@ -157,14 +156,6 @@ public:
     MP_ALWAYS_INLINE friend rounded_doubles operator/(rounded_doubles a, rounded_doubles b) {
         return wrap(rounded_quotient(a.x_, b.x_));
     }
-    MP_ALWAYS_INLINE friend mask operator<(rounded_doubles a, rounded_doubles b) {
-        return a.x_ < b.x_;
-    }
-
-    /// By lanes, a where the condition holds, else b.
-    MP_ALWAYS_INLINE static rounded_doubles select(mask condition, rounded_doubles a, rounded_doubles b) {
-        return wrap(condition ? a.x_ : b.x_);
-    }
     [[nodiscard]] MP_ALWAYS_INLINE rounded_doubles not_above(double limit) const {
         return wrap(smaller_vector(x_, rounded_doubles(limit).x_));
     }
@@ -173,14 +164,6 @@ public:
     }
     [[nodiscard]] MP_ALWAYS_INLINE rounded_doubles magnitude() const {
         return from_words(bits() & ~(words{} + sign_bit));
-    }
-    /// The value with the other sign.
-    [[nodiscard]] MP_ALWAYS_INLINE rounded_doubles negated() const {
-        return from_words(bits() ^ (words{} + sign_bit));
-    }
-    [[nodiscard]] MP_ALWAYS_INLINE rounded_doubles with_sign_of(rounded_doubles other) const {
-        const words signs = words{} + sign_bit;
-        return from_words((bits() & ~signs) | (other.bits() & signs));
     }
     /// 2^n, where n, from -1022 to 1023, is in the low bits of the value.
     [[nodiscard]] MP_ALWAYS_INLINE rounded_doubles power_of_low_bits() const {
@@ -213,7 +196,6 @@ template <>
 class rounded_doubles<1> {
 public:
     static constexpr int lanes = 1;
-    using mask = bool;
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr rounded_doubles(double x) : x_(x) {}
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr double value() const { return x_; }
@@ -242,14 +224,6 @@ public:
     MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr rounded_doubles& operator+=(rounded_doubles b) {
         return *this = *this + b;
     }
-    MP_HOST_DEVICE MP_ALWAYS_INLINE friend constexpr mask operator<(rounded_doubles a, rounded_doubles b) {
-        return a.x_ < b.x_;
-    }
-
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr rounded_doubles select(mask condition, rounded_doubles a,
-                                                                            rounded_doubles b) {
-        return condition ? a.x_ : b.x_;
-    }
     /// x, or the limit where that is smaller, or larger; one of them for NaN.
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE rounded_doubles not_above(double limit) const {
         return x_ < limit ? x_ : limit;
@@ -259,13 +233,6 @@ public:
     }
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE rounded_doubles magnitude() const {
         return bit_cast<double>(bit_cast<std::uint64_t>(x_) & ~sign_bit);
-    }
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE rounded_doubles negated() const {
-        return bit_cast<double>(bit_cast<std::uint64_t>(x_) ^ sign_bit);
-    }
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE rounded_doubles with_sign_of(rounded_doubles other) const {
-        return bit_cast<double>((bit_cast<std::uint64_t>(x_) & ~sign_bit) |
-                                (bit_cast<std::uint64_t>(other.x_) & sign_bit));
     }
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE rounded_doubles power_of_low_bits() const {
         return bit_cast<double>((bit_cast<std::uint64_t>(x_) << 52) + one_bits);

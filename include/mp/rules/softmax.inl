@@ -96,15 +96,22 @@ inline double dot_of_rows(const float* a, const float* b, std::size_t count) {
     return sum.value();
 }
 
-/// to[i] = y[i] (dy[i] - mean), the mean in two parts; to may be y or dy.
-inline void softmax_slopes(const float* y, const float* dy, std::size_t count, double mean, float* to) {
+/// to[i] = y[i] (dy[i] - mean), the mean in two parts; to may be y or dy. Where y is 0 and SkipsZeros, 0 for
+/// any dy and mean, NaN or not.
+template <bool SkipsZeros>
+MP_ALWAYS_INLINE void slopes_around_mean(const float* y, const float* dy, std::size_t count, double mean,
+                                         float* to) {
     const auto high = static_cast<float>(mean);
     const vec<float> first = broadcast(high);
     const vec<float> second = broadcast(static_cast<float>(double_subtract(mean, static_cast<double>(high))));
     for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
-        const vec<float> distance = sub(sub(load_up_to(dy + i, n), first), second);
-        store_up_to(to + i, mul(load_up_to(y + i, n), distance), n);
+        const vec<float> factor = load_up_to(y + i, n);
+        const vec<float> slope = mul(factor, sub(sub(load_up_to(dy + i, n), first), second));
+        store_up_to(to + i, SkipsZeros ? select(as_words(factor) == 0, broadcast(0.0F), slope) : slope, n);
     });
+}
+inline void softmax_slopes(const float* y, const float* dy, std::size_t count, double mean, float* to) {
+    slopes_around_mean<false>(y, dy, count, mean, to);
 }
 
 /// The slopes of scores in place of those of their probabilities p: p (slope - the sum of p slope). What has
@@ -113,18 +120,10 @@ inline void score_slopes(const float* p, std::size_t count, float* slopes) {
     long_sum sum;
     for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> factor = load_up_to(p + i, n);
-        const vec<float> slope = select(as_words(factor) == 0, broadcast(0.0F),
-                                        load_up_to(static_cast<const float*>(slopes) + i, n));
-        sum.add_terms(v, mul(widen(factor), widen(slope)));
-        store_up_to(slopes + i, slope, n);
-    });
-    softmax_slopes(p, slopes, count, sum.value(), slopes);
-    // Zero times a mean that is NaN.
-    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
-        const vec<float> factor = load_up_to(p + i, n);
         const vec<float> slope = load_up_to(static_cast<const float*>(slopes) + i, n);
-        store_up_to(slopes + i, select(as_words(factor) == 0, broadcast(0.0F), slope), n);
+        sum.add_terms(v, mul(widen(factor), widen(select(as_words(factor) == 0, broadcast(0.0F), slope))));
     });
+    slopes_around_mean<true>(p, slopes, count, sum.value(), slopes);
 }
 
 /// to[i] = dy[i] - e^y[i] sum, NaN where y is; to may be y or dy.

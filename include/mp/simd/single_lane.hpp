@@ -16,7 +16,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane {
 
 inline constexpr std::size_t lanes = 1;
 
-/// A float without operators but for comparisons: arithmetic is by functions, as with the vectors.
+/// A float whose only operators are comparisons: arithmetic is by functions, as with the vectors.
 struct float_lane {
     float value;
 
