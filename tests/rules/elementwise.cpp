@@ -4,6 +4,7 @@
 #include <mp/rules/elementwise.hpp>
 #include <mp/simd/processor.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -63,6 +64,20 @@ TEST_CASE("activations keep the errors that they promise, in their tails too") {
               return s + (s == 0 || s == 1 ? 0 : x * inner * s * logistic(-twice_z(x)));
           }).absolute < 0x1p-21);
     CHECK(sweep(-1, 1, slope<tanh_function>, [](double y) { return 1 - y * y; }).units < 2.5);
+}
+
+TEST_CASE("gelu keeps its error where it is largest, for every float there") {
+    // Six roundings, each as much as an ulp of a result just below a power of two.
+    double worst = 0;
+    for (std::uint32_t code = std::bit_cast<std::uint32_t>(-0x1.00p-6F);
+         code < std::bit_cast<std::uint32_t>(-0x1.08p-6F); ++code) {
+        const auto x = std::bit_cast<float>(code);
+        const double expected = static_cast<double>(x) * normal(static_cast<double>(x));
+        const double error = std::fabs(static_cast<double>(value<gelu_function>(x)) - expected);
+        worst = std::max(worst, error / float_sweep::unit(expected));
+    }
+    CHECK(worst < 6);
+    CHECK(worst > 5);  // or the promise could be stronger
 }
 
 TEST_CASE("zeros, infinities and NaN go where the functions go") {

@@ -96,7 +96,7 @@ struct relu_epilogue {
 /// x Phi(x), the Gaussian error linear unit, where Phi is the normal distribution function (not the tanh
 /// approximation: that is gelu_tanh_epilogue).
 ///
-/// Calculated in float, to 5 ulp, in the negative tail, too: the bits of mp::ops::gelu, on every processor
+/// Calculated in float, to 6 ulp, in the negative tail, too: the bits of mp::ops::gelu, on every processor
 /// and GPU. NaN stays NaN, -infinity gives -0 and +infinity stays. The gradient needs x:
 /// mp::ops::gelu_backward.
 struct gelu_epilogue : detail::activation_epilogue<detail::gelu_function> {};

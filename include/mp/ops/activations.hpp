@@ -66,7 +66,7 @@ struct gelu_op {
 /// y = x Phi(x), the Gaussian error linear unit, element by element, or its approximation by tanh.
 ///
 /// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
-/// otherwise. The value is computed in float, to 5 ulp (4 by tanh), and rounded from there to the format of
+/// otherwise. The value is computed in float, to 6 ulp (4 by tanh), and rounded from there to the format of
 /// y; so it is in the negative tail, where textbook formulas lose all digits. The same bits on every
 /// processor and GPU. NaN stays NaN, +infinity stays, and -infinity gives -0 (where PyTorch gives NaN).
 /// Throws argument_error for shapes that differ, invalid views and no such formula; y is then unchanged.

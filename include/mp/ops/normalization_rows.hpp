@@ -127,7 +127,8 @@ void normalize_rows(cpu exec, bool centered, float epsilon, matrix_view<const X>
 }
 
 /// Rows of a partial column sum. The partial sums are added up in their order, so that results depend on the
-/// shape alone. A multiple of normalization_block, large enough to be worth a thread; at most 64 partial sums.
+/// shape alone. A multiple of normalization_block, large enough to be worth a thread; at most 64 partial
+/// sums.
 inline std::ptrdiff_t rows_of_part(std::ptrdiff_t rows, std::ptrdiff_t columns) {
     const std::ptrdiff_t wanted =
         (std::max)({std::ptrdiff_t{32}, normalization_grain / 2 / columns, rows / 64});
