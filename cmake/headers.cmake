@@ -4,7 +4,8 @@
 #
 # Writes one source file a header, and one that includes all of them, and puts their paths into <variable>. Each
 # file includes its header first, so it compiles only if the header stands alone, and then a second time, so the
-# header must be guarded. The regular expressions are matched against the spelling in the include line, such as
+# header must be guarded. One that opens the namespace of the target's flags must have included what names it: the
+# macro's own name is a namespace, too, and would be taken silently. The regular expressions are matched against the spelling in the include line, such as
 # mp/format/limits.hpp.
 function(mp_header_wrappers variable extension)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "INCLUDE;EXCLUDE" "")
@@ -20,8 +21,13 @@ function(mp_header_wrappers variable extension)
   foreach(header IN LISTS headers)
     string(REGEX REPLACE "\\.hpp$" "" stem "${header}")
     set(wrapper "${PROJECT_BINARY_DIR}/headers_alone/${stem}.${extension}")
+    set(check "")
+    file(STRINGS "${PROJECT_SOURCE_DIR}/include/${header}" opens REGEX "namespace.* MP_ISA_NAMESPACE")
+    if(opens)
+      set(check "#ifndef MP_ISA_NAMESPACE\n#error \"${header} does not include <mp/config.hpp>\"\n#endif\n")
+    endif()
     # Unlike file(WRITE), this leaves an unchanged file and its time stamp alone.
-    file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#include <${header}>\n#include <${header}>\n" @ONLY)
+    file(CONFIGURE OUTPUT "${wrapper}" CONTENT "#include <${header}>\n#include <${header}>\n${check}" @ONLY)
     list(APPEND wrappers "${wrapper}")
   endforeach()
   # And all of them together, where one may declare what another one has.

@@ -101,10 +101,12 @@ void layers(device& on, passes& to, std::ptrdiff_t columns) {
     const auto beta = random_array<float>(on, static_cast<std::size_t>(columns), 4);
     auto dgamma = on.make<float>(static_cast<std::size_t>(columns));
     auto dbeta = on.make<float>(static_cast<std::size_t>(columns));
-    auto workspace = on.make<float>(mp::ops::normalization_backward_workspace(rows, columns));
-    auto sums = on.make<float>(mp::ops::sum_workspace(rows, columns, mp::ops::per::column));
+    auto memory =
+        on.make<float>(mp::ops::normalization_backward_workspace(rows, columns) / sizeof(float) + 1);
+    mp::workspace workspace(std::as_writable_bytes(memory.span()));
     const auto view = [&](auto& array) { return mp::row_major(array.data(), rows, columns); };
-    const auto exec = on.exec();
+    auto exec = on.exec();
+    exec.workspace = &workspace;
     const auto number = static_cast<double>(size);
     const double one = number * sizeof(bfloat16);
     const auto g = gamma.span();
@@ -118,11 +120,10 @@ void layers(device& on, passes& to, std::ptrdiff_t columns) {
            [&] { mp::ops::rms_norm(exec, view(x), g, view(y)); });
     // dx needs x and dy; the sums for gamma and beta read both a second time.
     to.add(table, "layer norm backward" + suffix, number, 5 * one, [&] {
-        mp::ops::layer_norm_backward(exec, view(x), g, view(dy), view(y), dgamma.span(), dbeta.span(),
-                                     workspace.span());
+        mp::ops::layer_norm_backward(exec, view(x), g, view(dy), view(y), dgamma.span(), dbeta.span());
     });
     to.add(table, "bias gradient" + suffix, number, one,
-           [&] { mp::ops::sum(exec, view(x), dgamma.span(), mp::ops::per::column, sums.span()); });
+           [&] { mp::ops::sum(exec, view(x), dgamma.span(), mp::ops::per::column); });
 }
 
 void cross_entropy(device& on, passes& to, std::ptrdiff_t columns) {

@@ -46,7 +46,9 @@ public:
     device_network(Device& device, std::span<const std::size_t> widths, std::size_t batch, std::uint64_t seed)
         : exec_(device.exec()),
           gpu_(mp::properties_of(device.exec())),
-          workspace_(device.put(std::vector<float>(bias_workspace(widths, batch)))) {
+          memory_(device.put(std::vector<float>(bias_workspace(widths, batch)))),
+          workspace_(std::as_writable_bytes(memory_.span())) {
+        exec_.workspace = &workspace_;
         network<Value> start(widths, batch, seed);
         const auto parameters = start.parameters();
         for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
@@ -80,7 +82,7 @@ public:
             const auto gradient = to.output_gradient_rows(rows_);
             const mp::matrix_view<const Value> from = i == 0 ? x : layers_[i - 1].output_rows(rows_);
             multiply(mp::transposed(gradient), from, to.weight_gradient_matrix(), {});
-            mp::ops::sum(exec_, gradient, to.bias_gradient.span(), mp::ops::per::column, workspace_.span());
+            mp::ops::sum(exec_, gradient, to.bias_gradient.span(), mp::ops::per::column);
             if (i == 0) return;
             const auto from_gradient = layers_[i - 1].output_gradient_rows(rows_);
             multiply(gradient, to.weight_matrix(), from_gradient, {});
@@ -151,15 +153,15 @@ private:
         return device.put(std::vector<Value>(size));
     }
 
-    /// Floats that the gradient of any of the biases needs.
+    /// Floats whose bytes the gradient of any of the biases needs.
     static std::size_t bias_workspace(std::span<const std::size_t> widths, std::size_t batch) {
-        std::size_t floats = 0;
+        std::size_t bytes = 0;
         for (const std::size_t width : widths.subspan(1)) {
-            floats = std::max(
-                floats, mp::ops::sum_workspace(static_cast<std::ptrdiff_t>(batch),
-                                               static_cast<std::ptrdiff_t>(width), mp::ops::per::column));
+            bytes = std::max(
+                bytes, mp::ops::sum_workspace(static_cast<std::ptrdiff_t>(batch),
+                                              static_cast<std::ptrdiff_t>(width), mp::ops::per::column));
         }
-        return floats;
+        return bytes / sizeof(float) + 1;
     }
 
     /// c = ending(a b). The plan is a few integers that follow from the shape and the device.
@@ -171,7 +173,8 @@ private:
 
     std::remove_cvref_t<decltype(std::declval<Device&>().exec())> exec_;
     mp::gpu_properties gpu_;
-    array<float> workspace_;  // for the gradients of biases
+    array<float> memory_;  // for the gradients of biases
+    mp::workspace workspace_;
     std::vector<layer> layers_;
     std::ptrdiff_t rows_ = 0;
 };

@@ -13,6 +13,7 @@
 #include <mp/cuda/properties.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/cuda/tensor_map.hpp>
+#include <mp/cuda/workspace.hpp>
 #include <mp/gpu.hpp>
 
 #endif

@@ -4,9 +4,15 @@
 /// standard's parallel algorithms take an execution policy. mp::cuda_stream is in <mp/cuda.hpp>.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/simd/instruction_set.hpp>
 
+#include <concepts>
+#include <type_traits>
+
 namespace mp {
+
+class workspace;
 
 /// In which order, and with how many roundings, a matrix product adds its terms on the CPU.
 enum class accumulation : unsigned char {
@@ -33,6 +39,37 @@ struct cpu {
     int threads = 1;
     instruction_set instructions = instruction_set::best;
     accumulation products = accumulation::fastest;
+    /// What ops take memory from while they run; null for the heap. See <mp/workspace.hpp>.
+    mp::workspace* workspace = nullptr;
 };
+
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <class Executor>
+struct is_gpu_executor : std::false_type {};
+
+/// The memory of a GPU executor, for code that knows no toolkit. Specialised beside the executor with
+/// - `static void copy_to_host(exec, void* to, const void* from, std::size_t bytes)`, which waits;
+/// - `static std::shared_ptr<void> allocate(exec, std::size_t bytes)`: memory that kernels of the executor
+///   may use until the last copy of the pointer is gone; null where there is none;
+/// - `static bool can_keep(exec)`: false while kernels are captured, to run again when casts are stale;
+/// - `static const void* queue(exec)`: what orders its kernels.
+template <class Executor>
+struct executor_memory;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
+/// mp::cuda_stream (where <mp/cuda.hpp> is included) or mp::simulated_gpu<arch>. With the first an algorithm
+/// enqueues kernels and returns, with the second it runs the same kernels on the host.
+template <class Executor>
+concept gpu_executor = detail::is_gpu_executor<std::remove_cvref_t<Executor>>::value;
+
+/// Where an op can run.
+template <class Executor>
+concept executor = std::same_as<std::remove_cvref_t<Executor>, cpu> || gpu_executor<Executor>;
 
 }  // namespace mp

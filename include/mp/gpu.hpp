@@ -4,7 +4,6 @@
 /// for devices, and needs nvcc.
 #pragma once
 
-#include <mp/gpu/activations.hpp>
 #include <mp/gpu/adamw.hpp>
 #include <mp/gpu/block_dequantize.hpp>
 #include <mp/gpu/block_quantize.hpp>
@@ -16,14 +15,21 @@
 #include <mp/gpu/gemm.hpp>
 #include <mp/gpu/gemm_scaled.hpp>
 #include <mp/gpu/gradient_norm.hpp>
-#include <mp/gpu/normalization.hpp>
+#include <mp/gpu/map_elements.hpp>
 #include <mp/gpu/observe.hpp>
 #include <mp/gpu/parameter.hpp>
 #include <mp/gpu/properties.hpp>
+#include <mp/gpu/quantise_factor.hpp>
 #include <mp/gpu/scale_update.hpp>
 #include <mp/gpu/sgd.hpp>
-#include <mp/gpu/softmax.hpp>
-#include <mp/gpu/softmax_cross_entropy.hpp>
-#include <mp/gpu/sums.hpp>
 #include <mp/gpu/unscale.hpp>
+#include <mp/ops/activations.hpp>
+#include <mp/ops/arithmetic.hpp>
+#include <mp/ops/gpu_casts.hpp>
+#include <mp/ops/linear.hpp>
+#include <mp/ops/normalization/gpu.hpp>
+#include <mp/ops/reductions/gpu.hpp>
+#include <mp/ops/relu.hpp>
+#include <mp/ops/softmax/gpu.hpp>
+#include <mp/ops/softmax_cross_entropy/gpu.hpp>
 #include <mp/simt.hpp>

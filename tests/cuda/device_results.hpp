@@ -27,32 +27,22 @@ std::vector<Value> random_values(std::size_t size, unsigned seed) {
     return values;
 }
 
-/// Memory of the host that begins at a multiple of 16 bytes.
-struct host_workspace {
-    struct alignas(16) quad {
-        float values[4];
-    };
-    std::vector<quad> memory;
-    std::span<float> view;
-    explicit host_workspace(std::size_t floats)
-        : memory(floats / 4 + 1), view(memory.data()->values, floats) {}
-};
-
-/// Calls op(exec, x, z, out, workspace) with pointers to two arrays of inputs, one of results and a
-/// workspace, on the simulated GPU and on the device, and compares the results. x and z begin `shift`
+/// Calls op(exec, x, z, out) with pointers to two arrays of inputs and one of results, on the simulated GPU
+/// and on the device, with a workspace of so many bytes, and compares the results. x and z begin `shift`
 /// elements behind a multiple of 16 bytes.
 template <class X, class Out, class Op>
-void check_op(std::size_t in_size, std::size_t out_size, std::size_t floats, std::size_t shift, Op op) {
+void check_op(std::size_t in_size, std::size_t out_size, std::size_t workspace, std::size_t shift, Op op) {
     const std::vector<X> x = random_values<X>(in_size + shift, 1), z = random_values<X>(in_size + shift, 2);
     std::vector<Out> expected(out_size);
-    host_workspace room(floats);
-    op(mp::simulated_gpu<mp::arch::sm_80>{}, x.data() + shift, z.data() + shift, expected.data(), room.view);
+    mp::host_workspace host_room(workspace);
+    op(mp::simulated_gpu<mp::arch::sm_80>{.workspace = &host_room}, x.data() + shift, z.data() + shift,
+       expected.data());
     mp::unique_cuda_stream stream;
     const mp::device_buffer<X> device_x(stream, x), device_z(stream, z);
     mp::device_buffer<Out> out(out_size);
-    mp::device_buffer<float> device_room(floats + 1);
-    op(stream.get(), device_x.span().data() + shift, device_z.span().data() + shift, out.span().data(),
-       device_room.span().first(floats));
+    mp::device_workspace device_room(stream, workspace);
+    stream.workspace = &device_room;
+    op(stream.get(), device_x.span().data() + shift, device_z.span().data() + shift, out.span().data());
     const std::vector<Out> found = out.to_host(stream);
     CHECK(std::memcmp(static_cast<const void*>(found.data()), static_cast<const void*>(expected.data()),
                       out_size * sizeof(Out)) == 0);

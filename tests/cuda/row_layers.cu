@@ -4,11 +4,11 @@
 #include <mp/cuda/launch_kernel.hpp>
 
 #include <mp/bfloat16.hpp>
-#include <mp/gpu/normalization.hpp>
-#include <mp/gpu/softmax.hpp>
-#include <mp/gpu/softmax_cross_entropy.hpp>
-#include <mp/gpu/sums.hpp>
 #include <mp/half.hpp>
+#include <mp/ops/normalization/gpu.hpp>
+#include <mp/ops/reductions/gpu.hpp>
+#include <mp/ops/softmax/gpu.hpp>
+#include <mp/ops/softmax_cross_entropy/gpu.hpp>
 #include <mp/simt.hpp>
 
 #include <doctest/doctest.h>
@@ -37,47 +37,43 @@ void check_rows(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t shift) 
     const auto view = [=](auto* data) { return row_major(data, rows, columns); };
     CAPTURE(rows);
     CAPTURE(columns);
-    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y, std::span<float>) {
-        mp::ops::softmax(exec, view(x), view(y));
-    });
-    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y, std::span<float>) {
+    check_op<X, Y>(size, size, 0, shift,
+                   [=](auto exec, const X* x, const X*, Y* y) { mp::ops::softmax(exec, view(x), view(y)); });
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y) {
         mp::ops::log_softmax(exec, view(x), view(y));
     });
-    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* y, const X* dy, Y* dx, std::span<float>) {
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* y, const X* dy, Y* dx) {
         mp::ops::softmax_backward(exec, view(y), view(dy), view(dx));
     });
-    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* y, const X* dy, Y* dx, std::span<float>) {
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* y, const X* dy, Y* dx) {
         mp::ops::log_softmax_backward(exec, view(y), view(dy), view(dx));
     });
-    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X* g, Y* y, std::span<float>) {
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X* g, Y* y) {
         const std::span gamma(g, length);
         mp::ops::layer_norm(exec, view(x), gamma, gamma, view(y));
     });
-    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y, std::span<float>) {
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y) {
         mp::ops::rms_norm(exec, view(x), absent, view(y));
     });
-    const std::size_t floats = mp::ops::normalization_backward_workspace(rows, columns);
-    check_op<X, Y>(size, size + 2 * length, floats, shift,
-                   [=](auto exec, const X* x, const X* dy, Y* out, std::span<float> room) {
+    const std::size_t workspace = mp::ops::normalization_backward_workspace(rows, columns);
+    check_op<X, Y>(size, size + 2 * length, workspace, shift,
+                   [=](auto exec, const X* x, const X* dy, Y* out) {
                        const std::span gamma(x, length);
                        const std::span dgamma(out + size, length), dbeta(out + size + length, length);
-                       mp::ops::layer_norm_backward(exec, view(x), gamma, view(dy), view(out), dgamma, dbeta,
-                                                    room);
+                       mp::ops::layer_norm_backward(exec, view(x), gamma, view(dy), view(out), dgamma, dbeta);
                    });
-    check_op<X, Y>(size, size + length, floats, shift,
-                   [=](auto exec, const X* x, const X* dy, Y* out, std::span<float> room) {
-                       const std::span dgamma(out + size, length);
-                       mp::ops::rms_norm_backward(exec, view(x), absent, view(dy), view(out), dgamma, room);
-                   });
+    check_op<X, Y>(size, size + length, workspace, shift, [=](auto exec, const X* x, const X* dy, Y* out) {
+        const std::span dgamma(out + size, length);
+        mp::ops::rms_norm_backward(exec, view(x), absent, view(dy), view(out), dgamma);
+    });
     check_op<X, Y>(size, length, mp::ops::sum_workspace(rows, columns, mp::ops::per::column), shift,
-                   [=](auto exec, const X* x, const X*, Y* sums, std::span<float> room) {
-                       mp::ops::sum(exec, view(x), std::span(sums, length), mp::ops::per::column, room);
+                   [=](auto exec, const X* x, const X*, Y* sums) {
+                       mp::ops::sum(exec, view(x), std::span(sums, length), mp::ops::per::column);
                    });
-    check_op<X, Y>(size, static_cast<std::size_t>(rows), 0, shift,
-                   [=](auto exec, const X* x, const X*, Y* sums, std::span<float> room) {
-                       mp::ops::sum(exec, view(x), std::span(sums, static_cast<std::size_t>(rows)),
-                                    mp::ops::per::row, room);
-                   });
+    check_op<X, Y>(
+        size, static_cast<std::size_t>(rows), 0, shift, [=](auto exec, const X* x, const X*, Y* sums) {
+            mp::ops::sum(exec, view(x), std::span(sums, static_cast<std::size_t>(rows)), mp::ops::per::row);
+        });
 }
 
 TEST_CASE("softmax, norms and sums on a device give the bits of the simulated GPU") {

@@ -2,10 +2,12 @@
 // Float results of the row ops and of activations at every odd number of columns up to 130, in every layout
 // and at extreme magnitudes, against 50 decimal digits: the errors are those that the doc comments promise.
 #include <doctest/doctest.h>
-#include <mp/gpu/activations.hpp>
-#include <mp/gpu/normalization.hpp>
-#include <mp/gpu/softmax.hpp>
-#include <mp/gpu/softmax_cross_entropy.hpp>
+#include <mp/ops/activations.hpp>
+#include <mp/ops/gpu_casts.hpp>
+#include <mp/ops/normalization/gpu.hpp>
+#include <mp/ops/relu.hpp>
+#include <mp/ops/softmax/gpu.hpp>
+#include <mp/ops/softmax_cross_entropy/gpu.hpp>
 
 #include <boost/multiprecision/cpp_bin_float.hpp>
 

@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
-#include <mp/gpu/activations.hpp>
+#include <mp/ops/activations.hpp>
+#include <mp/ops/gpu_casts.hpp>
+#include <mp/ops/relu.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -2,13 +2,15 @@
 // Also compiled with -ffast-math: infinities and NaN are found all the same.
 #include <doctest/doctest.h>
 #include <mp/block_scaled.hpp>
-#include <mp/gpu/activations.hpp>
 #include <mp/gpu/block_dequantize.hpp>
 #include <mp/gpu/block_quantize.hpp>
-#include <mp/gpu/normalization.hpp>
-#include <mp/gpu/softmax.hpp>
-#include <mp/gpu/softmax_cross_entropy.hpp>
-#include <mp/gpu/sums.hpp>
+#include <mp/ops/activations.hpp>
+#include <mp/ops/gpu_casts.hpp>
+#include <mp/ops/normalization/gpu.hpp>
+#include <mp/ops/reductions/gpu.hpp>
+#include <mp/ops/relu.hpp>
+#include <mp/ops/softmax/gpu.hpp>
+#include <mp/ops/softmax_cross_entropy/gpu.hpp>
 
 #include <algorithm>
 #include <cstddef>

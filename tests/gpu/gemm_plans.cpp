@@ -2,9 +2,10 @@
 // Plans that were changed by hand, and what epilogues are on GPUs.
 #include <doctest/doctest.h>
 #include <mp/float8.hpp>
-#include <mp/gpu/activations.hpp>
 #include <mp/gpu/gemm.hpp>
 #include <mp/half.hpp>
+#include <mp/ops/activations.hpp>
+#include <mp/ops/gpu_casts.hpp>
 #include <mp/simt.hpp>
 
 #include <algorithm>

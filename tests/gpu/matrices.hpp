@@ -7,6 +7,7 @@
 #include <mp/half.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt.hpp>
+#include <mp/workspace.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -108,14 +109,20 @@ bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0;
 }
 
-/// Memory for intermediate results; it begins at a multiple of 32 bytes, as sectors do.
-struct workspace {
-    struct alignas(32) sector {
-        float values[8];
-    };
-    std::vector<sector> memory;
-    std::span<float> view;
-    explicit workspace(std::size_t floats) : memory(floats / 8 + 1), view(memory.data()->values, floats) {}
+/// A workspace of so many bytes and no more.
+class workspace {
+public:
+    explicit workspace(std::size_t bytes) : memory_(bytes), of_(memory_) {}
+
+    /// The executor with it.
+    [[nodiscard]] simulated on(simulated exec = {}) {
+        exec.workspace = &of_;
+        return exec;
+    }
+
+private:
+    std::vector<std::byte> memory_;
+    mp::workspace of_;
 };
 
 /// NaN as its bits say.

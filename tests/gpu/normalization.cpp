@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <mp/error.hpp>
-#include <mp/gpu/normalization.hpp>
 #include <mp/ops/normalization.hpp>
+#include <mp/ops/normalization/gpu.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -147,9 +147,9 @@ void backward(simulated exec, mp::matrix_view<X> x, std::span<const float> gamma
               mp::ops::row_statistics statistics = {}) {
     workspace room(mp::ops::normalization_backward_workspace(x.rows, x.columns));
     if constexpr (Centered) {
-        mp::ops::layer_norm_backward(exec, x, gamma, dy, dx, dgamma, dbeta, room.view, {}, statistics);
+        mp::ops::layer_norm_backward(room.on(exec), x, gamma, dy, dx, dgamma, dbeta, {}, statistics);
     } else {
-        mp::ops::rms_norm_backward(exec, x, gamma, dy, dx, dgamma, room.view, {}, statistics);
+        mp::ops::rms_norm_backward(room.on(exec), x, gamma, dy, dx, dgamma, {}, statistics);
     }
 }
 
@@ -305,16 +305,16 @@ TEST_CASE("single gradients may be asked for, and no rows leave gradients of zer
     dy.randomize(2);
     std::vector<float> gamma(40, 0.5F), dgamma(40), dbeta(40), dgamma1(40), dbeta1(40, 7.0F);
     workspace room(mp::ops::normalization_backward_workspace(3, 40));
-    const simulated gpu{};
-    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, dx.view, dgamma, dbeta, room.view);
-    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, dx1.view, absent, absent, room.view);
+    const simulated gpu = room.on();
+    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, dx.view, dgamma, dbeta);
+    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, dx1.view, absent, absent);
     CHECK(same_bits(dx, dx1));
-    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, absent, dgamma1, absent, room.view);
+    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, absent, dgamma1, absent);
     CHECK(dgamma1 == dgamma);
-    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, absent, absent, dbeta1, room.view);
+    mp::ops::layer_norm_backward(gpu, x.view, gamma, dy.view, absent, absent, dbeta1);
     CHECK(dbeta1 == dbeta);
     const mp::matrix_view<float> empty{x.view.data, 0, 40, 40};
-    mp::ops::layer_norm_backward(gpu, empty, gamma, empty, empty, absent, dbeta1, room.view);
+    mp::ops::layer_norm_backward(gpu, empty, gamma, empty, empty, absent, dbeta1);
     CHECK(dbeta1 == std::vector<float>(40, 0.0F));
 }
 
@@ -326,11 +326,11 @@ TEST_CASE("aligned matrices move in full sectors, and shared memory is free of c
         const auto size = static_cast<std::size_t>(columns);
         const std::span gammas(gamma.view.data, size);
         mp::simt::access_statistics statistics;
-        const simulated exec{.statistics = &statistics};
         workspace room(mp::ops::normalization_backward_workspace(64, columns));
+        const simulated exec = room.on({.statistics = &statistics});
         mp::ops::layer_norm(exec, x.view, gammas, gammas, y.view);
         mp::ops::layer_norm_backward(exec, x.view, gammas, y.view, absent, std::span(dgamma.view.data, size),
-                                     absent, room.view);
+                                     absent);
         CHECK(statistics.wasted_sectors() == 0);
         CHECK(statistics.bank_conflicts() == 0);
     }
@@ -345,14 +345,13 @@ TEST_CASE("wrong arguments are refused as on the CPU, and so are small workspace
     CHECK_THROWS_AS(mp::ops::rms_norm(simulated{}, x.view, absent, x.view, {-1.0F}), mp::argument_error);
     std::vector<float> dgamma(3);
     workspace room(8);
+    CHECK_THROWS_WITH_AS(mp::ops::rms_norm_backward(room.on(), x.view, gamma, x.view, x.view, dgamma),
+                         doctest::Contains("mp::workspace::allocate: size() is 8; it must be at least"),
+                         mp::argument_error);
     CHECK_THROWS_WITH_AS(
-        mp::ops::rms_norm_backward(simulated{}, x.view, gamma, x.view, x.view, dgamma, room.view),
-        "mp::ops::rms_norm_backward: workspace.size() is 8; it must be at least 14 floats for these "
-        "arguments",
-        mp::argument_error);
-    workspace large(100);
-    CHECK_THROWS_AS(
-        mp::ops::rms_norm_backward(simulated{}, x.view, gamma, x.view, x.view, dgamma, large.view.subspan(1)),
+        mp::ops::rms_norm_backward(simulated{}, x.view, gamma, x.view, x.view, dgamma),
+        "mp::ops::rms_norm_backward: exec.workspace is 'null'; it must be a workspace in the "
+        "memory of the executor, of at least 32 bytes",
         mp::argument_error);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <mp/error.hpp>
-#include <mp/gpu/softmax.hpp>
 #include <mp/ops/softmax.hpp>
+#include <mp/ops/softmax/gpu.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <mp/error.hpp>
-#include <mp/gpu/softmax_cross_entropy.hpp>
 #include <mp/loss_scaling.hpp>
+#include <mp/ops/softmax_cross_entropy/gpu.hpp>
 
 #include <algorithm>
 #include <cmath>

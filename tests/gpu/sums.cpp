@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <mp/error.hpp>
-#include <mp/gpu/sums.hpp>
+#include <mp/ops/reductions/gpu.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -27,7 +27,7 @@ template <class X, class Y>
 std::vector<Y> sums(simulated exec, const matrix<X>& x, per axis) {
     std::vector<Y> y(static_cast<std::size_t>(axis == per::row ? x.view.rows : x.view.columns));
     workspace room(mp::ops::sum_workspace(x.view.rows, x.view.columns, axis));
-    mp::ops::sum(exec, x.view, y, axis, room.view);
+    mp::ops::sum(room.on(exec), x.view, y, axis);
     return y;
 }
 
@@ -108,16 +108,16 @@ TEST_CASE("no rows give zeros, and wrong arguments are refused") {
     float number = 0;
     const mp::matrix_view<float> empty{&number, 0, 3, 3};
     std::vector<float> y(3, 5.0F);
-    workspace room(100);
-    mp::ops::sum(simulated{}, empty, y, per::column, room.view);
+    workspace room(mp::ops::sum_workspace(0, 3, per::column));
+    mp::ops::sum(room.on(), empty, y, per::column);
     CHECK(y == std::vector<float>(3, 0.0F));
     matrix<float> x(2, 3);
-    CHECK_THROWS_WITH_AS(mp::ops::sum(simulated{}, x.view, y, per::row, {}),
+    CHECK_THROWS_WITH_AS(mp::ops::sum(simulated{}, x.view, y, per::row),
                          "mp::ops::sum: y.size() is 3; it must equal x.rows, which is 2", mp::argument_error);
-    CHECK_THROWS_AS(mp::ops::sum(simulated{}, x.view, y, per::column, {}), mp::argument_error);
-    CHECK_THROWS_AS(mp::ops::sum(simulated{}, x.view, y, static_cast<per>(9), room.view), mp::argument_error);
+    CHECK_THROWS_AS(mp::ops::sum(simulated{}, x.view, y, per::column), mp::argument_error);
+    CHECK_THROWS_AS(mp::ops::sum(simulated{}, x.view, y, static_cast<per>(9)), mp::argument_error);
     std::vector<float> none;
-    mp::ops::sum(simulated{}, mp::row_major(&number, 2, 0), none, per::column, {});
+    mp::ops::sum(simulated{}, mp::row_major(&number, 2, 0), none, per::column);
 }
 
 }  // namespace

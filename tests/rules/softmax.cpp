@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <mp/format/classification.hpp>
-#include <mp/ops/softmax_row.hpp>
+#include <mp/ops/softmax/rows.hpp>
 
 #include <algorithm>
 #include <bit>

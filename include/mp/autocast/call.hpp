@@ -9,6 +9,7 @@
 #include <mp/autocast/staging.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/simd/floating_point_modes.hpp>
+#include <mp/workspace.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -27,14 +28,14 @@ constexpr bool computes_in_float() {
     }
 }
 
-template <std::size_t Index, class Slot>
-struct slot_leaf {
-    Slot slot;
+template <std::size_t Index, class Adaptor>
+struct adaptor_leaf {
+    Adaptor adaptor;
 };
-template <class Indices, class... Slots>
-struct slot_list;
-template <std::size_t... Index, class... Slots>
-struct slot_list<std::index_sequence<Index...>, Slots...> : slot_leaf<Index, Slots>... {};
+template <class Indices, class... Adaptors>
+struct adaptor_list;
+template <std::size_t... Index, class... Adaptors>
+struct adaptor_list<std::index_sequence<Index...>, Adaptors...> : adaptor_leaf<Index, Adaptors>... {};
 
 /// Calls a kernel in the default modes of the processor, whatever the caller's are.
 template <class Op, class... Arguments>
@@ -55,10 +56,10 @@ constexpr decltype(auto) run_kernel(const Op& tag, Arguments&&... arguments) {
     }
 }
 
-/// Calls the kernel on the slots and writes its results back. A floating-point result that the kernel returns
-/// is rounded like one that it writes to an array.
-template <class Plan, class Op, class Observer, class... Slots>
-constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&... operands) {
+/// Calls the kernel on the adapted arguments and writes its results back. A floating-point result that the
+/// kernel returns is rounded like one that it writes to an array.
+template <class Plan, class Op, class Observer, class... Adaptors>
+constexpr auto call_kernel(const Op& tag, const Observer& observer, const Adaptors&... operands) {
     static_assert(
         requires { tag(operands.get()...); },
         "mp::autocast: the call operator of the op does not take these arguments after the casts; "
@@ -72,12 +73,12 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&
         using result_type = decltype(result);
         if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
             const auto rounded = static_cast<typename Plan::output>(result);
-            if constexpr (Observer::looks && std::same_as<result_type, typename Plan::output>) {
+            if constexpr (Observer::enabled && std::same_as<result_type, typename Plan::output>) {
                 const auto value = static_cast<float>(result);
                 observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
                                  autocast::value_origin::kernel);
-            } else if constexpr (Observer::looks) {
-                if (observer.tells()) {
+            } else if constexpr (Observer::enabled) {
+                if (observer.records()) {
                     const auto before = static_cast<float>(result);
                     const auto after = static_cast<float>(rounded);
                     report_cast<result_type, typename Plan::output>(
@@ -87,7 +88,7 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&
             }
             return rounded;
         } else {
-            if constexpr (Observer::looks && autocast::floating<result_type>) {
+            if constexpr (Observer::enabled && autocast::floating<result_type>) {
                 const auto value = static_cast<observed<result_type>>(result);
                 observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
                                  autocast::value_origin::kernel);
@@ -100,20 +101,22 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Slots&
 /// Casts, calls and writes back as Plan says.
 template <class Plan, class Op, class Observer, class... Arguments>
 constexpr auto call_with_plan(const Op& tag, const Observer& observer, Arguments&... arguments) {
-    const cpu exec = executor_among(arguments...);
+    decltype(auto) exec = executor_among(arguments...);
+    // Gives back the memory of the casts.
+    const workspace::frame frame(workspace_of(exec));
     return [&]<std::size_t... Index>(std::index_sequence<Index...> indices) {
         constexpr bool in_float = computes_in_float<Op>();
         // Braces, so that arguments are looked at in their order.
-        const slot_list<decltype(indices),
-                        decltype(make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
-                            exec, observer, arguments))...>
-            operands{{make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(exec, observer,
-                                                                                              arguments)}...};
+        const adaptor_list<decltype(indices), decltype(make_adaptor<Op, Plan, in_float, Index,
+                                                                    std::remove_cvref_t<Arguments>...>(
+                                                  exec, observer, arguments))...>
+            operands{{make_adaptor<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
+                exec, observer, arguments)}...};
         return call_kernel<Plan>(
             tag, observer,
-            operands.slot_leaf<
-                Index, decltype(make_slot<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
-                           exec, observer, arguments))>::slot...);
+            operands.adaptor_leaf<
+                Index, decltype(make_adaptor<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
+                           exec, observer, arguments))>::adaptor...);
     }
     (std::index_sequence_for<Arguments...>{});
 }
@@ -142,7 +145,7 @@ constexpr auto call_in_category(const Op& tag, Arguments&... arguments) {
             "is, use the policy mp::autocast::off, or an override_op that lifts the ban");
     } else {
         using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
-        return call_with_plan<plan>(tag, nobody{}, arguments...);
+        return call_with_plan<plan>(tag, null_observer{}, arguments...);
     }
 }
 

@@ -151,8 +151,9 @@ public:
         std::size_t elements;
         std::array<std::ptrdiff_t, 4> shape;  ///< operand_traits::shape() of the view
         std::string_view from;
-        std::string_view to;      ///< what the numbers are rounded to
-        std::string_view stored;  ///< what they are kept as; all names of formats, unique in a program
+        std::string_view to;          ///< what the numbers are rounded to
+        std::string_view stored;      ///< what they are kept as; all names of formats, unique in a program
+        const void* queue = nullptr;  ///< the stream of a GPU, whose kernels alone may read the cast
 
         friend bool operator==(const key&, const key&) = default;
     };

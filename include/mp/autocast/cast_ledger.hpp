@@ -256,7 +256,7 @@ public:
         look_at(call, index, values, value_origin::argument);
     }
 
-    bool searches() const override {
+    bool scans() const override {
         const std::lock_guard lock(mutex_);
         return !first_.has_value();
     }
@@ -280,7 +280,7 @@ private:
 
     void look_at(const observed_call& call, std::size_t index, std::span<const float> values,
                  value_origin origin) {
-        if (!searches()) return;
+        if (!scans()) return;
         std::size_t at = 0;
         while (at < values.size() && isfinite(values[at])) ++at;
         if (at < values.size()) not_finite(call, index, at, isnan(values[at]), origin);

@@ -119,7 +119,7 @@ public:
     virtual void read(const observed_call& call, std::size_t index, const cast_target& type,
                       std::span<const float> values) = 0;
     /// Whether arrays are to be searched and not_finite() called: for results, and for arguments in double.
-    virtual bool searches() const = 0;
+    virtual bool scans() const = 0;
     /// The element at `at` is the first of an array that is not finite.
     virtual void not_finite(const observed_call& call, std::size_t index, std::size_t at, bool is_nan,
                             value_origin origin) = 0;

@@ -3,6 +3,8 @@
 /// What an op is to autocast: a tag with a name and a category.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <concepts>
 #include <cstddef>
 #include <string_view>

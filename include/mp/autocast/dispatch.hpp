@@ -180,7 +180,8 @@ Result call_in_region(const autocast_state& state, type_list<Overrides...>, cons
         state.cache.get(), state.ledger,
         {Op::name, &argument_name<Op>, &decision, entry.compute, autocast_layer_path(), 0});
     const autocast_excluded kernel_is_not_cast_again;
-    if (observer.tells()) report_product<Op>(decision, observer, entry.compute, without_cache(arguments)...);
+    if (observer.records())
+        report_product<Op>(decision, observer, entry.compute, without_cache(arguments)...);
     return call_plan<Result>(typename plans::plans{}, entry.plan, tag, observer, arguments...);
 }
 

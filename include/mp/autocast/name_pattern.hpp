@@ -3,6 +3,8 @@
 /// Patterns for names of layers, as in file names: * stands for any text, ? for one character.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <cstddef>
 #include <string_view>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Who looks on while the dispatcher casts: nobody, or the cache and the observer of a region.
+/// Observers of casts: null_observer, or the cache and the observer of a region.
 #pragma once
 
 #include <mp/autocast/cast_cache.hpp>
@@ -11,35 +11,20 @@
 
 #include <concepts>
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string_view>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Elements for a dense copy of an array; uninitialised.
-template <class Element>
-class staging_buffer {
-public:
-    explicit staging_buffer(std::size_t size)
-        : elements_(std::make_unique_for_overwrite<Element[]>(size)), size_(size) {}
-    Element* data() const { return elements_.get(); }
-    std::span<const Element> elements() const { return {elements_.get(), size_}; }
-
-private:
-    std::unique_ptr<Element[]> elements_;
-    std::size_t size_;
-};
-
-/// The observer of a call whose policy is known at compile time. It costs nothing.
-struct nobody {
-    static constexpr bool looks = false;
+/// Of a call whose policy is known at compile time. It costs nothing.
+struct null_observer {
+    static constexpr bool enabled = false;
 };
 
 /// The observer of a call in a region: its cache, and whoever is told.
 class region_observer {
 public:
-    static constexpr bool looks = true;
+    static constexpr bool enabled = true;
 
     region_observer(autocast::cast_cache* cache, autocast::cast_observer* told,
                     const autocast::observed_call& call)
@@ -50,7 +35,7 @@ public:
     autocast::cast_cache* cache() const { return cache_; }
 
     /// Whether anybody wants to see the numbers. The functions below may be called only then.
-    bool tells() const { return told_ != nullptr; }
+    bool records() const { return told_ != nullptr; }
 
     void multiplied(autocast::product_size size, std::string_view type) const {
         told_->multiplied(call_, size, type);
@@ -75,12 +60,12 @@ public:
     }
 
     /// Whether the first value that is not finite has still to be found.
-    bool searches() const { return told_ != nullptr && told_->searches(); }
+    bool scans() const { return told_ != nullptr && told_->scans(); }
 
     /// Looks for the first value that is not finite.
     template <std::floating_point Value>
     void look_at(std::size_t index, std::span<const Value> values, autocast::value_origin origin) const {
-        if (!searches()) return;
+        if (!scans()) return;
         std::size_t at = 0;
         while (at < values.size() && isfinite(values[at])) ++at;
         if (at < values.size()) told_->not_finite(call_, index, at, isnan(values[at]), origin);

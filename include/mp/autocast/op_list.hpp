@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/autocast/category.hpp>
+#include <mp/config.hpp>
 
 #include <cstddef>
 #include <span>

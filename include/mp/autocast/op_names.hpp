@@ -5,6 +5,7 @@
 
 #include <mp/autocast/category.hpp>
 #include <mp/autocast/op_list.hpp>
+#include <mp/config.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -70,8 +70,8 @@ struct operand_traits<std::span<Element, Extent>> {
     }
 
     template <class Executor, class From, class To>
-    static void copy(Executor executor, std::span<From> from, std::span<To> to) {
-        mp::convert(executor, std::span<const From>(from), to);
+    static void copy(const Executor& exec, std::span<From> from, std::span<To> to) {
+        convert(exec, std::span<const From>(from), to);
     }
 };
 
@@ -170,13 +170,13 @@ template <class Argument>
 concept data_but_no_operand =
     !is_array_operand<Argument> && autocast::floating<typename decltype(data_type_of<Argument>())::type>;
 
-/// The executor that the casts of an op run on: its first argument where that is one, else mp::cpu.
+/// The executor that an op and its casts run on: its first argument where that is one, else mp::cpu.
 template <class... Arguments>
 constexpr cpu executor_among(const Arguments&...) {
     return {};
 }
-template <class... Rest>
-constexpr cpu executor_among(const cpu& first, const Rest&...) {
+template <executor First, class... Rest>
+constexpr const First& executor_among(const First& first, const Rest&...) {
     return first;
 }
 

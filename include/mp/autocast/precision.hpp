@@ -81,9 +81,10 @@ constexpr std::string_view name_of(device_kind kind) noexcept {
     return kind == device_kind::cpu ? "cpu" : kind == device_kind::cuda ? "cuda" : "unknown";
 }
 
-/// The device that an executor runs ops on. Specialise it for an executor of your own.
+/// The device that an executor runs ops on: mp::simulated_gpu counts as the device that it simulates.
+/// Specialise it for an executor of your own.
 template <class Executor>
-inline constexpr device_kind device_of = device_kind::cpu;
+inline constexpr device_kind device_of = gpu_executor<Executor> ? device_kind::cuda : device_kind::cpu;
 
 /// Whether ops can run in this precision. A CPU has all of them, if need be in software. On CUDA devices
 /// `compute_capability` is 10 major + minor, such as 75; half needs 5.3, bfloat16 8.0 and float8 8.9 (CUDA

@@ -1,54 +1,71 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Factors of a float8 matrix product, scaled by a power of two and rounded.
+/// Operands of a float8 matrix product on the CPU, scaled by a power of two and rounded.
 #pragma once
 
 #include <mp/autocast/types.hpp>
-#include <mp/detail/bits.hpp>
+#include <mp/config.hpp>
+#include <mp/convert/bulk.hpp>
+#include <mp/detail/runs.hpp>
+#include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
-#include <mp/rules/rounded_doubles.hpp>
+#include <mp/rules/elementwise.hpp>
+#include <mp/rules/quantised_factor.hpp>
 #include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/processor.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The exponent of the power of two s with amax * s in (max / 2, max], where max is the largest number of
-/// Format and amax the largest finite magnitude of the values; 0 where that is 0. Transformer Engine's
-/// current scaling with power-of-two scales. s and its inverse are normal floats: for amax below 2^-118 s is
-/// 2^126 or what is nearest.
+/// scale_exponent_for() of the largest finite magnitude of the values.
 template <reduced Format>
-int factor_exponent(std::span<const float> values) {
-    return in_default_modes([values] {
-        std::uint32_t amax = 0;  // magnitudes order as their bits do
-        for (const float& x : values) {
-            const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffffU;
-            if (magnitude > amax && magnitude < 0x7f800000U) amax = magnitude;
-        }
-        if (amax == 0) return 0;
-        constexpr double max =
-            to_double<typename Format::format>(layout_of<typename Format::format>::max_finite_code);
-        // Normal, since amax is at least 2^-149; and below a power of two where the exact one is, which
-        // 53 bits tell of numbers of 24.
-        const double ratio = double_divide(max, static_cast<double>(bit_cast<float>(amax)));
-        const int exponent = static_cast<int>((bit_cast<std::uint64_t>(ratio) >> 52) & 0x7ffU) - 1023;
-        return exponent > 126 ? 126 : exponent < -126 ? -126 : exponent;
+int scale_exponent_of(std::span<const float> values) {
+    std::int32_t amax = 0;  // signed, as processors compare
+    in_runs(values.size(), [&](std::size_t i) {
+        const auto magnitude = static_cast<std::int32_t>(finite_magnitude_bits(values[i]));
+        amax = magnitude > amax ? magnitude : amax;
     });
+    return scale_exponent_for<Format>(static_cast<std::uint32_t>(amax));
 }
 
-/// to[i] = from[i] rounded to Format after scaling, and scaled back, as a To. Exact after that one rounding:
-/// To has the precision of Format and the exponents of float. Infinities and NaNs stay what they are.
+/// Names the format of a quantisation.
+template <reduced Format>
+struct quantised_to {};
+
+/// to[i] = quantised(from[i]) with the exponent of all of them, as a To, which has the precision of Format
+/// and the exponents of float. On a GPU the function of this name in <mp/gpu/quantise_factor.hpp> does.
 template <reduced Format, autocast::eligible To>
-void quantise_factor(std::span<const float> from, std::span<To> to) {
-    const int exponent = factor_exponent<Format>(from);
+void quantise_factor(quantised_to<Format>, const cpu& /*exec*/, std::span<const float> from,
+                     std::span<To> to) {
+    const int exponent = scale_exponent_of<Format>(from);
     const default_floating_point_modes modes;
-    const float scale = modes.held(power_of_two<float>(exponent));
-    const float inverse = modes.held(power_of_two<float>(-exponent));
-    for (std::size_t i = 0; i < from.size(); ++i) {
-        to[i] = isfinite(from[i]) ? static_cast<To>(static_cast<float>(Format(from[i] * scale)) * inverse)
-                                  : static_cast<To>(from[i]);
+    const float scale = power_of_two_float(exponent);
+    const float inverse = power_of_two_float(-exponent);
+    const instruction_set level = conversion_level();
+    constexpr std::size_t block = 512;
+    for (std::size_t first = 0; first < from.size(); first += block) {
+        const std::size_t count = (std::min)(block, from.size() - first);
+        const float* const source = from.data() + first;
+        // The same as quantised(), a step at a time.
+        float values[block];
+        Format codes[block];
+        scale_floats(level, count, values, source, scale);
+        convert_nearest(level, values, codes, count);
+        widen_to_float(level, codes, values, count);
+        scale_floats(level, count, values, values, inverse);
+        std::uint32_t special = 0;
+        in_runs(count, [&](std::size_t i) {
+            special |=
+                static_cast<std::uint32_t>((bit_cast<std::uint32_t>(source[i]) & 0x7f800000U) == 0x7f800000U);
+        });
+        if (special != 0) {
+            for (std::size_t i = 0; i < count; ++i) values[i] = quantised<Format>(source[i], exponent);
+        }
+        convert_nearest(level, values, to.data() + first, count);
     }
 }
 

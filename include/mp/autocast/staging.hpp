@@ -8,6 +8,7 @@
 #include <mp/autocast/operand.hpp>
 #include <mp/autocast/quantise_factor.hpp>
 #include <mp/autocast/resolution.hpp>
+#include <mp/autocast/staging_buffer.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 
@@ -22,20 +23,21 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// How the dispatcher hands an argument to the kernel.
-enum class handling : unsigned char { forward, make_const, cast_number, stage_input, stage_output, unwrap };
+enum class adaptation : unsigned char { forward, make_const, cast_number, stage_input, stage_output, unwrap };
 
 /// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float need not be
-/// staged \tparam Quantised        what the argument is rounded to on the way; void if it is not
+///                          staged
+/// \tparam Quantised        what the argument is rounded to on the way; void if it is not
 template <class Plan, bool ComputesInFloat, class Quantised, class Argument, class... Arguments>
-constexpr handling handling_of() {
+constexpr adaptation adaptation_of() {
     using element = element_of<Argument>;
     if constexpr (is_output<Argument>) {
         using result = typename Plan::output;
         if constexpr (std::is_void_v<result> || !autocast::eligible<element> || !autocast::eligible<result> ||
                       std::same_as<element, result> || (ComputesInFloat && std::same_as<result, float>)) {
-            return handling::unwrap;
+            return adaptation::unwrap;
         } else {
-            return handling::stage_output;
+            return adaptation::stage_output;
         }
     } else if constexpr (is_input<Argument, Arguments...>) {
         using target = typename Plan::target;
@@ -44,14 +46,14 @@ constexpr handling handling_of() {
             !cast || (std::is_void_v<Quantised> &&
                       (std::same_as<element, target> || (ComputesInFloat && std::same_as<target, float>)));
         if constexpr (is_array_operand<Argument>) {
-            return same ? handling::make_const : handling::stage_input;
+            return same ? adaptation::make_const : adaptation::stage_input;
         } else {
             return !cast || (std::same_as<element, target> && std::is_void_v<Quantised>)
-                       ? handling::forward
-                       : handling::cast_number;
+                       ? adaptation::forward
+                       : adaptation::cast_number;
         }
     } else {
-        return handling::forward;
+        return adaptation::forward;
     }
 }
 
@@ -66,16 +68,17 @@ constexpr const auto& view_in(const Argument& argument) {
 }
 
 /// Fills `to`, a dense array for the elements of `view` in its order, with casts of them.
-template <class Quantised, class Argument, class Target>
-void cast_elements(cpu exec, const Argument& argument, std::span<Target> to) {
+template <class Quantised, class Executor, class Argument, class Target>
+void cast_elements(const Executor& exec, const Argument& argument, std::span<Target> to) {
     using traits = operand_of<Argument>;
     const auto& view = view_in(argument);
     if constexpr (std::is_void_v<Quantised>) {
         traits::copy(exec, traits::as_input(view), traits::template dense<Target>(to.data(), view));
     } else {
-        const staging_buffer<float> values(to.size());
+        const workspace::frame frame(workspace_of(exec));
+        const staging_buffer<float> values(exec, to.size());
         traits::copy(exec, traits::as_input(view), traits::template dense<float>(values.data(), view));
-        quantise_factor<Quantised>(values.elements(), to);
+        quantise_factor(quantised_to<Quantised>{}, exec, values.elements(), to);
     }
 }
 
@@ -83,20 +86,34 @@ void cast_elements(cpu exec, const Argument& argument, std::span<Target> to) {
 template <class Element>
 using observed = std::conditional_t<autocast::eligible<Element>, float, Element>;
 
-/// The elements of a view in a dense array of the type in which they are looked at.
+/// The elements of a view in a dense array of the type in which they are looked at, on the host.
 template <class View>
-auto observed_copy(cpu exec, const View& view) {
+auto observed_copy(const cpu& exec, const View& view) {
     using traits = operand_of<View>;
     using value = observed<typename traits::element>;
     staging_buffer<value> copy(traits::size(view));
     traits::copy(exec, traits::as_input(view), traits::template dense<value>(copy.data(), view));
     return copy;
 }
+template <gpu_executor Executor, class View>
+auto observed_copy(const Executor& exec, const View& view) {
+    using traits = operand_of<View>;
+    using value = observed<typename traits::element>;
+    const workspace::frame frame(workspace_of(exec));
+    const staging_buffer<value> on_device(exec, traits::size(view));
+    traits::copy(exec, traits::as_input(view), traits::template dense<value>(on_device.data(), view));
+    staging_buffer<value> copy;
+    static_cast<void>(readable_by_host(exec, on_device.elements(), copy));
+    return copy;
+}
 
-template <class Value>
-staging_buffer<float> as_floats(std::span<const Value> values) {
-    staging_buffer<float> floats(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) floats.data()[i] = static_cast<float>(values[i]);
+/// The values of a dense array in the executor's memory as floats, on the host.
+template <class Executor, class Value>
+staging_buffer<float> as_floats(const Executor& exec, std::span<const Value> values) {
+    staging_buffer<Value> room;
+    const std::span<const Value> readable = readable_by_host(exec, values, room);
+    staging_buffer<float> floats(readable.size());
+    for (std::size_t i = 0; i < readable.size(); ++i) floats.data()[i] = static_cast<float>(readable[i]);
     return floats;
 }
 
@@ -116,47 +133,49 @@ void report_input_cast(const Observer& observer, std::size_t index, std::span<co
     if constexpr (std::is_void_v<Quantised>) {
         report_cast<From, Target>(observer, index, autocast::cast_direction::input, before, after);
     } else {
-        const auto scale = power_of_two<double>(factor_exponent<Quantised>(before));
+        const auto scale = power_of_two<double>(scale_exponent_of<Quantised>(before));
         observer.cast(index, autocast::cast_direction::input, autocast::type_name<From>(), sizeof(From),
                       autocast::cast_target_of<Quantised>().scaled(scale), before, after, true);
     }
 }
 
 /// Tells the observer what has become of an input.
-template <class Quantised, class Observer, class Argument, class Target>
-void report_input(const Observer& observer, std::size_t index, cpu exec, const Argument& argument,
+template <class Quantised, class Observer, class Executor, class Argument, class Target>
+void report_input(const Observer& observer, std::size_t index, const Executor& exec, const Argument& argument,
                   std::span<const Target> to) {
-    if constexpr (Observer::looks) {
-        if (!observer.tells()) return;
+    if constexpr (Observer::enabled) {
+        if (!observer.records()) return;
         report_input_cast<element_of<Argument>, Target, Quantised>(
-            observer, index, observed_copy(exec, view_in(argument)).elements(), as_floats(to).elements());
+            observer, index, observed_copy(exec, view_in(argument)).elements(),
+            as_floats(exec, to).elements());
     }
 }
 
 /// Shows the observer an array that the op reads without a cast.
-template <class Observer, class View>
-void report_read(const Observer& observer, std::size_t index, cpu exec, const View& view) {
-    if constexpr (Observer::looks) {
-        if (observer.tells()) {
+template <class Observer, class Executor, class View>
+void report_read(const Observer& observer, std::size_t index, const Executor& exec, const View& view) {
+    if constexpr (Observer::enabled) {
+        if (observer.records()) {
             observer.template read<element_of<View>>(index, observed_copy(exec, view).elements());
         }
     }
 }
 
 /// Lets the observer look for the first value that is not finite in an array that is not cast.
-template <class Observer, class View>
-void look_at(const Observer& observer, std::size_t index, cpu exec, const View& view,
+template <class Observer, class Executor, class View>
+void look_at(const Observer& observer, std::size_t index, const Executor& exec, const View& view,
              autocast::value_origin origin) {
-    if constexpr (Observer::looks) {
-        if (observer.searches()) observer.look_at(index, observed_copy(exec, view).elements(), origin);
+    if constexpr (Observer::enabled) {
+        if (observer.scans()) observer.look_at(index, observed_copy(exec, view).elements(), origin);
     }
 }
 
 /// One argument on its way to the kernel. get() is what the kernel receives, finish() runs after it.
-template <handling How, class Target, class Quantised, class Observer, class Argument>
-class argument_slot {  // handling::forward
+template <adaptation How, class Target, class Quantised, class Observer, class Executor, class Argument>
+class argument_adaptor {  // adaptation::forward
 public:
-    constexpr argument_slot(cpu, const Observer&, std::size_t, Argument& argument) : argument_(argument) {}
+    constexpr argument_adaptor(const Executor&, const Observer&, std::size_t, Argument& argument)
+        : argument_(argument) {}
     constexpr Argument& get() const { return argument_; }
     constexpr void finish() const {}
 
@@ -164,13 +183,14 @@ private:
     Argument& argument_;
 };
 
-template <class Target, class Quantised, class Observer, class Argument>
-class argument_slot<handling::cast_number, Target, Quantised, Observer, Argument> {
+template <class Target, class Quantised, class Observer, class Executor, class Argument>
+class argument_adaptor<adaptation::cast_number, Target, Quantised, Observer, Executor, Argument> {
 public:
-    constexpr argument_slot(cpu, const Observer& observer, std::size_t index, const Argument& argument)
+    constexpr argument_adaptor(const Executor&, const Observer& observer, std::size_t index,
+                               const Argument& argument)
         : value_(cast(argument)) {
-        if constexpr (Observer::looks) {
-            if (!observer.tells()) return;
+        if constexpr (Observer::enabled) {
+            if (!observer.records()) return;
             const float before = static_cast<float>(argument);
             const float after = static_cast<float>(value_);
             report_input_cast<Argument, Target, Quantised>(observer, index, std::span(&before, 1),
@@ -187,7 +207,8 @@ private:
         } else {
             const float from = static_cast<float>(argument);
             Target to;
-            quantise_factor<Quantised>(std::span<const float>(&from, 1), std::span<Target>(&to, 1));
+            quantise_factor(quantised_to<Quantised>{}, cpu{}, std::span<const float>(&from, 1),
+                            std::span<Target>(&to, 1));
             return to;
         }
     }
@@ -195,10 +216,11 @@ private:
     Target value_;
 };
 
-template <class Target, class Quantised, class Observer, class Argument>
-class argument_slot<handling::make_const, Target, Quantised, Observer, Argument> {
+template <class Target, class Quantised, class Observer, class Executor, class Argument>
+class argument_adaptor<adaptation::make_const, Target, Quantised, Observer, Executor, Argument> {
 public:
-    constexpr argument_slot(cpu exec, const Observer& observer, std::size_t index, const Argument& argument)
+    constexpr argument_adaptor(const Executor& exec, const Observer& observer, std::size_t index,
+                               const Argument& argument)
         : argument_(argument) {
         report_read(observer, index, exec, view_in(argument));
     }
@@ -209,13 +231,14 @@ private:
     const Argument& argument_;
 };
 
-template <class Target, class Quantised, class Observer, class View, bool ReadsOldValues>
-class argument_slot<handling::unwrap, Target, Quantised, Observer,
-                    autocast::output_operand<View, ReadsOldValues>> {
+template <class Target, class Quantised, class Observer, class Executor, class View, bool ReadsOldValues>
+class argument_adaptor<adaptation::unwrap, Target, Quantised, Observer, Executor,
+                       autocast::output_operand<View, ReadsOldValues>> {
     using operand = autocast::output_operand<View, ReadsOldValues>;
 
 public:
-    constexpr argument_slot(cpu exec, const Observer& observer, std::size_t index, const operand& output)
+    constexpr argument_adaptor(const Executor& exec, const Observer& observer, std::size_t index,
+                               const operand& output)
         : exec_(exec), observer_(observer), index_(index), output_(output) {
         if constexpr (ReadsOldValues) report_read(observer, index, exec, output.view);
     }
@@ -225,19 +248,20 @@ public:
     }
 
 private:
-    cpu exec_;
+    const Executor& exec_;
     const Observer& observer_;
     std::size_t index_;
     const operand& output_;
 };
 
-template <class Target, class Quantised, class Observer, class Argument>
-class argument_slot<handling::stage_input, Target, Quantised, Observer, Argument> {
+template <class Target, class Quantised, class Observer, class Executor, class Argument>
+class argument_adaptor<adaptation::stage_input, Target, Quantised, Observer, Executor, Argument> {
     using traits = operand_of<Argument>;
 
 public:
-    argument_slot(cpu exec, const Observer& observer, std::size_t index, const Argument& argument)
-        : argument_(argument), buffer_(traits::size(argument)) {
+    argument_adaptor(const Executor& exec, const Observer& observer, std::size_t index,
+                     const Argument& argument)
+        : argument_(argument), buffer_(exec, traits::size(argument)) {
         const std::span<Target> to(buffer_.data(), buffer_.elements().size());
         cast_elements<Quantised>(exec, argument, to);
         report_input<Quantised>(observer, index, exec, argument, buffer_.elements());
@@ -251,68 +275,84 @@ private:
 };
 
 /// An input whose cast may be kept: the observer's cache has it, or gets it.
-template <class Target, class Quantised, class Observer, class View>
-class argument_slot<handling::stage_input, Target, Quantised, Observer, autocast::cached_operand<View>> {
+template <class Target, class Quantised, class Observer, class Executor, class View>
+class argument_adaptor<adaptation::stage_input, Target, Quantised, Observer, Executor,
+                       autocast::cached_operand<View>> {
     using operand = autocast::cached_operand<View>;
     using traits = operand_of<View>;
 
 public:
-    argument_slot(cpu exec, const Observer& observer, std::size_t index, const operand& argument)
-        : view_(argument.view), cast_(find_or_cast(exec, observer, index, argument)) {}
-    auto get() const {
-        return traits::template dense<const Target>(static_cast<const Target*>(cast_.get()), view_);
+    argument_adaptor(const Executor& exec, const Observer& observer, std::size_t index,
+                     const operand& argument)
+        : view_(argument.view) {
+        const std::size_t size = traits::size(view_);
+        autocast::cast_cache* cache = nullptr;
+        if constexpr (Observer::enabled) {
+            if (can_keep(exec)) cache = observer.cache();
+        }
+        // Read before the buffer is: what changes later is not mistaken for what was cast.
+        const std::uint64_t count = argument.version.count();
+        autocast::cast_cache::key key{};
+        if (cache != nullptr) {
+            key = key_of(exec, size);
+            kept_ = std::static_pointer_cast<const Target>(cache->find(key, argument.version, count));
+        }
+        if (kept_ != nullptr) {
+            cast_ = kept_.get();
+            if constexpr (Observer::enabled) {
+                if (observer.records()) {
+                    observer.reused(index, key.from, key.to, !std::is_void_v<Quantised>);
+                }
+            }
+            return;
+        }
+        std::shared_ptr<Target> made;
+        if (cache != nullptr) made = allocate_kept<Target>(exec, size);
+        if (made == nullptr) buffer_ = staging_buffer<Target>(exec, size);
+        const std::span<Target> to(made == nullptr ? buffer_.data() : made.get(), size);
+        cast_elements<Quantised>(exec, argument, to);
+        report_input<Quantised>(observer, index, exec, argument, std::span<const Target>(to));
+        cast_ = to.data();
+        kept_ = made;
+        if (cache != nullptr && made != nullptr) {
+            cache->keep(key, argument.version, count, kept_, to.size_bytes());
+        }
     }
+    auto get() const { return traits::template dense<const Target>(cast_, view_); }
     void finish() const {}
 
 private:
-    static std::shared_ptr<const void> find_or_cast(cpu exec, const Observer& observer, std::size_t index,
-                                                    const operand& argument) {
-        const std::size_t size = traits::size(argument.view);
-        autocast::cast_cache* cache = nullptr;
-        if constexpr (Observer::looks) cache = observer.cache();
-        // Read before the buffer is: what changes later is not mistaken for what was cast.
-        const std::uint64_t count = argument.version.count();
-        using element = typename traits::element;
+    autocast::cast_cache::key key_of(const Executor& exec, std::size_t size) const {
         using named = std::conditional_t<std::is_void_v<Quantised>, Target, Quantised>;
-        autocast::cast_cache::key key{};
-        if (cache != nullptr) {
-            key = {traits::address(argument.view), size,
-                   traits::shape(argument.view),   autocast::type_name<element>(),
-                   autocast::type_name<named>(),   autocast::type_name<Target>()};
-            if (auto found = cache->find(key, argument.version, count)) {
-                if constexpr (Observer::looks) {
-                    if (observer.tells())
-                        observer.reused(index, key.from, key.to, !std::is_void_v<Quantised>);
-                }
-                return found;
-            }
-        }
-        const std::shared_ptr<Target[]> made = std::make_shared_for_overwrite<Target[]>(size);
-        cast_elements<Quantised>(exec, argument, std::span<Target>(made.get(), size));
-        report_input<Quantised>(observer, index, exec, argument, std::span<const Target>(made.get(), size));
-        std::shared_ptr<const void> result(made, made.get());
-        if (cache != nullptr) cache->keep(key, argument.version, count, result, size * sizeof(Target));
-        return result;
+        return {traits::address(view_),
+                size,
+                traits::shape(view_),
+                autocast::type_name<typename traits::element>(),
+                autocast::type_name<named>(),
+                autocast::type_name<Target>(),
+                queue_of(exec)};
     }
 
     const View& view_;
-    std::shared_ptr<const void> cast_;
+    std::shared_ptr<const Target> kept_;
+    staging_buffer<Target> buffer_;
+    const Target* cast_ = nullptr;
 };
 
-template <class Target, class Quantised, class Observer, class View, bool ReadsOldValues>
-class argument_slot<handling::stage_output, Target, Quantised, Observer,
-                    autocast::output_operand<View, ReadsOldValues>> {
+template <class Target, class Quantised, class Observer, class Executor, class View, bool ReadsOldValues>
+class argument_adaptor<adaptation::stage_output, Target, Quantised, Observer, Executor,
+                       autocast::output_operand<View, ReadsOldValues>> {
     using traits = operand_of<View>;
     using element = typename traits::element;
 
 public:
-    argument_slot(cpu exec, const Observer& observer, std::size_t index,
-                  const autocast::output_operand<View, ReadsOldValues>& output)
+    argument_adaptor(const Executor& exec, const Observer& observer, std::size_t index,
+                     const autocast::output_operand<View, ReadsOldValues>& output)
         : exec_(exec),
           observer_(observer),
           index_(index),
           view_(output.view),
-          buffer_(traits::size(output.view)) {
+          buffer_(exec, traits::size(output.view)) {
         if constexpr (ReadsOldValues) {
             traits::copy(exec, traits::as_input(view_), get());
             report_input<void>(observer, index, exec, view_, buffer_.elements());
@@ -321,16 +361,16 @@ public:
     auto get() const { return traits::template dense<Target>(buffer_.data(), view_); }
     void finish() const {
         traits::copy(exec_, traits::template dense<const Target>(buffer_.data(), view_), view_);
-        if constexpr (Observer::looks) {
-            if (!observer_.tells()) return;
+        if constexpr (Observer::enabled) {
+            if (!observer_.records()) return;
             report_cast<Target, element>(observer_, index_, autocast::cast_direction::output,
-                                         as_floats(buffer_.elements()).elements(),
+                                         as_floats(exec_, buffer_.elements()).elements(),
                                          observed_copy(exec_, view_).elements());
         }
     }
 
 private:
-    cpu exec_;
+    const Executor& exec_;
     const Observer& observer_;
     std::size_t index_;
     View view_;
@@ -338,21 +378,21 @@ private:
 };
 
 template <class Op, class Plan, bool ComputesInFloat, std::size_t Index, class... Arguments, class Observer,
-          class Argument>
-constexpr auto make_slot(cpu exec, const Observer& observer, Argument& argument) {
+          class Executor, class Argument>
+constexpr auto make_adaptor(const Executor& exec, const Observer& observer, Argument& argument) {
     using bare = std::remove_const_t<Argument>;
     using quantised = typename quantised_format<typename Plan::quantising, Op, Index>::type;
-    constexpr handling how = handling_of<Plan, ComputesInFloat, quantised, bare, Arguments...>();
+    constexpr adaptation how = adaptation_of<Plan, ComputesInFloat, quantised, bare, Arguments...>();
     using target = std::conditional_t<is_output<bare>, typename Plan::output, typename Plan::target>;
-    if constexpr (Observer::looks && how == handling::forward && is_input<bare, Arguments...>) {
-        if (observer.tells()) {
+    if constexpr (Observer::enabled && how == adaptation::forward && is_input<bare, Arguments...>) {
+        if (observer.records()) {
             const auto value = static_cast<observed<bare>>(argument);
             observer.template read<bare>(Index, std::span(&value, 1));
         }
     }
-    return argument_slot<how, target, quantised, Observer,
-                         std::conditional_t<how == handling::forward, Argument, bare>>(exec, observer, Index,
-                                                                                       argument);
+    return argument_adaptor<how, target, quantised, Observer, Executor,
+                            std::conditional_t<how == adaptation::forward, Argument, bare>>(exec, observer,
+                                                                                            Index, argument);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

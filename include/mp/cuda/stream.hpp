@@ -19,8 +19,16 @@ namespace mp {
 /// stream has passed. The stream belongs to the device that is current in the calling thread.
 ///
 ///     mp::gemm(mp::cuda_stream{stream}, 1.0f, a, b, 0.0f, c);
+///
+/// Ops that cast their arguments, or add up in parts, take device memory from the executor's workspace:
+///
+///     mp::device_workspace workspace(stream);
+///     const mp::cuda_stream exec{stream, &workspace};
+///     mp::autocast_region region(mp::precision::bf16);
+///     mp::ops::linear(exec, x, w, b, y);
 struct cuda_stream {
-    cudaStream_t stream = nullptr;  ///< null is the default stream
+    cudaStream_t stream = nullptr;       ///< null is the default stream
+    mp::workspace* workspace = nullptr;  ///< device memory for what ops need while they run
 };
 
 }  // namespace mp
@@ -52,8 +60,10 @@ public:
         check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     }
     unique_cuda_stream(unique_cuda_stream&& other) noexcept
-        : stream_(std::exchange(other.stream_, nullptr)) {}
+        : workspace(std::exchange(other.workspace, nullptr)),
+          stream_(std::exchange(other.stream_, nullptr)) {}
     unique_cuda_stream& operator=(unique_cuda_stream&& other) noexcept {
+        std::swap(workspace, other.workspace);
         std::swap(stream_, other.stream_);
         return *this;
     }
@@ -62,8 +72,11 @@ public:
     }
 
     /// The executor of this stream.
-    [[nodiscard]] cuda_stream get() const noexcept { return {stream_}; }
+    [[nodiscard]] cuda_stream get() const noexcept { return {stream_, workspace}; }
     operator cuda_stream() const noexcept { return get(); }  // NOLINT(google-explicit-constructor)
+
+    /// Device memory for what ops on this stream need while they run.
+    mp::workspace* workspace = nullptr;
 
 private:
     cudaStream_t stream_ = nullptr;

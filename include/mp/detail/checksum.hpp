@@ -3,6 +3,8 @@
 /// The checksum of what is saved.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -3,6 +3,8 @@
 /// What bulk algorithms accept as an array: anything with std::data and std::size.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <cstddef>
 #include <span>  // also gives std::data and std::size
 #include <type_traits>

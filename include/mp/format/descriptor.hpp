@@ -4,6 +4,8 @@
 /// (the layout). All types of the library, the built-in float and double included, are seen through these.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <concepts>
 #include <cstdint>
 #include <type_traits>

@@ -3,6 +3,7 @@
 /// Descriptors of the formats that have a name.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/format/descriptor.hpp>
 
 #include <type_traits>

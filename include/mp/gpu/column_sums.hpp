@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Sums over the rows of matrices, one for each column, without atomic operations: parts of the rows first,
-/// in a workspace of the caller, then the parts. What is summed is a term: biases, gradients of weights.
+/// in the executor's workspace, then the parts. What is summed is a term: biases, gradients of weights.
 #pragma once
 
-#include <mp/error.hpp>
 #include <mp/gpu/row_access.hpp>
-#include <mp/ops/arguments.hpp>
 #include <mp/rules/double_float.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/shared_pointer.hpp>
+#include <mp/workspace.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -26,24 +24,18 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
     return std::clamp<std::ptrdiff_t>((rows + rows_of_a_part - 1) / rows_of_a_part, 1, most);
 }
 
-/// Floats of the workspace for `sums` sums of each column.
-[[nodiscard]] constexpr std::size_t column_sum_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, int sums) {
-    return static_cast<std::size_t>(column_sum_parts(rows) * columns * sums * 2);
+/// Bytes of the workspace for `sums` sums of each column.
+[[nodiscard]] constexpr std::size_t column_sum_bytes(std::ptrdiff_t rows, std::ptrdiff_t columns, int sums) {
+    return static_cast<std::size_t>(column_sum_parts(rows) * columns * sums) * sizeof(double_float) +
+           workspace::alignment;
 }
 
-/// Checks the memory that a function was given for its intermediate results.
-inline void check_workspace(std::string_view function, std::span<float> workspace, std::size_t size) {
-    if (workspace.size() < size) {
-        throw_argument(function, "workspace.size()", workspace.size(),
-                       "must be at least " + error_text(size) + " floats for these arguments");
-    }
-    if (size != 0 && workspace.data() == nullptr) {
-        throw_argument(function, "workspace.data()", "null", "must be device memory");
-    }
-    if (reinterpret_cast<std::uintptr_t>(workspace.data()) % 16 != 0) {
-        throw_argument(function, "workspace.data()", reinterpret_cast<std::uintptr_t>(workspace.data()),
-                       "must be a multiple of 16, as the begin of every allocation is");
-    }
+/// Memory for the parts of `sums` sums of each column.
+template <class Executor>
+double_float* take_column_parts(std::string_view function, const Executor& exec, std::ptrdiff_t rows,
+                                std::ptrdiff_t columns, int sums) {
+    return take_workspace<double_float>(function, exec,
+                                        static_cast<std::size_t>(column_sum_parts(rows) * columns * sums));
 }
 
 /// Sums of parts. A block has 32 chunks of columns, one for each lane, and a part of the rows: its eight
@@ -110,7 +102,8 @@ struct column_parts_kernel {
     }
 };
 
-/// results[c] = the sum of the parts in their order, rounded to float and from there to Result.
+/// results[c] = the sum of the parts in their order, rounded to float, divided by the divisor, and rounded
+/// from there to Result.
 template <class Result>
 struct column_totals_kernel {
     static constexpr int threads = row_threads;
@@ -118,6 +111,7 @@ struct column_totals_kernel {
     Result* results;
     std::ptrdiff_t columns;
     std::ptrdiff_t part_count;
+    float divisor;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -128,15 +122,15 @@ struct column_totals_kernel {
             for (std::ptrdiff_t part = 0; part < part_count; ++part) {
                 total = total + thread.load(parts + (part * columns + c));
             }
-            thread.store(results + c, static_cast<Result>(total.value()));
+            thread.store(results + c, static_cast<Result>(float_divide(total.value(), divisor)));
         }
     }
 };
 
 /// Enqueues the sums of parts of a term into the workspace, which has room for them.
 template <class Executor, class Term>
-void launch_column_parts(std::string_view function, Executor exec, const Term& term, std::ptrdiff_t rows,
-                         std::ptrdiff_t columns, double_float* parts) {
+void launch_column_parts(std::string_view function, const Executor& exec, const Term& term,
+                         std::ptrdiff_t rows, std::ptrdiff_t columns, double_float* parts) {
     using kernel = column_parts_kernel<Term>;
     const std::ptrdiff_t count = column_sum_parts(rows);
     launch(function, exec,
@@ -146,12 +140,13 @@ void launch_column_parts(std::string_view function, Executor exec, const Term& t
 }
 /// Enqueues the sums of the parts of sum number `sum`.
 template <class Executor, class Result>
-void launch_column_totals(std::string_view function, Executor exec, const double_float* parts, int sum,
-                          std::ptrdiff_t rows, std::span<Result> results) {
+void launch_column_totals(std::string_view function, const Executor& exec, const double_float* parts, int sum,
+                          std::ptrdiff_t rows, std::span<Result> results, float divisor = 1.0F) {
     const auto columns = static_cast<std::ptrdiff_t>(results.size());
     const std::ptrdiff_t count = column_sum_parts(rows);
-    launch(function, exec, simt::launch_size{.blocks = (columns - 1) / row_threads + 1},
-           column_totals_kernel<Result>{parts + sum * count * columns, results.data(), columns, count});
+    launch(
+        function, exec, simt::launch_size{.blocks = (columns - 1) / row_threads + 1},
+        column_totals_kernel<Result>{parts + sum * count * columns, results.data(), columns, count, divisor});
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -17,10 +17,12 @@
 #include <mp/gpu/gemm/split_sums.hpp>
 #include <mp/gpu/gemm/warpgroup_product.hpp>
 #include <mp/gpu/gemm/wmma_engine.hpp>
+#include <mp/gpu/map_elements.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
+#include <mp/workspace.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -73,7 +75,7 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
 template <class A, class B, class C, class Epilogue>
 void check_gpu_product(std::string_view function, const matrix_view<A>& a, const matrix_view<B>& b,
                        const matrix_view<C>& c, const Epilogue& epilogue) {
-    static_assert(tensor_core_pair<A, B>,
+    static_assert(gpu_gemm_pair<A, B>,
                   "mp::gemm on a GPU: a and b must have the same element type, or both have 8 bits");
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
@@ -135,7 +137,7 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B>
 [[nodiscard]] gpu_gemm_plan plan_for(const Executor& exec, matrix_view<A> a, matrix_view<B> b,
                                      std::ptrdiff_t count, const batch_strides& strides,
                                      const gpu_gemm_options& options) {
-    static_assert(tensor_core_pair<A, B>,
+    static_assert(gpu_gemm_pair<A, B>,
                   "mp::plan_gemm: a and b must have the same element type, or both have 8 bits");
     using input = std::remove_const_t<A>;
     const gpu_properties gpu = properties_of(exec);
@@ -143,6 +145,26 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B>
     if constexpr (Asked == gpu_gemm_kernel::automatic_with_wgmma) take = warpgroups_take(a, b, strides);
     return plan_with_kernel<input>(gpu, resolve_kernel<input, Asked>(gpu, take), a.rows, b.columns, a.columns,
                                    count, options);
+}
+
+template <class Value>
+concept widens_to_float = reduced<std::remove_const_t<Value>> || std::same_as < std::remove_const_t<Value>,
+float > ;
+
+/// The matrix in floats: itself, or a dense copy in the workspace.
+template <class Executor, class Value>
+matrix_view<const float> widened(const Executor& exec, matrix_view<Value> matrix) {
+    if constexpr (std::same_as<std::remove_const_t<Value>, float>) {
+        return matrix;
+    } else {
+        auto* const floats =
+            take_workspace<float>("mp::gemm", exec, static_cast<std::size_t>(matrix.rows * matrix.columns));
+        const bool by_rows = matrix.order == storage_order::row_major;
+        const matrix_view<float> copy{floats, matrix.rows, matrix.columns,
+                                      by_rows ? matrix.columns : matrix.rows, matrix.order};
+        map_elements(identity_function{}, exec, copy, matrix_view<const std::remove_const_t<Value>>(matrix));
+        return copy;
+    }
 }
 
 /// Products behind their checks.
@@ -172,7 +194,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     const mp::gpu_gemm_plan plan = mp::plan_gemm<mp::half>(stream, m, n, k, 1, {.splits = 0});
 ///     mp::device_buffer<float> workspace(plan.workspace_size());
 ///     mp::gemm(stream, plan, 1, a, b, 0, c, mp::relu_epilogue{}, workspace.span());
-template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor>
+template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                       std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {
@@ -185,16 +207,16 @@ template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::aut
 ///     constexpr auto kernel = mp::gpu_gemm_kernel::automatic_with_wgmma;
 ///     const mp::gpu_gemm_plan plan = mp::plan_gemm<kernel>(stream, a, b);
 ///     mp::gemm<kernel>(stream, plan, 1, a, b, 0, c);
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const Executor& exec, matrix_view<A> a, matrix_view<B> b,
                                       const gpu_gemm_options& options = {}) {
     return detail::plan_for<Kernel>(exec, a, b, 1, {}, options);
 }
 
 /// The same for gemm_batched.
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const Executor& exec, std::ptrdiff_t count, matrix_batch<A> a,
                                       matrix_batch<B> b, const gpu_gemm_options& options = {}) {
     return detail::plan_for<Kernel>(exec, a.first, b.first, count, {a.stride, b.stride, 0}, options);
@@ -207,8 +229,8 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 /// any sizes, zero included, and any alignment: matrices whose lines all begin at multiples of 16 bytes are
 /// copied in pieces of 16 bytes, others in pieces of 4 bytes or by elements, slower. a and b are both of
 /// half, both of bfloat16, both of tfloat32 (an array of floats is one, without its last 13 bits), or of 8
-/// bits, in any mix. What the tensor cores of a device do not take is computed by ordinary instructions, far
-/// slower.
+/// bits, in any mix. What the tensor cores of a device do not take, floats for example, is computed by
+/// ordinary instructions, far slower.
 ///
 /// Numerics: a b has the bits of mp::gemm on mp::emulated of the device's architecture (with
 /// float8_unit::through_half for 8 bits on sm_90 and sm_100, whose mma.sync is that): each element starts at
@@ -233,8 +255,8 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 /// into a graph. The workspace must stay until the stream has passed. Throws argument_error, with nothing
 /// enqueued, for everything that the CPU's mp::gemm refuses, for a plan that does not fit the matrices, the
 /// types or the device, and for a workspace that is too small; and cuda_error when the launch fails.
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a, matrix_view<B> b,
           float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
     using a_value = std::remove_const_t<A>;
@@ -249,8 +271,8 @@ void gemm(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_v
 }
 
 /// The same by the plan that plan_gemm makes without options.
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
     detail::check_gpu_product("mp::gemm", a, b, c, epilogue);
@@ -258,14 +280,28 @@ void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b,
     gemm<Kernel>(exec, plan_gemm<Kernel>(exec, a, b), alpha, a, b, beta, c, epilogue);
 }
 
+/// The same for any other mix of float and reduced formats: a and b are widened to float, in the executor's
+/// workspace, and multiplied by ordinary instructions. Throws argument_error where there is no workspace.
+template <gpu_executor Executor, class A, class B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+    requires(!gpu_gemm_pair<A, B> && detail::widens_to_float<A> && detail::widens_to_float<B>)
+void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+          Epilogue epilogue = {}) {
+    detail::check_product("mp::gemm", detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
+    const workspace::frame frame(detail::workspace_of(exec));
+    const matrix_view<const float> left = detail::widened(exec, a);
+    const matrix_view<const float> right = detail::widened(exec, b);
+    gemm(exec, alpha, left, right, beta, c, epilogue);
+}
+
 /// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, plan.batch), in one launch: see gemm_batched
 /// on the CPU for batches, and gemm above for the rest. Each product has the bits that gemm gives.
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_batch<A> a,
                   matrix_batch<B> b, float beta, matrix_batch<C> c, Epilogue epilogue = {},
                   std::span<float> workspace = {}) {
-    static_assert(tensor_core_pair<A, B>,
+    static_assert(gpu_gemm_pair<A, B>,
                   "mp::gemm_batched: a and b must have the same element type, or both have 8 bits");
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm_batched on a GPU: the epilogue is copied to the device byte by byte");
@@ -285,8 +321,8 @@ void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, 
 }
 
 /// The same by the plan that plan_gemm makes without options.
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_batched(const Executor& exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a,
                   matrix_batch<B> b, float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
     if (count < 0) detail::throw_argument("mp::gemm_batched", "count", count, "must not be negative");

@@ -68,8 +68,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// mma.sync of sm_90 and sm_100 multiplies in tiles of 64 x 64 whatever the plan says, since scaled sums of
 /// larger ones do not fit into registers there. One kernel, two with splits; nothing is allocated and nothing
 /// waited for. Also throws argument_error for the scales that the CPU refuses.
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a,
                  const depth_block_scales& a_scales, matrix_view<B> b, const depth_block_scales& b_scales,
                  float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
@@ -101,8 +101,8 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
 }
 
 /// The same by the plan that plan_gemm makes without options.
-template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, tensor_core_input A,
-          tensor_core_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_scaled(const Executor& exec, float alpha, matrix_view<A> a, const depth_block_scales& a_scales,
                  matrix_view<B> b, const depth_block_scales& b_scales, float beta, matrix_view<C> c,
                  Epilogue epilogue = {}) {

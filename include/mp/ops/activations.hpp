@@ -47,18 +47,19 @@ struct gelu_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "formula"};
     static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
 
-    static void validate(cpu exec, const auto& x, const auto& y, gelu_formula formula) {
+    static void validate(const auto& exec, const auto& x, const auto& y, gelu_formula formula) {
         constexpr std::string_view function = "mp::ops::gelu";
         detail::check_unary(function, exec, detail::named("x", x), detail::named("y", y));
         detail::check_formula(function, formula);
     }
 
-    template <element X, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y, gelu_formula formula) const {
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
+                    gelu_formula formula) const {
         if (formula == gelu_formula::exact) {
-            detail::map_elements<detail::gelu_function>(exec, y, x);
+            map_elements(detail::gelu_function{}, exec, y, x);
         } else {
-            detail::map_elements<detail::gelu_tanh_function>(exec, y, x);
+            map_elements(detail::gelu_tanh_function{}, exec, y, x);
         }
     }
 };
@@ -70,8 +71,9 @@ struct gelu_op {
 /// y; so it is in the negative tail, where textbook formulas lose all digits. The same bits on every
 /// processor and GPU. NaN stays NaN, +infinity stays, and -infinity gives -0 (where PyTorch gives NaN).
 /// Throws argument_error for shapes that differ, invalid views and no such formula; y is then unchanged.
-template <class Policy = autocast::by_region, element X, element Y>
-void gelu(cpu exec, matrix_view<X> x, matrix_view<Y> y, gelu_formula formula = gelu_formula::exact) {
+template <class Policy = autocast::by_region, executor Executor, element X, element Y>
+void gelu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y,
+          gelu_formula formula = gelu_formula::exact) {
     autocast::call<Policy>(gelu_op{}, exec, detail::input_view(x), detail::output_view(y), formula);
 }
 
@@ -84,20 +86,21 @@ struct gelu_backward_op {
     static constexpr std::array<std::string_view, 5> argument_names{"exec", "x", "dy", "dx", "formula"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& x, const auto& dy, const auto& dx, gelu_formula formula) {
+    static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx,
+                         gelu_formula formula) {
         constexpr std::string_view function = "mp::ops::gelu_backward";
         detail::check_unary_backward(function, exec, detail::named("x", x), detail::named("dy", dy),
                                      detail::named("dx", dx));
         detail::check_formula(function, formula);
     }
 
-    template <element X, element DY, element DX>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx,
-                    gelu_formula formula) const {
+    template <executor Executor, element X, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
+                    matrix_view<DX> dx, gelu_formula formula) const {
         if (formula == gelu_formula::exact) {
-            detail::map_elements<detail::slope_of<detail::gelu_function>>(exec, dx, x, dy);
+            map_elements(detail::slope_of<detail::gelu_function>{}, exec, dx, x, dy);
         } else {
-            detail::map_elements<detail::slope_of<detail::gelu_tanh_function>>(exec, dx, x, dy);
+            map_elements(detail::slope_of<detail::gelu_tanh_function>{}, exec, dx, x, dy);
         }
     }
 };
@@ -109,8 +112,8 @@ struct gelu_backward_op {
 /// otherwise. The slope has an absolute error below 2^-22 (2^-21 by tanh; it has a zero near -0.75), and dx
 /// is rounded to float and from there to its format. A NaN in x or dy gives NaN. Throws argument_error as
 /// gelu() does; dx is then unchanged.
-template <class Policy = autocast::by_region, element X, element DY, element DX>
-void gelu_backward(cpu exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx,
+template <class Policy = autocast::by_region, executor Executor, element X, element DY, element DX>
+void gelu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx,
                    gelu_formula formula = gelu_formula::exact) {
     autocast::call<Policy>(gelu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
                            detail::output_view(dx), formula);
@@ -124,20 +127,20 @@ struct silu_op {
     static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
 
-    static void validate(cpu exec, const auto& x, const auto& y) {
+    static void validate(const auto& exec, const auto& x, const auto& y) {
         detail::check_unary("mp::ops::silu", exec, detail::named("x", x), detail::named("y", y));
     }
 
-    template <element X, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::map_elements<detail::silu_function>(exec, y, x);
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        map_elements(detail::silu_function{}, exec, y, x);
     }
 };
 
 /// y = x / (1 + e^-x), the sigmoid linear unit, element by element, to 4 ulp of float. Shapes, special values
 /// and errors are those of gelu().
-template <class Policy = autocast::by_region, element X, element Y>
-void silu(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor, element X, element Y>
+void silu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
     autocast::call<Policy>(silu_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
@@ -150,21 +153,22 @@ struct silu_backward_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "dy", "dx"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& x, const auto& dy, const auto& dx) {
+    static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx) {
         detail::check_unary_backward("mp::ops::silu_backward", exec, detail::named("x", x),
                                      detail::named("dy", dy), detail::named("dx", dx));
     }
 
-    template <element X, element DY, element DX>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DX> dx) const {
-        detail::map_elements<detail::slope_of<detail::silu_function>>(exec, dx, x, dy);
+    template <executor Executor, element X, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
+                    matrix_view<DX> dx) const {
+        map_elements(detail::slope_of<detail::silu_function>{}, exec, dx, x, dy);
     }
 };
 
 /// The gradient of y = silu(x): dx = dy silu'(x), from the argument x. Shapes, accuracy and errors are those
 /// of gelu_backward().
-template <class Policy = autocast::by_region, element X, element DY, element DX>
-void silu_backward(cpu exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, executor Executor, element X, element DY, element DX>
+void silu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx) {
     autocast::call<Policy>(silu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
                            detail::output_view(dx));
 }
@@ -177,20 +181,20 @@ struct tanh_op {
     static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 2> known_as{"Tanh", "_npi_tanh"};
 
-    static void validate(cpu exec, const auto& x, const auto& y) {
+    static void validate(const auto& exec, const auto& x, const auto& y) {
         detail::check_unary("mp::ops::tanh", exec, detail::named("x", x), detail::named("y", y));
     }
 
-    template <element X, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::map_elements<detail::tanh_function>(exec, y, x);
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        map_elements(detail::tanh_function{}, exec, y, x);
     }
 };
 
 /// y = tanh(x), element by element, to 3 ulp of float. Shapes and errors are those of gelu(); infinities give
 /// 1 and -1, and -0 stays.
-template <class Policy = autocast::by_region, element X, element Y>
-void tanh(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor, element X, element Y>
+void tanh(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
     autocast::call<Policy>(tanh_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
@@ -203,22 +207,23 @@ struct tanh_backward_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "y", "dy", "dx"};
     static constexpr std::array<std::string_view, 1> known_as{"TanhGrad"};
 
-    static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {
+    static void validate(const auto& exec, const auto& y, const auto& dy, const auto& dx) {
         detail::check_unary_backward("mp::ops::tanh_backward", exec, detail::named("y", y),
                                      detail::named("dy", dy), detail::named("dx", dx));
     }
 
-    template <element Y, element DY, element DX>
-    void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
-        detail::map_elements<detail::slope_of<detail::tanh_function>>(exec, dx, y, dy);
+    template <executor Executor, element Y, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
+                    matrix_view<DX> dx) const {
+        map_elements(detail::slope_of<detail::tanh_function>{}, exec, dx, y, dy);
     }
 };
 
 /// The gradient of y = tanh(x): dx = dy (1 - y^2), from the result y. Where y was rounded to a narrow format,
 /// the gradient is that of the rounded y: it is zero where y is 1. Shapes and errors are those of
 /// gelu_backward(), and dx is computed in float, to 2.5 ulp, and rounded to its format.
-template <class Policy = autocast::by_region, element Y, element DY, element DX>
-void tanh_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, executor Executor, element Y, element DY, element DX>
+void tanh_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
     autocast::call<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
                            detail::output_view(dx));
 }

@@ -6,7 +6,9 @@
 #include <mp/autocast/cast_cache.hpp>
 #include <mp/autocast/operand.hpp>
 #include <mp/detail/contiguous.hpp>
+#include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
+#include <mp/executor.hpp>
 #include <mp/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
 
@@ -112,6 +114,13 @@ named_operand named(std::string_view name, const View& view) {
         return {name, extent_of(view)};
     }
 }
+
+/// Throws for an executor that cannot run anything; a launch on a GPU checks for itself.
+inline void check_executor(std::string_view function, const cpu& exec) {
+    check_threads(function, exec);
+}
+template <gpu_executor Executor>
+void check_executor(std::string_view /*function*/, const Executor& /*exec*/) {}
 
 inline void check_operand(std::string_view function, const named_operand& operand) {
     check_view(function, std::string(operand.name), operand.extent);

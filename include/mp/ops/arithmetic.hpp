@@ -12,7 +12,8 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/sums.hpp>
+#include <mp/ops/reductions/sums.hpp>
+#include <mp/rules/elementwise.hpp>
 
 #include <array>
 #include <cstddef>
@@ -57,10 +58,10 @@ void check_matrix_or_row(std::string_view function, const named_operand& operand
 }
 
 /// Checks the arguments of y = a b, whatever the operation.
-void check_binary(std::string_view function, cpu exec, const auto& a, const auto& b, const auto& y) {
+void check_binary(std::string_view function, const auto& exec, const auto& a, const auto& b, const auto& y) {
     using second = std::remove_cvref_t<decltype(b)>;
     static_assert(!is_absent<second>, "mp::ops: b is a matrix view or a contiguous range, not absent");
-    check_threads(function, exec);
+    check_executor(function, exec);
     const auto left = named("a", a);
     const auto right = named("b", b);
     const auto output = named("y", y);
@@ -77,16 +78,18 @@ void check_binary(std::string_view function, cpu exec, const auto& a, const auto
 
 /// Writes a gradient that is the sum of the rows of a matrix of terms, or the terms themselves.
 template <class Result, class Term, class... In>
-void write_gradient(cpu exec, Term term, const matrix_view<Result>& result, matrix_view<const In>... in) {
+void write_gradient(const cpu& exec, Term term, const matrix_view<Result>& result,
+                    matrix_view<const In>... in) {
     for_each_number(exec, term, result, in...);
 }
 template <class Result, class Term, class First, class... In>
-void write_gradient(cpu exec, Term term, const std::span<Result>& result, matrix_view<const First> first,
-                    matrix_view<const In>... in) {
+void write_gradient(const cpu& exec, Term term, const std::span<Result>& result,
+                    matrix_view<const First> first, matrix_view<const In>... in) {
     sum_columns(exec, term, first.rows, result.size(), 1.0, result.data(), first, in...);
 }
 template <class Term, class... In>
-void write_gradient(cpu /*exec*/, Term /*term*/, ops::absent_t /*result*/, matrix_view<const In>... /*in*/) {}
+void write_gradient(const cpu& /*exec*/, Term /*term*/, ops::absent_t /*result*/,
+                    matrix_view<const In>... /*in*/) {}
 
 struct product_term {
     template <class T>
@@ -94,6 +97,31 @@ struct product_term {
         return a * b;
     }
 };
+
+/// The element-wise function with the values of a term.
+template <class Term>
+struct function_of_term {
+    using type = identity_function;
+};
+template <>
+struct function_of_term<product_term> {
+    using type = product_function;
+};
+
+/// The same on a GPU.
+template <gpu_executor Executor, class Result, class Term, class... In>
+void write_gradient(const Executor& exec, Term /*term*/, const matrix_view<Result>& result,
+                    matrix_view<const In>... in) {
+    map_elements(typename function_of_term<Term>::type{}, exec, result, in...);
+}
+template <gpu_executor Executor, class Result, class Term, class... In>
+void write_gradient(const Executor& exec, Term term, const std::span<Result>& result,
+                    matrix_view<const In>... in) {
+    sum_column_terms(term, exec, result, in...);
+}
+template <gpu_executor Executor, class Term, class... In>
+void write_gradient(const Executor& /*exec*/, Term /*term*/, ops::absent_t /*result*/,
+                    matrix_view<const In>... /*in*/) {}
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
@@ -108,13 +136,13 @@ struct add_op {
     static constexpr std::array<std::string_view, 6> known_as{"Add",          "AddV2",         "BiasAdd",
                                                               "elemwise_add", "broadcast_add", "_npi_add"};
 
-    static void validate(cpu exec, const auto& a, const auto& b, const auto& y) {
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& y) {
         detail::check_binary("mp::ops::add", exec, a, b, y);
     }
 
-    template <element A, class B, element Y>
-    void operator()(cpu exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
-        detail::map_elements<detail::sum_function>(exec, y, a, detail::as_matrix(b, a.rows));
+    template <executor Executor, element A, class B, element Y>
+    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
+        map_elements(detail::sum_function{}, exec, y, a, detail::as_matrix(b, a.rows));
     }
 };
 
@@ -128,8 +156,8 @@ struct add_op {
 ///
 /// Throws argument_error for shapes that differ, invalid views and operands that overlap; y is then
 /// unchanged.
-template <class Policy = autocast::by_region, element A, class B, element Y>
-void add(cpu exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor, element A, class B, element Y>
+void add(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
     autocast::call<Policy>(add_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(y));
 }
@@ -143,20 +171,20 @@ struct multiply_op {
     static constexpr std::array<std::string_view, 5> known_as{"mul", "Mul", "elemwise_mul", "broadcast_mul",
                                                               "_npi_multiply"};
 
-    static void validate(cpu exec, const auto& a, const auto& b, const auto& y) {
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& y) {
         detail::check_binary("mp::ops::multiply", exec, a, b, y);
     }
 
-    template <element A, class B, element Y>
-    void operator()(cpu exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
-        detail::map_elements<detail::product_function>(exec, y, a, detail::as_matrix(b, a.rows));
+    template <executor Executor, element A, class B, element Y>
+    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
+        map_elements(detail::product_function{}, exec, y, a, detail::as_matrix(b, a.rows));
     }
 };
 
 /// y = a * b, element by element (not the matrix product: that is matmul). Operands, rounding and errors are
 /// those of add().
-template <class Policy = autocast::by_region, element A, class B, element Y>
-void multiply(cpu exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor, element A, class B, element Y>
+void multiply(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
     autocast::call<Policy>(multiply_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(y));
 }
@@ -170,9 +198,9 @@ struct add_backward_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "da", "db"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& dy, const auto& da, const auto& db) {
+    static void validate(const auto& exec, const auto& dy, const auto& da, const auto& db) {
         constexpr std::string_view function = "mp::ops::add_backward";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto gradient = detail::named("dy", dy);
         const auto left = detail::named("da", da);
         const auto right = detail::named("db", db);
@@ -184,10 +212,10 @@ struct add_backward_op {
         detail::check_separate(function, right, left);
     }
 
-    template <element DY, class DA, class DB>
-    void operator()(cpu exec, matrix_view<const DY> dy, const DA& da, const DB& db) const {
-        detail::write_gradient(exec, detail::itself{}, db, dy);
-        detail::write_gradient(exec, detail::itself{}, da, dy);
+    template <executor Executor, element DY, class DA, class DB>
+    void operator()(const Executor& exec, matrix_view<const DY> dy, const DA& da, const DB& db) const {
+        write_gradient(exec, detail::itself{}, db, dy);
+        write_gradient(exec, detail::itself{}, da, dy);
     }
 };
 
@@ -195,10 +223,11 @@ struct add_backward_op {
 /// of dy.columns elements. Either may be mp::ops::absent, and is then not written.
 ///
 /// Sums are in double, so that they are as good as rounded once up to some million rows (sums.hpp), and do
-/// not depend on threads or storage order. da may be dy; otherwise the results overlap neither dy nor each
-/// other. Throws argument_error as add() does; da and db are then unchanged.
-template <class Policy = autocast::by_region, element DY, class DA, class DB>
-void add_backward(cpu exec, matrix_view<DY> dy, DA&& da, DB&& db) {
+/// not depend on threads or storage order; on a GPU they are those of sum(). da may be dy; otherwise the
+/// results overlap neither dy nor each other. Throws argument_error as add() does; da and db are then
+/// unchanged.
+template <class Policy = autocast::by_region, executor Executor, element DY, class DA, class DB>
+void add_backward(const Executor& exec, matrix_view<DY> dy, DA&& da, DB&& db) {
     autocast::call<Policy>(add_backward_op{}, exec, detail::input_view(dy), detail::output_view(da),
                            detail::output_view(db));
 }
@@ -212,7 +241,7 @@ struct multiply_backward_op {
     static constexpr std::array<std::string_view, 6> argument_names{"exec", "a", "b", "dy", "da", "db"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& a, const auto& b, const auto& dy, const auto& da,
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& dy, const auto& da,
                          const auto& db) {
         constexpr std::string_view function = "mp::ops::multiply_backward";
         using second = std::remove_cvref_t<decltype(b)>;
@@ -223,7 +252,7 @@ struct multiply_backward_op {
             detail::is_absent<second_gradient> ||
                 detail::is_matrix<second> == detail::is_matrix<second_gradient>,
             "mp::ops::multiply_backward: db has the form of b, a matrix view or a contiguous range");
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto left = detail::named("a", a);
         const auto right = detail::named("b", b);
         const auto gradient = detail::named("dy", dy);
@@ -242,11 +271,11 @@ struct multiply_backward_op {
         }
     }
 
-    template <element A, class B, element DY, class DA, class DB>
-    void operator()(cpu exec, matrix_view<const A> a, const B& b, matrix_view<const DY> dy, const DA& da,
-                    const DB& db) const {
-        detail::write_gradient(exec, detail::product_term{}, db, dy, a);
-        detail::write_gradient(exec, detail::product_term{}, da, dy, detail::as_matrix(b, a.rows));
+    template <executor Executor, element A, class B, element DY, class DA, class DB>
+    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<const DY> dy,
+                    const DA& da, const DB& db) const {
+        write_gradient(exec, detail::product_term{}, db, dy, a);
+        write_gradient(exec, detail::product_term{}, da, dy, detail::as_matrix(b, a.rows));
     }
 };
 
@@ -255,8 +284,10 @@ struct multiply_backward_op {
 ///
 /// Products are exact in double, sums of them are as in add_backward(). da may be dy; otherwise the results
 /// overlap no other operand. Throws argument_error as add() does; da and db are then unchanged.
-template <class Policy = autocast::by_region, element A, class B, element DY, class DA, class DB>
-void multiply_backward(cpu exec, matrix_view<A> a, const B& b, matrix_view<DY> dy, DA&& da, DB&& db) {
+template <class Policy = autocast::by_region, executor Executor, element A, class B, element DY, class DA,
+          class DB>
+void multiply_backward(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<DY> dy, DA&& da,
+                       DB&& db) {
     autocast::call<Policy>(multiply_backward_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::input_view(dy), detail::output_view(da), detail::output_view(db));
 }

@@ -7,7 +7,7 @@
 #include <mp/executor.hpp>
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
-#include <mp/ops/attention_blocks.hpp>
+#include <mp/ops/attention/blocks.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/pieces.hpp>
 

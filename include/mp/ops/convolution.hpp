@@ -9,7 +9,7 @@
 #include <mp/executor.hpp>
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
-#include <mp/ops/image_patches.hpp>
+#include <mp/ops/convolution/patches.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/pieces.hpp>
 

@@ -238,9 +238,9 @@ void for_each_float_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<
 }
 
 /// Writes Function(in...) of <mp/rules/elementwise.hpp> to every element of `out`, rounded once to its
-/// format.
+/// format. On a GPU the function of this name in <mp/gpu/map_elements.hpp> does.
 template <class Function, class Out, class... In>
-void map_elements(cpu exec, matrix_view<Out> out, matrix_view<const In>... in) {
+void map_elements(Function, const cpu& exec, matrix_view<Out> out, matrix_view<const In>... in) {
     for_each_float_run(
         exec,
         [level = best_instruction_set()](std::size_t count, float* to, const auto*... from) {

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
-#include <mp/detail/parallel.hpp>
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/sums.hpp>
+#include <mp/ops/reductions.hpp>
 
 #include <string_view>
 #include <type_traits>
@@ -37,9 +37,9 @@ struct matmul_op {
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
-    static void validate(cpu exec, const auto& a, const auto& b, const auto& c) {
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& c) {
         constexpr std::string_view function = "mp::ops::matmul";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto left = detail::named("a", a);
         const auto right = detail::named("b", b);
         const auto product = detail::named("c", c);
@@ -51,12 +51,13 @@ struct matmul_op {
         detail::check_separate(function, product, right);
     }
 
-    static autocast::product_size product(cpu, const auto& a, const auto& b, const auto&) {
+    static autocast::product_size product(const auto&, const auto& a, const auto& b, const auto&) {
         return {a.rows, b.columns, a.columns};
     }
 
-    template <element A, element B, element C>
-    void operator()(cpu exec, matrix_view<const A> a, matrix_view<const B> b, matrix_view<C> c) const {
+    template <executor Executor, element A, element B, element C>
+    void operator()(const Executor& exec, matrix_view<const A> a, matrix_view<const B> b,
+                    matrix_view<C> c) const {
         gemm(exec, 1.0F, a, b, 0.0F, c);
     }
 };
@@ -68,8 +69,9 @@ struct matmul_op {
 /// mp::autocast::fp16. Sums are in float; each element of c is rounded once. The results do not depend on the
 /// number of threads. Throws argument_error for shapes that do not fit, invalid views and a c that overlaps
 /// an input; c is then unchanged.
-template <class Policy = autocast::by_region, matrix_argument A, matrix_argument B, element C>
-void matmul(cpu exec, const A& a, const B& b, matrix_view<C> c) {
+template <class Policy = autocast::by_region, executor Executor, matrix_argument A, matrix_argument B,
+          element C>
+void matmul(const Executor& exec, const A& a, const B& b, matrix_view<C> c) {
     autocast::call<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(c));
 }
@@ -95,8 +97,15 @@ struct smooth_epilogue {
                 return f(silu_epilogue{});
         }
     }
-    float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        return visit([=](auto epilogue) { return epilogue(value, row, column); });
+    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        switch (act) {
+            case ops::activation::gelu:
+                return gelu_epilogue{}(value, row, column);
+            case ops::activation::gelu_tanh:
+                return gelu_tanh_epilogue{}(value, row, column);
+            default:
+                return silu_epilogue{}(value, row, column);
+        }
     }
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
@@ -118,10 +127,10 @@ struct linear_op {
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
-    static void validate(cpu exec, const auto& x, const auto& w, const auto& b, const auto& y,
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& b, const auto& y,
                          activation act) {
         constexpr std::string_view function = "mp::ops::linear";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         if (act > activation::silu) {
             detail::throw_argument(function, "act", static_cast<unsigned>(act),
                                    "must be an enumerator of mp::ops::activation");
@@ -140,14 +149,14 @@ struct linear_op {
         for (const auto& operand : {input, weights, bias}) detail::check_separate(function, output, operand);
     }
 
-    static autocast::product_size product(cpu, const auto& x, const auto& w, const auto&, const auto&,
+    static autocast::product_size product(const auto&, const auto& x, const auto& w, const auto&, const auto&,
                                           activation) {
         return {x.rows, w.rows, x.columns};
     }
 
-    template <element X, element W, class Bias, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b, matrix_view<Y> y,
-                    activation act) const {
+    template <executor Executor, element X, element W, class Bias, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
+                    matrix_view<Y> y, activation act) const {
         const auto product = [&](const auto& ending) {
             if constexpr (std::is_same_v<Bias, absent_t>) {
                 gemm(exec, 1.0F, x, transposed(w), 0.0F, y, ending);
@@ -183,8 +192,9 @@ struct linear_op {
 ///
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
 /// unchanged.
-template <class Policy = autocast::by_region, element X, matrix_argument W, class Bias, element Y>
-void linear(cpu exec, matrix_view<X> x, const W& w, const Bias& b, matrix_view<Y> y,
+template <class Policy = autocast::by_region, executor Executor, element X, matrix_argument W, class Bias,
+          element Y>
+void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, matrix_view<Y> y,
             activation act = activation::none) {
     autocast::call<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(b), detail::output_view(y), act);
@@ -199,10 +209,10 @@ struct linear_backward_op {
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
-    static void validate(cpu exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
                          const auto& dw, const auto& db) {
         constexpr std::string_view function = "mp::ops::linear_backward";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto input = detail::named("x", x);
         const auto weights = detail::named("w", w);
         const auto gradient = detail::named("dy", dy);
@@ -231,13 +241,13 @@ struct linear_backward_op {
         }
     }
 
-    template <element X, element W, element DY, class DX, class DW, class DB>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, matrix_view<const DY> dy,
-                    const DX& dx, const DW& dw, const DB& db) const {
+    template <executor Executor, element X, element W, element DY, class DX, class DW, class DB>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
+                    matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db) const {
         if constexpr (!std::is_same_v<DX, absent_t>) gemm(exec, 1.0F, dy, w, 0.0F, dx);
         if constexpr (!std::is_same_v<DW, absent_t>) gemm(exec, 1.0F, transposed(dy), x, 0.0F, dw);
         if constexpr (!std::is_same_v<DB, absent_t>) {
-            detail::sum_columns(exec, detail::itself{}, dy.rows, db.size(), 1.0, db.data(), dy);
+            sum_per(detail::line_sums{}, exec, dy, db, per::column, 1);
         }
     }
 };
@@ -254,9 +264,10 @@ struct linear_backward_op {
 /// rounded once from a float sum (for db, one in double and then to float): values too small for the format
 /// become zero, as they do on a tensor core, unless the loss is scaled. Precision, threads and errors are as
 /// in linear().
-template <class Policy = autocast::by_region, element X, matrix_argument W, element DY, class DX, class DW,
-          class DB>
-void linear_backward(cpu exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw, DB&& db) {
+template <class Policy = autocast::by_region, executor Executor, element X, matrix_argument W, element DY,
+          class DX, class DW, class DB>
+void linear_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,
+                     DB&& db) {
     autocast::call<Policy>(linear_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
                            detail::output_view(db));

@@ -15,7 +15,7 @@
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/loss_factors.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/sums.hpp>
+#include <mp/ops/reductions/sums.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
 #include <array>

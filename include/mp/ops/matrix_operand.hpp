@@ -10,6 +10,7 @@
 #include <mp/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/rules/elementwise.hpp>
 
 #include <algorithm>
 #include <array>
@@ -47,8 +48,12 @@ struct operand_traits<matrix_view<Element>> {
     }
 
     /// `from` and `to` have the same order of elements.
+    template <gpu_executor Executor, class From, class To>
+    static void copy(const Executor& exec, matrix_view<From> from, matrix_view<To> to) {
+        map_elements(detail::identity_function{}, exec, to, matrix_view<const From>(from));
+    }
     template <class From, class To>
-    static void copy(cpu exec, matrix_view<From> from, matrix_view<To> to) {
+    static void copy(const cpu& exec, matrix_view<From> from, matrix_view<To> to) {
         const bool by_rows = from.order == storage_order::row_major;
         const auto lines = static_cast<std::size_t>(by_rows ? from.rows : from.columns);
         const auto length = static_cast<std::size_t>(by_rows ? from.columns : from.rows);

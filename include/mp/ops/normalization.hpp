@@ -6,13 +6,12 @@
 
 #include <mp/autocast/dispatch.hpp>
 #include <mp/detail/contiguous.hpp>
-#include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/classification.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/normalization_rows.hpp>
+#include <mp/ops/normalization/rows.hpp>
 
 #include <array>
 #include <cstddef>
@@ -40,10 +39,11 @@ struct row_statistics {
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Checks x, the options and the statistics. Saved statistics of layer_norm are two arrays or none.
-inline void check_normalization(std::string_view function, cpu exec, const named_operand& x,
-                                const ops::normalization_options& options, const named_operand& mean,
-                                const named_operand& inverse, bool centered, bool saved) {
-    check_threads(function, exec);
+template <executor Executor>
+void check_normalization(std::string_view function, const Executor& exec, const named_operand& x,
+                         const ops::normalization_options& options, const named_operand& mean,
+                         const named_operand& inverse, bool centered, bool saved) {
+    check_executor(function, exec);
     check_operand(function, x);
     if (x.extent.columns == 0) throw_argument(function, "x.columns", 0, "must be at least 1");
     if (!isfinite(options.epsilon) || options.epsilon < 0.0F) {
@@ -68,7 +68,7 @@ void check_column_array(std::string_view function, const Operand& /*operand*/, c
 }
 
 template <bool Centered>
-void check_normalize_rows(std::string_view function, cpu exec, const auto& x, const auto& gamma,
+void check_normalize_rows(std::string_view function, const auto& exec, const auto& x, const auto& gamma,
                           const auto& beta, const auto& y, const ops::normalization_options& options,
                           const ops::row_statistics& statistics) {
     const auto input = named("x", x);
@@ -91,9 +91,9 @@ void check_normalize_rows(std::string_view function, cpu exec, const auto& x, co
 }
 
 template <bool Centered>
-void check_normalize_rows_backward(std::string_view function, cpu exec, const auto& x, const auto& gamma,
-                                   const auto& dy, const auto& dx, const auto& dgamma, const auto& dbeta,
-                                   const ops::normalization_options& options,
+void check_normalize_rows_backward(std::string_view function, const auto& exec, const auto& x,
+                                   const auto& gamma, const auto& dy, const auto& dx, const auto& dgamma,
+                                   const auto& dbeta, const ops::normalization_options& options,
                                    const ops::row_statistics& statistics) {
     const auto input = named("x", x);
     const auto scale = named("gamma", gamma);
@@ -135,17 +135,18 @@ struct layer_norm_op {
                                                                        "y",    "options", "statistics"};
     static constexpr std::array<std::string_view, 2> known_as = {"native_layer_norm", "LayerNorm"};
 
-    static void validate(cpu exec, const auto& x, const auto& gamma, const auto& beta, const auto& y,
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& beta, const auto& y,
                          const normalization_options& options, const row_statistics& statistics) {
         detail::check_normalize_rows<true>("mp::ops::layer_norm", exec, x, gamma, beta, y, options,
                                            statistics);
     }
 
-    template <element X, class Gamma, class Beta, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
-                    const normalization_options& options, const row_statistics& statistics) const {
-        detail::normalize_rows(exec, true, options.epsilon, x, gamma, beta, y, statistics.mean,
-                               statistics.inverse_deviation);
+    template <executor Executor, element X, class Gamma, class Beta, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta,
+                    matrix_view<Y> y, const normalization_options& options,
+                    const row_statistics& statistics) const {
+        normalize_rows(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, beta, y,
+                       statistics.mean, statistics.inverse_deviation);
     }
 };
 
@@ -164,11 +165,20 @@ struct layer_norm_op {
 /// sums would leave no digit. Squares of floats do not overflow. NaN or infinity in a row
 /// makes the whole row NaN. The results do not depend on the number of threads or the instruction set.
 ///
+/// On a GPU, where the statistics lie in device memory, too, it is computed in float: the mean from a sum
+/// that is as good as double's, the distances from it and the sum of their squares in two passes. A float
+/// result differs from the exact one by at most 2^-21 |gamma n| and 2^-24 of itself, n being the normalized
+/// element, also where the mean is a million times the deviation; squares do not overflow. Sums that leave
+/// float's range, of elements beyond 10^38 / columns, give NaN only where elements are infinite or NaN. The
+/// bits depend on the number of columns and the sizes of the formats only. Layouts are as for softmax().
+///
 /// Throws argument_error for shapes that do not fit, no features, an epsilon that is negative or not finite,
 /// invalid views and overlaps; nothing is then written.
-template <class Policy = autocast::by_region, element X, class Gamma, class Beta, element Y>
-void layer_norm(cpu exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
-                const normalization_options& options = {}, const row_statistics& statistics = {}) {
+template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, class Beta,
+          element Y>
+void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta,
+                matrix_view<Y> y, const normalization_options& options = {},
+                const row_statistics& statistics = {}) {
     autocast::call<Policy>(layer_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(beta), detail::output_view(y), options, statistics);
 }
@@ -183,19 +193,19 @@ struct layer_norm_backward_op {
         "exec", "x", "gamma", "dy", "dx", "dgamma", "dbeta", "options", "statistics"};
     static constexpr std::array<std::string_view, 1> known_as = {"native_layer_norm_backward"};
 
-    static void validate(cpu exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
                          const auto& dgamma, const auto& dbeta, const normalization_options& options,
                          const row_statistics& statistics) {
         detail::check_normalize_rows_backward<true>("mp::ops::layer_norm_backward", exec, x, gamma, dy, dx,
                                                     dgamma, dbeta, options, statistics);
     }
 
-    template <element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
-    void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
-                    const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
+    template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
+                    matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
                     const normalization_options& options, const row_statistics& statistics) const {
-        detail::normalize_rows_backward(exec, true, options.epsilon, x, gamma, dy, dx, dgamma, dbeta,
-                                        statistics.mean, statistics.inverse_deviation);
+        normalize_rows_backward(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, dy, dx,
+                                dgamma, dbeta, statistics.mean, statistics.inverse_deviation);
     }
 };
 
@@ -215,12 +225,17 @@ struct layer_norm_backward_op {
 /// double, column sums by the rows' order. The error, beyond that of the statistics and of rounding to the
 /// results' formats, is at most 2^-20 (|g| + mean(|g|) + |n| mean(|g n|)) / sqrt(variance + epsilon) for dx,
 /// 2^-20 times the sum of |dy n| for dgamma and 2^-21 times that of |dy| for dbeta, unless terms are below
-/// 2^-126. The results do not depend on the number of threads or the instruction set. Errors are those of
+/// 2^-126. The results do not depend on the number of threads or the instruction set.
+///
+/// On a GPU row sums have an error of 2^-21 of the sum of the magnitudes. Column sums add the rows in parts,
+/// the order of which depends on the number of rows only, without atomic operations and as well as double
+/// does; the terms of dgamma have an error of 2^-22 each before. At most five kernels are enqueued, and the
+/// executor needs a workspace of normalization_backward_workspace(rows, columns) floats. Errors are those of
 /// layer_norm(), and saved statistics of which only one span is empty.
-template <class Policy = autocast::by_region, element X, class Gamma, element DY, class DX, class DGamma,
-          class DBeta>
-void layer_norm_backward(cpu exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy, DX&& dx,
-                         DGamma&& dgamma, DBeta&& dbeta, const normalization_options& options = {},
+template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, element DY, class DX,
+          class DGamma, class DBeta>
+void layer_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
+                         DX&& dx, DGamma&& dgamma, DBeta&& dbeta, const normalization_options& options = {},
                          const row_statistics& statistics = {}) {
     autocast::call<Policy>(layer_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
@@ -236,25 +251,25 @@ struct rms_norm_op {
                                                                        "y",    "options", "statistics"};
     static constexpr std::array<std::string_view, 1> known_as = {"_fused_rms_norm"};
 
-    static void validate(cpu exec, const auto& x, const auto& gamma, const auto& y,
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& y,
                          const normalization_options& options, const row_statistics& statistics) {
         detail::check_normalize_rows<false>("mp::ops::rms_norm", exec, x, gamma, absent, y, options,
                                             statistics);
     }
 
-    template <element X, class Gamma, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
+    template <executor Executor, element X, class Gamma, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
                     const normalization_options& options, const row_statistics& statistics) const {
-        detail::normalize_rows(exec, false, options.epsilon, x, gamma, absent, y, {},
-                               statistics.inverse_deviation);
+        normalize_rows(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, absent, y, {},
+                       statistics.inverse_deviation);
     }
 };
 
 /// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row. Everything is as in layer_norm(), but that there is
 /// no mean and no beta: of the statistics only inverse_deviation is written, and mean must be empty. Infinity
 /// in a row makes its own place NaN and the other ones zero.
-template <class Policy = autocast::by_region, element X, class Gamma, element Y>
-void rms_norm(cpu exec, matrix_view<X> x, const Gamma& gamma, matrix_view<Y> y,
+template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, element Y>
+void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<Y> y,
               const normalization_options& options = {}, const row_statistics& statistics = {}) {
     autocast::call<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::output_view(y), options, statistics);
@@ -270,28 +285,29 @@ struct rms_norm_backward_op {
         "exec", "x", "gamma", "dy", "dx", "dgamma", "options", "statistics"};
     static constexpr std::array<std::string_view, 1> known_as = {"_fused_rms_norm_backward"};
 
-    static void validate(cpu exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
                          const auto& dgamma, const normalization_options& options,
                          const row_statistics& statistics) {
         detail::check_normalize_rows_backward<false>("mp::ops::rms_norm_backward", exec, x, gamma, dy, dx,
                                                      dgamma, absent, options, statistics);
     }
 
-    template <element X, class Gamma, element DY, class DX, class DGamma>
-    void operator()(cpu exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
-                    const DX& dx, const DGamma& dgamma, const normalization_options& options,
-                    const row_statistics& statistics) const {
-        detail::normalize_rows_backward(exec, false, options.epsilon, x, gamma, dy, dx, dgamma, absent, {},
-                                        statistics.inverse_deviation);
+    template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
+                    matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
+                    const normalization_options& options, const row_statistics& statistics) const {
+        normalize_rows_backward(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, dy, dx,
+                                dgamma, absent, {}, statistics.inverse_deviation);
     }
 };
 
 /// The gradients of y = rms_norm(x), given dy: with n = the normalized row and g = dy * gamma,
 /// dx = (g - n mean(g n)) / sqrt(mean(x^2) + epsilon), dgamma = the sum over the rows of dy n. Everything is
 /// as in layer_norm_backward(); the rounding of the statistics to float changes n by at most 2^-24 |n|.
-template <class Policy = autocast::by_region, element X, class Gamma, element DY, class DX, class DGamma>
-void rms_norm_backward(cpu exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy, DX&& dx,
-                       DGamma&& dgamma, const normalization_options& options = {},
+template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, element DY, class DX,
+          class DGamma>
+void rms_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
+                       DX&& dx, DGamma&& dgamma, const normalization_options& options = {},
                        const row_statistics& statistics = {}) {
     autocast::call<Policy>(rms_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),

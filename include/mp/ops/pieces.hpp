@@ -45,6 +45,7 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
     }
     cpu inner = exec;
     inner.threads = 1;
+    inner.workspace = nullptr;                          // which is for one thread at a time
     constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
     parallel_arithmetic(exec, static_cast<std::size_t>(count),
                         static_cast<std::size_t>(1 + work_of_a_thread / (std::max<std::ptrdiff_t>)(work, 1)),

@@ -12,7 +12,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/sums.hpp>
+#include <mp/ops/reductions/sums.hpp>
 
 #include <array>
 #include <cstddef>
@@ -49,11 +49,23 @@ inline void check_mean_of_some(std::string_view function, std::string_view what,
     throw_argument(function, what, size, "must be at least 1, since the mean of no elements is undefined");
 }
 
+/// Names the sums of rows or columns, for sum_per().
+struct line_sums {};
+
+/// y = the sums of the rows or columns of x, divided by the divisor, on the CPU; on a GPU the function of
+/// this name in <mp/ops/reductions/gpu.hpp>.
+template <class X, class Y>
+void sum_per(line_sums, const cpu& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis,
+             std::ptrdiff_t divisor) {
+    const matrix_view<const X> added = axis == ops::per::row ? transposed(x) : x;
+    sum_columns(exec, itself{}, added.rows, y.size(), static_cast<double>(divisor), y.data(), added);
+}
+
 /// What sum and mean share; Op is the tag.
 template <class Op>
 struct reduction {
-    static void validate(cpu exec, const auto& x) {
-        check_threads(Op::function, exec);
+    static void validate(const cpu& exec, const auto& x) {
+        check_executor(Op::function, exec);
         const auto input = named("x", x);
         check_operand(Op::function, input);
         if constexpr (Op::is_mean) {
@@ -61,8 +73,8 @@ struct reduction {
             check_mean_of_some(Op::function, "x.columns", input.extent.columns);
         }
     }
-    static void validate(cpu exec, const auto& x, const auto& y, ops::per axis) {
-        check_threads(Op::function, exec);
+    static void validate(const auto& exec, const auto& x, const auto& y, ops::per axis) {
+        check_executor(Op::function, exec);
         const auto input = named("x", x);
         const auto output = named("y", y);
         check_operand(Op::function, input);
@@ -81,11 +93,10 @@ struct reduction {
         return static_cast<float>(Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns))
                                               : sum);
     }
-    template <ops::element X, ops::element Y>
-    void operator()(cpu exec, matrix_view<const X> x, std::span<Y> y, ops::per axis) const {
-        const matrix_view<const X> added = axis == ops::per::row ? transposed(x) : x;
-        const double divisor = Op::is_mean ? static_cast<double>(added.rows) : 1.0;
-        sum_columns(exec, itself{}, added.rows, y.size(), divisor, y.data(), added);
+    template <executor Executor, ops::element X, ops::element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis) const {
+        const std::ptrdiff_t added = axis == ops::per::row ? x.columns : x.rows;
+        sum_per(line_sums{}, exec, x, y, axis, Op::is_mean ? added : 1);
     }
 };
 
@@ -162,8 +173,14 @@ float sum(cpu exec, matrix_view<X> x) {
 /// y is a contiguous range with one element per row, or per column. Sums are as in the other overload, each
 /// rounded to float and from there to the format of y. Throws argument_error for a y of another size, invalid
 /// views and a y that overlaps x; y is then unchanged.
-template <class Policy = autocast::by_region, element X, class Y>
-void sum(cpu exec, matrix_view<X> x, Y&& y, per axis) {
+///
+/// On a GPU a float sum is the CPU's, that is the exact one rounded, unless the sum of the magnitudes is more
+/// than 2^20 / rows^2 times as large as the sum; the error is below 2^-24 of the sum and rows^2 2^-48 of the
+/// magnitudes (columns^2 for sums of rows). Sums that leave float's range on the way are infinite or NaN.
+/// There are no atomic operations: the order of the additions depends on the shape and the size of the format
+/// alone. Sums of columns need a workspace of sum_workspace(rows, columns, axis) bytes.
+template <class Policy = autocast::by_region, executor Executor, element X, class Y>
+void sum(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
     autocast::call<Policy>(sum_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
 }
 
@@ -188,8 +205,8 @@ float mean(cpu exec, matrix_view<X> x) {
 
 /// y = the means of each row or of each column of x, else like sum(exec, x, y, axis). Throws argument_error
 /// also for rows, or columns, without elements.
-template <class Policy = autocast::by_region, element X, class Y>
-void mean(cpu exec, matrix_view<X> x, Y&& y, per axis) {
+template <class Policy = autocast::by_region, executor Executor, element X, class Y>
+void mean(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
     autocast::call<Policy>(mean_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
 }
 

@@ -24,21 +24,21 @@ struct relu_op {
     static constexpr std::array<std::string_view, 3> argument_names = {"exec", "x", "y"};
     static constexpr auto category = op_category::pass_through;
 
-    static void validate(cpu exec, const auto& x, const auto& y) {
+    static void validate(const auto& exec, const auto& x, const auto& y) {
         detail::check_unary("mp::ops::relu", exec, detail::named("x", x), detail::named("y", y));
     }
 
-    template <element X, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        detail::map_elements<detail::relu_function>(exec, y, x);
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        map_elements(detail::relu_function{}, exec, y, x);
     }
 };
 
 /// y = max(x, 0), element by element; -0 becomes +0 and NaN stays NaN. x and y are matrices of one shape, in
 /// any storage order; y may be x, but not overlap it otherwise. Where y has another format, x is rounded to
 /// it once. Throws argument_error for shapes that differ and invalid views; y is then unchanged.
-template <class Policy = autocast::by_region, element X, element Y>
-void relu(cpu exec, matrix_view<X> x, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor, element X, element Y>
+void relu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
     autocast::call<Policy>(relu_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
@@ -50,14 +50,15 @@ struct relu_backward_op {
     static constexpr std::array<std::string_view, 4> argument_names = {"exec", "y", "dy", "dx"};
     static constexpr auto category = op_category::pass_through;
 
-    static void validate(cpu exec, const auto& y, const auto& dy, const auto& dx) {
+    static void validate(const auto& exec, const auto& y, const auto& dy, const auto& dx) {
         detail::check_unary_backward("mp::ops::relu_backward", exec, detail::named("y", y),
                                      detail::named("dy", dy), detail::named("dx", dx));
     }
 
-    template <element Y, element DY, element DX>
-    void operator()(cpu exec, matrix_view<const Y> y, matrix_view<const DY> dy, matrix_view<DX> dx) const {
-        detail::map_elements<detail::slope_of<detail::relu_function>>(exec, dx, y, dy);
+    template <executor Executor, element Y, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
+                    matrix_view<DX> dx) const {
+        map_elements(detail::slope_of<detail::relu_function>{}, exec, dx, y, dy);
     }
 };
 
@@ -65,8 +66,8 @@ struct relu_backward_op {
 /// result of relu, or its argument, which has the same signs. All are matrices of one shape, in any storage
 /// order; dx may be dy or y, but not overlap them otherwise. Where dx has another format, dy is rounded to it
 /// once. Throws argument_error for shapes that differ and invalid views; dx is then unchanged.
-template <class Policy = autocast::by_region, element Y, element DY, element DX>
-void relu_backward(cpu exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, executor Executor, element Y, element DY, element DX>
+void relu_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
     autocast::call<Policy>(relu_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
                            detail::output_view(dx));
 }

@@ -13,7 +13,7 @@
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/loss_factors.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/softmax_row.hpp>
+#include <mp/ops/softmax/rows.hpp>
 
 #include <array>
 #include <concepts>
@@ -26,9 +26,16 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Checks the labels against the matrix of logits, which has been checked.
+/// Checks the labels against the matrix of logits, which has been checked; those in the memory of a GPU can
+/// only be counted.
+template <gpu_executor Executor, class Label>
+void check_labels(std::string_view function, const Executor& /*exec*/, const named_operand& logits,
+                  std::span<const Label> labels) {
+    check_size(function, {"labels", extent_of(labels)}, logits.extent.rows, "logits.rows");
+}
 template <class Label>
-void check_labels(std::string_view function, const named_operand& logits, std::span<const Label> labels) {
+void check_labels(std::string_view function, const cpu& /*exec*/, const named_operand& logits,
+                  std::span<const Label> labels) {
     check_size(function, {"labels", extent_of(labels)}, logits.extent.rows, "logits.rows");
     for (std::size_t i = 0; i < labels.size(); ++i) {
         if (std::cmp_less(labels[i], 0) || std::cmp_greater_equal(labels[i], logits.extent.columns)) {
@@ -49,10 +56,6 @@ inline void check_logits(std::string_view function, const named_operand& logits)
     if (logits.extent.columns == 0) throw_argument(function, "logits.columns", 0, "must be at least 1");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
-
-namespace mp::detail::inline MP_ISA_NAMESPACE {
-
 /// values[i] *= factor, rounded to float, where the factor may be too large or too small for a float.
 inline void scale_by_double(const softmax_kernels& kernels, float* values, std::size_t count, double factor) {
     if (factor > 0x1p-100 && factor < 0x1p100) {
@@ -61,6 +64,29 @@ inline void scale_by_double(const softmax_kernels& kernels, float* values, std::
     for (std::size_t i = 0; i < count; ++i) {
         values[i] = static_cast<float>(double_multiply(static_cast<double>(values[i]), factor));
     }
+}
+
+/// Names the rows of a cross entropy, for cross_entropy_gradient().
+struct cross_entropy_rows {};
+
+/// The gradient on the CPU; on a GPU the function of this name in <mp/ops/softmax_cross_entropy/gpu.hpp>.
+template <class Logit, class Label, class Gradient>
+void cross_entropy_gradient(cross_entropy_rows, const cpu& exec, matrix_view<const Logit> logits,
+                            std::span<const Label> labels, matrix_view<Gradient> dlogits,
+                            const ops::loss_factors& factors) {
+    const double factor = gradient_factor(factors, static_cast<double>(logits.rows));
+    for_each_softmax_block(
+        exec, logits.rows, logits.columns,
+        [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows& rows) {
+            rows.load(logits, first, count, dlogits);
+            rows.write(dlogits, first, count, [&](std::ptrdiff_t r, const softmax_rows::row_sum& row) {
+                const auto label = static_cast<std::size_t>(labels[static_cast<std::size_t>(first + r)]);
+                using number = rounded_doubles<1>;
+                const number below_one = number(static_cast<double>(row.target[label])) / row.sum - 1.0;
+                scale_by_double(rows.kernels(), row.target, rows.columns(), double_divide(factor, row.sum));
+                row.target[label] = static_cast<float>((below_one * factor).value());
+            });
+        });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -83,7 +109,7 @@ struct softmax_cross_entropy_op {
         detail::check_threads(function, exec);
         const auto input = detail::named("logits", logits);
         detail::check_logits(function, input);
-        detail::check_labels(function, input, labels);
+        detail::check_labels(function, exec, input, labels);
         detail::check_loss_factors(function, factors);
     }
 
@@ -135,40 +161,24 @@ struct softmax_cross_entropy_backward_op {
     static constexpr bool computes_in_float = true;
 
     template <class Label>
-    static void validate(cpu exec, const auto& logits, std::span<const Label> labels, const auto& dlogits,
-                         const loss_factors& factors) {
+    static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
+                         const auto& dlogits, const loss_factors& factors) {
         constexpr std::string_view function = "mp::ops::softmax_cross_entropy_backward";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto input = detail::named("logits", logits);
         const auto result = detail::named("dlogits", dlogits);
         detail::check_logits(function, input);
-        detail::check_labels(function, input, labels);
+        detail::check_labels(function, exec, input, labels);
         detail::check_shape(function, result, input.extent.rows, "logits.rows", input.extent.columns,
                             "logits.columns");
         detail::check_separate_or_same(function, result, input);
         detail::check_loss_factors(function, factors);
     }
 
-    template <element Logit, std::integral Label, element Gradient>
-    void operator()(cpu exec, matrix_view<const Logit> logits, std::span<const Label> labels,
+    template <executor Executor, element Logit, std::integral Label, element Gradient>
+    void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                     matrix_view<Gradient> dlogits, const loss_factors& factors) const {
-        const double factor = detail::gradient_factor(factors, static_cast<double>(logits.rows));
-        detail::for_each_softmax_block(
-            exec, logits.rows, logits.columns,
-            [&](std::ptrdiff_t first, std::ptrdiff_t count, detail::softmax_rows& rows) {
-                rows.load(logits, first, count, dlogits);
-                rows.write(dlogits, first, count,
-                           [&](std::ptrdiff_t r, const detail::softmax_rows::row_sum& row) {
-                               const auto label =
-                                   static_cast<std::size_t>(labels[static_cast<std::size_t>(first + r)]);
-                               using number = detail::rounded_doubles<1>;
-                               const number below_one =
-                                   number(static_cast<double>(row.target[label])) / row.sum - 1.0;
-                               detail::scale_by_double(rows.kernels(), row.target, rows.columns(),
-                                                       detail::double_divide(factor, row.sum));
-                               row.target[label] = static_cast<float>((below_one * factor).value());
-                           });
-            });
+        cross_entropy_gradient(detail::cross_entropy_rows{}, exec, logits, labels, dlogits, factors);
     }
 };
 
@@ -182,8 +192,13 @@ struct softmax_cross_entropy_backward_op {
 ///
 /// Throws argument_error as softmax_cross_entropy() does, and for a dlogits of another shape or a scale that
 /// is not finite and positive; dlogits is then unchanged.
-template <class Policy = autocast::by_region, element Logit, detail::contiguous Labels, element Gradient>
-void softmax_cross_entropy_backward(cpu exec, matrix_view<Logit> logits, const Labels& labels,
+///
+/// On a GPU, with p = softmax(logits), the error is 2^-21 p weight scale / batch, and for the column of the
+/// label 2^-21 weight scale / batch. Labels lie in device memory, too, and cannot be checked: a row whose
+/// label is no column is all NaN.
+template <class Policy = autocast::by_region, executor Executor, element Logit, detail::contiguous Labels,
+          element Gradient>
+void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
                                     matrix_view<Gradient> dlogits, const loss_factors& factors = {}) {
     autocast::call<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),
                            detail::input_view(labels), detail::output_view(dlogits), factors);

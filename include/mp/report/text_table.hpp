@@ -3,6 +3,8 @@
 /// Tables for terminals.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>

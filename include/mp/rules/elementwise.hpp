@@ -13,6 +13,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// x itself, to be rounded to another format.
+struct identity_function {};
 /// max(x, 0); -0 becomes +0 and NaN stays.
 struct relu_function {};
 /// The slope of Function at x times dy; for relu and tanh also the result y serves in place of x.

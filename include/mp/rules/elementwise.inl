@@ -11,6 +11,10 @@ struct elementwise {
         return activation<Function>::value(x);
     }
 };
+template <>
+struct elementwise<identity_function> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x) { return x; }
+};
 /// NaN where x or dy is NaN, or zero meets infinity.
 template <class Function>
 struct elementwise<slope_of<Function>> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Normalization of rows of floats, forward and backward, over vec<T>: the same bits for every instruction
-/// set. Formats, strides and threads are the business of <mp/ops/normalization_rows.hpp>.
+/// set. Formats, strides and threads are the business of <mp/ops/normalization/rows.hpp>.
 #pragma once
 
 #include <mp/config.hpp>

@@ -3,6 +3,8 @@
 /// What the updates of the optimizers multiply by; the options' functions coefficients_of make it.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <cstddef>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {

@@ -3,6 +3,8 @@
 /// Pieces of a text that was read, for error messages.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <cstddef>
 #include <string>
 #include <string_view>

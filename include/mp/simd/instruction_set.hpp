@@ -3,6 +3,8 @@
 /// The instruction sets for which kernels are compiled.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <string_view>
 
 namespace mp {

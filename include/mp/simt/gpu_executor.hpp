@@ -1,29 +1,42 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What algorithms for GPUs take as their first argument: a stream of a CUDA device, or the simulated GPU.
+/// The simulated GPU as an executor. Algorithms for GPUs launch kernels by the unqualified call
+/// launch("mp::function", exec, simt::launch_size{...}, kernel), which finds mp::simt::launch by its
+/// arguments.
 #pragma once
 
+#include <mp/executor.hpp>
 #include <mp/simt/simulated_gpu.hpp>
 #include <mp/tensor_core/arch.hpp>
 
+#include <cstddef>
+#include <cstring>
+#include <memory>
 #include <type_traits>
 
-namespace mp {
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-namespace detail::inline MP_ISA_NAMESPACE {
-
-template <class Executor>
-struct is_gpu_executor : std::false_type {};
 template <arch Arch>
 struct is_gpu_executor<simulated_gpu<Arch>> : std::true_type {};
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+/// Global memory is that of the program.
+template <arch Arch>
+struct executor_memory<simulated_gpu<Arch>> {
+    using executor = simulated_gpu<Arch>;
+    static void copy_to_host(const executor&, void* to, const void* from, std::size_t bytes) {
+        if (bytes != 0) std::memcpy(to, from, bytes);
+    }
+    static std::shared_ptr<void> allocate(const executor&, std::size_t bytes) {
+        constexpr std::size_t line = 256;  // as a device's allocations are aligned
+        struct alignas(line) unit {
+            std::byte bytes[line];
+        };
+        const std::shared_ptr<unit[]> units =
+            std::make_shared_for_overwrite<unit[]>((bytes + line - 1) / line);
+        return {units, units.get()};
+    }
+    static bool can_keep(const executor&) { return true; }
+    static const void* queue(const executor&) { return nullptr; }
+};
 
-/// mp::cuda_stream (where <mp/cuda.hpp> is included) or mp::simulated_gpu<arch>. With the first an algorithm
-/// enqueues kernels and returns, with the second it runs the same kernels on the host. Kernels are launched
-/// by the unqualified call launch("mp::function", exec, simt::launch_size{...}, kernel), which finds
-/// mp::simt::launch by its arguments.
-template <class Executor>
-concept gpu_executor = detail::is_gpu_executor<std::remove_cvref_t<Executor>>::value;
-
-}  // namespace mp
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

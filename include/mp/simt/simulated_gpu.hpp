@@ -10,6 +10,8 @@
 
 namespace mp {
 
+class workspace;
+
 namespace simt {
 class access_statistics;
 }
@@ -43,6 +45,8 @@ struct simulated_gpu {
     int multiprocessors = 0;
     /// Stack of each GPU thread.
     std::size_t stack_bytes = std::size_t{256} << 10;
+    /// What ops take memory from while they run, as on a device. See <mp/workspace.hpp>.
+    mp::workspace* workspace = nullptr;
 };
 
 }  // namespace mp

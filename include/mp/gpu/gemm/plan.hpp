@@ -24,17 +24,19 @@
 
 namespace mp {
 
-/// An element type of the factors of a matrix product in tensor cores.
+/// An element type of the operands of a matrix product on a GPU: what tensor cores take, and float, which
+/// ordinary instructions multiply.
 template <class Value>
-concept tensor_core_input =
-    std::same_as<std::remove_const_t<Value>, half> || std::same_as<std::remove_const_t<Value>, bfloat16> ||
+concept gpu_gemm_input = std::same_as < std::remove_const_t<Value>,
+float > || std::same_as<std::remove_const_t<Value>, half> ||
+    std::same_as<std::remove_const_t<Value>, bfloat16> ||
     std::same_as<std::remove_const_t<Value>, tfloat32> ||
     std::same_as<std::remove_const_t<Value>, float8_e4m3fn> ||
     std::same_as<std::remove_const_t<Value>, float8_e5m2>;
 
 /// Two types that are multiplied with each other: one type, or the two of 8 bits.
 template <class A, class B>
-concept tensor_core_pair = tensor_core_input<A> && tensor_core_input<B> &&
+concept gpu_gemm_pair = gpu_gemm_input<A> && gpu_gemm_input<B> &&
     (std::same_as<std::remove_const_t<A>, std::remove_const_t<B>> || (sizeof(A) == 1 && sizeof(B) == 1));
 
 /// By which instructions a kernel multiplies. Products take it as a template argument, since each kernel that
@@ -127,6 +129,7 @@ template <class Input>
 [[nodiscard]] constexpr int least_capability(gpu_gemm_kernel kernel) {
     constexpr bool is_half = std::is_same_v<Input, half>;
     constexpr int never = 1 << 20;
+    if (std::is_same_v<Input, float> && kernel != gpu_gemm_kernel::lanes) return never;
     switch (kernel) {
         case gpu_gemm_kernel::wmma:
             return sizeof(Input) == 1 ? never : is_half ? 75 : 80;
@@ -168,7 +171,7 @@ template <class Executor, class Input, gpu_gemm_kernel Asked>
         for (const int capability : compiled_capabilities<Executor>) {
             if (best_kernel<Input>(capability) == kernel) return true;
             if (Asked == gpu_gemm_kernel::automatic_with_wgmma && kernel == gpu_gemm_kernel::wgmma &&
-                capability == 90) {
+                capability >= least_capability<Input>(kernel) && capability == 90) {
                 return true;
             }
         }
@@ -179,7 +182,8 @@ template <class Executor, class Input, gpu_gemm_kernel Asked>
 /// The kernel that is taken where `Asked` was asked for: one by itself, and which one.
 template <class Input, gpu_gemm_kernel Asked>
 [[nodiscard]] constexpr gpu_gemm_kernel resolve_kernel(const gpu_properties& gpu, bool warpgroups_take_it) {
-    if (Asked == gpu_gemm_kernel::automatic_with_wgmma && gpu.has_warpgroups && warpgroups_take_it) {
+    if (Asked == gpu_gemm_kernel::automatic_with_wgmma && can_run<Input>(gpu, gpu_gemm_kernel::wgmma) &&
+        warpgroups_take_it) {
         return gpu_gemm_kernel::wgmma;
     }
     const bool is_automatic =
@@ -362,7 +366,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// Decides how products of a (rows x depth) and b (depth x columns) are computed on a GPU with these
 /// properties; `batch` is how many of them there are in a call. Throws argument_error for a kernel that the
 /// device lacks for the type, for negative sizes, and for splits below zero or above 64.
-template <tensor_core_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic>
+template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const gpu_properties& gpu, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                       std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {

@@ -3,6 +3,7 @@
 /// How well the memory accesses of a kernel fit the banks of shared memory and the sectors of global memory.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/simt/launch_shape.hpp>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 /// What a thread knows of the progress of the others: vector clocks.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

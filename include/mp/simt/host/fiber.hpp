@@ -4,6 +4,8 @@
 /// each other where they say so. On x86-64 a switch is a dozen instructions; elsewhere it is ucontext's.
 #pragma once
 
+#include <mp/config.hpp>
+
 #if __has_include(<sys/mman.h>) && __has_include(<unistd.h>)
 #include <sys/mman.h>
 #include <unistd.h>

@@ -3,6 +3,8 @@
 /// Products of a warpgroup that are under way, on the host.
 #pragma once
 
+#include <mp/config.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -3,16 +3,17 @@
 /// Normalization of the rows of a matrix on a GPU, forward and backward.
 #pragma once
 
-#include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/gpu/column_sums.hpp>
 #include <mp/gpu/row_access.hpp>
-#include <mp/gpu/row_scaling.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/gpu_casts.hpp>
 #include <mp/ops/normalization.hpp>
+#include <mp/ops/normalization/gpu_row_scaling.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
+#include <mp/workspace.hpp>
 
 #include <cstddef>
 #include <span>
@@ -219,61 +220,76 @@ struct normalization_terms {
     }
 };
 
-template <bool Centered, class Executor, class X, class Gamma, class Beta, class Y>
-void launch_normalize(std::string_view function, Executor exec, matrix_view<const X> x, const Gamma& gamma,
-                      const Beta& beta, matrix_view<Y> y, const ops::normalization_options& options,
-                      const ops::row_statistics& statistics) {
-    check_normalize_rows<Centered>(function, cpu{}, x, gamma, beta, y, options, statistics);
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Bytes of the executor's workspace that layer_norm_backward() and rms_norm_backward() need on a GPU for
+/// matrices of this shape, whichever gradients are asked for, casts not included: 16 bytes a row, and 16
+/// bytes a column for every 64 rows, or for every 256th of the rows if there are more than 16384.
+[[nodiscard]] constexpr std::size_t normalization_backward_workspace(std::ptrdiff_t rows,
+                                                                     std::ptrdiff_t columns) {
+    return static_cast<std::size_t>(rows) * sizeof(detail::float_row_scaling) + workspace::alignment +
+           detail::column_sum_bytes(rows, columns, 2);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// normalize_rows() of the CPU, enqueued.
+template <bool Centered, gpu_executor Executor, class X, class Gamma, class Beta, class Y>
+void normalize_rows(row_normalization<Centered>, const Executor& exec, float epsilon, matrix_view<const X> x,
+                    const Gamma& gamma, const Beta& beta, matrix_view<Y> y, std::span<float> mean,
+                    std::span<float> inverse) {
     if (x.rows == 0) return;
     using scale = scaling_element_t<Gamma>;
     using shift = scaling_element_t<Beta>;
     constexpr int width = row_chunk<X, scale, shift, Y>;
     with_row_group(x.columns, [&](auto group) {
         using group_type = decltype(group);
-        launch(function, exec, row_launch<group_type>(x.rows),
+        launch(Centered ? "mp::ops::layer_norm" : "mp::ops::rms_norm", exec, row_launch<group_type>(x.rows),
                normalize_kernel<group_type, Centered, X, scale, shift, Y>{
                    rows_of<width>(x), array_row<width>(gamma), array_row<width>(beta), rows_of<width>(y),
-                   statistics.mean.empty() ? nullptr : statistics.mean.data(),
-                   statistics.inverse_deviation.empty() ? nullptr : statistics.inverse_deviation.data(),
-                   x.rows, x.columns, options.epsilon});
+                   mean.empty() ? nullptr : mean.data(), inverse.empty() ? nullptr : inverse.data(), x.rows,
+                   x.columns, epsilon});
     });
 }
 
-/// Floats for the scalings of the rows.
-[[nodiscard]] constexpr std::size_t row_scaling_floats(std::ptrdiff_t rows) {
-    return static_cast<std::size_t>(rows) * 4;
-}
-
-template <bool Centered, class Executor, class X, class Gamma, class DY, class DX, class DGamma, class DBeta>
-void launch_normalize_backward(std::string_view function, Executor exec, matrix_view<const X> x,
-                               const Gamma& gamma, matrix_view<const DY> dy, const DX& dx,
-                               const DGamma& dgamma, const DBeta& dbeta, std::span<float> workspace,
-                               const ops::normalization_options& options,
-                               const ops::row_statistics& statistics) {
+/// normalize_rows_backward() of the CPU, enqueued.
+template <bool Centered, gpu_executor Executor, class X, class Gamma, class DY, class DX, class DGamma,
+          class DBeta>
+void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, float epsilon,
+                             matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
+                             const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
+                             std::span<const float> mean, std::span<const float> inverse) {
+    constexpr std::string_view function =
+        Centered ? "mp::ops::layer_norm_backward" : "mp::ops::rms_norm_backward";
     constexpr bool of_gamma = !std::is_same_v<DGamma, ops::absent_t>;
     constexpr bool of_beta = !std::is_same_v<DBeta, ops::absent_t>;
-    check_normalize_rows_backward<Centered>(function, cpu{}, x, gamma, dy, dx, dgamma, dbeta, options,
-                                            statistics);
     constexpr int sums = (of_gamma ? 1 : 0) + (of_beta ? 1 : 0);
-    check_workspace(function, workspace,
-                    row_scaling_floats(x.rows) + column_sum_floats(x.rows, x.columns, sums));
+    const workspace::frame frame(workspace_of(exec));
+    // Before anything is launched, since it may throw.
+    auto* const computed =
+        inverse.empty() ? take_workspace<float_row_scaling>(function, exec, static_cast<std::size_t>(x.rows))
+                        : nullptr;
+    [[maybe_unused]] auto* const parts =
+        sums == 0 ? nullptr : take_column_parts(function, exec, x.rows, x.columns, sums);
     row_scaling_source source;
-    if (!statistics.inverse_deviation.empty()) {
-        source.mean = Centered ? statistics.mean.data() : nullptr;
-        source.inverse = statistics.inverse_deviation.data();
+    if (!inverse.empty()) {
+        source.mean = Centered ? mean.data() : nullptr;
+        source.inverse = inverse.data();
     } else if (x.rows != 0) {
-        auto* computed = reinterpret_cast<float_row_scaling*>(workspace.data());
         with_row_group(x.columns, [&](auto group) {
             using group_type = decltype(group);
             launch(function, exec, row_launch<group_type>(x.rows),
                    row_scalings_kernel<group_type, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
-                                                                x.columns, options.epsilon});
+                                                                x.columns, epsilon});
         });
         source.computed = computed;
     }
     if constexpr (sums != 0) {
         constexpr int width = row_chunk<X, DY>;
-        auto* parts = reinterpret_cast<double_float*>(workspace.data() + row_scaling_floats(x.rows));
         launch_column_parts(
             function, exec,
             normalization_terms<of_gamma, of_beta, X, DY>{rows_of<width>(x), rows_of<width>(dy), source},
@@ -297,86 +313,4 @@ void launch_normalize_backward(std::string_view function, Executor exec, matrix_
     }
 }
 
-/// What the caller passes for an operand that is written: the view without autocast's mark.
-template <class Element>
-constexpr matrix_view<Element> plain_output(matrix_view<Element> view) {
-    return view;
-}
-constexpr ops::absent_t plain_output(ops::absent_t absent) {
-    return absent;
-}
-template <contiguous Range>
-constexpr auto plain_output(Range& range) {
-    return std::span<contiguous_element<Range>>(as_span(range));
-}
-
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
-
-namespace mp::ops::inline MP_ISA_NAMESPACE {
-
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row, on a GPU: arguments, special values
-/// and errors are those of layer_norm() on the CPU; everything that is read or written lies in device memory,
-/// the statistics too.
-///
-/// Computed in float: the mean from a sum that is as good as double's, the distances from it and the sum of
-/// their squares in two passes. A float result differs from the exact one by at most 2^-21 |gamma n| and
-/// 2^-24 of itself, n being the normalized element, also where the mean is a million times the deviation;
-/// squares do not overflow. Sums that leave float's range, of elements beyond 10^38 / columns, give NaN only
-/// where elements are infinite or NaN. The bits depend on the number of columns and the sizes of the formats
-/// only, and are the same on the simulated GPU. Layouts are as for softmax().
-template <gpu_executor Executor, element X, class Gamma, class Beta, element Y>
-void layer_norm(Executor exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
-                const normalization_options& options = {}, const row_statistics& statistics = {}) {
-    detail::launch_normalize<true>("mp::ops::layer_norm", exec, detail::input_view(x),
-                                   detail::input_view(gamma), detail::input_view(beta), y, options,
-                                   statistics);
-}
-
-/// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row, on a GPU, as rms_norm() on the CPU. Accuracy and
-/// layouts are those of layer_norm() here.
-template <gpu_executor Executor, element X, class Gamma, element Y>
-void rms_norm(Executor exec, matrix_view<X> x, const Gamma& gamma, matrix_view<Y> y,
-              const normalization_options& options = {}, const row_statistics& statistics = {}) {
-    detail::launch_normalize<false>("mp::ops::rms_norm", exec, detail::input_view(x),
-                                    detail::input_view(gamma), absent, y, options, statistics);
-}
-
-/// Floats of the workspace that layer_norm_backward() and rms_norm_backward() need for matrices of this
-/// shape, whichever gradients are asked for: 16 bytes a row, and 16 bytes a column for every 64 rows, or for
-/// every 256th of the rows if there are more than 16384.
-[[nodiscard]] constexpr std::size_t normalization_backward_workspace(std::ptrdiff_t rows,
-                                                                     std::ptrdiff_t columns) {
-    return detail::row_scaling_floats(rows) + detail::column_sum_floats(rows, columns, 2);
-}
-
-/// The gradients of y = layer_norm(x) on a GPU: arguments and errors are those of layer_norm_backward() on
-/// the CPU, and a workspace in device memory of normalization_backward_workspace(rows, columns) floats, which
-/// begins at a multiple of 16 bytes and overlaps nothing.
-///
-/// Row sums have an error of 2^-21 of the sum of the magnitudes. Column sums, dgamma and dbeta, add the rows
-/// in parts, the order of which depends on the number of rows only, without atomic operations and as well as
-/// double does; the terms of dgamma have an error of 2^-22 each before. With saved statistics the rounding of
-/// these counts as on the CPU. No more than five kernels are enqueued.
-template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
-void layer_norm_backward(Executor exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy, DX&& dx,
-                         DGamma&& dgamma, DBeta&& dbeta, std::span<float> workspace,
-                         const normalization_options& options = {}, const row_statistics& statistics = {}) {
-    detail::launch_normalize_backward<true>("mp::ops::layer_norm_backward", exec, detail::input_view(x),
-                                            detail::input_view(gamma), detail::input_view(dy),
-                                            detail::plain_output(dx), detail::plain_output(dgamma),
-                                            detail::plain_output(dbeta), workspace, options, statistics);
-}
-
-/// The gradients of y = rms_norm(x) on a GPU, as rms_norm_backward() on the CPU; the rest is as for
-/// layer_norm_backward() here.
-template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
-void rms_norm_backward(Executor exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy, DX&& dx,
-                       DGamma&& dgamma, std::span<float> workspace, const normalization_options& options = {},
-                       const row_statistics& statistics = {}) {
-    detail::launch_normalize_backward<false>("mp::ops::rms_norm_backward", exec, detail::input_view(x),
-                                             detail::input_view(gamma), detail::input_view(dy),
-                                             detail::plain_output(dx), detail::plain_output(dgamma), absent,
-                                             workspace, options, statistics);
-}
-
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -10,7 +10,7 @@
 #include <mp/format/operations.hpp>
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
-#include <mp/ops/softmax_row.hpp>
+#include <mp/ops/softmax/rows.hpp>
 #include <mp/rules/elementary.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 

@@ -3,19 +3,17 @@
 /// softmax and its logarithm over the rows of a matrix on a GPU, forward and backward.
 #pragma once
 
-#include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/gpu/row_access.hpp>
-#include <mp/gpu/softmax_sum.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/ops/arguments.hpp>
-#include <mp/ops/unary_checks.hpp>
+#include <mp/ops/gpu_casts.hpp>
+#include <mp/ops/softmax.hpp>
+#include <mp/ops/softmax/gpu_sum.hpp>
 #include <mp/rules/float_functions.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 
 #include <cstddef>
-#include <string_view>
 #include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -109,74 +107,48 @@ struct softmax_backward_kernel {
 };
 
 template <bool Logarithm, class Executor, class X, class Y>
-void launch_softmax(std::string_view function, Executor exec, matrix_view<const X> x, matrix_view<Y> y) {
-    check_unary(function, cpu{}, named("x", x), named("y", y));
+void launch_softmax(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) {
     if (x.rows == 0 || x.columns == 0) return;
     constexpr int width = row_chunk<X, Y>;
     with_row_group(x.columns, [&](auto group) {
         using group_type = decltype(group);
-        launch(function, exec, row_launch<group_type>(x.rows),
+        launch("mp::ops::softmax", exec, row_launch<group_type>(x.rows),
                softmax_kernel<group_type, Logarithm, X, Y>{rows_of<width>(x), rows_of<width>(y), x.rows,
                                                            x.columns});
     });
 }
 
 template <bool Logarithm, class Executor, class Y, class DY, class DX>
-void launch_softmax_backward(std::string_view function, Executor exec, matrix_view<const Y> y,
-                             matrix_view<const DY> dy, matrix_view<DX> dx) {
-    check_unary_backward(function, cpu{}, named("y", y), named("dy", dy), named("dx", dx));
+void launch_softmax_backward(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
+                             matrix_view<DX> dx) {
     if (y.rows == 0 || y.columns == 0) return;
     constexpr int width = row_chunk<Y, DY, DX>;
     with_row_group(y.columns, [&](auto group) {
         using group_type = decltype(group);
-        launch(function, exec, row_launch<group_type>(y.rows),
+        launch("mp::ops::softmax_backward", exec, row_launch<group_type>(y.rows),
                softmax_backward_kernel<group_type, Logarithm, Y, DY, DX>{
                    rows_of<width>(y), rows_of<width>(dy), rows_of<width>(dx), y.rows, y.columns});
     });
 }
 
+/// map_rows() of the CPU, enqueued.
+template <gpu_executor Executor, class X, class Y>
+void map_rows(softmax_function, const Executor& exec, matrix_view<Y> y, matrix_view<const X> x) {
+    launch_softmax<false>(exec, x, y);
+}
+template <gpu_executor Executor, class X, class Y>
+void map_rows(log_softmax_function, const Executor& exec, matrix_view<Y> y, matrix_view<const X> x) {
+    launch_softmax<true>(exec, x, y);
+}
+template <gpu_executor Executor, class Y, class DY, class DX>
+void map_rows(slope_of<softmax_function>, const Executor& exec, matrix_view<DX> dx, matrix_view<const Y> y,
+              matrix_view<const DY> dy) {
+    launch_softmax_backward<false>(exec, y, dy, dx);
+}
+template <gpu_executor Executor, class Y, class DY, class DX>
+void map_rows(slope_of<log_softmax_function>, const Executor& exec, matrix_view<DX> dx,
+              matrix_view<const Y> y, matrix_view<const DY> dy) {
+    launch_softmax_backward<true>(exec, y, dy, dx);
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
-
-namespace mp::ops::inline MP_ISA_NAMESPACE {
-
-/// y(r, c) = exp(x(r, c)) / sum_j exp(x(r, j)) on a GPU: arguments, special values and errors are those of
-/// softmax() on the CPU. x and y lie in device memory. Nothing is cast: y has the format that it has.
-///
-/// Computed in float, the largest element of a row subtracted first. A float result differs from the exact
-/// one by at most 2^-21 of it (2 units in the last place measured), a result of another format is what that
-/// rounds to: the CPU's but for about one in a thousand. The order of sums depends on the number of columns
-/// and the sizes of the formats only: not on layout, alignment, or the device, and the simulated GPU has the
-/// same bits. Rows of up to 1024 columns are read by a warp each, longer ones by a block; row-major matrices
-/// whose rows begin at multiples of 16 bytes are the fastest, and column-major ones slow. The launch
-/// allocates nothing and can be captured into a graph.
-template <gpu_executor Executor, element X, element Y>
-void softmax(Executor exec, matrix_view<X> x, matrix_view<Y> y) {
-    detail::launch_softmax<false>("mp::ops::softmax", exec, detail::input_view(x), y);
-}
-
-/// The gradient of y = softmax(x) on a GPU, as softmax_backward() on the CPU. The sum of y dy has an error of
-/// 2^-23 of the sum of magnitudes; each result another 2^-23 of itself and of y times the sum. Layouts and
-/// the order of sums are as for softmax().
-template <gpu_executor Executor, element Y, element DY, element DX>
-void softmax_backward(Executor exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
-    detail::launch_softmax_backward<false>("mp::ops::softmax_backward", exec, detail::input_view(y),
-                                           detail::input_view(dy), dx);
-}
-
-/// y = log(softmax(x)) on a GPU, as log_softmax() on the CPU. A float result has an error of 2^-21 of itself
-/// or 2^-21, whichever is larger; the rest is as for softmax().
-template <gpu_executor Executor, element X, element Y>
-void log_softmax(Executor exec, matrix_view<X> x, matrix_view<Y> y) {
-    detail::launch_softmax<true>("mp::ops::log_softmax", exec, detail::input_view(x), y);
-}
-
-/// The gradient of y = log_softmax(x) on a GPU, as log_softmax_backward() on the CPU. The sum of dy is as
-/// good as a double's rounded to float; each result has an error of 2^-22 of exp(y) times the sum, and 2^-24
-/// of itself. The rest is as for softmax().
-template <gpu_executor Executor, element Y, element DY, element DX>
-void log_softmax_backward(Executor exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
-    detail::launch_softmax_backward<true>("mp::ops::log_softmax_backward", exec, detail::input_view(y),
-                                          detail::input_view(dy), dx);
-}
-
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -101,9 +101,15 @@ Float* from_row(std::span<Float> values, std::ptrdiff_t row) {
     return values.empty() ? nullptr : values.data() + row;
 }
 
-template <class X, class Gamma, class Beta, class Y>
-void normalize_rows(cpu exec, bool centered, float epsilon, matrix_view<const X> x, const Gamma& gamma,
-                    const Beta& beta, matrix_view<Y> y, std::span<float> mean, std::span<float> inverse) {
+/// Around the mean (layer_norm) or around zero (rms_norm).
+template <bool Centered>
+struct row_normalization {};
+
+/// The forward pass on the CPU; on a GPU the function of this name in <mp/ops/normalization/gpu.hpp>.
+template <bool Centered, class X, class Gamma, class Beta, class Y>
+void normalize_rows(row_normalization<Centered>, const cpu& exec, float epsilon, matrix_view<const X> x,
+                    const Gamma& gamma, const Beta& beta, matrix_view<Y> y, std::span<float> mean,
+                    std::span<float> inverse) {
     const auto kernel =
         MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows, normalize_rows);
     const auto scales = column_array(gamma, x.columns, 1.0);
@@ -115,7 +121,7 @@ void normalize_rows(cpu exec, bool centered, float epsilon, matrix_view<const X>
             block_of_rows out(y);
             const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
                 in.read(first, count);
-                kernel({static_cast<std::size_t>(x.columns), centered, epsilon, in.rows(first)},
+                kernel({static_cast<std::size_t>(x.columns), Centered, epsilon, in.rows(first)},
                        {scales.data(), shifts.data(), out.rows(first), from_row(mean, first),
                         from_row(inverse, first)},
                        count);
@@ -167,11 +173,11 @@ private:
 };
 
 /// Empty statistics are computed. dx may lie in the memory of x or dy.
-template <class X, class Gamma, class DY, class DX, class DGamma, class DBeta>
-void normalize_rows_backward(cpu exec, bool centered, float epsilon, matrix_view<const X> x,
-                             const Gamma& gamma, matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
-                             const DBeta& dbeta, std::span<const float> mean,
-                             std::span<const float> inverse) {
+template <bool Centered, class X, class Gamma, class DY, class DX, class DGamma, class DBeta>
+void normalize_rows_backward(row_normalization<Centered>, const cpu& exec, float epsilon,
+                             matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
+                             const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
+                             std::span<const float> mean, std::span<const float> inverse) {
     const auto kernel = MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows_backward,
                                          normalize_rows_backward);
     const auto scales = column_array(gamma, x.columns, 1.0F);
@@ -189,7 +195,7 @@ void normalize_rows_backward(cpu exec, bool centered, float epsilon, matrix_view
             const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
                 in.read(first, count);
                 gradient.read(first, count);
-                kernel({static_cast<std::size_t>(x.columns), centered, epsilon, in.rows(first)},
+                kernel({static_cast<std::size_t>(x.columns), Centered, epsilon, in.rows(first)},
                        {scales.data(), gradient.rows(first), out.rows(first), from_row(mean, first),
                         from_row(inverse, first), of_gamma.part(part), of_beta.part(part), room.data()},
                        count);

@@ -34,10 +34,6 @@ struct alignas(16) float_row_scaling {
     [[nodiscard]] MP_HOST_DEVICE float inverse_deviation() const { return float_multiply(inverse, factor); }
 };
 
-struct larger_word {
-    MP_HOST_DEVICE std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a < b ? b : a; }
-};
-
 /// The scaling of the row times the factor, and in `variance` the variance (or mean square) + epsilon of
 /// that. Two passes: the mean, then the squares of the distances from it.
 MP_ANY_EXECUTION_SPACE

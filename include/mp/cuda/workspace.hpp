@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Workspaces in the memory of CUDA devices, and what code that knows no toolkit does with a stream.
+#pragma once
+
+#include <mp/cuda/error.hpp>
+#include <mp/cuda/stream.hpp>
+#include <mp/executor.hpp>
+#include <mp/workspace.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Whether work on the stream is recorded into a graph, where allocating is not allowed. Also where CUDA
+/// cannot tell.
+inline bool is_capturing(cudaStream_t stream) noexcept {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(stream, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone;
+}
+
+template <>
+struct executor_memory<cuda_stream> {
+    static void copy_to_host(const cuda_stream& exec, void* to, const void* from, std::size_t bytes) {
+        if (bytes == 0) return;
+        check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, exec.stream), "cudaMemcpyAsync");
+        check_cuda(cudaStreamSynchronize(exec.stream), "cudaStreamSynchronize");
+    }
+    /// Freed in the order of the stream, behind the kernels that read it.
+    static std::shared_ptr<void> allocate(const cuda_stream& exec, std::size_t bytes) {
+        void* memory = nullptr;
+        if (cudaMallocAsync(&memory, bytes == 0 ? 1 : bytes, exec.stream) != cudaSuccess) {
+            static_cast<void>(cudaGetLastError());
+            return nullptr;
+        }
+        return {memory, [stream = exec.stream](void* it) { static_cast<void>(cudaFreeAsync(it, stream)); }};
+    }
+    static bool can_keep(const cuda_stream& exec) { return !is_capturing(exec.stream); }
+    static const void* queue(const cuda_stream& exec) { return exec.stream; }
+};
+
+template <>
+struct executor_memory<unique_cuda_stream> : executor_memory<cuda_stream> {};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
+/// A workspace of device memory that grows: it allocates in the order of the stream, and nothing any more
+/// once a step has passed. While a graph is captured it cannot grow: run the step once before, or give its
+/// high_water() as `bytes`. The stream must outlive it.
+///
+///     mp::unique_cuda_stream stream;
+///     mp::device_workspace workspace(stream);
+///     stream.workspace = &workspace;
+///     mp::ops::layer_norm_backward(stream, x, gamma, dy, dx, dgamma, dbeta);
+class device_workspace final : public workspace {
+public:
+    /// With so many bytes from the beginning; argument_error where there are not so many.
+    explicit device_workspace(cuda_stream exec, std::size_t bytes = 0) : stream_(exec.stream) {
+        reserve(bytes);
+    }
+    ~device_workspace() override { release_all(); }
+
+private:
+    std::byte* grow(std::size_t bytes) noexcept override {
+        void* memory = nullptr;
+        if (detail::is_capturing(stream_)) return nullptr;
+        if (cudaMallocAsync(&memory, bytes, stream_) != cudaSuccess) {
+            static_cast<void>(cudaGetLastError());  // the caller is told
+            return nullptr;
+        }
+        return static_cast<std::byte*>(memory);
+    }
+    void release(std::byte* memory, std::size_t /*bytes*/) noexcept override {
+        static_cast<void>(cudaFreeAsync(memory, stream_));
+    }
+
+    cudaStream_t stream_;
+};
+
+}  // namespace mp

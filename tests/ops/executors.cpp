@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Ops have one door: on the CPU and on a GPU they follow the same region, with the same casts, and give the
+// same bits where their documentation says so.
+#include <mp/autocast.hpp>
+#include <mp/bfloat16.hpp>
+#include <mp/compat/presets.hpp>
+#include <mp/gpu.hpp>
+#include <mp/half.hpp>
+#include <mp/ops.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+using mp::bfloat16;
+using mp::half;
+using mp::row_major;
+using simulated = mp::simulated_gpu<mp::arch::sm_90>;
+
+constexpr std::ptrdiff_t rows = 5;
+constexpr std::ptrdiff_t columns = 24;
+constexpr std::size_t size = rows * columns;
+
+std::vector<float> random_floats(std::size_t count, unsigned seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> draw;
+    std::vector<float> values(count);
+    for (float& value : values) value = draw(random);
+    return values;
+}
+
+template <class To>
+std::vector<To> rounded(const std::vector<float>& from) {
+    std::vector<To> to;
+    for (const float value : from) to.push_back(static_cast<To>(value));
+    return to;
+}
+
+/// What an op did: its results as floats, and what the ledger saw, a line each.
+struct outcome {
+    std::vector<float> results;
+    std::string seen;
+};
+
+std::string text_of(const mp::autocast::cast_ledger& ledger) {
+    std::string text;
+    for (const auto& it : ledger.ops()) {
+        text += it.op + " " + std::string(mp::name_of(it.category)) + " in " + it.compute_type + ", " +
+                it.rule + "\n";
+    }
+    for (const auto& it : ledger.casts()) {
+        text += it.argument + ": " + it.from + " to " + it.to + (it.scaled ? ", scaled, " : ", ") +
+                std::to_string(it.losses.elements) + " elements, " + std::to_string(it.losses.inexact) +
+                " inexact, " + std::to_string(it.losses.flushed) + " flushed\n";
+    }
+    for (const auto& it : ledger.inputs()) {
+        text += it.argument + " " + it.type + ": " + std::to_string(it.elements) + " read\n";
+    }
+    for (const auto& it : ledger.products()) {
+        text += it.type + " " + std::to_string(it.m) + " " + std::to_string(it.n) + " " +
+                std::to_string(it.k) + "\n";
+    }
+    return text;
+}
+
+/// Calls op(exec, a, b, y) in the preset, where a, b and y are matrices of Value.
+template <class Value, class Executor, class Op>
+outcome run(const Executor& exec, const mp::autocast::preset& preset, Op op) {
+    const std::vector<Value> a = rounded<Value>(random_floats(size, 1));
+    const std::vector<Value> b = rounded<Value>(random_floats(size, 2));
+    std::vector<Value> y(size);
+    mp::autocast::cast_ledger ledger;
+    {
+        mp::autocast_region region(
+            {.cpu = preset.value, .cuda = preset.value, .list = preset.ops, .ledger = &ledger});
+        op(exec, row_major(a.data(), rows, columns), row_major(b.data(), rows, columns),
+           row_major(y.data(), rows, columns));
+    }
+    outcome result;
+    for (const Value value : y) result.results.push_back(static_cast<float>(value));
+    result.seen = text_of(ledger);
+    return result;
+}
+
+/// In every preset, on the CPU and on the simulated GPU.
+template <class Value, class Op>
+void check(float tolerance, Op op) {
+    mp::host_workspace workspace;
+    const simulated gpu{.workspace = &workspace};
+    for (const mp::autocast::preset* preset : mp::autocast::presets::all) {
+        CAPTURE(preset->name);
+        const outcome expected = run<Value>(mp::cpu{.products = mp::accumulation::ordered}, *preset, op);
+        const outcome found = run<Value>(gpu, *preset, op);
+        CHECK(found.seen == expected.seen);
+        CHECK(workspace.used() == 0);
+        float worst = 0.0F;
+        for (std::size_t i = 0; i < size; ++i) {
+            worst = std::max(worst, std::abs(found.results[i] - expected.results[i]));
+        }
+        CHECK(worst <= tolerance);
+    }
+}
+
+/// For the element types of most arguments; reduced ones may differ in their last bit where floats may.
+template <class Op>
+void check_types(float tolerance, Op op) {
+    check<float>(tolerance, op);
+    check<half>(tolerance == 0.0F ? 0.0F : 0x1p-9F, op);
+}
+
+TEST_CASE("functions of elements have the bits and the casts of the CPU in every preset") {
+    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::relu(exec, a, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::gelu(exec, a, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::tanh(exec, a, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::add(exec, a, b, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::multiply(exec, a, b, y); });
+}
+
+TEST_CASE("and so have their gradients") {
+    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::relu_backward(exec, a, b, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::gelu_backward(exec, a, b, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::silu_backward(exec, a, b, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::tanh_backward(exec, a, b, y); });
+    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) {
+        mp::ops::multiply_backward(exec, a, b, b, y, mp::ops::absent);
+    });
+}
+
+TEST_CASE("functions of rows have the casts of the CPU in every preset, and its results but for a few bits") {
+    check_types(0x1p-21F, [](auto& exec, auto a, auto, auto y) { mp::ops::softmax(exec, a, y); });
+    check_types(0x1p-18F, [](auto& exec, auto a, auto, auto y) { mp::ops::log_softmax(exec, a, y); });
+    check_types(0x1p-18F,
+                [](auto& exec, auto a, auto b, auto y) { mp::ops::softmax_backward(exec, a, b, y); });
+    check_types(0x1p-19F, [](auto& exec, auto a, auto b, auto y) {
+        mp::ops::layer_norm(exec, a, std::span(b.data, columns), mp::ops::absent, y);
+    });
+    check_types(0x1p-19F, [](auto& exec, auto a, auto b, auto y) {
+        mp::ops::rms_norm_backward(exec, a, mp::ops::absent, b, y, mp::ops::absent);
+    });
+}
+
+TEST_CASE("sums and products have the casts of the CPU in every preset") {
+    check_types(0x1p-20F, [](auto& exec, auto a, auto, auto y) {
+        mp::ops::sum(exec, a, std::span(y.data, columns), mp::ops::per::column);
+        mp::ops::mean(exec, a, std::span(y.data + columns, rows), mp::ops::per::row);
+    });
+    check_types(0x1p-4F, [](auto& exec, auto a, auto b, auto y) {
+        mp::ops::linear(exec, a, b, mp::ops::absent, row_major(y.data, rows, rows));
+    });
+    check_types(0x1p-4F, [](auto& exec, auto a, auto b, auto y) {
+        mp::ops::matmul(exec, mp::transposed(a.block(0, 0, rows, rows)), b, y);
+    });
+}
+
+TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {
+    std::vector<float> a = random_floats(size, 1), y(size);
+    const auto in = row_major(a.data(), rows, columns), out = row_major(y.data(), rows, columns);
+    mp::host_workspace workspace;
+    mp::autocast::cast_ledger ledger;
+    mp::autocast_region region({.cpu = mp::precision::bf16,
+                                .cuda = mp::precision::fp16,
+                                .rules = {{.op = "silu", .category = mp::op_category::lower_precision}},
+                                .ledger = &ledger});
+    mp::ops::silu(mp::cpu{}, in, out);
+    mp::ops::silu(simulated{.workspace = &workspace}, in, out);
+    REQUIRE(ledger.ops().size() == 2);
+    CHECK(ledger.ops()[0].compute_type == "bfloat16");
+    CHECK(ledger.ops()[1].compute_type == "half");
+    using explained = mp::matrix_view<const float>;
+    CHECK(mp::autocast::explain<mp::autocast::by_region, mp::ops::silu_op, simulated, explained>()
+              .compute_type == "half");
+    CHECK(
+        mp::autocast::explain<mp::autocast::by_region, mp::ops::silu_op, mp::cpu, explained>().compute_type ==
+        "bfloat16");
+}
+
+TEST_CASE("a cast on a GPU without a workspace is refused, and with one that is too small, too") {
+    std::vector<float> a = random_floats(size, 1), y(size, 7.0F);
+    const auto in = row_major(a.data(), rows, columns), out = row_major(y.data(), rows, columns);
+    std::vector<std::byte> memory(300);
+    mp::workspace small(memory);
+    mp::autocast_region region(mp::precision::fp16, mp::autocast::lists::keras);
+    CHECK_THROWS_WITH_AS(
+        mp::ops::silu(simulated{}, in, out),
+        "mp::autocast::call: exec.workspace is 'null'; it must be a workspace of device memory, "
+        "since an argument of the op is cast",
+        mp::argument_error);
+    CHECK_THROWS_AS(mp::ops::silu(simulated{.workspace = &small}, in, out), mp::argument_error);
+    CHECK(small.used() == 0);
+    CHECK(y == std::vector<float>(size, 7.0F));
+}
+
+TEST_CASE("casts of cached weights are kept on a GPU as on a CPU") {
+    std::vector<float> a = random_floats(size, 1), w = random_floats(size, 2), y(rows * rows);
+    const auto x = row_major(a.data(), rows, columns), weights = row_major(w.data(), rows, columns);
+    mp::host_workspace workspace;
+    mp::autocast::buffer_version version;
+    mp::autocast_region region(mp::precision::bf16);
+    const simulated exec{.workspace = &workspace};
+    for (int i = 0; i < 3; ++i) {
+        mp::ops::linear(exec, x, mp::autocast::cached(weights, version), mp::ops::absent,
+                        row_major(y.data(), rows, rows));
+    }
+    CHECK(mp::autocast_cache()->statistics().hits == 2);
+    version.changed();
+    mp::ops::linear(exec, x, mp::autocast::cached(weights, version), mp::ops::absent,
+                    row_major(y.data(), rows, rows));
+    CHECK(mp::autocast_cache()->statistics().invalidations == 1);
+}
+
+}  // namespace
