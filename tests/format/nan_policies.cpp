@@ -53,8 +53,13 @@ TEST_CASE("the canonical policy holds for every operation on a NaN") {
     CHECK(mp::remainder(nan, one, canonical).bits() == 0x7e00);
     CHECK(mp::exp(nan, canonical).bits() == 0x7e00);
     CHECK(mp::atan2(one, nan, canonical).bits() == 0x7e00);
-    CHECK(mp::add(nan, one).bits() == 0xfe15);
-    CHECK(mp::fma(one, one, nan).bits() == 0xfe15);
+    // Arithmetic otherwise leaves the choice to the processor: x86 and ARM keep an operand, RISC-V has a NaN
+    // of its own.
+    const auto by_processor = [](mp::half result) {
+        return result.bits() == 0xfe15 || result.bits() == 0x7e00;
+    };
+    CHECK(by_processor(mp::add(nan, one)));
+    CHECK(by_processor(mp::fma(one, one, nan)));
     CHECK(mp::exp(nan).bits() == 0xfe15);
 }
 

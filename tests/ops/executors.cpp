@@ -16,6 +16,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -23,7 +24,8 @@ namespace {
 using mp::bfloat16;
 using mp::half;
 using mp::row_major;
-using simulated = mp::simulated_gpu<mp::arch::sm_90>;
+/// For which few kernels of products are compiled.
+using simulated = mp::simulated_gpu<mp::arch::sm_75>;
 
 constexpr std::ptrdiff_t rows = 5;
 constexpr std::ptrdiff_t columns = 24;
@@ -109,56 +111,103 @@ void check(float tolerance, Op op) {
     }
 }
 
-/// For the element types of most arguments; reduced ones may differ in their last bit where floats may.
-template <class Op>
-void check_types(float tolerance, Op op) {
-    check<float>(tolerance, op);
-    check<half>(tolerance == 0.0F ? 0.0F : 0x1p-9F, op);
-}
-
 TEST_CASE("functions of elements have the bits and the casts of the CPU in every preset") {
-    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::relu(exec, a, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::gelu(exec, a, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::tanh(exec, a, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::add(exec, a, b, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::multiply(exec, a, b, y); });
+    check<float>(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
+    check<half>(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
+    check<float>(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::add(exec, a, b, y); });
 }
 
 TEST_CASE("and so have their gradients") {
-    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::relu_backward(exec, a, b, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::gelu_backward(exec, a, b, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::silu_backward(exec, a, b, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::tanh_backward(exec, a, b, y); });
-    check_types(0.0F, [](auto& exec, auto a, auto b, auto y) {
+    check<float>(0.0F, [](auto& exec, auto a, auto b, auto y) { mp::ops::silu_backward(exec, a, b, y); });
+    check<float>(0.0F, [](auto& exec, auto a, auto b, auto y) {
         mp::ops::multiply_backward(exec, a, b, b, y, mp::ops::absent);
     });
 }
 
 TEST_CASE("functions of rows have the casts of the CPU in every preset, and its results but for a few bits") {
-    check_types(0x1p-21F, [](auto& exec, auto a, auto, auto y) { mp::ops::softmax(exec, a, y); });
-    check_types(0x1p-18F, [](auto& exec, auto a, auto, auto y) { mp::ops::log_softmax(exec, a, y); });
-    check_types(0x1p-18F,
-                [](auto& exec, auto a, auto b, auto y) { mp::ops::softmax_backward(exec, a, b, y); });
-    check_types(0x1p-19F, [](auto& exec, auto a, auto b, auto y) {
+    check<float>(0x1p-21F, [](auto& exec, auto a, auto, auto y) { mp::ops::softmax(exec, a, y); });
+    check<float>(0x1p-18F,
+                 [](auto& exec, auto a, auto b, auto y) { mp::ops::softmax_backward(exec, a, b, y); });
+    check<float>(0x1p-19F, [](auto& exec, auto a, auto b, auto y) {
         mp::ops::layer_norm(exec, a, std::span(b.data, columns), mp::ops::absent, y);
     });
-    check_types(0x1p-19F, [](auto& exec, auto a, auto b, auto y) {
+    check<float>(0x1p-19F, [](auto& exec, auto a, auto b, auto y) {
         mp::ops::rms_norm_backward(exec, a, mp::ops::absent, b, y, mp::ops::absent);
     });
 }
 
 TEST_CASE("sums and products have the casts of the CPU in every preset") {
-    check_types(0x1p-20F, [](auto& exec, auto a, auto, auto y) {
+    check<float>(0x1p-20F, [](auto& exec, auto a, auto, auto y) {
         mp::ops::sum(exec, a, std::span(y.data, columns), mp::ops::per::column);
         mp::ops::mean(exec, a, std::span(y.data + columns, rows), mp::ops::per::row);
     });
-    check_types(0x1p-4F, [](auto& exec, auto a, auto b, auto y) {
+    check<float>(0x1p-4F, [](auto& exec, auto a, auto b, auto y) {
         mp::ops::linear(exec, a, b, mp::ops::absent, row_major(y.data, rows, rows));
     });
-    check_types(0x1p-4F, [](auto& exec, auto a, auto b, auto y) {
-        mp::ops::matmul(exec, mp::transposed(a.block(0, 0, rows, rows)), b, y);
-    });
+}
+
+TEST_CASE("linear layers of floats have the bits of ordered products on the CPU") {
+    using mp::autocast::off;
+    const std::vector<float> x = random_floats(size, 1), w = random_floats(size, 2),
+                             b = random_floats(rows, 3);
+    const auto in = row_major(x.data(), rows, columns), weights = row_major(w.data(), rows, columns);
+    mp::host_workspace workspace;
+    const simulated gpu{.workspace = &workspace};
+    const mp::cpu host{.products = mp::accumulation::ordered};
+    std::vector<float> y(rows * rows), expected(rows * rows);
+    const auto out = row_major(y.data(), rows, rows), to = row_major(expected.data(), rows, rows);
+    for (int act = 0; act <= static_cast<int>(mp::ops::activation::silu); ++act) {
+        mp::ops::linear<off>(gpu, in, weights, b, out, static_cast<mp::ops::activation>(act));
+        mp::ops::linear<off>(host, in, weights, b, to, static_cast<mp::ops::activation>(act));
+        CAPTURE(act);
+        CHECK(y == expected);
+    }
+    std::vector<float> dx(size), dw(size), db(rows), dx0(size), dw0(size), db0(rows);
+    const auto dy = row_major(std::as_const(y).data(), rows, rows);
+    mp::ops::linear_backward<off>(gpu, in, weights, dy, row_major(dx.data(), rows, columns),
+                                  row_major(dw.data(), rows, columns), db);
+    mp::ops::linear_backward<off>(host, in, weights, dy, row_major(dx0.data(), rows, columns),
+                                  row_major(dw0.data(), rows, columns), db0);
+    CHECK(dx == dx0);
+    CHECK(dw == dw0);
+    CHECK(db == db0);
+    // Another mix of formats is widened.
+    const std::vector<half> narrow = rounded<half>(w);
+    const std::vector<float> wide(narrow.begin(), narrow.end());
+    mp::ops::linear<off>(gpu, in, row_major(narrow.data(), rows, columns), b, out);
+    mp::ops::linear<off>(host, in, row_major(wide.data(), rows, columns), b, to);
+    CHECK(y == expected);
+}
+
+/// What a region says about an op on an executor and two matrices, but for the executor's own name.
+template <class Executor, class Op>
+std::string explained(mp::matrix_view<float> y) {
+    using view = mp::matrix_view<const float>;
+    return mp::autocast::explain<mp::autocast::by_region, Op, Executor, view,
+                                 decltype(mp::autocast::out(y))>()
+        .text();
+}
+
+template <class... Ops>
+void check_explained() {
+    std::vector<float> y(size);
+    const auto out = row_major(y.data(), rows, columns);
+    for (const mp::autocast::preset* preset : mp::autocast::presets::all) {
+        const mp::autocast_region region(*preset);
+        const std::vector<std::string> found{explained<simulated, Ops>(out)...};
+        const std::vector<std::string> expected{explained<mp::cpu, Ops>(out)...};
+        CHECK(found == expected);
+    }
+}
+
+TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") {
+    using namespace mp::ops;  // NOLINT(google-build-using-namespace)
+    check_explained<relu_op, relu_backward_op, gelu_op, gelu_backward_op, silu_op, silu_backward_op, tanh_op,
+                    tanh_backward_op, softmax_op, softmax_backward_op, log_softmax_op,
+                    log_softmax_backward_op, layer_norm_op, layer_norm_backward_op, rms_norm_op,
+                    rms_norm_backward_op, add_op, add_backward_op, multiply_op, multiply_backward_op, sum_op,
+                    mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
+                    softmax_cross_entropy_backward_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {
@@ -175,12 +224,11 @@ TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules o
     REQUIRE(ledger.ops().size() == 2);
     CHECK(ledger.ops()[0].compute_type == "bfloat16");
     CHECK(ledger.ops()[1].compute_type == "half");
-    using explained = mp::matrix_view<const float>;
-    CHECK(mp::autocast::explain<mp::autocast::by_region, mp::ops::silu_op, simulated, explained>()
-              .compute_type == "half");
-    CHECK(
-        mp::autocast::explain<mp::autocast::by_region, mp::ops::silu_op, mp::cpu, explained>().compute_type ==
-        "bfloat16");
+    using view = mp::matrix_view<const float>;
+    CHECK(mp::autocast::explain<mp::autocast::by_region, mp::ops::silu_op, simulated, view>().compute_type ==
+          "half");
+    CHECK(mp::autocast::explain<mp::autocast::by_region, mp::ops::silu_op, mp::cpu, view>().compute_type ==
+          "bfloat16");
 }
 
 TEST_CASE("a cast on a GPU without a workspace is refused, and with one that is too small, too") {

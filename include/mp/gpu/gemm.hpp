@@ -273,6 +273,7 @@ void gemm(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_v
 /// The same by the plan that plan_gemm makes without options.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+    requires gpu_gemm_pair<A, B>
 void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
     detail::check_gpu_product("mp::gemm", a, b, c, epilogue);

@@ -80,12 +80,12 @@ void matmul(const Executor& exec, const A& a, const B& b, matrix_view<C> c) {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Any of the smooth activations. They take so long that choosing among them at each element costs nothing,
-/// and the product is compiled once for all of them.
-struct smooth_epilogue {
+/// An activation that is chosen at run time, so that a product is compiled once for all of them: smooth ones
+/// on the CPU, which take so long that choosing at each element costs nothing, and all of them on a GPU.
+struct chosen_activation {
     ops::activation act;
 
-    /// Calls f with the epilogue.
+    /// Calls f with the epilogue of a smooth one.
     template <class Function>
     decltype(auto) visit(Function f) const {
         switch (act) {
@@ -99,6 +99,10 @@ struct smooth_epilogue {
     }
     MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
         switch (act) {
+            case ops::activation::none:
+                return value;
+            case ops::activation::relu:
+                return relu_epilogue{}(value, row, column);
             case ops::activation::gelu:
                 return gelu_epilogue{}(value, row, column);
             case ops::activation::gelu_tanh:
@@ -164,15 +168,19 @@ struct linear_op {
                 gemm(exec, 1.0F, x, transposed(w), 0.0F, y, then(bias_per_column(b), ending));
             }
         };
-        switch (act) {
-            case activation::none:
-                return product(identity_epilogue{});
-            case activation::relu:
-                return product(relu_epilogue{});
-            case activation::gelu:
-            case activation::gelu_tanh:
-            case activation::silu:
-                return product(detail::smooth_epilogue{act});
+        if constexpr (gpu_executor<Executor>) {
+            product(detail::chosen_activation{act});
+        } else {
+            switch (act) {
+                case activation::none:
+                    return product(identity_epilogue{});
+                case activation::relu:
+                    return product(relu_epilogue{});
+                case activation::gelu:
+                case activation::gelu_tanh:
+                case activation::silu:
+                    return product(detail::chosen_activation{act});
+            }
         }
     }
 };

@@ -50,7 +50,10 @@ public:
     static constexpr std::size_t copy_participants = 64;
 
     cluster(const launch_shape& shape, const host_settings& settings)
-        : shape_(shape), settings_(settings), scheduler_(thread_count(), settings.seed) {
+        : shape_(shape),
+          settings_(settings),
+          stacks_(settings.stack_bytes),
+          scheduler_(thread_count(), settings.seed) {
         for (int block = 0; block < shape.cluster_blocks; ++block) {
             memories_.emplace_back(shape.shared_bytes);
             barriers_.emplace_back();
@@ -62,7 +65,7 @@ public:
                                                                               number,
                                                                               number / shape.threads,
                                                                               number % shape.threads,
-                                                                              fiber(settings.stack_bytes),
+                                                                              fiber(stacks_),
                                                                               vector_clock(participants()),
                                                                               vector_clock(participants()),
                                                                               nullptr,
@@ -296,7 +299,12 @@ private:
             return;
         }
         thread_state& next = *threads_[static_cast<std::size_t>(number)];
-        next.stack.resume();
+        try {
+            next.stack.resume();
+        } catch (...) {  // no memory for a stack
+            failure_ = std::current_exception();
+            return;
+        }
         if (next.stack.finished()) leave(next);
     }
 
@@ -375,6 +383,7 @@ public:
 private:
     launch_shape shape_;
     host_settings settings_;
+    stack_pool stacks_;
     scheduler scheduler_;
     std::ptrdiff_t first_block_ = 0;
     entry_function entry_ = nullptr;

@@ -16,7 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <utility>
+#include <vector>
 
 // Shadow stacks of the processor do not follow the switch below.
 #if defined(__x86_64__) && !defined(_WIN32) && (!defined(__CET__) || (__CET__ & 2) == 0)
@@ -83,6 +85,25 @@ private:
     std::size_t guard_ = 0;
 };
 
+/// Stacks of one size, handed from fibers that have ended to those that begin: threads that never wait for
+/// each other need one in all.
+class stack_pool {
+public:
+    explicit stack_pool(std::size_t stack_bytes) : stack_bytes_(stack_bytes) {}
+
+    fiber_stack take() {
+        if (free_.empty()) return fiber_stack(stack_bytes_);
+        fiber_stack stack = std::move(free_.back());
+        free_.pop_back();
+        return stack;
+    }
+    void give_back(fiber_stack stack) { free_.push_back(std::move(stack)); }
+
+private:
+    std::size_t stack_bytes_;
+    std::vector<fiber_stack> free_;
+};
+
 #if MP_FIBER_BY_REGISTERS
 
 /// Saves the registers that calls preserve, and goes on where `to` was saved.
@@ -117,18 +138,42 @@ __attribute__((naked, noinline)) inline void begin_fiber() {
 
 /// A function on a stack of its own, entered by resume() and left by suspend(). Both are called on the same
 /// thread of the operating system. The function must not let exceptions out, and a fiber must have come to
-/// its end before it is destroyed or started again.
+/// its end before it is destroyed or started again. It has a stack from its first resume() to its end.
 class fiber {
 public:
-    explicit fiber(std::size_t stack_bytes) : stack_(stack_bytes) {}
+    /// The pool must outlive it.
+    explicit fiber(stack_pool& pool) : pool_(&pool) {}
 
     /// Makes the fiber begin with function(argument) at the next resume().
     void start(void (*function)(void*), void* argument) {
         function_ = function;
         argument_ = argument;
         finished_ = false;
+    }
+
+    /// Runs the fiber until it suspends itself or ends.
+    void resume() {
+        if (!stack_) {
+            stack_.emplace(pool_->take());
+            prepare();
+        }
+        enter_stack();
+        if (finished_) {
+            pool_->give_back(std::move(*stack_));
+            stack_.reset();
+        }
+    }
+
+    /// Called on the fiber: returns to where it was resumed, until it is resumed again.
+    void suspend() { leave(false); }
+
+    [[nodiscard]] bool finished() const { return finished_; }
+
+private:
+    /// Makes the next switch to the stack call enter().
+    void prepare() {
 #if MP_FIBER_BY_REGISTERS
-        auto* top = reinterpret_cast<std::uintptr_t*>(stack_.bottom() + stack_.size());
+        auto* top = reinterpret_cast<std::uintptr_t*>(stack_->bottom() + stack_->size());
         // The function's frame has to begin at a multiple of 16 bytes below its return address, which the
         // call in begin_fiber pushes.
         *--top = 0;
@@ -143,8 +188,8 @@ public:
         own_ = top;
 #else
         static_cast<void>(getcontext(&own_));
-        own_.uc_stack.ss_sp = stack_.bottom();
-        own_.uc_stack.ss_size = stack_.size();
+        own_.uc_stack.ss_sp = stack_->bottom();
+        own_.uc_stack.ss_size = stack_->size();
         own_.uc_link = nullptr;
         const auto address = reinterpret_cast<std::uintptr_t>(this);
         makecontext(&own_, reinterpret_cast<void (*)()>(&fiber::enter_halves), 2,
@@ -153,11 +198,10 @@ public:
 #endif
     }
 
-    /// Runs the fiber until it suspends itself or ends.
-    void resume() {
+    void enter_stack() {
 #if MP_FIBER_ADDRESS_SANITIZER
         void* fake = nullptr;
-        __sanitizer_start_switch_fiber(&fake, stack_.bottom(), stack_.size());
+        __sanitizer_start_switch_fiber(&fake, stack_->bottom(), stack_->size());
 #endif
 #if MP_FIBER_BY_REGISTERS
         switch_stacks(&caller_, own_);
@@ -169,16 +213,6 @@ public:
 #endif
     }
 
-    /// Called on the fiber: returns to where it was resumed, until it is resumed again.
-    void suspend() {
-        leave(false);
-    }
-
-    [[nodiscard]] bool finished() const {
-        return finished_;
-    }
-
-private:
     static void enter(void* self) {
         auto& it = *static_cast<fiber*>(self);
 #if MP_FIBER_ADDRESS_SANITIZER
@@ -209,7 +243,8 @@ private:
 #endif
     }
 
-    fiber_stack stack_;
+    stack_pool* pool_;
+    std::optional<fiber_stack> stack_;
     void (*function_)(void*) = nullptr;
     void* argument_ = nullptr;
     bool finished_ = true;
