@@ -36,11 +36,20 @@ public:
     /// Of what is taken, as cudaMalloc's.
     static constexpr std::size_t alignment = 256;
 
-    /// Memory of the caller, which must outlive this object.
-    explicit workspace(std::span<std::byte> memory) : blocks_{{memory.data(), memory.size()}} {}
+    /// Memory of the caller, which must outlive this object; from its first aligned address on.
+    explicit workspace(std::span<std::byte> memory) {
+        const std::size_t rest = reinterpret_cast<std::uintptr_t>(memory.data()) % alignment;
+        const std::size_t gap = rest == 0 ? 0 : alignment - rest;
+        if (gap < memory.size()) blocks_.push_back({memory.data() + gap, memory.size() - gap});
+    }
     virtual ~workspace() = default;
     workspace(const workspace&) = delete;
     workspace& operator=(const workspace&) = delete;
+
+    /// Bytes that so many bytes take.
+    [[nodiscard]] static constexpr std::size_t aligned_size(std::size_t bytes) {
+        return (bytes + alignment - 1) / alignment * alignment;
+    }
 
     /// Bytes of memory.
     [[nodiscard]] std::size_t size() const {
@@ -48,7 +57,7 @@ public:
         for (const block& it : blocks_) sum += it.size;
         return sum;
     }
-    /// Bytes that are taken now, gaps for the alignment included.
+    /// Bytes that are taken now, as aligned_size() counts them.
     [[nodiscard]] std::size_t used() const { return used_; }
     /// The most that have been taken at a time.
     [[nodiscard]] std::size_t high_water() const { return high_water_; }
@@ -123,27 +132,20 @@ private:
         bool grown = false;
     };
 
-    /// Bytes up to the next aligned address.
-    static std::size_t gap_at(const block& of, std::size_t offset) {
-        const std::size_t rest = (reinterpret_cast<std::uintptr_t>(of.data) + offset) % alignment;
-        return rest == 0 ? 0 : alignment - rest;
-    }
-
     std::byte* take(std::size_t bytes) {
-        std::size_t block_index = block_;
+        bytes = aligned_size(bytes);
+        std::size_t index = block_;
         std::size_t offset = offset_;
-        for (;; ++block_index, offset = 0) {
-            if (block_index == blocks_.size()) add_block((bytes + alignment - 1) / alignment * alignment);
-            const block& it = blocks_[block_index];
-            const std::size_t gap = gap_at(it, offset);
-            if (gap <= it.size - offset && bytes <= it.size - offset - gap) {
-                block_ = block_index;
-                offset_ = offset + gap + bytes;
-                used_ += gap + bytes;
-                if (used_ > high_water_) high_water_ = used_;
-                return it.data + offset + gap;
-            }
+        while (index < blocks_.size() && bytes > blocks_[index].size - offset) {
+            ++index;
+            offset = 0;
         }
+        if (index == blocks_.size()) add_block(bytes);
+        block_ = index;
+        offset_ = offset + bytes;
+        used_ += bytes;
+        if (used_ > high_water_) high_water_ = used_;
+        return blocks_[index].data + offset;
     }
 
     void add_block(std::size_t bytes) {
@@ -151,7 +153,7 @@ private:
         std::byte* const data = grow(bytes);
         if (data == nullptr) {
             detail::throw_argument("mp::workspace::allocate", "size()", size(),
-                                   "must be at least " + detail::error_text(used_ + alignment + bytes) +
+                                   "must be at least " + detail::error_text(used_ + bytes) +
                                        " for what is taken now, and there is no more memory");
         }
         blocks_.push_back({data, bytes, true});
@@ -160,7 +162,7 @@ private:
     /// One block in place of those that growing has left, so that everything that was taken fits in a row.
     void join_blocks() {
         if (blocks_.size() < 2) return;
-        const std::size_t wanted = high_water_ + alignment;
+        const std::size_t wanted = high_water_;
         release_all();
         block_ = 0;
         offset_ = 0;

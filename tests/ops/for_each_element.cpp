@@ -36,8 +36,8 @@ TEST_CASE("every element is visited once with those at its place, in all layouts
                 a.fill(place);
                 b.fill([&](auto r, auto c) { return half(small(r, c)); });
                 const mp::cpu exec{.threads = 3};
-                mp::detail::map_elements<mp::detail::sum_function>(
-                    exec, y.view, matrix_view<const float>(a.view), matrix_view<const half>(b.view));
+                map_elements(mp::detail::sum_function{}, exec, y.view, matrix_view<const float>(a.view),
+                             matrix_view<const half>(b.view));
                 mp::detail::for_each_float(
                     exec, [](float x, float w) { return x - w; }, z.view, matrix_view<const float>(a.view),
                     matrix_view<const half>(b.view));

@@ -26,8 +26,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Bytes of the workspace for `sums` sums of each column.
 [[nodiscard]] constexpr std::size_t column_sum_bytes(std::ptrdiff_t rows, std::ptrdiff_t columns, int sums) {
-    return static_cast<std::size_t>(column_sum_parts(rows) * columns * sums) * sizeof(double_float) +
-           workspace::alignment;
+    return workspace::aligned_size(static_cast<std::size_t>(column_sum_parts(rows) * columns * sums) *
+                                   sizeof(double_float));
 }
 
 /// Memory for the parts of `sums` sums of each column.

@@ -156,7 +156,7 @@ struct add_op {
 ///
 /// Throws argument_error for shapes that differ, invalid views and operands that overlap; y is then
 /// unchanged.
-template <class Policy = autocast::by_region, executor Executor, element A, class B, element Y>
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, element Y>
 void add(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
     autocast::call<Policy>(add_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(y));
@@ -183,7 +183,7 @@ struct multiply_op {
 
 /// y = a * b, element by element (not the matrix product: that is matmul). Operands, rounding and errors are
 /// those of add().
-template <class Policy = autocast::by_region, executor Executor, element A, class B, element Y>
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, element Y>
 void multiply(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
     autocast::call<Policy>(multiply_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(y));
@@ -226,7 +226,7 @@ struct add_backward_op {
 /// not depend on threads or storage order; on a GPU they are those of sum(). da may be dy; otherwise the
 /// results overlap neither dy nor each other. Throws argument_error as add() does; da and db are then
 /// unchanged.
-template <class Policy = autocast::by_region, executor Executor, element DY, class DA, class DB>
+template <class Policy = autocast::by_region, executor Executor = cpu, element DY, class DA, class DB>
 void add_backward(const Executor& exec, matrix_view<DY> dy, DA&& da, DB&& db) {
     autocast::call<Policy>(add_backward_op{}, exec, detail::input_view(dy), detail::output_view(da),
                            detail::output_view(db));
@@ -284,8 +284,8 @@ struct multiply_backward_op {
 ///
 /// Products are exact in double, sums of them are as in add_backward(). da may be dy; otherwise the results
 /// overlap no other operand. Throws argument_error as add() does; da and db are then unchanged.
-template <class Policy = autocast::by_region, executor Executor, element A, class B, element DY, class DA,
-          class DB>
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, element DY,
+          class DA, class DB>
 void multiply_backward(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<DY> dy, DA&& da,
                        DB&& db) {
     autocast::call<Policy>(multiply_backward_op{}, exec, detail::input_view(a), detail::input_view(b),

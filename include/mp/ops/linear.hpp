@@ -69,7 +69,7 @@ struct matmul_op {
 /// mp::autocast::fp16. Sums are in float; each element of c is rounded once. The results do not depend on the
 /// number of threads. Throws argument_error for shapes that do not fit, invalid views and a c that overlaps
 /// an input; c is then unchanged.
-template <class Policy = autocast::by_region, executor Executor, matrix_argument A, matrix_argument B,
+template <class Policy = autocast::by_region, executor Executor = cpu, matrix_argument A, matrix_argument B,
           element C>
 void matmul(const Executor& exec, const A& a, const B& b, matrix_view<C> c) {
     autocast::call<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
@@ -200,8 +200,8 @@ struct linear_op {
 ///
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
 /// unchanged.
-template <class Policy = autocast::by_region, executor Executor, element X, matrix_argument W, class Bias,
-          element Y>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          class Bias, element Y>
 void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, matrix_view<Y> y,
             activation act = activation::none) {
     autocast::call<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
@@ -272,8 +272,8 @@ struct linear_backward_op {
 /// rounded once from a float sum (for db, one in double and then to float): values too small for the format
 /// become zero, as they do on a tensor core, unless the loss is scaled. Precision, threads and errors are as
 /// in linear().
-template <class Policy = autocast::by_region, executor Executor, element X, matrix_argument W, element DY,
-          class DX, class DW, class DB>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          element DY, class DX, class DW, class DB>
 void linear_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,
                      DB&& db) {
     autocast::call<Policy>(linear_backward_op{}, exec, detail::input_view(x), detail::input_view(w),

@@ -174,7 +174,7 @@ struct layer_norm_op {
 ///
 /// Throws argument_error for shapes that do not fit, no features, an epsilon that is negative or not finite,
 /// invalid views and overlaps; nothing is then written.
-template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, class Beta,
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, class Beta,
           element Y>
 void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta,
                 matrix_view<Y> y, const normalization_options& options = {},
@@ -232,8 +232,8 @@ struct layer_norm_backward_op {
 /// does; the terms of dgamma have an error of 2^-22 each before. At most five kernels are enqueued, and the
 /// executor needs a workspace of normalization_backward_workspace(rows, columns) floats. Errors are those of
 /// layer_norm(), and saved statistics of which only one span is empty.
-template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, element DY, class DX,
-          class DGamma, class DBeta>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, element DY,
+          class DX, class DGamma, class DBeta>
 void layer_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                          DX&& dx, DGamma&& dgamma, DBeta&& dbeta, const normalization_options& options = {},
                          const row_statistics& statistics = {}) {
@@ -268,7 +268,7 @@ struct rms_norm_op {
 /// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row. Everything is as in layer_norm(), but that there is
 /// no mean and no beta: of the statistics only inverse_deviation is written, and mean must be empty. Infinity
 /// in a row makes its own place NaN and the other ones zero.
-template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, element Y>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, element Y>
 void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<Y> y,
               const normalization_options& options = {}, const row_statistics& statistics = {}) {
     autocast::call<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
@@ -304,8 +304,8 @@ struct rms_norm_backward_op {
 /// The gradients of y = rms_norm(x), given dy: with n = the normalized row and g = dy * gamma,
 /// dx = (g - n mean(g n)) / sqrt(mean(x^2) + epsilon), dgamma = the sum over the rows of dy n. Everything is
 /// as in layer_norm_backward(); the rounding of the statistics to float changes n by at most 2^-24 |n|.
-template <class Policy = autocast::by_region, executor Executor, element X, class Gamma, element DY, class DX,
-          class DGamma>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, element DY,
+          class DX, class DGamma>
 void rms_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                        DX&& dx, DGamma&& dgamma, const normalization_options& options = {},
                        const row_statistics& statistics = {}) {

@@ -179,7 +179,7 @@ float sum(cpu exec, matrix_view<X> x) {
 /// magnitudes (columns^2 for sums of rows). Sums that leave float's range on the way are infinite or NaN.
 /// There are no atomic operations: the order of the additions depends on the shape and the size of the format
 /// alone. Sums of columns need a workspace of sum_workspace(rows, columns, axis) bytes.
-template <class Policy = autocast::by_region, executor Executor, element X, class Y>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Y>
 void sum(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
     autocast::call<Policy>(sum_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
 }
@@ -205,7 +205,7 @@ float mean(cpu exec, matrix_view<X> x) {
 
 /// y = the means of each row or of each column of x, else like sum(exec, x, y, axis). Throws argument_error
 /// also for rows, or columns, without elements.
-template <class Policy = autocast::by_region, executor Executor, element X, class Y>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Y>
 void mean(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
     autocast::call<Policy>(mean_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
 }

@@ -37,7 +37,7 @@ struct relu_op {
 /// y = max(x, 0), element by element; -0 becomes +0 and NaN stays NaN. x and y are matrices of one shape, in
 /// any storage order; y may be x, but not overlap it otherwise. Where y has another format, x is rounded to
 /// it once. Throws argument_error for shapes that differ and invalid views; y is then unchanged.
-template <class Policy = autocast::by_region, executor Executor, element X, element Y>
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, element Y>
 void relu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
     autocast::call<Policy>(relu_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
@@ -66,7 +66,7 @@ struct relu_backward_op {
 /// result of relu, or its argument, which has the same signs. All are matrices of one shape, in any storage
 /// order; dx may be dy or y, but not overlap them otherwise. Where dx has another format, dy is rounded to it
 /// once. Throws argument_error for shapes that differ and invalid views; dx is then unchanged.
-template <class Policy = autocast::by_region, executor Executor, element Y, element DY, element DX>
+template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY, element DX>
 void relu_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
     autocast::call<Policy>(relu_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
                            detail::output_view(dx));

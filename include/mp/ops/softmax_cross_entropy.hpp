@@ -196,8 +196,8 @@ struct softmax_cross_entropy_backward_op {
 /// On a GPU, with p = softmax(logits), the error is 2^-21 p weight scale / batch, and for the column of the
 /// label 2^-21 weight scale / batch. Labels lie in device memory, too, and cannot be checked: a row whose
 /// label is no column is all NaN.
-template <class Policy = autocast::by_region, executor Executor, element Logit, detail::contiguous Labels,
-          element Gradient>
+template <class Policy = autocast::by_region, executor Executor = cpu, element Logit,
+          detail::contiguous Labels, element Gradient>
 void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
                                     matrix_view<Gradient> dlogits, const loss_factors& factors = {}) {
     autocast::call<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),

@@ -229,8 +229,8 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// bytes a column for every 64 rows, or for every 256th of the rows if there are more than 16384.
 [[nodiscard]] constexpr std::size_t normalization_backward_workspace(std::ptrdiff_t rows,
                                                                      std::ptrdiff_t columns) {
-    return static_cast<std::size_t>(rows) * sizeof(detail::float_row_scaling) + workspace::alignment +
-           detail::column_sum_bytes(rows, columns, 2);
+    return workspace::aligned_size(static_cast<std::size_t>(rows) * sizeof(detail::float_row_scaling)) +
+           detail::column_sum_bytes(rows, columns, 2) + workspace::alignment;
 }
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -95,7 +95,7 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// not included: none for sums of rows, and 8 bytes a column for every 64 rows, or for every 256th of the
 /// rows if there are more than 16384.
 [[nodiscard]] constexpr std::size_t sum_workspace(std::ptrdiff_t rows, std::ptrdiff_t columns, per axis) {
-    return axis == per::row ? 0 : detail::column_sum_bytes(rows, columns, 1);
+    return axis == per::row ? 0 : detail::column_sum_bytes(rows, columns, 1) + workspace::alignment;
 }
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
