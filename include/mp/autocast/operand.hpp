@@ -35,6 +35,9 @@ enum class operand_kind : unsigned char {
 /// - `static const void* address(view)` and `static std::array<std::ptrdiff_t, 4> shape(view)`: the first
 ///   element, and numbers that are equal for views of the same elements only (given the address); needed by
 ///   cached() alone;
+/// - `static std::span<const element> contiguous(view)`, if there is one: the elements in the order of a
+/// dense
+///   copy where they lie like that, else nothing;
 /// - `static void copy(executor, from, to)`: converts the elements of a view of any element type to those of
 ///   a view of the same shape, each rounded once.
 template <class Argument>
@@ -63,6 +66,8 @@ struct operand_traits<std::span<Element, Extent>> {
     static std::array<std::ptrdiff_t, 4> shape(std::span<Element> view) {
         return {static_cast<std::ptrdiff_t>(view.size())};
     }
+
+    static std::span<const element> contiguous(std::span<Element> view) { return view; }
 
     template <class To>
     static std::span<To> dense(To* storage, std::span<Element> view) {

@@ -6,7 +6,6 @@
 #include <mp/autocast/types.hpp>
 #include <mp/config.hpp>
 #include <mp/convert/bulk.hpp>
-#include <mp/detail/runs.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/rules/elementwise.hpp>
@@ -16,7 +15,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -24,12 +22,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// scale_exponent_for() of the largest finite magnitude of the values.
 template <reduced Format>
 int scale_exponent_of(std::span<const float> values) {
-    std::int32_t amax = 0;  // signed, as processors compare
-    in_runs(values.size(), [&](std::size_t i) {
-        const auto magnitude = static_cast<std::int32_t>(finite_magnitude_bits(values[i]));
-        amax = magnitude > amax ? magnitude : amax;
-    });
-    return scale_exponent_for<Format>(static_cast<std::uint32_t>(amax));
+    return scale_exponent_for<Format>(
+        magnitudes_of(best_instruction_set(), values.data(), values.size()).finite);
 }
 
 /// Names the format of a quantisation.
@@ -41,30 +35,28 @@ struct quantised_to {};
 template <reduced Format, autocast::eligible To>
 void quantise_factor(quantised_to<Format>, const cpu& /*exec*/, std::span<const float> from,
                      std::span<To> to) {
-    const int exponent = scale_exponent_of<Format>(from);
+    const instruction_set level = conversion_level();
+    const largest_magnitudes largest = magnitudes_of(best_instruction_set(), from.data(), from.size());
+    const int exponent = scale_exponent_for<Format>(largest.finite);
     const default_floating_point_modes modes;
+    if (largest.all >= 0x7f800000U) {
+        for (std::size_t i = 0; i < from.size(); ++i) {
+            to[i] = static_cast<To>(quantised<Format>(from[i], exponent));
+        }
+        return;
+    }
+    // The same, a step at a time.
     const float scale = power_of_two_float(exponent);
     const float inverse = power_of_two_float(-exponent);
-    const instruction_set level = conversion_level();
     constexpr std::size_t block = 512;
     for (std::size_t first = 0; first < from.size(); first += block) {
         const std::size_t count = (std::min)(block, from.size() - first);
-        const float* const source = from.data() + first;
-        // The same as quantised(), a step at a time.
         float values[block];
         Format codes[block];
-        scale_floats(level, count, values, source, scale);
+        scale_floats(level, count, values, from.data() + first, scale);
         convert_nearest(level, values, codes, count);
         widen_to_float(level, codes, values, count);
         scale_floats(level, count, values, values, inverse);
-        std::uint32_t special = 0;
-        in_runs(count, [&](std::size_t i) {
-            special |=
-                static_cast<std::uint32_t>((bit_cast<std::uint32_t>(source[i]) & 0x7f800000U) == 0x7f800000U);
-        });
-        if (special != 0) {
-            for (std::size_t i = 0; i < count; ++i) values[i] = quantised<Format>(source[i], exponent);
-        }
         convert_nearest(level, values, to.data() + first, count);
     }
 }

@@ -75,6 +75,12 @@ void cast_elements(const Executor& exec, const Argument& argument, std::span<Tar
     if constexpr (std::is_void_v<Quantised>) {
         traits::copy(exec, traits::as_input(view), traits::template dense<Target>(to.data(), view));
     } else {
+        if constexpr (std::same_as<typename traits::element, float> &&
+                      requires { traits::contiguous(view); }) {
+            if (const std::span<const float> floats = traits::contiguous(view); floats.size() == to.size()) {
+                return quantise_factor(quantised_to<Quantised>{}, exec, floats, to);
+            }
+        }
         const workspace::frame frame(workspace_of(exec));
         const staging_buffer<float> values(exec, to.size());
         traits::copy(exec, traits::as_input(view), traits::template dense<float>(values.data(), view));

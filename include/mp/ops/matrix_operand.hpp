@@ -41,6 +41,12 @@ struct operand_traits<matrix_view<Element>> {
         return {view.rows, view.columns, view.leading_dimension, static_cast<std::ptrdiff_t>(view.order)};
     }
 
+    static std::span<const element> contiguous(matrix_view<Element> view) {
+        const bool by_rows = view.order == storage_order::row_major;
+        if (view.leading_dimension != (by_rows ? view.columns : view.rows)) return {};
+        return {view.data, static_cast<std::size_t>(view.rows * view.columns)};
+    }
+
     template <class To>
     static matrix_view<To> dense(To* storage, matrix_view<Element> view) {
         return {storage, view.rows, view.columns,

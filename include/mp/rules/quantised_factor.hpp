@@ -8,8 +8,12 @@
 #include <mp/detail/bits.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/simd/levels.hpp>
+#include <mp/simd/loops.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -51,6 +55,23 @@ MP_HOST_DEVICE float quantised(float x, int exponent) {
     if (!isfinite(x)) return x;
     const float scaled = float_multiply(x, power_of_two_float(exponent));
     return float_multiply(static_cast<float>(Format(scaled)), power_of_two_float(-exponent));
+}
+
+/// Bits of the largest magnitudes of some values.
+struct largest_magnitudes {
+    std::uint32_t finite = 0;  ///< of finite values; 0 where there are none
+    std::uint32_t all = 0;     ///< infinities and NaNs included, which are from 0x7f800000 on
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+#define MP_KERNEL_FILE <mp/rules/quantised_factor.inl>
+#include <mp/simd/for_each_loop.inl>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+inline largest_magnitudes magnitudes_of(instruction_set level, const float* values, std::size_t count) {
+    return MP_SELECT_TARGET(level, &portable_vectors::find_magnitudes, find_magnitudes)(values, count);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// Operands of float8 products: the scale by a search, and arrays by every target beside single numbers.
+#include <mp/autocast/quantise_factor.hpp>
+#include <mp/bfloat16.hpp>
+#include <mp/detail/bits.hpp>
+#include <mp/float8.hpp>
+#include <mp/rules/quantised_factor.hpp>
+#include <mp/simd/processor.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace {
+
+/// The largest exponent with amax 2^e <= max, by trying, within the range whose powers are normal floats.
+int searched_exponent(double amax, double max) {
+    int exponent = 126;
+    while (exponent > -126 && std::ldexp(amax, exponent) > max) --exponent;
+    return exponent;
+}
+
+template <class Format>
+void check_exponents() {
+    const double max = static_cast<double>(std::numeric_limits<Format>::max());
+    std::mt19937 random(1);
+    int wrong = 0;
+    const auto check = [&](std::uint32_t bits) {
+        const float amax = mp::detail::bit_cast<float>(bits);
+        if (mp::detail::scale_exponent_for<Format>(bits) != searched_exponent(static_cast<double>(amax), max))
+            ++wrong;
+    };
+    for (std::uint32_t exponent = 0; exponent < 255; ++exponent) {
+        for (const std::uint32_t fraction : {0x0U, 0x1U, 0x5fffffU, 0x600000U, 0x600001U, 0x7fffffU}) {
+            if ((exponent | fraction) != 0) check(exponent << 23 | fraction);
+        }
+        for (int i = 0; i < 20; ++i) check(exponent << 23 | (static_cast<std::uint32_t>(random()) >> 9) | 1);
+    }
+    for (int shift = 0; shift < 23; ++shift) check(1U << shift);
+    CHECK(wrong == 0);
+    CHECK(mp::detail::scale_exponent_for<Format>(0) == 0);
+}
+
+TEST_CASE("the scale brings the largest magnitude as close to the largest number as a power of two can") {
+    check_exponents<mp::float8_e4m3fn>();
+    check_exponents<mp::float8_e5m2>();
+    check_exponents<mp::float8_e4m3fnuz>();
+}
+
+TEST_CASE("magnitudes of arrays of any length are found by every target") {
+    std::mt19937 random(2);
+    for (std::size_t size = 0; size <= 130; ++size) {
+        std::vector<float> values(size);
+        for (float& value : values) value = mp::detail::bit_cast<float>(static_cast<std::uint32_t>(random()));
+        std::uint32_t finite = 0, all = 0;
+        for (const float value : values) {
+            std::uint32_t bits = 0;
+            std::memcpy(&bits, &value, sizeof bits);
+            bits &= 0x7fffffffU;
+            all = std::max(all, bits);
+            if (!std::isinf(value) && !std::isnan(value)) finite = std::max(finite, bits);
+        }
+        for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
+            const auto found =
+                mp::detail::magnitudes_of(static_cast<mp::instruction_set>(level), values.data(), size);
+            CHECK(found.finite == finite);
+            CHECK(found.all == all);
+        }
+    }
+}
+
+TEST_CASE("arrays are quantised as their numbers are, infinities and NaNs among them or not") {
+    using format = mp::float8_e4m3fn;
+    std::mt19937 random(3);
+    std::normal_distribution<float> draw;
+    for (const bool specials : {false, true}) {
+        for (const std::size_t size : {0u, 1u, 31u, 511u, 512u, 513u, 2000u}) {
+            std::vector<float> values(size);
+            for (float& value : values) value = draw(random) * 1e-3F;
+            if (specials && size > 30) {
+                values[3] = std::numeric_limits<float>::infinity();
+                values[17] = -std::numeric_limits<float>::quiet_NaN();
+            }
+            std::vector<mp::bfloat16> found(size);
+            mp::detail::quantise_factor(mp::detail::quantised_to<format>{}, mp::cpu{},
+                                        std::span<const float>(values), std::span(found));
+            double amax = 0;
+            for (const float value : values) {
+                if (std::isfinite(value)) amax = std::max(amax, std::abs(static_cast<double>(value)));
+            }
+            const int exponent = amax > 0 ? searched_exponent(amax, 448.0) : 0;
+            int wrong = 0;
+            for (std::size_t i = 0; i < size; ++i) {
+                const double scaled = std::ldexp(static_cast<double>(values[i]), exponent);
+                const double back = std::isfinite(values[i])
+                                        ? std::ldexp(static_cast<double>(format(scaled)), -exponent)
+                                        : scaled;
+                const double result = static_cast<double>(found[i]);
+                if (std::isnan(back) ? !std::isnan(result) : result < back || result > back) ++wrong;
+            }
+            CHECK(wrong == 0);
+        }
+    }
+}
+
+}  // namespace
