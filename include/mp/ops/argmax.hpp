@@ -76,7 +76,7 @@ double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
     const auto operand = detail::named("logits", input);
     detail::check_threads(function, exec);
     detail::check_logits(function, operand);
-    detail::check_labels(function, operand, expected);
+    detail::check_labels(function, exec, operand, expected);
     const detail::default_floating_point_modes modes;
     std::size_t right = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
