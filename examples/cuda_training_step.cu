@@ -35,8 +35,9 @@ constexpr double largest_norm = 1.0;
 const mp::sgd_options options{.learning_rate = 0.1, .momentum = 0.5};
 const mp::pytorch_policy policy{.initial_scale = 0x1p40F, .growth_interval = 200};
 
-/// The events of all iterations between two looks of the host.
-using loss_scale = mp::device_loss_scale<mp::pytorch_policy, 128>;
+/// Keeps the events of all iterations between two looks of the host.
+using loss_scaler = mp::gpu_loss_scaler<mp::cuda_stream, mp::pytorch_policy, 128>;
+using loss_scale = loss_scaler::scale_type;
 
 /// An epilogue of one's own: the gradient passes where the activation was positive.
 struct relu_gradient {
@@ -146,14 +147,8 @@ void train(int iterations) {
     mp::device_buffer<float> output(batch * outputs);
     mp::device_buffer<mp::half> output_gradient(batch * outputs);
     mp::device_buffer<float> loss(1);
-    const std::vector<loss_scale> begin{mp::make_device_loss_scale<128>(policy)};
-    mp::device_buffer<loss_scale> scale(stream, begin);
-
-    const std::vector<mp::gpu_parameter<mp::half>> parameters{first.parameter(), second.parameter()};
-    const std::vector<mp::device_optimizer<mp::sgd_options>> no_steps{mp::make_device_optimizer(options)};
-    mp::device_buffer<mp::device_optimizer<mp::sgd_options>> optimizer(stream, no_steps);
-    mp::device_buffer<double> workspace(mp::gradient_norm_workspace(parameters));
-    mp::device_buffer<mp::device_gradient_norm> norm(1);
+    loss_scaler scaler(stream, policy);
+    mp::gpu_optimizer optimizer(stream, std::vector{first.parameter(), second.parameter()}, options);
     mp::synchronize(stream);
 
     const auto view = [](auto& buffer, std::ptrdiff_t rows, std::ptrdiff_t columns) {
@@ -168,19 +163,18 @@ void train(int iterations) {
     cudaGraphExec_t iteration = nullptr;
     mp::check_cuda(cudaStreamBeginCapture(stream.get().stream, cudaStreamCaptureModeGlobal),
                    "cudaStreamBeginCapture");
+    mp::training_iteration step(scaler, optimizer);
     loss.fill_bytes(stream, 0);
     mp::gemm(stream, 1.0F, x_view, first.view(), 0.0F, h_view, mp::relu_epilogue{});
     mp::gemm(stream, 1.0F, h_view, second.view(), 0.0F, view(output, batch, outputs));
     loss_kernel<<<blocks_for(output.size()), 256, 0, stream.get().stream>>>(
-        output.data(), target.data(), output.size(), scale.data(), output_gradient.data(), loss.data());
+        output.data(), target.data(), output.size(), step.scale(), output_gradient.data(), loss.data());
     mp::check_cuda(cudaGetLastError(), "loss_kernel");
     mp::gemm(stream, 1.0F, mp::transposed(h_view), dy_view, 0.0F, second.gradient_view());
     mp::gemm(stream, 1.0F, dy_view, mp::transposed(second.view()), 0.0F, dh_view, relu_gradient{h_view});
     mp::gemm(stream, 1.0F, mp::transposed(x_view), dh_view, 0.0F, first.gradient_view());
-    mp::gradient_norm(stream, parameters, scale.data(), workspace.span(), norm.data(), largest_norm);
-    mp::sgd_step(stream, parameters, options, optimizer.data(), policy, scale.data(),
-                 &norm.data()->clip_factor);
-    mp::update_scale(stream, policy, scale.data());
+    step.clip_gradient_norm(largest_norm);
+    step.finish();
     mp::check_cuda(cudaStreamEndCapture(stream.get().stream, &graph), "cudaStreamEndCapture");
     mp::check_cuda(cudaGraphInstantiate(&iteration, graph, 0), "cudaGraphInstantiate");
 
@@ -189,9 +183,10 @@ void train(int iterations) {
     for (int i = 1; i <= iterations; ++i) {
         mp::check_cuda(cudaGraphLaunch(iteration, stream.get().stream), "cudaGraphLaunch");
         if (i % std::max(iterations / 10, 1) != 0 && i != 1) continue;
-        const loss_scale now = scale.to_host(stream)[0];
+        const loss_scale now = scaler.state();
         std::printf("%9d  %8.5f  %8.5f  %10g  %7llu\n", i, static_cast<double>(loss.to_host(stream)[0]),
-                    norm.to_host(stream)[0].norm, static_cast<double>(now.current_scale()), now.skipped);
+                    optimizer.read_gradient_norm().norm, static_cast<double>(now.current_scale()),
+                    now.skipped);
         for (const mp::scale_event& event : now.events()) {
             if (event.iteration >= told) tell(event);
         }

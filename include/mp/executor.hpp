@@ -52,6 +52,8 @@ struct is_gpu_executor : std::false_type {};
 
 /// The memory of a GPU executor, for code that knows no toolkit. Specialised beside the executor with
 /// - `static void copy_to_host(exec, void* to, const void* from, std::size_t bytes)`, which waits;
+/// - `static void copy_to_device(exec, void* to, const void* from, std::size_t bytes)`, which has read the
+///   host's memory when it returns;
 /// - `static std::shared_ptr<void> allocate(exec, std::size_t bytes)`: memory that kernels of the executor
 ///   may use until the last copy of the pointer is gone; null where there is none;
 /// - `static bool can_keep(exec)`: false while kernels are captured, to run again when casts are stale;

@@ -15,13 +15,16 @@
 #include <mp/gpu/gemm.hpp>
 #include <mp/gpu/gemm_scaled.hpp>
 #include <mp/gpu/gradient_norm.hpp>
+#include <mp/gpu/loss_scaler.hpp>
 #include <mp/gpu/map_elements.hpp>
 #include <mp/gpu/observe.hpp>
+#include <mp/gpu/optimizer.hpp>
 #include <mp/gpu/parameter.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/gpu/quantise_factor.hpp>
 #include <mp/gpu/scale_update.hpp>
 #include <mp/gpu/sgd.hpp>
+#include <mp/gpu/training_iteration.hpp>
 #include <mp/gpu/unscale.hpp>
 #include <mp/ops/activations.hpp>
 #include <mp/ops/arithmetic.hpp>

@@ -29,6 +29,10 @@ struct executor_memory<cuda_stream> {
         check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, exec.stream), "cudaMemcpyAsync");
         check_cuda(cudaStreamSynchronize(exec.stream), "cudaStreamSynchronize");
     }
+    static void copy_to_device(const cuda_stream& exec, void* to, const void* from, std::size_t bytes) {
+        if (bytes == 0) return;
+        check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, exec.stream), "cudaMemcpyAsync");
+    }
     /// Freed in the order of the stream, behind the kernels that read it.
     static std::shared_ptr<void> allocate(const cuda_stream& exec, std::size_t bytes) {
         void* memory = nullptr;

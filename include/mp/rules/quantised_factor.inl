@@ -10,7 +10,9 @@ inline largest_magnitudes find_magnitudes(const float* values, std::size_t count
     for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
         const vec<std::uint32_t> magnitude = as_words(load_up_to(values + i, n)) & 0x7fffffffU;
         least = (min)(least, ~magnitude);
-        least_finite = (min)(least_finite, ~(magnitude & as_words(magnitude < 0x7f800000U)));
+        least_finite =
+            (min)(least_finite,
+                  ~as_words(select(magnitude < 0x7f800000U, as_floats(magnitude), broadcast(0.0F))));
     });
     std::uint32_t all[lanes];
     std::uint32_t finite[lanes];

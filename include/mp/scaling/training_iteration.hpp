@@ -27,6 +27,11 @@ concept clips_gradients = requires(Optimizer& optimizer) {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
+/// An iteration of a scaler and its optimizers as a scope: of mp::loss_scaler below, of mp::gpu_loss_scaler
+/// in <mp/gpu/training_iteration.hpp>. The types follow from the arguments.
+template <class Scaler, class... Optimizers>
+class training_iteration;
+
 /// An iteration from the first backward pass to the update of the scale: the optimizers are unscaled at most
 /// once and step exactly once, the scale is the same all along and moves once at the end.
 ///
@@ -42,7 +47,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 /// Not synchronised; neither copied nor moved.
 template <scale_policy Policy, scalable_optimizer... Optimizers>
-class training_iteration {
+class training_iteration<loss_scaler<Policy>, Optimizers...> {
     static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
 
 public:
@@ -172,6 +177,10 @@ private:
     bool unscaled_ = false;
 };
 
+template <scale_policy Policy, scalable_optimizer... Optimizers>
+training_iteration(loss_scaler<Policy>&, Optimizers&...)
+    -> training_iteration<loss_scaler<Policy>, Optimizers...>;
+
 /// What train_with_retries did.
 struct retry_result {
     int attempts = 0;      ///< backward passes over the batch, at least 1
@@ -194,7 +203,7 @@ retry_result train_with_retries(loss_scaler<Policy>& scaler, Backward&& backward
     detail::require_counter("mp::train_with_retries", "retries", retries, 0);
     retry_result outcome;
     do {
-        training_iteration<Policy, Optimizers...> iteration(scaler, optimizers...);
+        training_iteration<loss_scaler<Policy>, Optimizers...> iteration(scaler, optimizers...);
         backward(iteration);
         const auto finished = iteration.finish();
         ++outcome.attempts;

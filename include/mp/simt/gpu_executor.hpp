@@ -26,6 +26,9 @@ struct executor_memory<simulated_gpu<Arch>> {
     static void copy_to_host(const executor&, void* to, const void* from, std::size_t bytes) {
         if (bytes != 0) std::memcpy(to, from, bytes);
     }
+    static void copy_to_device(const executor&, void* to, const void* from, std::size_t bytes) {
+        if (bytes != 0) std::memcpy(to, from, bytes);
+    }
     static std::shared_ptr<void> allocate(const executor&, std::size_t bytes) {
         constexpr std::size_t line = 256;  // as a device's allocations are aligned
         struct alignas(line) unit {

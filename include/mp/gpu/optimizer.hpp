@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// An optimizer on a GPU as an object: its parameters, options and the state that the device keeps.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/gpu/adamw.hpp>
+#include <mp/gpu/device_loss_scale.hpp>
+#include <mp/gpu/device_optimizer.hpp>
+#include <mp/gpu/device_value.hpp>
+#include <mp/gpu/gradient_norm.hpp>
+#include <mp/gpu/parameter.hpp>
+#include <mp/gpu/sgd.hpp>
+#include <mp/gpu/unscale.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// AdamW or SGD for parameters of one type on a GPU, driven by a gpu_loss_scaler as mp::adamw and mp::sgd are
+/// by a loss_scaler, with their bits. Gradients stay as they are, scaled: the step takes the scale and the
+/// clip factor out while it updates.
+///
+///     mp::gpu_optimizer optimizer(stream, std::vector{first, second}, mp::adamw_options{.learning_rate =
+///     1e-3}); mp::gpu_loss_scaler scaler(stream, mp::pytorch_policy{});
+///
+/// Device memory is allocated when it is made, and never later. Every call only enqueues, but where it says
+/// that it waits, and can be captured into a graph. Copies share the state.
+template <gpu_executor Executor, class Parameter, class Options>
+class gpu_optimizer {
+    static constexpr std::string_view function = "mp::gpu_optimizer";
+
+public:
+    using state_type = device_optimizer<Options>;
+
+    /// \param parameters  see gpu_parameter; their memory must outlive this object
+    /// \throws argument_error  an option is out of range; there is not enough device memory
+    gpu_optimizer(Executor exec, std::vector<Parameter> parameters, const Options& options)
+        : exec_(exec),
+          parameters_(std::move(parameters)),
+          options_(options),
+          state_(function, exec, make_device_optimizer(options)),
+          norm_(function, exec, device_gradient_norm{}),
+          sums_(function, exec, gradient_norm_workspace(parameters_)) {}
+
+    [[nodiscard]] std::span<const Parameter> parameters() const { return parameters_; }
+    [[nodiscard]] const Options& options() const { return options_; }
+
+    /// Counts of the steps and the learning rate; waits.
+    [[nodiscard]] state_type state() const { return state_.read(exec_); }
+    /// Continues a run.
+    void set_state(const state_type& state) { state_.write(exec_, state); }
+    /// Of the steps from now on. Not for graphs: what they replay reads the device's. Waits.
+    void set_learning_rate(double learning_rate) {
+        Options changed = options_;
+        changed.learning_rate = learning_rate;
+        detail::check_options(function, changed);
+        state_type state = state_.read(exec_);
+        state.learning_rate = learning_rate;
+        state_.write(exec_, state);
+    }
+    /// What clip_gradient_norm has found, in device memory.
+    [[nodiscard]] const device_gradient_norm* gradient_norm() const { return norm_.data(); }
+    /// The same on the host; waits.
+    [[nodiscard]] device_gradient_norm read_gradient_norm() const { return norm_.read(exec_); }
+
+    // --- for gpu_loss_scaler
+
+    /// Adds what is wrong with the gradients to the findings of the scale.
+    template <scale_policy Policy, std::size_t Events>
+    void check_gradients(device_loss_scale<Policy, Events>* scale) {
+        mp::check_gradients(exec_, parameters_, scale);
+    }
+    /// The same, and the factor by which the next step clips the norm of the gradients.
+    template <scale_policy Policy, std::size_t Events>
+    void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
+        mp::gradient_norm(exec_, parameters_, scale, std::span<double>(sums_.data(), sums_size()),
+                          norm_.data(), max_norm);
+        clipped_ = true;
+    }
+    /// The update, if the policy lets it happen.
+    template <scale_policy Policy, std::size_t Events>
+    void step(const Policy& policy, const device_loss_scale<Policy, Events>* scale) {
+        const float* const factor = clipped_ ? &norm_.data()->clip_factor : nullptr;
+        if constexpr (std::same_as<Options, adamw_options>) {
+            adamw_step(exec_, parameters_, options_, state_.data(), policy, scale, factor);
+        } else {
+            sgd_step(exec_, parameters_, options_, state_.data(), policy, scale, factor);
+        }
+        clipped_ = false;
+    }
+    /// Forgets the clip factor.
+    void skip_step() { clipped_ = false; }
+
+private:
+    [[nodiscard]] std::size_t sums_size() const { return gradient_norm_workspace(parameters_); }
+
+    Executor exec_;
+    std::vector<Parameter> parameters_;
+    Options options_;
+    detail::device_values<Executor, state_type> state_;
+    detail::device_values<Executor, device_gradient_norm> norm_;
+    detail::device_values<Executor, double> sums_;
+    bool clipped_ = false;
+};
+
+template <gpu_executor Executor, class Parameter, class Options>
+gpu_optimizer(const Executor&, std::vector<Parameter>, const Options&)
+    -> gpu_optimizer<detail::executor_handle_t<Executor>, Parameter, Options>;
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
