@@ -33,8 +33,25 @@ MP_ALWAYS_INLINE std::uint16_t f16c_narrow(float x) noexcept {
     return static_cast<std::uint16_t>(result[0]);
 }
 
+MP_ALWAYS_INLINE short_x8 f16c_load(std::uint16_t bits) noexcept {
+    return short_x8{static_cast<short>(bits), 0, 0, 0, 0, 0, 0, 0};
+}
+
 MP_ALWAYS_INLINE float f16c_widen(std::uint16_t bits) noexcept {
-    return __builtin_ia32_vcvtph2ps(short_x8{static_cast<short>(bits), 0, 0, 0, 0, 0, 0, 0})[0];
+    return __builtin_ia32_vcvtph2ps(f16c_load(bits))[0];
+}
+
+/// f16c_narrow(sqrt(x)) for the float of a half, in every direction of rounding. The root is never a midpoint
+/// M of half (M an integer of 12 bits), but upward float may round one below M to it. So one unit in the last
+/// place goes off the root's low 16 bits before it is rounded to half; zero, infinity and numbers of half
+/// have none there or keep their nearest one. A root above M stays above: its square X has 11 bits, odd
+/// squares are 1 modulo 8, so X - M^2 >= 7 and the root is at least 3 units above M.
+MP_ALWAYS_INLINE std::uint16_t f16c_narrow_root(float root) noexcept {
+    using float_x4 = float __attribute__((vector_size(16)));
+    short_x8 bits = __builtin_bit_cast(short_x8, float_x4{root, 0, 0, 0});
+    const short_x8 one = {1, 0, 0, 0, 0, 0, 0, 0};
+    __asm__("{vpsubusw %1, %0, %0|vpsubusw %0, %0, %1}" : "+x"(bits) : "x"(one));
+    return f16c_narrow(__builtin_bit_cast(float_x4, bits)[0]);
 }
 #endif
 
@@ -285,20 +302,35 @@ struct sign_of_zero_sum {
     MP_HOST_DEVICE constexpr storage_of<Format> operator()(storage_of<Format> sum) const noexcept {
         if constexpr (float_arithmetic_rounds_to_nearest || Format::nans == nan_encoding::negative_zero) {
             return sum;
-        } else if constexpr (MP_HARDWARE_F16C && is_binary16<Format>) {
-            return sum == layout_of<Format>::sign_mask ? static_cast<storage_of<Format>>(a & b & sum) : sum;
         } else {
             return sum == layout_of<Format>::sign_mask ? zero_sum(a, b) : sum;
         }
     }
 
-private:
     // Not inlined, so that compilers branch: next to the branches of the caller a select costs more.
     MP_HOST_DEVICE MP_NEVER_INLINE static constexpr storage_of<Format> zero_sum(
         storage_of<Format> a, storage_of<Format> b) noexcept {
         return static_cast<storage_of<Format>>(a & b & layout_of<Format>::sign_mask);
     }
 };
+
+#if MP_HARDWARE_F16C
+/// x + y, or x - y where Sign is -1. The codes stay in vector registers, from which only the rare zero reads
+/// them: kept in general registers as well they would cost a quarter of the time.
+template <int Sign>
+MP_ALWAYS_INLINE std::uint16_t f16c_sum(std::uint16_t a, std::uint16_t b) noexcept {
+    const short_x8 x = opt_barrier(f16c_load(a));
+    const short_x8 y = opt_barrier(f16c_load(b));
+    const float first = __builtin_ia32_vcvtph2ps(x)[0];
+    const float second = __builtin_ia32_vcvtph2ps(y)[0];
+    const std::uint16_t sum =
+        f16c_narrow(Sign < 0 ? float_subtract(first, second) : float_add(first, second));
+    if (sum != 0x8000) return sum;
+    return sign_of_zero_sum<formats::binary16>::zero_sum(static_cast<std::uint16_t>(x[0]),
+                                                         static_cast<std::uint16_t>(Sign < 0 ? ~y[0] : y[0]));
+}
+#endif
+
 /// For operations whose zeros have the same sign in all directions.
 struct no_finish {
     template <class Code>
@@ -313,6 +345,10 @@ MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, st
     if constexpr (has_device_instructions<Format>) {
         if (!__builtin_is_constant_evaluated()) return device_add<Format>(a, b);
     }
+#elif MP_HARDWARE_F16C
+    if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
+        if (!__builtin_is_constant_evaluated()) return f16c_sum<1>(a, b);
+    }
 #endif
     return through_float<Format, true>([](auto x, auto y) { return native_operations::add(x, y); },
                                        [=] { return add_bits<Format>(a, b, {}); },
@@ -325,6 +361,10 @@ MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> 
 #if MP_DEVICE_CODE
     if constexpr (has_device_instructions<Format>) {
         if (!__builtin_is_constant_evaluated()) return device_subtract<Format>(a, b);
+    }
+#elif MP_HARDWARE_F16C
+    if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
+        if (!__builtin_is_constant_evaluated()) return f16c_sum<-1>(a, b);
     }
 #endif
     const auto negated = static_cast<storage_of<Format>>(b ^ layout_of<Format>::sign_mask);
@@ -361,12 +401,20 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) n
     // Without branches: the root of the magnitude, which serves for zero and NaN of either sign.
     const auto magnitude = static_cast<storage>(a & layout::magnitude_mask);
     const auto sign = static_cast<storage>(a & layout::sign_mask);
+    const bool invalid = (sign != 0) & (magnitude != 0) & (magnitude <= layout::infinity_code);
+#if MP_HARDWARE_F16C
+    if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
+        if (!__builtin_is_constant_evaluated()) {
+            const std::uint16_t root = f16c_narrow_root(float_sqrt(f16c_widen(magnitude)));
+            return select(invalid, pack_nan<Format>(), static_cast<storage>(sign | root));
+        }
+    }
+#endif
     constexpr bool midpoint_misleads = layout::precision > 10 && !float_arithmetic_rounds_to_nearest;
     const auto root = static_cast<storage>(sign | through_float<Format, true, midpoint_misleads>(
                                                       [](auto x) { return native_operations::sqrt(x); },
                                                       [=] { return sqrt_bits<Format>(magnitude, {}); },
                                                       no_finish{}, magnitude));
-    const bool invalid = (sign != 0) & (magnitude != 0) & (magnitude <= layout::infinity_code);
     return select(invalid, pack_nan<Format>(), root);
 }
 
@@ -439,16 +487,13 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, st
             constexpr int shift = 52 - layout::fraction_bits;
             constexpr std::uint64_t bias_difference = static_cast<std::uint64_t>(1023 - Format::bias) << 52;
             constexpr std::uint64_t smallest = (std::uint64_t{layout::hidden_bit} << shift) + bias_difference;
-            constexpr std::uint64_t largest =
-                (std::uint64_t{layout::max_finite_code} << shift) + bias_difference;
             double x = 0;
             double y = 0;
             double z = 0;
             if (load_frequent<Format>(a, x) && load_frequent<Format>(b, y) && load_frequent<Format>(c, z)) {
                 const double sum = double_add(double_multiply(x, y), z);
                 const std::uint64_t magnitude = bit_cast<std::uint64_t>(sum) << 1 >> 1;
-                const bool is_normal = magnitude - smallest <= largest - smallest;
-                if (is_normal && !is_midpoint_of_normals<Format>(sum))
+                if (magnitude >= smallest && !is_midpoint_of_normals<Format>(sum))
                     return narrow_nearest_even<Format>(sum);
             }
             return fma_special<Format>(a, b, c);

@@ -12,6 +12,7 @@
 #include <mp/ops/convolution/patches.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
 #include <array>
