@@ -8,7 +8,7 @@ file(GLOB_RECURSE mp_own_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/examples/*.[ch]pp" "${PROJECT_SOURCE_DIR}/examples/*.cu")
 
 # Another version of clang-format lays the code out differently, so only the one the project uses counts.
-find_program(MP_CLANG_FORMAT NAMES clang-format-14)
+find_program(MP_CLANG_FORMAT NAMES clang-format-19)
 if(MP_CLANG_FORMAT)
   add_custom_target(format
     COMMAND "${MP_CLANG_FORMAT}" -i ${mp_own_sources}

@@ -162,9 +162,7 @@ private:
     [[nodiscard]] device::array<float> scales(std::ptrdiff_t count, unsigned seed) const {
         return bench::gpu::random_array<float>(*on_, static_cast<std::size_t>(count), seed);
     }
-    static std::ptrdiff_t groups(std::ptrdiff_t size, std::ptrdiff_t of) {
-        return (size + of - 1) / of;
-    }
+    static std::ptrdiff_t groups(std::ptrdiff_t size, std::ptrdiff_t of) { return (size + of - 1) / of; }
 
     /// Lines have to begin at multiples of 16 bytes, and to run along the depth unless elements have 16 bits.
     [[nodiscard]] bool fits_warpgroups() const {

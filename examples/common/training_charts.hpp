@@ -65,7 +65,7 @@ inline std::string loss_chart(std::string_view label, const std::vector<loss_cur
     plot.x_title("epoch");
     plot.y_title("training loss");
 
-    const auto points = [](const loss_curve& curve, double spread::*which) {
+    const auto points = [](const loss_curve& curve, double spread::* which) {
         std::vector<mp::report::chart_point> result;
         for (const spread& it : curve.losses) {
             result.push_back({static_cast<double>(result.size() + 1), log10_or_gap(it.*which)});

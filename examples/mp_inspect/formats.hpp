@@ -153,8 +153,7 @@ inline std::vector<format_entry> all_formats() {
                      [](const format_entry& a, const format_entry& b) { return a.width > b.width; });
     [&]<int... P>(std::integer_sequence<int, P...>) {
         (add_p3109<P + 1>(formats), ...);
-    }
-    (std::make_integer_sequence<int, 7>{});
+    }(std::make_integer_sequence<int, 7>{});
     return formats;
 }
 

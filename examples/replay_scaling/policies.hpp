@@ -86,7 +86,7 @@ constexpr std::string_view short_name(std::string_view name) {
 
 /// Formats that gradients are kept in: with a sign, and of 16 bits and fewer.
 template <class Format>
-inline constexpr bool holds_gradients = Format::is_signed&& mp::layout_of<Format>::width <= 16;
+inline constexpr bool holds_gradients = Format::is_signed && mp::layout_of<Format>::width <= 16;
 
 template <class... Formats>
 constexpr auto formats_of(mp::formats::list<Formats...>) {

@@ -35,7 +35,7 @@ inline std::string legend(const setting_summary& setting, bool only_scaling) {
 
 /// The histogram of one kind of gradients: as they are, and times the loss scale where a recipe has one.
 inline std::string exponent_figure(const setting_summary& setting, const std::string& title,
-                                   mp::range_report gradient_record::*kind) {
+                                   mp::range_report gradient_record::* kind) {
     const recipe_summary* plain = &setting.recipes.front();
     const recipe_summary* scaled = setting.find("fp16-dynamic");
     if (scaled == nullptr) scaled = setting.find("fp16-static");

@@ -186,10 +186,10 @@ public:
 
 private:
     std::byte* grow(std::size_t bytes) noexcept override {
-        return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}, std::nothrow));
+        return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}, std::nothrow));
     }
     void release(std::byte* memory, std::size_t /*bytes*/) noexcept override {
-        ::operator delete (memory, std::align_val_t{alignment});
+        ::operator delete(memory, std::align_val_t{alignment});
     }
 };
 

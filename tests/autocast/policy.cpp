@@ -45,8 +45,8 @@ struct softmax_op {
 };
 
 template <class Policy, class Op, class Expected, class... Arguments>
-constexpr bool computes_in = std::same_as<ac::compute_type_t<Policy, Op, Arguments...>, Expected>&&
-    std::same_as<ac::output_type_t<Policy, Op, Arguments...>, Expected>;
+constexpr bool computes_in = std::same_as<ac::compute_type_t<Policy, Op, Arguments...>, Expected> &&
+                             std::same_as<ac::output_type_t<Policy, Op, Arguments...>, Expected>;
 
 // The words of TensorFlow name the same categories.
 static_assert(op_category::allow == op_category::lower_precision);

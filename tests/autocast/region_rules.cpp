@@ -255,17 +255,14 @@ TEST_CASE("each device has a precision of its own") {
 }
 
 TEST_CASE("bad options are refused by name, and change nothing") {
-    CHECK(message_of([] {
-              const autocast_region bad({.rules = {{"", op_category::banned}}});
-          }) == "mp::autocast_region: rules[].op is ''; it must be the name of an op or '*'");
-    CHECK(message_of([] {
-              const autocast_region bad({.rules = {{"x", static_cast<op_category>(77)}}});
-          }) == "mp::autocast_region: rules[].category is 77; it must be an enumerator of mp::op_category");
+    CHECK(message_of([] { const autocast_region bad({.rules = {{"", op_category::banned}}}); }) ==
+          "mp::autocast_region: rules[].op is ''; it must be the name of an op or '*'");
+    CHECK(message_of([] { const autocast_region bad({.rules = {{"x", static_cast<op_category>(77)}}}); }) ==
+          "mp::autocast_region: rules[].category is 77; it must be an enumerator of mp::op_category");
     CHECK(message_of([] { const autocast_region bad({.only_ops = {""}}); }) ==
           "mp::autocast_region: only_ops[] is ''; it must be the name of an op");
-    CHECK(message_of([] {
-              const autocast_region bad({.only_layers = {"a", ""}});
-          }) == "mp::autocast_region: only_layers[] is ''; it must be the name of a layer or a pattern");
+    CHECK(message_of([] { const autocast_region bad({.only_layers = {"a", ""}}); }) ==
+          "mp::autocast_region: only_layers[] is ''; it must be the name of a layer or a pattern");
     CHECK_FALSE(mp::autocast_active());
 }
 

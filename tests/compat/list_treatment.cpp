@@ -151,8 +151,7 @@ constexpr bool all_treated_as_published = []<std::size_t... I>(std::index_sequen
         if (!as_published) return false;
     }
     return true;
-}
-(std::make_index_sequence<List.rules.size()>{});
+}(std::make_index_sequence<List.rules.size()>{});
 
 static_assert(all_treated_as_published<lists::pytorch_cuda, half>);
 static_assert(all_treated_as_published<lists::pytorch_cuda, bfloat16>);

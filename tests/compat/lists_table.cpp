@@ -35,7 +35,7 @@ using mp_test::family;
 struct column {
     std::string_view title;
     const ac::op_list& list;
-    std::string_view family::*names;
+    std::string_view family::* names;
 };
 
 constexpr column columns[] = {
@@ -51,8 +51,8 @@ constexpr column columns[] = {
 };
 static_assert(std::size(columns) == lists::all_lists.size());
 
-constexpr std::string_view family::*systems[] = {&family::pytorch, &family::tensorflow, &family::mxnet,
-                                                 &family::apex};
+constexpr std::string_view family::* systems[] = {&family::pytorch, &family::tensorflow, &family::mxnet,
+                                                  &family::apex};
 
 /// One word for a category, for narrow columns.
 constexpr std::string_view word_for(op_category category) {

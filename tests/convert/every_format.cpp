@@ -25,7 +25,7 @@ std::vector<T> all_codes() {
     std::vector<T> values;
     // Of tfloat32 every 7th: 2^19 codes in all formats and projections would take long.
     const std::uint64_t count = std::uint64_t{mp::layout_of<typename T::format>::code_mask} + 1;
-    for (std::uint64_t code = 0; code<count; code += count> 65536 ? 7 : 1) {
+    for (std::uint64_t code = 0; code < count; code += count > 65536 ? 7 : 1) {
         values.push_back(T::from_bits(static_cast<typename T::storage>(code)));
     }
     return values;

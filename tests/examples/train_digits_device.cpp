@@ -308,9 +308,8 @@ TEST_CASE("the device is cpu or cuda, and presets are for the CPU") {
     CHECK(parse({"--device", "cpu", "--preset", "jmp"}).device == train_digits::device::cpu);
     CHECK(parse({"--device=cuda"}).device == train_digits::device::cuda);
     for (const std::string wrong : {"tpu", "", "CUDA", "cuda:0"}) {
-        CHECK(examples_test::user_error_of([&] {
-                  parse({"--device", wrong});
-              }) == "--device is '" + wrong + "'; it must be cpu or cuda");
+        CHECK(examples_test::user_error_of([&] { parse({"--device", wrong}); }) ==
+              "--device is '" + wrong + "'; it must be cpu or cuda");
     }
     for (const auto& arguments : {std::vector<std::string_view>{"--preset", "jmp", "--device", "cuda"},
                                   {"--device", "cuda", "--preset", "jmp"}}) {

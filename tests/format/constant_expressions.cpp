@@ -130,13 +130,10 @@ static_assert(prints_and_reads());
 // What the types are.
 template <class Value, std::size_t Size>
 constexpr bool is_a_plain_number =
-    sizeof(Value) == Size &&
-    alignof(Value) ==
-        Size&& std::is_trivially_copyable_v<Value>&& std::is_trivially_default_constructible_v<
-            Value>&& std::is_standard_layout_v<Value>&& std::
-            has_unique_object_representations_v<Value>&& std::is_nothrow_constructible_v<
-                Value, float>&& std::regular<Value>&& mp::number<Value>&& mp::reduced<Value>&& Value{}
-                .bits() == 0;
+    sizeof(Value) == Size && alignof(Value) == Size && std::is_trivially_copyable_v<Value> &&
+    std::is_trivially_default_constructible_v<Value> && std::is_standard_layout_v<Value> &&
+    std::has_unique_object_representations_v<Value> && std::is_nothrow_constructible_v<Value, float> &&
+    std::regular<Value> && mp::number<Value> && mp::reduced<Value> && Value{}.bits() == 0;
 static_assert(is_a_plain_number<half, 2> && is_a_plain_number<bfloat16, 2>);
 static_assert(is_a_plain_number<float8_e4m3fn, 1> && is_a_plain_number<float8_e5m2, 1>);
 static_assert(mp::number<float> && mp::number<double> && !mp::number<int> && !mp::number<long double>);
@@ -151,21 +148,13 @@ static_assert(std::is_constructible_v<int, half> && std::is_constructible_v<half
 
 // Two formats do not mix, and a format with a float is float.
 template <class A, class B>
-concept add_compiles = requires(A a, B b) {
-    a + b;
-};
+concept add_compiles = requires(A a, B b) { a + b; };
 template <class A, class B>
-concept multiply_compiles = requires(A a, B b) {
-    a* b;
-};
+concept multiply_compiles = requires(A a, B b) { a* b; };
 template <class A, class B>
-concept equality_compiles = requires(A a, B b) {
-    a == b;
-};
+concept equality_compiles = requires(A a, B b) { a == b; };
 template <class A, class B>
-concept order_compiles = requires(A a, B b) {
-    a < b;
-};
+concept order_compiles = requires(A a, B b) { a < b; };
 template <class A, class B>
 constexpr bool mixes =
     add_compiles<A, B> || multiply_compiles<A, B> || equality_compiles<A, B> || order_compiles<A, B>;

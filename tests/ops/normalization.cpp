@@ -465,9 +465,7 @@ TEST_CASE("normalization names the argument that does not fit, and writes nothin
     CHECK(fails(mp::row_major(y.view.data + 1, 1, 3), gamma, gamma, mp::row_major(y.view.data, 1, 3)) ==
           "y overlaps x; they must not share elements, because y is written while x is in use");
     CHECK(
-        message_of([&] {
-            mp::ops::rms_norm(exec, x.view, gamma, y.view, {}, {two, two_more});
-        }) ==
+        message_of([&] { mp::ops::rms_norm(exec, x.view, gamma, y.view, {}, {two, two_more}); }) ==
         "mp::ops::rms_norm: statistics.mean.size() is 2; it must be 0, since rms_norm has no use for means");
     CHECK(message_of([&] { mp::ops::rms_norm(mp::cpu{.threads = 0}, x.view, gamma, y.view); }) ==
           "mp::ops::rms_norm: exec.threads is 0; it must be at least 1");

@@ -255,9 +255,8 @@ TEST_CASE("argmax and accuracy name the argument that does not fit") {
     CHECK(message_of([&] {
               mp::ops::argmax(mp::cpu{}, values.view.block(0, 0, 2, 0), std::vector<int>(2));
           }) == "mp::ops::argmax: values.columns is 0; it must be at least 1");
-    CHECK(message_of([&] {
-              (void)mp::ops::accuracy(mp::cpu{}, values.view, std::vector<int>{0, 300});
-          }) == "mp::ops::accuracy: labels[1] is 300; it must be a column of logits, from 0 to 299");
+    CHECK(message_of([&] { (void)mp::ops::accuracy(mp::cpu{}, values.view, std::vector<int>{0, 300}); }) ==
+          "mp::ops::accuracy: labels[1] is 300; it must be a column of logits, from 0 to 299");
     CHECK(message_of([&] {
               (void)mp::ops::accuracy(mp::cpu{}, values.view.block(0, 0, 0, 3), std::vector<int>{});
           }) ==

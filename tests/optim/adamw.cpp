@@ -183,9 +183,8 @@ TEST_CASE("options out of range are refused by name and value") {
     std::vector<float> weights(2);
     std::vector<float> gradient(2);
     const auto refusal = [&](const mp::adamw_options& options) {
-        return thrown<mp::argument_error>([&] {
-            mp::adamw<float> optimizer({{"", weights, gradient}}, options);
-        });
+        return thrown<mp::argument_error>(
+            [&] { mp::adamw<float> optimizer({{"", weights, gradient}}, options); });
     };
     CHECK(refusal({.learning_rate = -1.0}) ==
           "mp::adamw: learning_rate is -1; it must be finite and not negative");

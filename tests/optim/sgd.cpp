@@ -272,9 +272,8 @@ TEST_CASE("options out of range are refused by name and value") {
     std::vector<float> weights(2);
     std::vector<float> gradient(2);
     const auto refusal = [&](const mp::sgd_options& options) {
-        return thrown<mp::argument_error>([&] {
-            mp::sgd<float> optimizer({{"", weights, gradient}}, options);
-        });
+        return thrown<mp::argument_error>(
+            [&] { mp::sgd<float> optimizer({{"", weights, gradient}}, options); });
     };
     CHECK(refusal({.learning_rate = -1.0}) ==
           "mp::sgd: learning_rate is -1; it must be finite and not negative");
@@ -289,10 +288,9 @@ TEST_CASE("options out of range are refused by name and value") {
     CHECK(refusal({.nesterov = true}) == "mp::sgd: momentum is 0; it must not be 0 with nesterov");
     CHECK(refusal({.momentum = 0.5, .dampening = 0.5, .nesterov = true}) ==
           "mp::sgd: dampening is 0.5; it must be 0 with nesterov");
-    CHECK(holds(thrown<mp::argument_error>([&] {
-                    mp::sgd<float> optimizer(mp::cpu{0}, {{"", weights, gradient}});
-                }),
-                "mp::sgd: exec.threads is 0"));
+    CHECK(holds(
+        thrown<mp::argument_error>([&] { mp::sgd<float> optimizer(mp::cpu{0}, {{"", weights, gradient}}); }),
+        "mp::sgd: exec.threads is 0"));
     mp::sgd<float> optimizer({{"", weights, gradient}});
     CHECK(holds(thrown<mp::argument_error>([&] { optimizer.step(-1.0F); }),
                 "mp::sgd::step: inverse_scale is -1;"));

@@ -354,9 +354,8 @@ inline exact_result exact_from_decimal(const format& f, bool negative, const nat
     if (digits.is_zero()) return exact_zero(negative, false);
     const natural power = natural::power(10, exponent < 0 ? -exponent : exponent);
     if (exponent >= 0) return exact_from_dyadic(f, negative, {digits * power, 0});
-    return locate(f, negative, [&](const dyadic& y) {
-        return compare({digits, 0}, {y.significand * power, y.exponent});
-    });
+    return locate(f, negative,
+                  [&](const dyadic& y) { return compare({digits, 0}, {y.significand * power, y.exponent}); });
 }
 
 /// The sum of two signed dyadic numbers that are not both zero, brought to a common exponent.

@@ -54,9 +54,8 @@ inline constexpr format format_of<mp::float6_e3m2fn> = float6_e3m2fn;
 template <>
 inline constexpr format format_of<mp::float4_e2m1fn> = float4_e2m1fn;
 template <int K, int P, mp::signedness Signs, mp::domain Domain>
-inline constexpr format format_of<mp::p3109<K, P, Signs, Domain>> = p3109(K, P,
-                                                                          Signs == mp::signedness::is_signed,
-                                                                          Domain == mp::domain::extended);
+inline constexpr format format_of<mp::p3109<K, P, Signs, Domain>> =
+    p3109(K, P, Signs == mp::signedness::is_signed, Domain == mp::domain::extended);
 template <>
 inline constexpr format format_of<float> = binary32;
 template <>

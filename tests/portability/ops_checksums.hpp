@@ -47,10 +47,10 @@ public:
         add(static_cast<std::uint64_t>(x), 8);
     }
     template <class Value>
-        requires requires(Value x) {
-            x.bits();
-        }
-    void add(Value x) { add(mp::isnan(x) ? 0xFFFFU : std::uint64_t{x.bits()}, 2); }
+        requires requires(Value x) { x.bits(); }
+    void add(Value x) {
+        add(mp::isnan(x) ? 0xFFFFU : std::uint64_t{x.bits()}, 2);
+    }
     template <class Value>
     void add(const std::vector<Value>& values) {
         for (const Value x : values) add(x);

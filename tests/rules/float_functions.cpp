@@ -25,10 +25,7 @@ TEST_CASE("the float functions of kernels keep the errors that they promise") {
               [](double x) { return std::exp(x); })
               .units < 1.1);
     CHECK(sweep(
-              0.5F, 1e36F,
-              [](float x) {
-                  return float_logarithm({x, 0});
-              },
+              0.5F, 1e36F, [](float x) { return float_logarithm({x, 0}); },
               [](double x) { return std::log(x); })
               .units < 1);
 }

@@ -394,10 +394,8 @@ TEST_CASE("options and arguments that make no sense are named") {
                 "fan_in is 0"));
     CHECK(holds(thrown<mp::argument_error>([&] { scaler.decide(symmetric(1.0), symmetric(1.0), 1.0, 0.0F); }),
                 "accumulated is 0"));
-    CHECK(holds(thrown<mp::argument_error>([&] {
-                    scaler.set_state({-1, 1.0, {}});
-                }),
-                "state.iteration is -1"));
+    CHECK(
+        holds(thrown<mp::argument_error>([&] { scaler.set_state({-1, 1.0, {}}); }), "state.iteration is -1"));
     CHECK(holds(thrown<mp::argument_error>([&] { scaler.set_state({0, 0.0, {}}); }), "state.factor is 0"));
 }
 

@@ -77,11 +77,12 @@ bool visits_everything(const Self& changed, std::size_t count) {
 
 template <class Policy>
 constexpr bool good_state =
-    mp::scale_policy<Policy>&& std::is_trivially_copyable_v<mp::scale_state_of<Policy>>&&
-        std::is_standard_layout_v<mp::scale_state_of<Policy>>&& std::is_same_v<
-            mp::scale_change, decltype(mp::update_scale(std::declval<const Policy&>(),
-                                                        std::declval<mp::scale_state_of<Policy>&>(),
-                                                        std::declval<const mp::gradient_observation&>()))>;
+    mp::scale_policy<Policy> && std::is_trivially_copyable_v<mp::scale_state_of<Policy>> &&
+    std::is_standard_layout_v<mp::scale_state_of<Policy>> &&
+    std::is_same_v<mp::scale_change,
+                   decltype(mp::update_scale(std::declval<const Policy&>(),
+                                             std::declval<mp::scale_state_of<Policy>&>(),
+                                             std::declval<const mp::gradient_observation&>()))>;
 
 static_assert(good_state<mp::pytorch_policy> && good_state<mp::sharded_pytorch_policy> &&
               good_state<mp::tensorflow_policy> && good_state<mp::keras_policy> &&

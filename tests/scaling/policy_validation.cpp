@@ -52,9 +52,8 @@ TEST_CASE("dynamic_policy refuses parameters out of range by name and value") {
         CHECK(holds(dynamic_refusal([&](auto& it) { it.backoff.factor = bad; }),
                     "mp::dynamic_policy: backoff_factor is "));
     }
-    CHECK(dynamic_refusal([](auto& it) {
-              it.backoff = {1.0, 1.0};
-          }) == "mp::dynamic_policy: backoff_factor is 1; it must be greater than 0 and less than 1");
+    CHECK(dynamic_refusal([](auto& it) { it.backoff = {1.0, 1.0}; }) ==
+          "mp::dynamic_policy: backoff_factor is 1; it must be greater than 0 and less than 1");
     CHECK(dynamic_refusal([](auto& it) { it.backoff = {1.0, 1e30}; }) == nothing);
     CHECK(
         dynamic_refusal([](auto& it) { it.floor.value = 65537.0; }) ==

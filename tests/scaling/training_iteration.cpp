@@ -161,8 +161,7 @@ TEST_CASE("a batch is run again at the lower scale until its step is applied") {
     CHECK(passes == 3);
     CHECK(scaler.current_scale() == 256.0F);
     CHECK(m.optimizer.step_count() == 1);
-    outcome = mp::train_with_retries(
-        scaler, [&](auto&) { m.backward(infinity); }, 1, m.optimizer);
+    outcome = mp::train_with_retries(scaler, [&](auto&) { m.backward(infinity); }, 1, m.optimizer);
     CHECK_FALSE(outcome.applied);
     CHECK(outcome.attempts == 2);
     CHECK(outcome.change.after == 64.0F);

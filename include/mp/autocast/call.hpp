@@ -117,8 +117,7 @@ constexpr auto call_with_plan(const Op& tag, const Observer& observer, Arguments
             operands.adaptor_leaf<
                 Index, decltype(make_adaptor<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
                            exec, observer, arguments))>::adaptor...);
-    }
-    (std::index_sequence_for<Arguments...>{});
+    }(std::index_sequence_for<Arguments...>{});
 }
 
 template <auto Reason>
@@ -191,7 +190,7 @@ struct run_time_result {
     using type = autocast::widest_t<Results...>;
 };
 template <class First, class... Rest>
-    requires(std::same_as<First, Rest>&&...)
+    requires(std::same_as<First, Rest> && ...)
 struct run_time_result<First, Rest...> {
     using type = First;
 };
@@ -219,8 +218,7 @@ constexpr auto result_by_condition(const Op& tag, Arguments&... arguments) {
         return std::type_identity<typename run_time_result<
             decltype(call_in_category<Policy, Otherwise>(tag, arguments...)),
             decltype(call_in_category<Policy, rules[Rule].category>(tag, arguments...))...>::type>{};
-    }
-    (std::make_index_sequence<rules.size()>{});
+    }(std::make_index_sequence<rules.size()>{});
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -97,8 +97,7 @@ constexpr autocast::explanation<sizeof...(Arguments)> explain_category(autocast:
             {argument(std::type_identity<Arguments>{}, std::integral_constant<std::size_t, Index>{})...},
             by,
             list};
-    }
-    (std::index_sequence_for<Arguments...>{});
+    }(std::index_sequence_for<Arguments...>{});
 }
 
 /// The category's explanation, for a category that is known at run time.
@@ -189,23 +188,24 @@ constexpr explanation<sizeof...(Arguments)> explain() {
 }
 
 template <class Policy, op Op, class... Arguments>
-    requires detail::follows_region<Policy> explanation<sizeof...(Arguments)> explain() {
-        return [&]<class... Overrides>(region_policy<Overrides...>) {
-            return detail::region_explainer<Op, detail::type_list<Arguments...>, Overrides...>::explain();
-        }(Policy{});
-    }
+    requires detail::follows_region<Policy>
+explanation<sizeof...(Arguments)> explain() {
+    return [&]<class... Overrides>(region_policy<Overrides...>) {
+        return detail::region_explainer<Op, detail::type_list<Arguments...>, Overrides...>::explain();
+    }(Policy{});
+}
 
 /// As explain(), for the arguments themselves, so that rules that ask for the value of a parameter are known:
 ///
 ///     mp::autocast_region region(mp::precision::fp16, mp::autocast::lists::mxnet);
 ///     std::puts(mp::autocast::explain_call(leaky_relu_op{}, exec, x, out, activation::elu).text().c_str());
 template <class Policy = by_region, op Op, class... Arguments>
-    requires detail::follows_region<Policy> explanation<sizeof...(Arguments)> explain_call(
-        const Op&, const Arguments&... arguments) {
-        return [&]<class... Overrides>(region_policy<Overrides...>) {
-            return detail::region_explainer<Op, detail::type_list<Arguments...>, Overrides...>::explain(
-                detail::without_cache(arguments)...);
-        }(Policy{});
-    }
+    requires detail::follows_region<Policy>
+explanation<sizeof...(Arguments)> explain_call(const Op&, const Arguments&... arguments) {
+    return [&]<class... Overrides>(region_policy<Overrides...>) {
+        return detail::region_explainer<Op, detail::type_list<Arguments...>, Overrides...>::explain(
+            detail::without_cache(arguments)...);
+    }(Policy{});
+}
 
 }  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -46,9 +46,7 @@ struct original_op {
     using type = Op;
 };
 template <class Op>
-    requires requires {
-        typename Op::wrapped_op;
-    }
+    requires requires { typename Op::wrapped_op; }
 struct original_op<Op> {
     using type = typename Op::wrapped_op;
 };
@@ -59,9 +57,7 @@ struct forward_of {
     using type = void;
 };
 template <class Op>
-    requires requires {
-        typename Op::forward_op;
-    }
+    requires requires { typename Op::forward_op; }
 struct forward_of<Op> {
     using type = typename Op::forward_op;
 };

@@ -150,9 +150,9 @@ inline constexpr bool is_output = is_output_operand<std::remove_cvref_t<Argument
 /// Whether the argument is data that decides the precision: an array that is read or, in an op on numbers
 /// alone, a number.
 template <class Argument, class... Arguments>
-inline constexpr bool is_input = (is_array_operand<Argument> && !is_output<Argument>) ||
-                                 (operand_of<Argument>::kind == autocast::operand_kind::value &&
-                                  !(is_array_operand<Arguments> || ...));
+inline constexpr bool is_input =
+    (is_array_operand<Argument> && !is_output<Argument>) ||
+    (operand_of<Argument>::kind == autocast::operand_kind::value && !(is_array_operand<Arguments> || ...));
 
 /// The type that a pointer, a built-in array, or the member data of a container or view leads to.
 template <class Argument>

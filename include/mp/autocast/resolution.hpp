@@ -32,9 +32,7 @@ struct requested_result {
     using type = void;
 };
 template <class Op>
-    requires requires {
-        typename Op::requested_result;
-    }
+    requires requires { typename Op::requested_result; }
 struct requested_result<Op> {
     using type = typename Op::requested_result;
 };
@@ -44,9 +42,7 @@ struct quantised_format {
     using type = void;
 };
 template <class Policy, class Op, std::size_t Index>
-    requires requires {
-        typename Policy::template quantised<Op, Index>;
-    }
+    requires requires { typename Policy::template quantised<Op, Index>; }
 struct quantised_format<Policy, Op, Index> {
     using type = typename Policy::template quantised<Op, Index>;
 };
@@ -178,9 +174,7 @@ struct third_type_of {
     using type = void;
 };
 template <class Types>
-    requires requires {
-        typename Types::third;
-    }
+    requires requires { typename Types::third; }
 struct third_type_of<Types> {
     using type = typename Types::third;
 };
@@ -196,14 +190,13 @@ struct resolution {
 
     using third_type = typename third_type_of<types>::type;
 
-    static constexpr bool quantises =
-        Policy::enabled && Category == op_category::lower_precision && requires {
-        typename Policy::template quantised<Op, 0>;
-    };
+    static constexpr bool quantises = Policy::enabled && Category == op_category::lower_precision &&
+                                      requires { typename Policy::template quantised<Op, 0>; };
     /// Whether the arguments that may be cast have the target's type already.
     static constexpr bool casts_nothing =
         !quantises && ((!autocast::eligible<data_of<Arguments, Arguments...>> ||
-                        std::same_as<data_of<Arguments, Arguments...>, typename types::target>)&&...);
+                        std::same_as<data_of<Arguments, Arguments...>, typename types::target>) &&
+                       ...);
     // Categories with the same effect give the same plan, so that a kernel is compiled once for them.
     using plan = cast_plan<std::conditional_t<casts_nothing, void, typename types::target>,
                            typename types::output, std::conditional_t<quantises, Policy, void>>;

@@ -138,7 +138,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     std::cout << to_string(mp::error_report(y, exact));
 template <std::ranges::input_range Computed, std::ranges::input_range References>
     requires number<std::ranges::range_value_t<Computed>> &&
-        reference_number<std::ranges::range_value_t<References>>
+             reference_number<std::ranges::range_value_t<References>>
 [[nodiscard]] error_summary error_report(const Computed& computed, const References& references) {
     const auto length = static_cast<std::size_t>(std::ranges::distance(computed));
     const auto reference_length = static_cast<std::size_t>(std::ranges::distance(references));

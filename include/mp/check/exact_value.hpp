@@ -34,8 +34,8 @@ concept boost_number = boost::multiprecision::is_number<std::remove_cv_t<Number>
 /// What a reference may be: a Boost number, or a float, double, long double or number of this library whose
 /// value is then taken as exact.
 template <class Number>
-concept reference_number = boost_number<Number> || number<Number> || std::same_as < std::remove_cv_t<Number>,
-long double > ;
+concept reference_number =
+    boost_number<Number> || number<Number> || std::same_as<std::remove_cv_t<Number>, long double>;
 
 }  // namespace mp
 

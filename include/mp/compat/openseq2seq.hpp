@@ -134,9 +134,7 @@ struct logmax_policy {
         require_weight(function, "state.weight", state.weight);
         require_weight(function, "state.slow_weight", state.slow_weight);
     }
-    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const {
-        return {initial_scale};
-    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
 
     MP_HOST_DEVICE scale_change update(state_type& state, const gradient_observation& seen) const {
         const float before = state.scale;

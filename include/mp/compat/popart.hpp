@@ -75,9 +75,7 @@ struct histogram_policy {
         detail::require_scale("mp::histogram_policy", "state.scale", state.scale);
         detail::require_counter("mp::histogram_policy", "state.iterations", state.iterations, 0);
     }
-    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const {
-        return {initial_scale};
-    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
 
     [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const gradient_observation& seen) const {
         return skip_non_finite && seen.non_finite();

@@ -101,7 +101,11 @@ public:
     [[nodiscard]] std::span<Scale> scales() noexcept { return scales_; }
     [[nodiscard]] std::span<const Scale> scales() const noexcept { return scales_; }
     [[nodiscard]] float tensor_scale() const noexcept { return tensor_scale_; }
-    void set_tensor_scale(float scale) noexcept requires(has_tensor_scale) { tensor_scale_ = scale; }
+    void set_tensor_scale(float scale) noexcept
+        requires(has_tensor_scale)
+    {
+        tensor_scale_ = scale;
+    }
 
     /// What belongs to row r and column c, both counted from 0 and not checked.
     [[nodiscard]] Element element(std::ptrdiff_t r, std::ptrdiff_t c) const noexcept {

@@ -75,7 +75,7 @@ inline constexpr bool widens_exactly = [] {
 
 /// Whether the kernels round From to To in every projection.
 template <class From, class To>
-inline constexpr bool has_project_array = has_convert_array<From, To>&& reduced<To>;
+inline constexpr bool has_project_array = has_convert_array<From, To> && reduced<To>;
 
 #if MP_SIMD_TARGETS
 /// Rounds as the projection says, which must have a plan; for stochastic rounding by words of one element

@@ -52,7 +52,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 /// A number that can be packed: one of fewer than 8 bits, which in memory of its own would waste some.
 template <class T>
-concept packable = reduced<T> &&(layout_of<typename std::remove_cv_t<T>::format>::width < 8);
+concept packable = reduced<T> && (layout_of<typename std::remove_cv_t<T>::format>::width < 8);
 
 /// Bytes that `count` packed numbers take.
 template <packable T>
@@ -126,7 +126,7 @@ public:
         : bytes_(bytes), bit_(bit) {}
     /// An iterator that reads from one that writes.
     template <class Mutable>
-        requires(std::is_const_v<T>&& std::same_as<const Mutable, T>)
+        requires(std::is_const_v<T> && std::same_as<const Mutable, T>)
     MP_HOST_DEVICE constexpr packed_iterator(packed_iterator<Mutable> other) noexcept
         : bytes_(other.bytes_), bit_(other.bit_) {}
 
@@ -216,7 +216,7 @@ public:
         : bytes_(bytes), size_(size) {}
     /// A view that reads from one that writes.
     template <class Mutable>
-        requires(std::is_const_v<T>&& std::same_as<const Mutable, T>)
+        requires(std::is_const_v<T> && std::same_as<const Mutable, T>)
     MP_HOST_DEVICE constexpr packed_span(packed_span<Mutable> other) noexcept
         : bytes_(other.data()), size_(other.size()), offset_(other.bit_offset()) {}
 

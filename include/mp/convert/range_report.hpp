@@ -284,28 +284,26 @@ template <reduced Target, detail::number_range Range>
 ///                                                            {.saturate = mp::saturation::finite});
 ///     if (report.overflows != 0) ...
 template <detail::number_range Source, detail::writable_number_range To>
-    requires reduced<detail::contiguous_element<To>> range_report convert_and_report(cpu exec,
-                                                                                     const Source& from,
-                                                                                     To&& to,
-                                                                                     projection p = {}) {
-        using number = std::remove_cv_t<detail::contiguous_element<const Source>>;
-        using target_type = detail::contiguous_element<To>;
-        const std::span source = detail::as_span(from);
-        const std::span target = detail::as_span(to);
-        detail::check_threads("mp::convert_and_report", exec);
-        detail::check_arrays("mp::convert_and_report", source, target);
-        const instruction_set level = detail::level_of("mp::convert_and_report", exec);
-        return detail::report_parts(
-            exec, source.size(), [&](range_report& report, std::size_t begin, std::size_t end) {
-                // Small enough for the second read to be from the cache, large enough to count in.
-                constexpr std::size_t piece = 1 << 15;
-                for (; begin < end; begin += piece) {
-                    const std::size_t size = (std::min)(piece, end - begin);
-                    detail::report_values<target_type, number>(level, report, source.data() + begin, size);
-                    mp::convert(cpu{.instructions = level}, source.subspan(begin, size),
-                                target.subspan(begin, size), p);
-                }
-            });
-    }
+    requires reduced<detail::contiguous_element<To>>
+range_report convert_and_report(cpu exec, const Source& from, To&& to, projection p = {}) {
+    using number = std::remove_cv_t<detail::contiguous_element<const Source>>;
+    using target_type = detail::contiguous_element<To>;
+    const std::span source = detail::as_span(from);
+    const std::span target = detail::as_span(to);
+    detail::check_threads("mp::convert_and_report", exec);
+    detail::check_arrays("mp::convert_and_report", source, target);
+    const instruction_set level = detail::level_of("mp::convert_and_report", exec);
+    return detail::report_parts(
+        exec, source.size(), [&](range_report& report, std::size_t begin, std::size_t end) {
+            // Small enough for the second read to be from the cache, large enough to count in.
+            constexpr std::size_t piece = 1 << 15;
+            for (; begin < end; begin += piece) {
+                const std::size_t size = (std::min)(piece, end - begin);
+                detail::report_values<target_type, number>(level, report, source.data() + begin, size);
+                mp::convert(cpu{.instructions = level}, source.subspan(begin, size),
+                            target.subspan(begin, size), p);
+            }
+        });
+}
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -39,7 +39,7 @@ inline void run_pieces(std::size_t pieces, std::size_t count, piece_function run
         failures[piece] = exception_of([&] { run(work, begin, begin + share + (piece < larger ? 1 : 0)); });
     };
 #if defined(_OPENMP)
-#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
     for (std::size_t piece = 0; piece < pieces; ++piece) run_piece(piece);
 #else
     std::vector<std::thread> threads;

@@ -44,8 +44,8 @@ concept reduced = detail::is_basic_float<std::remove_cv_t<T>>;
 
 /// Any number that bulk algorithms take: a reduced one, float or double.
 template <class T>
-concept number = reduced<T> || std::same_as < std::remove_cv_t<T>,
-float > || std::same_as<std::remove_cv_t<T>, double>;
+concept number =
+    reduced<T> || std::same_as<std::remove_cv_t<T>, float> || std::same_as<std::remove_cv_t<T>, double>;
 
 /// A binary floating-point number of the given format, as small as its bits.
 ///

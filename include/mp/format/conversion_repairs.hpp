@@ -15,11 +15,10 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether a format is one that OCP or IEEE 754 defines with these numbers of bits, whatever its name.
 template <class Format, int ExponentBits, int FractionBits, bool HasInfinity, nan_encoding Nans>
-inline constexpr bool is_signed_format = Format::is_signed&& Format::exponent_bits ==
-                                             ExponentBits&& Format::fraction_bits ==
-                                             FractionBits&& Format::bias == (1 << (ExponentBits - 1)) - 1 &&
-                                         layout_of<Format>::has_zero&& Format::has_infinity
-                                             == HasInfinity&& Format::nans == Nans;
+inline constexpr bool is_signed_format =
+    Format::is_signed && Format::exponent_bits == ExponentBits && Format::fraction_bits == FractionBits &&
+    Format::bias == (1 << (ExponentBits - 1)) - 1 && layout_of<Format>::has_zero &&
+    Format::has_infinity == HasInfinity && Format::nans == Nans;
 
 template <class Format>
 inline constexpr bool is_e4m3fn = is_signed_format<Format, 4, 3, false, nan_encoding::all_ones>;
@@ -101,9 +100,9 @@ MP_HOST_DEVICE constexpr std::uint32_t after_conversion(std::uint32_t code, std:
 /// along as well. It holds only where subnormal operands are not flushed, so not on every host.
 template <class Format>
 inline constexpr bool widens_by_multiplication =
-    layout_of<Format>::width <= 8 &&
-    Format::is_signed&& layout_of<Format>::has_zero&& layout_of<Format>::fraction_bits > 0 &&
-    Format::exponent_bits <= 4 && Format::bias >= 0 && Format::bias < 15 && !Format::has_infinity &&
+    layout_of<Format>::width <= 8 && Format::is_signed && layout_of<Format>::has_zero &&
+    layout_of<Format>::fraction_bits > 0 && Format::exponent_bits <= 4 && Format::bias >= 0 &&
+    Format::bias < 15 && !Format::has_infinity &&
     (Format::nans == nan_encoding::none || Format::nans == nan_encoding::all_ones);
 
 /// The factor and the operand of that multiplication for a float.
@@ -135,9 +134,8 @@ MP_HOST_DEVICE constexpr std::uint32_t widen_by_multiplication(std::uint32_t cod
 ///
 /// E5M2 is the upper byte of binary16, and only moves.
 template <class Format>
-inline constexpr bool widens_in_pairs = (widens_by_multiplication<Format> ||
-                                         is_e5m2<Format>)&&(!layout_of<Format>::has_nan ||
-                                                            layout_of<Format>::width == 8);
+inline constexpr bool widens_in_pairs = (widens_by_multiplication<Format> || is_e5m2<Format>) &&
+                                        (!layout_of<Format>::has_nan || layout_of<Format>::width == 8);
 
 template <class Format, class Multiply>
 MP_HOST_DEVICE constexpr std::uint32_t widen_pair(std::uint32_t codes, [[maybe_unused]] Multiply&& multiply) {

@@ -80,8 +80,7 @@ struct layout_of {
     using storage = detail::unsigned_of_width<container_bits>;
     /// In memory a code is shifted up by this many bits: the sign is the highest bit of a container that the
     /// descriptor asks for. Zero for all others.
-    static constexpr int container_shift = requires { Format::container_bits; }
-    ? container_bits - width : 0;
+    static constexpr int container_shift = requires { Format::container_bits; } ? container_bits - width : 0;
 
     /// Whether code 0 is zero, and the codes up to hidden_bit are subnormal numbers.
     static constexpr bool has_zero = detail::has_zero<Format>();

@@ -16,12 +16,12 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Format>
 inline constexpr bool is_binary16 =
-    layout_of<Format>::is_ieee&& layout_of<Format>::width == 16 && Format::exponent_bits == 5 &&
+    layout_of<Format>::is_ieee && layout_of<Format>::width == 16 && Format::exponent_bits == 5 &&
     Format::fraction_bits == 10 && Format::bias == 15;
 
 template <class Format>
 inline constexpr bool is_bfloat16 =
-    layout_of<Format>::is_ieee&& layout_of<Format>::width == 16 && Format::exponent_bits == 8 &&
+    layout_of<Format>::is_ieee && layout_of<Format>::width == 16 && Format::exponent_bits == 8 &&
     Format::fraction_bits == 7 && Format::bias == 127;
 
 #if MP_DEVICE_CODE
@@ -29,8 +29,8 @@ inline constexpr bool is_bfloat16 =
 /// Formats that the device computes with by single instructions: binary16 on every architecture that is
 /// supported, bfloat16 from sm_80 on.
 template <class Format>
-inline constexpr bool has_device_instructions = is_binary16<Format> ||
-                                                (is_bfloat16<Format> && __CUDA_ARCH__ >= 800);
+inline constexpr bool has_device_instructions =
+    is_binary16<Format> || (is_bfloat16<Format> && __CUDA_ARCH__ >= 800);
 
 /// a * b + c, rounded once, with subnormals; a NaN is the canonical one.
 template <class Format>
@@ -139,8 +139,8 @@ __device__ __forceinline__ bool device_less_equal(unsigned short a, unsigned sho
 /// Whether the device has minimum and maximum of the format. As the library's, they put -0 below +0; next to
 /// a NaN they give the other operand, or with .NaN a NaN. The NaN is the canonical one.
 template <class Format>
-inline constexpr bool orders_by_instruction = __CUDA_ARCH__ >= 800 &&
-                                              (is_binary16<Format> || is_bfloat16<Format>);
+inline constexpr bool orders_by_instruction =
+    __CUDA_ARCH__ >= 800 && (is_binary16<Format> || is_bfloat16<Format>);
 
 template <class Format>
 __device__ __forceinline__ unsigned short device_choose(unsigned short a, unsigned short b, bool smaller,

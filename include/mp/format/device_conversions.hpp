@@ -79,9 +79,8 @@ __device__ __forceinline__ unsigned short device_round(float x, rounding round) 
 /// finite number.
 template <class Format>
 __device__ constexpr bool device_saturates(const projection& p) {
-    return __CUDA_ARCH__ >= 800 &&
-           (is_binary16<Format> || is_bfloat16<Format>)&&p.round == rounding::nearest_even &&
-           p.saturate == saturation::finite;
+    return __CUDA_ARCH__ >= 800 && (is_binary16<Format> || is_bfloat16<Format>) &&
+           p.round == rounding::nearest_even && p.saturate == saturation::finite;
 }
 template <class Format>
 __device__ __forceinline__ unsigned short device_satfinite(float x) {
@@ -134,8 +133,8 @@ __device__ __forceinline__ std::uint32_t device_round_pair(float first, float se
 
 /// A double rounded to nearest even once. NaN gives some NaN.
 template <class Format>
-inline constexpr bool rounds_doubles_by_instruction = is_binary16<Format> ||
-                                                      (is_bfloat16<Format> && __CUDA_ARCH__ >= 900);
+inline constexpr bool rounds_doubles_by_instruction =
+    is_binary16<Format> || (is_bfloat16<Format> && __CUDA_ARCH__ >= 900);
 
 template <class Format>
 __device__ __forceinline__ unsigned short device_narrow(double x) {

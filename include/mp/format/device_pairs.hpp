@@ -96,8 +96,8 @@ __device__ __forceinline__ std::uint32_t device_pair_choose(std::uint32_t a, std
 
 /// Whether both halves are compared by one instruction.
 template <class Format>
-inline constexpr bool compares_pairs_by_instruction = is_binary16<Format> ||
-                                                      (is_bfloat16<Format> && __CUDA_ARCH__ >= 900);
+inline constexpr bool compares_pairs_by_instruction =
+    is_binary16<Format> || (is_bfloat16<Format> && __CUDA_ARCH__ >= 900);
 
 enum class pair_relation : unsigned char { equal, less, less_equal };
 

@@ -28,7 +28,7 @@ struct compiler_binary128;
 /// Floating-point types that devices do not have.
 template <class T>
 concept host_float = std::same_as<T, long double> || std::same_as<T, compiler_binary16> ||
-    std::same_as<T, compiler_bfloat16> || std::same_as<T, compiler_binary128>;
+                     std::same_as<T, compiler_bfloat16> || std::same_as<T, compiler_binary128>;
 
 /// The format of a 16-bit one.
 template <class T>

@@ -43,8 +43,8 @@ concept compared_operand = integer_operand<T> || built_in<T> || host_float<T>;
 
 /// Built-in types that a compound assignment takes on its right side.
 template <class T>
-concept assigned_operand = (integer_operand<T> && sizeof(T) <= 8) || built_in<T> ||
-                           (host_float<T> && sizeof(T) == 2);
+concept assigned_operand =
+    (integer_operand<T> && sizeof(T) <= 8) || built_in<T> || (host_float<T> && sizeof(T) == 2);
 
 /// h op x, rounded once. A number of the format is told by comparing it with what it becomes there; then the
 /// operation of the format is the same, unless x is a zero whose sign the format does not have.

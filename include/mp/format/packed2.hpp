@@ -111,9 +111,7 @@ public:
         return {static_cast<float>(first()), static_cast<float>(second())};
     }
 
-    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2 operator+() const noexcept {
-        return *this;
-    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2 operator+() const noexcept { return *this; }
     MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr packed2 operator-() const noexcept {
         if constexpr (layout_of<format>::has_signed_zero) {
             constexpr std::uint32_t sign = layout_of<format>::sign_mask;

@@ -51,8 +51,8 @@ struct chunk_split {
 
 /// Elements of two arrays that are moved together: 16 bytes of the wider type.
 template <class From, class To>
-inline constexpr int chunk_count = static_cast<int>(16 /
-                                                    (sizeof(From) < sizeof(To) ? sizeof(To) : sizeof(From)));
+inline constexpr int chunk_count =
+    static_cast<int>(16 / (sizeof(From) < sizeof(To) ? sizeof(To) : sizeof(From)));
 
 /// How to go through several arrays of one size together in chunks of `Count` elements that are aligned in
 /// all of them. Where no element is the first of an aligned chunk in all arrays, everything is handled one by

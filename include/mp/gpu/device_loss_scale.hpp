@@ -27,9 +27,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether a policy itself decides which steps are skipped.
 template <class Rules>
-concept decides_skips = requires(const Rules rules, gradient_observation seen) {
-    rules.skips(seen);
-};
+concept decides_skips = requires(const Rules rules, gradient_observation seen) { rules.skips(seen); };
 
 /// Room for the last `Capacity` events; the one of iteration i is at i modulo Capacity.
 template <std::size_t Capacity>

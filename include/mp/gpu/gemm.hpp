@@ -148,8 +148,8 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B>
 }
 
 template <class Value>
-concept widens_to_float = reduced<std::remove_const_t<Value>> || std::same_as < std::remove_const_t<Value>,
-float > ;
+concept widens_to_float =
+    reduced<std::remove_const_t<Value>> || std::same_as<std::remove_const_t<Value>, float>;
 
 /// The matrix in floats: itself, or a dense copy in the workspace.
 template <class Executor, class Value>

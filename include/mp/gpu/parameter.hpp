@@ -32,7 +32,7 @@ namespace mp {
 /// four elements move in one access.
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
     requires detail::exact_in_float<Weight> && detail::exact_in_float<Gradient> &&
-        detail::exact_in_float<Master> && detail::exact_in_float<State>
+             detail::exact_in_float<Master> && detail::exact_in_float<State>
 struct gpu_parameter {
     using weight_type = Weight;
     using gradient_type = Gradient;

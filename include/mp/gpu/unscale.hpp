@@ -186,9 +186,8 @@ void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscale
 /// The list is the host's, and read before this returns. Arrays may not overlap, but for `unscaled` with a
 /// float `gradient` of the same item where they are the same memory.
 template <gpu_executor Executor, detail::contiguous List>
-    requires requires(const List& list) {
-        detail::as_span(list)[0].unscaled;
-    } && detail::gradient_list<const List>
+    requires requires(const List& list) { detail::as_span(list)[0].unscaled; } &&
+             detail::gradient_list<const List>
 void unscale_and_check(const Executor& exec, const List& gradients, const float* inverse_scale,
                        device_gradient_report* report, std::size_t first_parameter = 0) {
     using gradient = detail::list_gradient<const List>;
@@ -212,9 +211,8 @@ void unscale_and_check(const Executor& exec, const List& gradients, const float*
 
 /// The same with the inverse scale and the report of a device_loss_scale in device memory.
 template <gpu_executor Executor, detail::contiguous List, scale_policy Policy, std::size_t Events>
-    requires requires(const List& list) {
-        detail::as_span(list)[0].unscaled;
-    } && detail::gradient_list<const List>
+    requires requires(const List& list) { detail::as_span(list)[0].unscaled; } &&
+             detail::gradient_list<const List>
 void unscale_and_check(const Executor& exec, const List& gradients, device_loss_scale<Policy, Events>* scale,
                        std::size_t first_parameter = 0) {
     detail::require_memory("mp::unscale_and_check", "scale", scale, 1);

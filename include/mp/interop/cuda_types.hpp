@@ -63,13 +63,9 @@ using counterpart_of_cuda_t = typename counterpart_of_cuda<std::remove_const_t<T
 
 /// A number of this library that the CUDA headers have a type for, and such a type.
 template <class T>
-concept has_cuda_type = requires {
-    typename detail::cuda_counterpart_t<T>;
-};
+concept has_cuda_type = requires { typename detail::cuda_counterpart_t<T>; };
 template <class T>
-concept cuda_number = requires {
-    typename detail::counterpart_of_cuda_t<T>;
-};
+concept cuda_number = requires { typename detail::counterpart_of_cuda_t<T>; };
 
 /// The same bits as a number of CUDA.
 ///

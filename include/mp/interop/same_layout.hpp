@@ -15,8 +15,8 @@ namespace mp {
 /// Types of the same size and alignment whose objects are nothing but their bytes.
 template <class A, class B>
 concept same_layout = sizeof(A) == sizeof(B) && alignof(A) == alignof(B) &&
-                      std::is_trivially_copyable_v<std::remove_const_t<A>>&& std::is_trivially_copyable_v<
-                          std::remove_const_t<B>>;
+                      std::is_trivially_copyable_v<std::remove_const_t<A>> &&
+                      std::is_trivially_copyable_v<std::remove_const_t<B>>;
 
 namespace detail {
 
@@ -30,8 +30,8 @@ using with_constness_of = std::conditional_t<std::is_const_v<From>, const To, To
 /// a view and work on it, as all of this library and of the foreign ones do, are safe in practice; code that
 /// reads and writes the same element under both types within one function is not.
 template <class To, class From>
-    requires same_layout<To, From> std::span<with_constness_of<To, From>> view_as(std::span<From> from)
-noexcept {
+    requires same_layout<To, From>
+std::span<with_constness_of<To, From>> view_as(std::span<From> from) noexcept {
     return {reinterpret_cast<with_constness_of<To, From>*>(from.data()), from.size()};
 }
 

@@ -52,13 +52,9 @@ using counterpart_of_standard_t = typename counterpart_of_standard<std::remove_c
 
 /// A number of this library that the compiler has a type for, and such a type.
 template <class T>
-concept has_standard_type = requires {
-    typename detail::standard_counterpart_t<T>;
-};
+concept has_standard_type = requires { typename detail::standard_counterpart_t<T>; };
 template <class T>
-concept standard_number = requires {
-    typename detail::counterpart_of_standard_t<T>;
-};
+concept standard_number = requires { typename detail::counterpart_of_standard_t<T>; };
 
 /// The same bits as a number of the language.
 ///

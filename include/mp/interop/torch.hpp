@@ -12,10 +12,8 @@ namespace mp {
 /// x, an unsigned integer of the number's bits.
 template <class T>
 concept torch_number =
-    std::is_class_v<T> && std::is_trivially_copyable_v<T> && !reduced<T> && requires(T value) {
-    requires std::unsigned_integral<decltype(value.x)>;
-}
-&&sizeof(T) == sizeof(T::x);
+    std::is_class_v<T> && std::is_trivially_copyable_v<T> && !reduced<T> &&
+    requires(T value) { requires std::unsigned_integral<decltype(value.x)>; } && sizeof(T) == sizeof(T::x);
 
 /// The number of this library with the bits of x. Which format these are of, the caller says: PyTorch's types
 /// do not tell.

@@ -118,8 +118,7 @@ struct reduction_backward {
     template <ops::element DX>
     void operator()(cpu exec, float dy, matrix_view<DX> dx) const {
         const float value = share(dy, dx.rows * dx.columns);
-        for_each_float(
-            exec, [value] { return value; }, dx);
+        for_each_float(exec, [value] { return value; }, dx);
     }
     template <ops::element DY, ops::element DX>
     void operator()(cpu exec, std::span<const DY> dy, matrix_view<DX> dx, ops::per axis) const {
@@ -128,8 +127,7 @@ struct reduction_backward {
         const matrix_view<const DY> repeated{dy.data(), dx.rows, dx.columns, 0,
                                              rows ? storage_order::column_major : storage_order::row_major};
         const std::ptrdiff_t count = rows ? dx.columns : dx.rows;
-        for_each_float(
-            exec, [count](float gradient) { return share(gradient, count); }, dx, repeated);
+        for_each_float(exec, [count](float gradient) { return share(gradient, count); }, dx, repeated);
     }
 
 private:

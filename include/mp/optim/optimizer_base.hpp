@@ -46,7 +46,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// changed nothing. After the first round, one thread allocates nothing.
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
     requires detail::exact_in_float<Weight> && detail::exact_in_float<Gradient> &&
-        detail::exact_in_float<Master> && detail::exact_in_float<State>
+             detail::exact_in_float<Master> && detail::exact_in_float<State>
 class optimizer_base : public optimizer_memory<Weight, Gradient, Master, State> {
     using memory = optimizer_memory<Weight, Gradient, Master, State>;
 

@@ -140,9 +140,7 @@ public:
         const auto x = __builtin_convertvector(x_, typename double_vector<Lanes>::floats);
         std::memcpy(to, &x, sizeof x);
     }
-    MP_ALWAYS_INLINE void store(double* to) const {
-        std::memcpy(to, &x_, sizeof x_);
-    }
+    MP_ALWAYS_INLINE void store(double* to) const { std::memcpy(to, &x_, sizeof x_); }
 
     MP_ALWAYS_INLINE friend rounded_doubles operator+(rounded_doubles a, rounded_doubles b) {
         return wrap(rounded_vector(a.x_ + b.x_));
@@ -175,15 +173,9 @@ private:
         vector x;
     };
     MP_ALWAYS_INLINE explicit rounded_doubles(raw x) : x_(x.x) {}
-    MP_ALWAYS_INLINE static rounded_doubles wrap(vector x) {
-        return rounded_doubles(raw{x});
-    }
-    [[nodiscard]] MP_ALWAYS_INLINE words bits() const {
-        return reinterpret_cast<words>(x_);
-    }
-    MP_ALWAYS_INLINE static rounded_doubles from_words(words x) {
-        return wrap(reinterpret_cast<vector>(x));
-    }
+    MP_ALWAYS_INLINE static rounded_doubles wrap(vector x) { return rounded_doubles(raw{x}); }
+    [[nodiscard]] MP_ALWAYS_INLINE words bits() const { return reinterpret_cast<words>(x_); }
+    MP_ALWAYS_INLINE static rounded_doubles from_words(words x) { return wrap(reinterpret_cast<vector>(x)); }
     static constexpr std::uint64_t sign_bit = std::uint64_t{1} << 63;
     static constexpr std::uint64_t one_bits = std::uint64_t{1023} << 52;
 

@@ -41,9 +41,7 @@ struct lagged_policy {
 #pragma GCC diagnostic pop
 #endif
 
-    constexpr void validate() const {
-        rules_ahead.validate();
-    }
+    constexpr void validate() const { rules_ahead.validate(); }
     constexpr void validate(const state_type& state) const {
         detail::require_scale("mp::lagged_policy", "state.scale", state.scale);
         rules_ahead.validate(state.next);

@@ -276,7 +276,9 @@ public:
     /// update is done.
     template <class Listener>
         requires std::is_invocable_v<Listener&, const scale_event&>
-    void set_listener(Listener& listener) noexcept { listener_ = detail::listener_reference(listener); }
+    void set_listener(Listener& listener) noexcept {
+        listener_ = detail::listener_reference(listener);
+    }
     /// Calls nobody any more.
     void clear_listener() noexcept { listener_ = {}; }
 
@@ -316,9 +318,10 @@ public:
     }
 
     /// Sets the factor by which the scale grows; finite and greater than 1, else argument_error.
-    void set_growth_factor(double factor) requires requires(Policy policy) {
-        { policy.growth_factor } -> std::same_as<double&>;
-    }
+    void set_growth_factor(double factor)
+        requires requires(Policy policy) {
+            { policy.growth_factor } -> std::same_as<double&>;
+        }
     {
         detail::require_growth_factor("mp::loss_scaler::set_growth_factor", factor);
         Policy next = policy_;
@@ -327,9 +330,10 @@ public:
     }
 
     /// Sets the factor by which the scale backs off; strictly between 0 and 1, else argument_error.
-    void set_backoff_factor(double factor) requires requires(Policy policy) {
-        { policy.backoff_factor } -> std::same_as<double&>;
-    }
+    void set_backoff_factor(double factor)
+        requires requires(Policy policy) {
+            { policy.backoff_factor } -> std::same_as<double&>;
+        }
     {
         detail::require_backoff_factor("mp::loss_scaler::set_backoff_factor", factor);
         Policy next = policy_;
@@ -338,9 +342,10 @@ public:
     }
 
     /// Sets the number of clean iterations until the scale grows; at least 1, else argument_error.
-    void set_growth_interval(std::int32_t interval) requires requires(Policy policy) {
-        { policy.growth_interval } -> std::same_as<std::int32_t&>;
-    }
+    void set_growth_interval(std::int32_t interval)
+        requires requires(Policy policy) {
+            { policy.growth_interval } -> std::same_as<std::int32_t&>;
+        }
     {
         detail::require_growth_interval("mp::loss_scaler::set_growth_interval", interval);
         Policy next = policy_;

@@ -80,11 +80,11 @@ concept scalable_optimizer = requires(Optimizer& optimizer, float inverse_scale)
 /// The scaler uses this path when nobody asked for the unscaled gradients, that is when step is called
 /// without unscale before.
 template <class Optimizer>
-concept fused_optimizer = scalable_optimizer<Optimizer> &&
-    requires(Optimizer& optimizer, float inverse_scale) {
-    { optimizer.check_gradients(inverse_scale) } -> std::same_as<gradient_report>;
-    optimizer.step(inverse_scale);
-};
+concept fused_optimizer =
+    scalable_optimizer<Optimizer> && requires(Optimizer& optimizer, float inverse_scale) {
+        { optimizer.check_gradients(inverse_scale) } -> std::same_as<gradient_report>;
+        optimizer.step(inverse_scale);
+    };
 
 /// An optimizer whose parameters have names, which stay valid as long as it lives.
 template <class Optimizer>

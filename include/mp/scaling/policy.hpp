@@ -158,15 +158,15 @@ template <class Policy>
 using rules_type = decltype(rules_of(std::declval<const Policy&>()));
 
 template <class Rules>
-concept updates_by_observation = requires(const Rules rules, typename Rules::state_type state,
-                                          gradient_observation seen) {
-    { rules.update(state, seen) } -> std::same_as<scale_change>;
-};
+concept updates_by_observation =
+    requires(const Rules rules, typename Rules::state_type state, gradient_observation seen) {
+        { rules.update(state, seen) } -> std::same_as<scale_change>;
+    };
 template <class Rules>
-concept updates_by_flag = requires(const Rules rules, typename Rules::state_type state,
-                                   bool found_non_finite) {
-    { rules.update(state, found_non_finite) } -> std::same_as<scale_change>;
-};
+concept updates_by_flag =
+    requires(const Rules rules, typename Rules::state_type state, bool found_non_finite) {
+        { rules.update(state, found_non_finite) } -> std::same_as<scale_change>;
+    };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
@@ -187,15 +187,16 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// Or a set of parameters with `validate()` and `rules()`, which returns such a policy: so the presets have
 /// the parameters of the systems that they reproduce, by their names.
 template <class Policy>
-concept scale_policy = std::copyable<Policy> &&
-    std::is_trivially_copyable_v<typename detail::rules_type<Policy>::state_type> &&
+concept scale_policy =
+    std::copyable<Policy> && std::is_trivially_copyable_v<typename detail::rules_type<Policy>::state_type> &&
     requires(const Policy policy, const detail::rules_type<Policy> rules,
              typename detail::rules_type<Policy>::state_type state) {
-    { detail::scale_as_float(state.scale) } -> std::same_as<float>;
-    { rules.initial_state() } -> std::same_as<typename detail::rules_type<Policy>::state_type>;
-    policy.validate();
-    rules.validate(state);
-} &&(detail::updates_by_observation<detail::rules_type<Policy>> ||
+        { detail::scale_as_float(state.scale) } -> std::same_as<float>;
+        { rules.initial_state() } -> std::same_as<typename detail::rules_type<Policy>::state_type>;
+        policy.validate();
+        rules.validate(state);
+    } &&
+    (detail::updates_by_observation<detail::rules_type<Policy>> ||
      detail::updates_by_flag<detail::rules_type<Policy>>);
 
 /// The state that a policy moves.
@@ -263,8 +264,8 @@ namespace mp {
 /// every member of the state; and it has a static member `name`. Names are single words. Members are float,
 /// double, bool, integers of 32 or 64 bits, or enumerations. All policies of the library are savable.
 template <class Policy>
-concept savable_policy = scale_policy<Policy> &&
-    requires(Policy& policy, scale_state_of<Policy>& state, detail::member_visitor visitor) {
+concept savable_policy = scale_policy<Policy> && requires(Policy& policy, scale_state_of<Policy>& state,
+                                                          detail::member_visitor visitor) {
     { Policy::name } -> std::convertible_to<std::string_view>;
     Policy::visit(policy, visitor);
     detail::rules_type<Policy>::visit(state, visitor);

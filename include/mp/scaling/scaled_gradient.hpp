@@ -56,7 +56,9 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
 
     /// The same to read only.
-    operator scaled_gradient<const value_type>() const noexcept requires(!std::is_const_v<Value>) {
+    operator scaled_gradient<const value_type>() const noexcept
+        requires(!std::is_const_v<Value>)
+    {
         return {values_, scale_};
     }
 
@@ -87,7 +89,9 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
 
     /// The same to read only.
-    operator unscaled_gradient<const value_type>() const noexcept requires(!std::is_const_v<Value>) {
+    operator unscaled_gradient<const value_type>() const noexcept
+        requires(!std::is_const_v<Value>)
+    {
         return unscaled_gradient<const value_type>(values_);
     }
 

@@ -49,9 +49,7 @@ struct static_policy {
         detail::require_scale("mp::static_policy", "state.scale", state.scale);
     }
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const {
-        return {initial_scale};
-    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const { return {initial_scale}; }
 
     /// Leaves the scale alone.
     MP_HOST_DEVICE constexpr scale_change update(state_type& state, bool /*found_non_finite*/) const {

@@ -246,7 +246,7 @@ void quantize_with_scale(cpu exec, const Source& from, Target&& to, float scale)
 /// \throws argument_error  as quantize_with_scale
 template <detail::gradient_range Source, detail::writable_number_range Target>
     requires reduced<detail::element_value<const Source>> &&
-        detail::exact_in_float<detail::element_value<Target>>
+             detail::exact_in_float<detail::element_value<Target>>
 void dequantize_with_scale(cpu exec, const Source& from, Target&& to, float scale) {
     constexpr std::string_view function = "mp::dequantize_with_scale";
     const std::span source = detail::as_span(from);

@@ -19,9 +19,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Optimizer>
-concept clips_gradients = requires(Optimizer& optimizer) {
-    optimizer.clip_gradient_norm(1.0);
-};
+concept clips_gradients = requires(Optimizer& optimizer) { optimizer.clip_gradient_norm(1.0); };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
@@ -91,8 +89,9 @@ public:
     /// \returns the norms before clipping, in the order of the optimizers
     /// \throws state_error     the iteration is finished
     /// \throws argument_error  max_norm is not a limit
-    std::array<double, sizeof...(Optimizers)> clip_gradient_norm(double max_norm) requires(
-        detail::clips_gradients<Optimizers>&&...) {
+    std::array<double, sizeof...(Optimizers)> clip_gradient_norm(double max_norm)
+        requires(detail::clips_gradients<Optimizers> && ...)
+    {
         unscale();
         std::array<double, sizeof...(Optimizers)> norms{};
         std::size_t i = 0;

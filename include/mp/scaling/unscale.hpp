@@ -82,7 +82,8 @@ concept gradient_range = contiguous<Range> && exact_in_float<element_value<Range
 
 /// A contiguous range of float that can be written.
 template <class Range>
-concept writable_float_range = contiguous<Range> &&
+concept writable_float_range =
+    contiguous<Range> &&
     std::same_as<typename decltype(as_span(std::declval<Range&>()))::element_type, float>;
 
 inline void require_inverse_scale(std::string_view function, float inverse_scale) {

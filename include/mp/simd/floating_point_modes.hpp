@@ -64,9 +64,7 @@ private:
         __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
         set((before_ & flags) | all_masked);
     }
-    ~default_floating_point_modes() {
-        set(before_);
-    }
+    ~default_floating_point_modes() { set(before_); }
 
 private:
     // MXCSR: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3.

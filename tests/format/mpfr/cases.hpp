@@ -133,8 +133,7 @@ void compare_all_unary(oracle::disagreements& wrong, std::uint64_t first, std::u
         for (std::uint64_t code = first; code <= Value::layout::code_mask; code += step) {
             const Value x = oracle::value_of<Value>(code);
             exact.compute(reference, oracle::mpfr_number(static_cast<double>(x)));
-            compare<Value>(
-                wrong, name, exact, [&](auto&& c) { return function(x, c); }, x);
+            compare<Value>(wrong, name, exact, [&](auto&& c) { return function(x, c); }, x);
         }
     });
 }
@@ -155,8 +154,7 @@ void compare_pair(oracle::disagreements& wrong, std::uint64_t i, std::uint64_t j
     oracle::mpfr_number exact;
     for_each_binary([&](const char* name, mpfr_binary reference, auto function) {
         exact.compute(reference, exact_x, exact_y);
-        compare<Value>(
-            wrong, name, exact, [&](auto&& c) { return function(x, y, c); }, x, y);
+        compare<Value>(wrong, name, exact, [&](auto&& c) { return function(x, y, c); }, x, y);
     });
 }
 

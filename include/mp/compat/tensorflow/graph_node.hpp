@@ -31,21 +31,21 @@ struct graph_input {
 
     template <class Text>
         requires std::convertible_to<const Text&, std::string_view>
-        /* implicit */ graph_input(const Text& text) {
-            std::string_view name(text);
-            control = name.starts_with('^');
-            if (control) name.remove_prefix(1);
-            if (const std::size_t colon = name.rfind(':'); colon != std::string_view::npos) {
-                const char* const end = name.data() + name.size();
-                const auto [rest, error] = std::from_chars(name.data() + colon + 1, end, output);
-                if (error == std::errc{} && rest == end && output >= 0) {
-                    name = name.substr(0, colon);
-                } else {
-                    output = 0;  // part of the name
-                }
+    /* implicit */ graph_input(const Text& text) {
+        std::string_view name(text);
+        control = name.starts_with('^');
+        if (control) name.remove_prefix(1);
+        if (const std::size_t colon = name.rfind(':'); colon != std::string_view::npos) {
+            const char* const end = name.data() + name.size();
+            const auto [rest, error] = std::from_chars(name.data() + colon + 1, end, output);
+            if (error == std::errc{} && rest == end && output >= 0) {
+                name = name.substr(0, colon);
+            } else {
+                output = 0;  // part of the name
             }
-            source = name;
         }
+        source = name;
+    }
 };
 
 }  // namespace mp::autocast

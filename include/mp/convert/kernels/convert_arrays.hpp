@@ -16,9 +16,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether convert_array exists for a pair of types: all formats whose numbers are floats, float and double.
 template <class From, class To>
-inline constexpr bool has_convert_array = (has_number_vectors<From> ||
-                                           std::same_as<From, double>)&&(has_number_vectors<To> ||
-                                                                         std::same_as<To, double>);
+inline constexpr bool has_convert_array = (has_number_vectors<From> || std::same_as<From, double>) &&
+                                          (has_number_vectors<To> || std::same_as<To, double>);
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 

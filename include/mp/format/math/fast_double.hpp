@@ -33,7 +33,7 @@ inline constexpr int fast_accuracy = 36;
 /// squares of them are as well.
 template <class Format>
 inline constexpr bool has_fast_math =
-    fits_in<Format, double>&& layout_of<Format>::precision <= 11 && layout_of<Format>::max_exponent <= 200 &&
+    fits_in<Format, double> && layout_of<Format>::precision <= 11 && layout_of<Format>::max_exponent <= 200 &&
     layout_of<Format>::quantum_exponent >= -200;
 
 /// Whether a code is that of a normal number, of either sign.

@@ -27,8 +27,8 @@ namespace mp {
 /// An element type of the operands of a matrix product on a GPU: what tensor cores take, and float, which
 /// ordinary instructions multiply.
 template <class Value>
-concept gpu_gemm_input = std::same_as < std::remove_const_t<Value>,
-float > || std::same_as<std::remove_const_t<Value>, half> ||
+concept gpu_gemm_input =
+    std::same_as<std::remove_const_t<Value>, float> || std::same_as<std::remove_const_t<Value>, half> ||
     std::same_as<std::remove_const_t<Value>, bfloat16> ||
     std::same_as<std::remove_const_t<Value>, tfloat32> ||
     std::same_as<std::remove_const_t<Value>, float8_e4m3fn> ||
@@ -36,7 +36,8 @@ float > || std::same_as<std::remove_const_t<Value>, half> ||
 
 /// Two types that are multiplied with each other: one type, or the two of 8 bits.
 template <class A, class B>
-concept gpu_gemm_pair = gpu_gemm_input<A> && gpu_gemm_input<B> &&
+concept gpu_gemm_pair =
+    gpu_gemm_input<A> && gpu_gemm_input<B> &&
     (std::same_as<std::remove_const_t<A>, std::remove_const_t<B>> || (sizeof(A) == 1 && sizeof(B) == 1));
 
 /// By which instructions a kernel multiplies. Products take it as a template argument, since each kernel that

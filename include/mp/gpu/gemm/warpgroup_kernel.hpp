@@ -254,9 +254,9 @@ private:
         [[maybe_unused]] float promoted[std::size_t{promotes ? Columns / 2 : 1}];
         const std::ptrdiff_t count = work.end - work.begin;
         if constexpr (promotes) clear(promoted);
-            // The first product overwrites what is in the registers. Writing them before would cost more than
-            // time: the compiler then finds instructions between products that touch their sums, and lets
-            // none run beside another.
+        // The first product overwrites what is in the registers. Writing them before would cost more than
+        // time: the compiler then finds instructions between products that touch their sums, and lets
+        // none run beside another.
 #if MP_DEVICE_CODE
         if (count <= 0) clear(sum);
 #else

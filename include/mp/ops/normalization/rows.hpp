@@ -73,7 +73,7 @@ public:
 };
 template <class Value>
 block_of_rows(matrix_view<Value>) -> block_of_rows<Value>;
-block_of_rows(ops::absent_t)->block_of_rows<ops::absent_t>;
+block_of_rows(ops::absent_t) -> block_of_rows<ops::absent_t>;
 
 /// Calls f(first, count) for blocks of rows, or once for all of them.
 template <class Function>

@@ -51,10 +51,8 @@ public:
     /// Waits for all threads of the cluster; what they did to memory before is seen by all after it.
     __device__ __forceinline__ void sync_cluster() const {
         MP_NEEDS_SM_90(
-            asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;"
-                         :
-                         :
-                         : "memory"));
+            asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire."
+                         "aligned;" : : : "memory"));
     }
 
     // --- barrier objects
@@ -63,10 +61,9 @@ public:
     /// they announced. By one thread; the others see it after a barrier, and copies after
     /// fence_barrier_init().
     __device__ __forceinline__ void init_barrier(shared_pointer<memory_barrier> at, int arrivals) const {
-        MP_NEEDS_SM_90(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                                    :
-                                    : "r"(shared_address(at.offset)), "r"(arrivals)
-                                    : "memory"));
+        MP_NEEDS_SM_90(
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared_address(at.offset)),
+                         "r"(arrivals) : "memory"));
     }
     /// Lets asynchronous units and other blocks of the cluster see the barrier objects that this thread made.
     __device__ __forceinline__ void fence_barrier_init() const {
@@ -78,17 +75,14 @@ public:
     }
     /// Arrives once.
     __device__ __forceinline__ void arrive(shared_pointer<memory_barrier> at) const {
-        MP_NEEDS_SM_90(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
-                                    :
-                                    : "r"(shared_address(at.offset))
-                                    : "memory"));
+        MP_NEEDS_SM_90(asm volatile(
+            "mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(at.offset)) : "memory"));
     }
     /// Announces bytes that copies will bring, and arrives once.
     __device__ __forceinline__ void arrive_expect(shared_pointer<memory_barrier> at, int bytes) const {
-        MP_NEEDS_SM_90(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                                    :
-                                    : "r"(shared_address(at.offset)), "r"(bytes)
-                                    : "memory"));
+        MP_NEEDS_SM_90(asm volatile(
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(shared_address(at.offset)),
+            "r"(bytes) : "memory"));
     }
     /// Arrives at the barrier object at the same place of another block of the cluster.
     __device__ __forceinline__ void arrive_remote(shared_pointer<memory_barrier> at, int block) const {
@@ -97,10 +91,8 @@ public:
                          ".reg .b32 remote;\n\t"
                          "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
                          "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
-                         "}"
-                         :
-                         : "r"(shared_address(at.offset)), "r"(block)
-                         : "memory"));
+                         "}" : : "r"(shared_address(at.offset)),
+                         "r"(block) : "memory"));
     }
     /// Waits until the phase of this parity has ended: false for the first phase, true for the second one,
     /// and so on. What those who arrived did before, and the bytes that arrived, are seen after it. (Waiting
@@ -112,10 +104,8 @@ public:
                          "again:\n\t"
                          "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 done, [%0], %1;\n\t"
                          "@!done bra again;\n\t"
-                         "}"
-                         :
-                         : "r"(shared_address(at.offset)), "r"(static_cast<unsigned>(parity))
-                         : "memory"));
+                         "}" : : "r"(shared_address(at.offset)),
+                         "r"(static_cast<unsigned>(parity)) : "memory"));
     }
 
     // --- tiles
@@ -126,13 +116,10 @@ public:
     template <class Value>
     __device__ __forceinline__ void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position,
                                               int line, shared_pointer<memory_barrier> barrier) const {
-        MP_NEEDS_SM_90(
-            asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
-                         "[%1, {%2, %3}], [%4];"
-                         :
-                         : "r"(shared_address(to.offset)), "l"(&map), "r"(position), "r"(line),
-                           "r"(shared_address(barrier.offset))
-                         : "memory"));
+        MP_NEEDS_SM_90(asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+            "[%1, {%2, %3}], [%4];" : : "r"(shared_address(to.offset)),
+            "l"(&map), "r"(position), "r"(line), "r"(shared_address(barrier.offset)) : "memory"));
     }
     /// The same into the shared memory of all blocks of the cluster whose bits are set, at the same place,
     /// each with its own barrier object. In code for sm_90a only; elsewhere it stops the kernel.
@@ -141,13 +128,11 @@ public:
                                                         int position, int line,
                                                         shared_pointer<memory_barrier> barrier,
                                                         std::uint16_t blocks) const {
-        MP_NEEDS_SM_90A(
-            asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                         ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;"
-                         :
-                         : "r"(shared_address(to.offset)), "l"(&map), "r"(position), "r"(line),
-                           "r"(shared_address(barrier.offset)), "h"(blocks)
-                         : "memory"));
+        MP_NEEDS_SM_90A(asm volatile(
+            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+            ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" : : "r"(shared_address(to.offset)),
+            "l"(&map), "r"(position), "r"(line), "r"(shared_address(barrier.offset)),
+            "h"(blocks) : "memory"));
     }
     /// The same two for a map of several matrices, from number `matrix` of them; outside of them all is zero.
     template <class Value>
@@ -156,35 +141,29 @@ public:
                                               shared_pointer<memory_barrier> barrier) const {
         MP_NEEDS_SM_90(
             asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
-                         "[%1, {%2, %3, %4}], [%5];"
-                         :
-                         : "r"(shared_address(to.offset)), "l"(&map), "r"(position), "r"(line), "r"(matrix),
-                           "r"(shared_address(barrier.offset))
-                         : "memory"));
+                         "[%1, {%2, %3, %4}], [%5];" : : "r"(shared_address(to.offset)),
+                         "l"(&map), "r"(position), "r"(line), "r"(matrix),
+                         "r"(shared_address(barrier.offset)) : "memory"));
     }
     template <class Value>
     __device__ __forceinline__ void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map,
                                                         int position, int line, int matrix,
                                                         shared_pointer<memory_barrier> barrier,
                                                         std::uint16_t blocks) const {
-        MP_NEEDS_SM_90A(
-            asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                         ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
-                         :
-                         : "r"(shared_address(to.offset)), "l"(&map), "r"(position), "r"(line), "r"(matrix),
-                           "r"(shared_address(barrier.offset)), "h"(blocks)
-                         : "memory"));
+        MP_NEEDS_SM_90A(asm volatile(
+            "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+            ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" : : "r"(shared_address(to.offset)),
+            "l"(&map), "r"(position), "r"(line), "r"(matrix), "r"(shared_address(barrier.offset)),
+            "h"(blocks) : "memory"));
     }
     /// Begins to write a tile to global memory, without what lies outside of the matrix. What ordinary stores
     /// wrote into it has to be behind fence_asynchronous() of their threads and a barrier.
     template <class Value>
     __device__ __forceinline__ void store_tile(const tensor_map& map, int position, int line,
                                                shared_pointer<Value> from) const {
-        MP_NEEDS_SM_90(
-            asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
-                         :
-                         : "l"(&map), "r"(position), "r"(line), "r"(shared_address(from.offset))
-                         : "memory"));
+        MP_NEEDS_SM_90(asm volatile(
+            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" : : "l"(&map),
+            "r"(position), "r"(line), "r"(shared_address(from.offset)) : "memory"));
     }
     /// Ends a group of the stores of this thread.
     __device__ __forceinline__ void commit_stores() const {

@@ -87,7 +87,7 @@ public:
         [[maybe_unused]] constexpr bool a_is_e4m3 = std::is_same_v<A, float8_e4m3fn>;
         [[maybe_unused]] constexpr bool b_is_e4m3 = std::is_same_v<B, float8_e4m3fn>;
         [[maybe_unused]] constexpr bool is_float8 =
-            (a_is_e4m3 || std::is_same_v<A, float8_e5m2>)&&(b_is_e4m3 || std::is_same_v<B, float8_e5m2>);
+            (a_is_e4m3 || std::is_same_v<A, float8_e5m2>) && (b_is_e4m3 || std::is_same_v<B, float8_e5m2>);
         if constexpr (std::is_same_v<A, half> && std::is_same_v<B, half>) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
             MP_MMA("m16n8k16", "f16", "f16");

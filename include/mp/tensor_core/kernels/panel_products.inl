@@ -23,36 +23,16 @@ struct column_lanes {
     typedef std::int16_t shorts __attribute__((vector_size(2 * short_count)));
     // NOLINTEND(modernize-use-using)
 
-    MP_ALWAYS_INLINE static ints truncated(floats x) {
-        return __builtin_convertvector(x, ints);
-    }
-    MP_ALWAYS_INLINE static floats converted(ints x) {
-        return __builtin_convertvector(x, floats);
-    }
-    MP_ALWAYS_INLINE static ints is_greater(ints a, ints b) {
-        return a > b;
-    }
-    MP_ALWAYS_INLINE static ints is_equal(ints a, ints b) {
-        return a == b;
-    }
-    MP_ALWAYS_INLINE static ints larger(ints a, ints b) {
-        return a > b ? a : b;
-    }
-    MP_ALWAYS_INLINE static ints smaller(ints a, ints b) {
-        return a < b ? a : b;
-    }
-    MP_ALWAYS_INLINE static words as_words(floats x) {
-        return reinterpret_cast<words>(x);
-    }
-    MP_ALWAYS_INLINE static words as_words(ints x) {
-        return reinterpret_cast<words>(x);
-    }
-    MP_ALWAYS_INLINE static ints as_ints(words x) {
-        return reinterpret_cast<ints>(x);
-    }
-    MP_ALWAYS_INLINE static floats as_floats(words x) {
-        return reinterpret_cast<floats>(x);
-    }
+    MP_ALWAYS_INLINE static ints truncated(floats x) { return __builtin_convertvector(x, ints); }
+    MP_ALWAYS_INLINE static floats converted(ints x) { return __builtin_convertvector(x, floats); }
+    MP_ALWAYS_INLINE static ints is_greater(ints a, ints b) { return a > b; }
+    MP_ALWAYS_INLINE static ints is_equal(ints a, ints b) { return a == b; }
+    MP_ALWAYS_INLINE static ints larger(ints a, ints b) { return a > b ? a : b; }
+    MP_ALWAYS_INLINE static ints smaller(ints a, ints b) { return a < b ? a : b; }
+    MP_ALWAYS_INLINE static words as_words(floats x) { return reinterpret_cast<words>(x); }
+    MP_ALWAYS_INLINE static words as_words(ints x) { return reinterpret_cast<words>(x); }
+    MP_ALWAYS_INLINE static ints as_ints(words x) { return reinterpret_cast<ints>(x); }
+    MP_ALWAYS_INLINE static floats as_floats(words x) { return reinterpret_cast<floats>(x); }
 #else
     static constexpr int count = 1;
     static constexpr int short_count = 1;
@@ -61,48 +41,22 @@ struct column_lanes {
     using ints = std::int32_t;
     using words = std::uint32_t;
 
-    MP_ALWAYS_INLINE static ints truncated(floats x) {
-        return static_cast<ints>(x);
-    }
-    MP_ALWAYS_INLINE static floats converted(ints x) {
-        return opt_barrier(static_cast<floats>(x));
-    }
-    MP_ALWAYS_INLINE static ints is_greater(ints a, ints b) {
-        return a > b ? -1 : 0;
-    }
-    MP_ALWAYS_INLINE static ints is_equal(ints a, ints b) {
-        return a == b ? -1 : 0;
-    }
-    MP_ALWAYS_INLINE static ints larger(ints a, ints b) {
-        return a > b ? a : b;
-    }
-    MP_ALWAYS_INLINE static shorts larger(shorts a, int b) {
-        return a > b ? a : static_cast<shorts>(b);
-    }
-    MP_ALWAYS_INLINE static ints smaller(ints a, ints b) {
-        return a < b ? a : b;
-    }
-    MP_ALWAYS_INLINE static words as_words(floats x) {
-        return bit_cast<words>(x);
-    }
-    MP_ALWAYS_INLINE static words as_words(ints x) {
-        return static_cast<words>(x);
-    }
-    MP_ALWAYS_INLINE static ints as_ints(words x) {
-        return static_cast<ints>(x);
-    }
-    MP_ALWAYS_INLINE static floats as_floats(words x) {
-        return bit_cast<floats>(x);
-    }
+    MP_ALWAYS_INLINE static ints truncated(floats x) { return static_cast<ints>(x); }
+    MP_ALWAYS_INLINE static floats converted(ints x) { return opt_barrier(static_cast<floats>(x)); }
+    MP_ALWAYS_INLINE static ints is_greater(ints a, ints b) { return a > b ? -1 : 0; }
+    MP_ALWAYS_INLINE static ints is_equal(ints a, ints b) { return a == b ? -1 : 0; }
+    MP_ALWAYS_INLINE static ints larger(ints a, ints b) { return a > b ? a : b; }
+    MP_ALWAYS_INLINE static shorts larger(shorts a, int b) { return a > b ? a : static_cast<shorts>(b); }
+    MP_ALWAYS_INLINE static ints smaller(ints a, ints b) { return a < b ? a : b; }
+    MP_ALWAYS_INLINE static words as_words(floats x) { return bit_cast<words>(x); }
+    MP_ALWAYS_INLINE static words as_words(ints x) { return static_cast<words>(x); }
+    MP_ALWAYS_INLINE static ints as_ints(words x) { return static_cast<ints>(x); }
+    MP_ALWAYS_INLINE static floats as_floats(words x) { return bit_cast<floats>(x); }
 #endif
 
     /// yes where the mask is -1, no where it is 0.
-    MP_ALWAYS_INLINE static ints choose(ints mask, ints yes, ints no) {
-        return (yes & mask) | (no & ~mask);
-    }
-    MP_ALWAYS_INLINE static shorts larger(shorts a, shorts b) {
-        return a > b ? a : b;
-    }
+    MP_ALWAYS_INLINE static ints choose(ints mask, ints yes, ints no) { return (yes & mask) | (no & ~mask); }
+    MP_ALWAYS_INLINE static shorts larger(shorts a, shorts b) { return a > b ? a : b; }
     MP_ALWAYS_INLINE static bool has_any(ints mask) {
         std::int32_t each[count];
         std::memcpy(each, &mask, sizeof mask);
@@ -110,13 +64,9 @@ struct column_lanes {
         for (int i = 0; i < count; ++i) any |= each[i];
         return any != 0;
     }
-    MP_ALWAYS_INLINE static ints magnitude(ints x) {
-        return larger(x, -x);
-    }
+    MP_ALWAYS_INLINE static ints magnitude(ints x) { return larger(x, -x); }
     /// 2^x as floats, for x in [-126, 127].
-    MP_ALWAYS_INLINE static floats power_of_two(ints x) {
-        return as_floats(as_words(x + 127) << 23);
-    }
+    MP_ALWAYS_INLINE static floats power_of_two(ints x) { return as_floats(as_words(x + 127) << 23); }
 
     MP_ALWAYS_INLINE static floats load(const float* from) {
         floats x;
@@ -128,12 +78,8 @@ struct column_lanes {
         std::memcpy(&x, from, sizeof x);
         return x;
     }
-    MP_ALWAYS_INLINE static void store(float* to, floats x) {
-        std::memcpy(to, &x, sizeof x);
-    }
-    MP_ALWAYS_INLINE static void store(std::int32_t* to, ints x) {
-        std::memcpy(to, &x, sizeof x);
-    }
+    MP_ALWAYS_INLINE static void store(float* to, floats x) { std::memcpy(to, &x, sizeof x); }
+    MP_ALWAYS_INLINE static void store(std::int32_t* to, ints x) { std::memcpy(to, &x, sizeof x); }
 };
 
 /// The largest exponent of a product, for each column.
