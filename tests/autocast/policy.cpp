@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Policies are types, so most of these tests pass or fail when this file is compiled.
+// alone: it specialises templates of the library
 #include <doctest/doctest.h>
 #include <mp/autocast.hpp>
 #include <mp/float8.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What regions with options decide: lists, rules, layers, devices, and which of them wins.
+// alone: it specialises templates of the library
 #include <doctest/doctest.h>
 #include <mp/autocast.hpp>
 

@@ -2,6 +2,7 @@
 // long double and __float128 on both sides of formats with less and with more range than double: exact or
 // rounded once, in every rounding direction of the caller, and with -ffast-math. What goes in and comes out
 // is put together from bits here, since arithmetic and comparisons mean little under these conditions.
+// alone: it specialises templates of the oracle
 #include <doctest/doctest.h>
 #include <cfenv>
 #include <cstdint>

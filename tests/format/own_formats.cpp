@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A descriptor of a user's own gives a number type with all the promises of the named ones: narrow and wide
 // exponents, with much precision and with little, with and without infinities.
+// alone: it specialises templates of the oracle
 #include <doctest/doctest.h>
 #include <cstdint>
 #include <limits>

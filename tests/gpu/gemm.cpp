@@ -17,13 +17,13 @@
 
 namespace {
 
-using gpu_test::check;
-using gpu_test::matrix;
-using gpu_test::normal_numbers;
-using gpu_test::orders;
-using gpu_test::same;
-using gpu_test::setting;
-using gpu_test::shape;
+using gpu_gemm_test::check;
+using gpu_gemm_test::matrix;
+using gpu_gemm_test::normal_numbers;
+using gpu_gemm_test::orders;
+using gpu_gemm_test::same;
+using gpu_gemm_test::setting;
+using gpu_gemm_test::shape;
 using mp::arch;
 using mp::gpu_gemm_kernel;
 

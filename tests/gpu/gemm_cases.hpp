@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace gpu_test {
+namespace gpu_gemm_test {
 
 using mp::arch;
 using mp::gpu_gemm_kernel;
@@ -165,4 +165,4 @@ void check_layouts() {
     }
 }
 
-}  // namespace gpu_test
+}  // namespace gpu_gemm_test

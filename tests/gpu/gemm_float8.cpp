@@ -8,9 +8,9 @@
 
 namespace {
 
-using gpu_test::check;
-using gpu_test::check_layouts;
-using gpu_test::normal_numbers;
+using gpu_gemm_test::check;
+using gpu_gemm_test::check_layouts;
+using gpu_gemm_test::normal_numbers;
 using mp::arch;
 using mp::gpu_gemm_kernel;
 

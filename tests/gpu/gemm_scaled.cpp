@@ -14,13 +14,13 @@
 
 namespace {
 
-using gpu_test::check_scaled;
-using gpu_test::check_scaled_layouts;
-using gpu_test::groups;
-using gpu_test::matrix;
-using gpu_test::normal_numbers;
-using gpu_test::orders;
-using gpu_test::random_scales;
+using gpu_gemm_test::check_scaled;
+using gpu_gemm_test::check_scaled_layouts;
+using gpu_gemm_test::groups;
+using gpu_gemm_test::matrix;
+using gpu_gemm_test::normal_numbers;
+using gpu_gemm_test::orders;
+using gpu_gemm_test::random_scales;
 using mp::arch;
 using mp::gpu_gemm_kernel;
 

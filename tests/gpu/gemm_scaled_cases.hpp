@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace gpu_test {
+namespace gpu_gemm_test {
 
 /// What differs from one scaled product to another, beside setting.
 struct scale_setting {
@@ -156,4 +156,4 @@ void check_scaled_layouts() {
     }
 }
 
-}  // namespace gpu_test
+}  // namespace gpu_gemm_test

@@ -10,9 +10,9 @@
 
 namespace {
 
-using gpu_test::check_scaled;
-using gpu_test::check_scaled_layouts;
-using gpu_test::orders;
+using gpu_gemm_test::check_scaled;
+using gpu_gemm_test::check_scaled_layouts;
+using gpu_gemm_test::orders;
 using mp::arch;
 using mp::gpu_gemm_kernel;
 

@@ -7,7 +7,7 @@
 
 namespace {
 
-using gpu_test::check_layouts;
+using gpu_gemm_test::check_layouts;
 using mp::arch;
 using mp::gpu_gemm_kernel;
 

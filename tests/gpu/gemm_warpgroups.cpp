@@ -12,9 +12,9 @@
 
 namespace {
 
-using gpu_test::check;
-using gpu_test::normal_numbers;
-using gpu_test::orders;
+using gpu_gemm_test::check;
+using gpu_gemm_test::normal_numbers;
+using gpu_gemm_test::orders;
 using mp::arch;
 using mp::gpu_gemm_kernel;
 

@@ -17,16 +17,17 @@
 
 namespace {
 
-using gpu_test::check;
-using gpu_test::normal_numbers;
-using gpu_test::orders;
+using gpu_gemm_test::check;
+using gpu_gemm_test::normal_numbers;
+using gpu_gemm_test::orders;
 using mp::arch;
 using mp::gpu_gemm_kernel;
 
 TEST_CASE("products by wgmma of all sizes around the tiles have the bits of the model") {
-    for (const gpu_test::shape& size :
-         {gpu_test::shape{1, 8, 8}, gpu_test::shape{128, 256, 64}, gpu_test::shape{129, 264, 72},
-          gpu_test::shape{300, 520, 64}, gpu_test::shape{64, 16, 1000}}) {
+    for (const gpu_gemm_test::shape& size :
+         {gpu_gemm_test::shape{1, 8, 8}, gpu_gemm_test::shape{128, 256, 64},
+          gpu_gemm_test::shape{129, 264, 72}, gpu_gemm_test::shape{300, 520, 64},
+          gpu_gemm_test::shape{64, 16, 1000}}) {
         for (const int cluster_blocks : {1, 2}) {
             check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::half, mp::half, float>(
                 size, {.seed = 3, .cluster_blocks = cluster_blocks}, normal_numbers(4));
@@ -38,13 +39,13 @@ TEST_CASE("blocks that stay for several tiles give the bits of the model") {
     for (const int multiprocessors : {1, 2, 5}) {
         const mp::simulated_gpu<arch::sm_90> gpu{.seed = 9, .multiprocessors = multiprocessors};
         normal_numbers draw(5);
-        const gpu_test::matrix<mp::half> a(400, 200, orders[0], 0, 0, draw);
-        const gpu_test::matrix<mp::half> b(200, 520, orders[0], 0, 0, draw);
-        gpu_test::matrix<float> c(400, 520, orders[0], 0, 0, draw);
-        gpu_test::matrix<float> expected(400, 520, orders[0], 0, 0, draw);
+        const gpu_gemm_test::matrix<mp::half> a(400, 200, orders[0], 0, 0, draw);
+        const gpu_gemm_test::matrix<mp::half> b(200, 520, orders[0], 0, 0, draw);
+        gpu_gemm_test::matrix<float> c(400, 520, orders[0], 0, 0, draw);
+        gpu_gemm_test::matrix<float> expected(400, 520, orders[0], 0, 0, draw);
         mp::gemm<gpu_gemm_kernel::wgmma>(gpu, 1, a.view, b.view, 0, c.view);
         mp::gemm(mp::emulated<arch::sm_90>{}, 1, a.view, b.view, 0, expected.view);
-        CHECK(gpu_test::same(c, expected));
+        CHECK(gpu_gemm_test::same(c, expected));
     }
 }
 
@@ -54,8 +55,8 @@ TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
     constexpr std::ptrdiff_t depth = 200;  // 4 steps of 64
     constexpr std::ptrdiff_t count = 3;
     normal_numbers draw(9);
-    const gpu_test::matrix<mp::half> a(rows * count, depth, orders[0], 0, 0, draw);
-    const gpu_test::matrix<mp::half> b(depth, columns, orders[0], 0, 0, draw);  // the same one each time
+    const gpu_gemm_test::matrix<mp::half> a(rows * count, depth, orders[0], 0, 0, draw);
+    const gpu_gemm_test::matrix<mp::half> b(depth, columns, orders[0], 0, 0, draw);  // the same one each time
     for (const int splits : {1, 2, 3}) {
         for (const int cluster_blocks : {1, 2}) {
             const mp::simulated_gpu<arch::sm_90> gpu{.seed = 1, .multiprocessors = 5};
@@ -63,7 +64,7 @@ TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
             const mp::matrix_batch second{b.view, 0};
             auto plan = mp::plan_gemm<gpu_gemm_kernel::wgmma>(gpu, count, first, second, {.splits = splits});
             CHECK(plan.splits == splits);
-            gpu_test::take_clusters<mp::half>(plan, cluster_blocks);
+            gpu_gemm_test::take_clusters<mp::half>(plan, cluster_blocks);
             std::vector<float> workspace(plan.workspace_size() + 4);
             std::vector<float> c(rows * columns * count, 1.0F);
             std::vector<float> expected = c;
@@ -96,11 +97,11 @@ TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
 
 TEST_CASE("both factors of a batch may differ from product to product, in any order of C") {
     normal_numbers draw(4);
-    const gpu_test::matrix<mp::half> a(40 * 2, 72, orders[0], 0, 0, draw);
-    const gpu_test::matrix<mp::half> b(72 * 2, 24, orders[0], 0, 0, draw);
+    const gpu_gemm_test::matrix<mp::half> a(40 * 2, 72, orders[0], 0, 0, draw);
+    const gpu_gemm_test::matrix<mp::half> b(72 * 2, 24, orders[0], 0, 0, draw);
     const mp::simulated_gpu<arch::sm_90> gpu{.seed = 2};
     for (const auto c_order : orders) {
-        gpu_test::matrix<float> c(40, 24 * 2, orders[1], 0, 0, draw);
+        gpu_gemm_test::matrix<float> c(40, 24 * 2, orders[1], 0, 0, draw);
         std::vector<float> expected(40 * 24 * 2);
         const mp::matrix_view<float> first{c.view.data, 40, 24, c_order == orders[0] ? 24 : 40, c_order};
         mp::gemm_batched<gpu_gemm_kernel::wgmma>(

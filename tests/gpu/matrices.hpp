@@ -3,7 +3,6 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
-#include <mp/detail/bits.hpp>
 #include <mp/half.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt.hpp>
@@ -15,6 +14,8 @@
 #include <random>
 #include <span>
 #include <vector>
+
+#include "gpu/values.hpp"
 
 namespace gpu_test {
 
@@ -104,11 +105,6 @@ bool same_bits(const matrix<Value>& a, const matrix<Value>& b) {
     return true;
 }
 
-template <class Value>
-bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0;
-}
-
 /// A workspace of so many bytes and no more.
 class workspace {
 public:
@@ -124,10 +120,5 @@ private:
     std::vector<std::byte> memory_;
     mp::workspace of_;
 };
-
-/// NaN as its bits say.
-inline bool is_nan(float x) {
-    return (mp::detail::bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU) > 0x7F80'0000U;
-}
 
 }  // namespace gpu_test
