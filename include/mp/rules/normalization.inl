@@ -46,7 +46,7 @@ MP_ALWAYS_INLINE void find_scalings(const normalized_rows& in, std::ptrdiff_t fi
     }
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double squares = squares_of_row(x.row(first + r), columns, scalings[r].center);
-        const double square = double_add(div(squares, count), static_cast<double>(epsilon));
+        const double square = add(div(squares, count), static_cast<double>(epsilon));
         scalings[r].inverse = div(1.0, sqrt(square));
     }
 }

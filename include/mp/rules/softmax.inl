@@ -71,7 +71,7 @@ MP_ALWAYS_INLINE double sum_of_exponentials(const float* x, std::size_t count, f
         }
         sum.add_terms(v, widen(keep_first(power, n)));
     });
-    return double_multiply(sum.value(), 0x1p-60);
+    return mul(sum.value(), 0x1p-60);
 }
 inline double exponentials_of_row(const float* x, std::size_t count, float reference, float* to) {
     return to == nullptr ? sum_of_exponentials<false>(x, count, reference, to)
@@ -103,7 +103,7 @@ MP_ALWAYS_INLINE void slopes_around_mean(const float* y, const float* dy, std::s
                                          float* to) {
     const auto high = static_cast<float>(mean);
     const vec<float> first = broadcast(high);
-    const vec<float> second = broadcast(static_cast<float>(double_subtract(mean, static_cast<double>(high))));
+    const vec<float> second = broadcast(static_cast<float>(sub(mean, static_cast<double>(high))));
     for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> factor = load_up_to(y + i, n);
         const vec<float> slope = mul(factor, sub(sub(load_up_to(dy + i, n), first), second));

@@ -109,6 +109,15 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
 #endif
     return a;
 }
+MP_ALWAYS_INLINE double add(double a, double b) {
+    return double_add(a, b);
+}
+MP_ALWAYS_INLINE double sub(double a, double b) {
+    return double_subtract(a, b);
+}
+MP_ALWAYS_INLINE double mul(double a, double b) {
+    return double_multiply(a, b);
+}
 MP_ALWAYS_INLINE double div(double a, double b) {
     return double_divide(a, b);
 }

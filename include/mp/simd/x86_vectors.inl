@@ -255,15 +255,30 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
     return a;
 }
 
-/// Of single doubles, in the encoding of the target.
-MP_ALWAYS_INLINE double div(double a, double b) {
+// Of single doubles, in the encoding of the target: an instruction of SSE among those of AVX waits for both
+// (double_add and its kin are in the encoding of the program, which may be that of SSE).
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
-    __asm__("vdivsd %1, %0, %0" : "+v"(a) : "v"(b));
+#define MP_SINGLE_DOUBLE "v"
 #else
-    __asm__("vdivsd %1, %0, %0" : "+x"(a) : "x"(b));
+#define MP_SINGLE_DOUBLE "x"
 #endif
+MP_ALWAYS_INLINE double add(double a, double b) {
+    __asm__("vaddsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
     return a;
 }
+MP_ALWAYS_INLINE double sub(double a, double b) {
+    __asm__("vsubsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
+    return a;
+}
+MP_ALWAYS_INLINE double mul(double a, double b) {
+    __asm__("vmulsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
+    return a;
+}
+MP_ALWAYS_INLINE double div(double a, double b) {
+    __asm__("vdivsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
+    return a;
+}
+#undef MP_SINGLE_DOUBLE
 MP_ALWAYS_INLINE double sqrt(double x) {
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
     __asm__("vsqrtsd %0, %0, %0" : "+v"(x));
