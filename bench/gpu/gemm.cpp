@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products beside cuBLASLt: squares, few rows or columns, little and much depth, odd sizes, and all
+// Matrix products beside cuBLASLt: squares, few rows or columns, little and much k, odd sizes, and all
 // layouts. Both write c from random a and b in device memory; alpha is 1 and beta is 0. Small matrices stay
 // in the caches of the device from run to run, for all contenders.
 #include <mp/bfloat16.hpp>
@@ -32,12 +32,12 @@ using mp::storage_order;
 struct shape {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
-    bool splits = false;  ///< also with the depth divided among blocks of threads
+    std::ptrdiff_t k;
+    bool splits = false;  ///< also with k divided among blocks of threads
 };
 
 std::string text(const shape& it) {
-    return std::to_string(it.rows) + "x" + std::to_string(it.columns) + "x" + std::to_string(it.depth);
+    return std::to_string(it.rows) + "x" + std::to_string(it.columns) + "x" + std::to_string(it.k);
 }
 
 std::vector<shape> shapes() {
@@ -67,11 +67,11 @@ public:
     product(device& on, const shape& size, storage_order a_order, storage_order b_order)
         : on_(&on),
           size_(size),
-          a_memory_(random(on, size.rows * size.depth, 1)),
-          b_memory_(random(on, size.depth * size.columns, 2)),
+          a_memory_(random(on, size.rows * size.k, 1)),
+          b_memory_(random(on, size.k * size.columns, 2)),
           c_memory_(on.make<Output>(static_cast<std::size_t>(size.rows * size.columns))),
-          a_(view_of(a_memory_, size.rows, size.depth, a_order)),
-          b_(view_of(b_memory_, size.depth, size.columns, b_order)),
+          a_(view_of(a_memory_, size.rows, size.k, a_order)),
+          b_(view_of(b_memory_, size.k, size.columns, b_order)),
           c_(mp::row_major(c_memory_.data(), size.rows, size.columns)) {}
 
     template <gpu_gemm_kernel Kernel>
@@ -118,23 +118,22 @@ public:
         return result;
     }
 
-    /// Products with a scale for each 128 of depth: a in lines of one row, b in blocks of 128 columns.
+    /// Products with a scale for each 128 of k: a in lines of one row, b in blocks of 128 columns.
     template <gpu_gemm_kernel Kernel>
     void add_scaled(std::vector<contender>& to) {
         const auto exec = on_->exec();
         if (!mp::detail::can_run<Input>(mp::properties_of(exec), Kernel)) return;
         if (Kernel == gpu_gemm_kernel::wgmma && !fits_warpgroups()) return;
-        const std::ptrdiff_t blocks = groups(size_.depth, mp::depth_per_scale);
+        const std::ptrdiff_t blocks = groups(size_.k, mp::k_per_scale);
         const std::ptrdiff_t column_groups = groups(size_.columns, 128);
         if (a_scales_.size() == 0) {
             a_scales_ = scales(size_.rows * blocks, 3);
             b_scales_ = scales(column_groups * blocks, 4);
         }
         const mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a_, b_);
-        const mp::depth_block_scales of_a{mp::row_major<const float>(a_scales_.data(), size_.rows, blocks),
-                                          1};
-        const mp::depth_block_scales of_b{
-            mp::column_major<const float>(b_scales_.data(), blocks, column_groups), 128};
+        const mp::k_block_scales of_a{mp::row_major<const float>(a_scales_.data(), size_.rows, blocks), 1};
+        const mp::k_block_scales of_b{mp::column_major<const float>(b_scales_.data(), blocks, column_groups),
+                                      128};
         to.push_back({"mp " + std::string(mp::name_of(Kernel)) + " scaled",
                       [this, exec, plan, of_a, of_b] {
                           mp::gemm_scaled<Kernel>(exec, plan, 1.0F, a_, of_a, b_, of_b, 0.0F, c_);
@@ -164,11 +163,11 @@ private:
     }
     static std::ptrdiff_t groups(std::ptrdiff_t size, std::ptrdiff_t of) { return (size + of - 1) / of; }
 
-    /// Lines have to begin at multiples of 16 bytes, and to run along the depth unless elements have 16 bits.
+    /// Lines have to begin at multiples of 16 bytes, and to run along k unless elements have 16 bits.
     [[nodiscard]] bool fits_warpgroups() const {
-        const auto fits = [](const auto& view, storage_order along_depth) {
+        const auto fits = [](const auto& view, storage_order along_k) {
             return view.leading_dimension * static_cast<std::ptrdiff_t>(sizeof(Input)) % 16 == 0 &&
-                   (sizeof(Input) == 2 || view.order == along_depth);
+                   (sizeof(Input) == 2 || view.order == along_k);
         };
         return fits(a_, storage_order::row_major) && fits(b_, storage_order::column_major);
     }
@@ -186,8 +185,8 @@ private:
         for (std::ptrdiff_t i = 0; i < size_.rows; ++i) {
             for (std::ptrdiff_t j = 0; j < size_.columns; ++j) {
                 double sum = 0;
-                for (std::ptrdiff_t k = 0; k < size_.depth; ++k) {
-                    sum += static_cast<double>(a_(i, k)) * static_cast<double>(b_(k, j));
+                for (std::ptrdiff_t p = 0; p < size_.k; ++p) {
+                    sum += static_cast<double>(a_(i, p)) * static_cast<double>(b_(p, j));
                 }
                 result.push_back(mp::round_to<Output>(sum));
             }
@@ -217,9 +216,9 @@ bench::gpu::row row_of(const std::string& table, const std::string& name, const 
             name,
             "TFLOP/s",
             elements(size.rows, size.columns),
-            (elements(size.rows, size.depth) + elements(size.depth, size.columns)) * sizeof(Input) +
+            (elements(size.rows, size.k) + elements(size.k, size.columns)) * sizeof(Input) +
                 elements(size.rows, size.columns) * sizeof(Output),
-            2 * elements(size.rows, size.columns) * static_cast<double>(size.depth)};
+            2 * elements(size.rows, size.columns) * static_cast<double>(size.k)};
 }
 
 template <class Input, class Output>
@@ -248,9 +247,9 @@ void measure_scaled(device& on, measurements& to) {
             if (other.role == "contender") other.role = "reference";
             all.push_back(std::move(other));
         }
-        to.add(row_of<input, output>("float8_e4m3fn matrix product with scales of 128 of depth", text(size),
-                                     size),
-               all);
+        to.add(
+            row_of<input, output>("float8_e4m3fn matrix product with scales of 128 of k", text(size), size),
+            all);
     }
 }
 

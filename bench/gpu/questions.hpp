@@ -35,7 +35,7 @@ struct topic {
 template <class Input, class Sum>
 class questioner {
 public:
-    static constexpr int depth = mp::simt::mma_depth<Input>;
+    static constexpr int k = mp::simt::mma_k<Input>;
     using code = std::conditional_t<sizeof(Input) == 1, std::uint8_t,
                                     std::conditional_t<sizeof(Input) == 2, std::uint16_t, std::uint32_t>>;
 
@@ -112,7 +112,7 @@ private:
             for (int below = 1; below <= 24; ++below) {
                 for (const double sign : {1.0, -1.0}) {
                     terms products{power(least_bit - 1), power(least_bit - below, sign)};
-                    while (static_cast<int>(products.size()) < depth) {
+                    while (static_cast<int>(products.size()) < k) {
                         products.push_back(power(least_bit - 24, products.size() % 2 == 0 ? 1 : -1));
                     }
                     result.push_back(make(products, std::ldexp(addend_bits, least_bit)));
@@ -143,7 +143,7 @@ private:
         for (const double c : {0.0, -0.0, 1.0, -1.0}) {
             for (const double sign : {1.0, -1.0}) {
                 terms all;
-                for (int i = 0; i < depth; ++i) all.emplace_back(sign * 0.0, 1.0);
+                for (int i = 0; i < k; ++i) all.emplace_back(sign * 0.0, 1.0);
                 result.push_back(make(all, c));
                 result.push_back(make({{-c, 1.0}}, c));
                 result.push_back(make({{sign, 1.5}, {sign, -1.5}}, c));
@@ -182,9 +182,9 @@ private:
         std::vector<question> result;
         for (int i = 0; i < count; ++i) {
             question it{};
-            for (std::size_t k = 0; k < static_cast<std::size_t>(depth); ++k) {
-                put_code(it.a, k, clean(static_cast<code>(random_())));
-                put_code(it.b, k, clean(static_cast<code>(random_())));
+            for (std::size_t p = 0; p < static_cast<std::size_t>(k); ++p) {
+                put_code(it.a, p, clean(static_cast<code>(random_())));
+                put_code(it.b, p, clean(static_cast<code>(random_())));
             }
             it.addend = static_cast<std::uint32_t>(random_()) & (half_sum ? 0xFFFFU : 0xFFFFFFFFU);
             result.push_back(it);
@@ -208,7 +208,7 @@ private:
                                   std::clamp(exponent + distance(random_), least, most));
             };
             terms products;
-            for (int k = 0; k < depth; ++k) products.emplace_back(draw(a_exponent), draw(b_exponent));
+            for (int p = 0; p < k; ++p) products.emplace_back(draw(a_exponent), draw(b_exponent));
             const int of_sum =
                 std::clamp(a_exponent + b_exponent + 2 * distance(random_), 2 * least, 2 * most);
             const double addend =

@@ -147,9 +147,9 @@ std::vector<std::uint32_t> ask(device& on, const std::vector<question>& question
 /// The bits that the model has for it; or nothing where the architecture has no such instruction.
 template <mp::arch Arch, class Input, class Sum, bool ByWarpgroups>
 std::uint32_t answer_of_model(const question& it) {
-    constexpr int depth = mp::simt::mma_depth<Input>;
-    Input a[depth];
-    Input b[depth];
+    constexpr int k = mp::simt::mma_k<Input>;
+    Input a[k];
+    Input b[k];
     std::memcpy(static_cast<void*>(a), it.a, sizeof a);
     std::memcpy(static_cast<void*>(b), it.b, sizeof b);
     constexpr bool is_half = std::is_same_v<Sum, mp::half>;
@@ -164,7 +164,7 @@ std::uint32_t answer_of_model(const question& it) {
                               ? mp::float8_unit::through_half
                               : mp::float8_unit::native;
     Sum d{};
-    mp::mma<Arch>(mp::row_major(a, 1, depth), mp::column_major(b, depth, 1), mp::row_major(&c, 1, 1),
+    mp::mma<Arch>(mp::row_major(a, 1, k), mp::column_major(b, k, 1), mp::row_major(&c, 1, 1),
                   mp::row_major(&d, 1, 1), unit);
     if constexpr (is_half) {
         return d.bits();

@@ -69,7 +69,7 @@ __attribute__((target("avx512f"))) void float_avx512(std::int64_t rounds) {
     MP_BENCH_AVX512_ROUNDS("vfmadd231ps");
 }
 
-__attribute__((target("avx512f"))) void bfloat16_pairs(std::int64_t rounds) {
+__attribute__((target("avx512f"))) void bfloat16_vnni2s(std::int64_t rounds) {
     MP_BENCH_AVX512_ROUNDS("vdpbf16ps");
 }
 
@@ -115,7 +115,7 @@ void int8_tiles(std::int64_t rounds) {
 
 constexpr peak float_avx2_peak{"float, AVX2 FMA", 12 * 8 * 2, float_avx2};
 constexpr peak float_avx512_peak{"float, AVX-512 FMA", 24 * 16 * 2, float_avx512};
-constexpr peak bfloat16_pairs_peak{"bfloat16 pairs, vdpbf16ps", 24 * 16 * 4, bfloat16_pairs};
+constexpr peak bfloat16_pairs_peak{"bfloat16 pairs, vdpbf16ps", 24 * 16 * 4, bfloat16_vnni2s};
 constexpr peak half_avx512_peak{"half, AVX512-FP16 FMA", 24 * 32 * 2, half_avx512};
 constexpr peak bfloat16_tiles_peak{"bfloat16 tiles, AMX", 4 * 16 * 16 * 32 * 2, bfloat16_tiles};
 constexpr peak int8_tiles_peak{"int8 tiles, AMX", 4 * 16 * 16 * 64 * 2, int8_tiles};

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <mp/gemm/batched.hpp>
-#include <mp/gemm/depth_scales.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/gemm.hpp>
+#include <mp/gemm/k_scales.hpp>
 #include <mp/gemm/packed_b.hpp>
 #include <mp/gemm/scaled.hpp>
 #include <mp/gemm/workspace.hpp>

@@ -47,8 +47,8 @@ matrix<C> multiply(const matrix<A>& a, const matrix<B>& b) {
     for (std::ptrdiff_t i = 0; i < a.rows; ++i) {
         for (std::ptrdiff_t j = 0; j < b.columns; ++j) {
             Accumulator sum{};
-            for (std::ptrdiff_t k = 0; k < a.columns; ++k) {
-                sum = Accumulator(sum + Accumulator(a(i, k)) * Accumulator(b(k, j)));
+            for (std::ptrdiff_t p = 0; p < a.columns; ++p) {
+                sum = Accumulator(sum + Accumulator(a(i, p)) * Accumulator(b(p, j)));
             }
             c(i, j) = C(sum);
         }
@@ -110,7 +110,7 @@ TEST_CASE_TEMPLATE("a product summed in float is within its bound, whatever the 
     const auto to_float = mp::gemm_error_report(a, b, multiply<float, float>(a, b));
     CHECK(to_float.within_bound());
     CHECK(to_float.max_bound_ratio <= 1);
-    CHECK(to_float.depth == 97);
+    CHECK(to_float.k == 97);
     CHECK(to_float.elements.count == 143);
     const auto to_value = mp::gemm_error_report(a, b, multiply<float, Value>(a, b));
     CHECK(to_value.within_bound());
@@ -142,7 +142,7 @@ TEST_CASE("alpha, beta and the initial matrix take part") {
     const auto before = random_matrix<float>(random, 5, 7);
     auto c = multiply<float, float>(a, b);
     for (std::ptrdiff_t r = 0; r < 5; ++r) {
-        for (std::ptrdiff_t k = 0; k < 7; ++k) c(r, k) = 0.75f * c(r, k) + -1.5f * before(r, k);
+        for (std::ptrdiff_t p = 0; p < 7; ++p) c(r, p) = 0.75f * c(r, p) + -1.5f * before(r, p);
     }
     const mp::gemm_check scaled{.alpha = 0.75, .beta = -1.5};
     CHECK(mp::gemm_error_report(a, b, c, scaled, before).within_bound());

@@ -27,16 +27,16 @@ TEST_CASE_TEMPLATE("products of the library are within their bound in every layo
     oracle::random_bits random(111);
     const std::ptrdiff_t m = 17;
     const std::ptrdiff_t n = 33;
-    const std::ptrdiff_t k = 129;
-    const auto a_values = random_values<Value>(random, m * k);
-    const auto b_values = random_values<Value>(random, k * n);
+    const std::ptrdiff_t p = 129;
+    const auto a_values = random_values<Value>(random, m * p);
+    const auto b_values = random_values<Value>(random, p * n);
     const auto before = random_values<Value>(random, m * n);
     for (const bool a_by_rows : {true, false}) {
         for (const bool b_by_rows : {true, false}) {
             const auto a =
-                a_by_rows ? mp::row_major(a_values.data(), m, k) : mp::column_major(a_values.data(), m, k);
+                a_by_rows ? mp::row_major(a_values.data(), m, p) : mp::column_major(a_values.data(), m, p);
             const auto b =
-                b_by_rows ? mp::row_major(b_values.data(), k, n) : mp::column_major(b_values.data(), k, n);
+                b_by_rows ? mp::row_major(b_values.data(), p, n) : mp::column_major(b_values.data(), p, n);
             std::vector<float> product(static_cast<std::size_t>(m * n));
             const auto c = mp::row_major(product.data(), m, n);
             mp::gemm(mp::cpu{}, 0.5f, a, b, 0.0f, c);
@@ -49,7 +49,7 @@ TEST_CASE_TEMPLATE("products of the library are within their bound in every layo
             const auto accumulated = mp::gemm_error_report(a, b, d, {.alpha = -1, .beta = 2},
                                                            mp::column_major(before.data(), m, n));
             CHECK_MESSAGE(accumulated.within_bound(), to_string(accumulated));
-            CHECK(accumulated.depth == k);
+            CHECK(accumulated.k == p);
         }
     }
 }

@@ -59,7 +59,7 @@ struct matrix {
 struct problem {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
     float alpha = 1;
     float beta = 0;
 };
@@ -71,8 +71,8 @@ void check_exact(generator& random, const problem& p, mp::storage_order a_order,
                  mp::storage_order c_order, bool aligned, Epilogue make_epilogue) {
     mp::unique_cuda_stream stream;
     const auto draw = [&] { return static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random)); };
-    matrix<Input> a(stream, p.rows, p.depth, a_order, aligned, draw);
-    matrix<Input> b(stream, p.depth, p.columns, b_order, aligned, draw);
+    matrix<Input> a(stream, p.rows, p.k, a_order, aligned, draw);
+    matrix<Input> b(stream, p.k, p.columns, b_order, aligned, draw);
     matrix<Output> c(stream, p.rows, p.columns, c_order, aligned, draw);
     std::vector<float> bias(static_cast<std::size_t>(p.columns));
     for (float& value : bias) value = draw();
@@ -84,7 +84,7 @@ void check_exact(generator& random, const problem& p, mp::storage_order a_order,
     const std::vector<Output> actual = c.on_device.to_host(stream);
     CAPTURE(p.rows);
     CAPTURE(p.columns);
-    CAPTURE(p.depth);
+    CAPTURE(p.k);
     CAPTURE(aligned);
     CHECK(std::memcmp(actual.data(), c.values.data(), actual.size() * sizeof(Output)) == 0);
 }
@@ -147,12 +147,12 @@ TEST_CASE("gemm: empty sizes, and what is not read") {
 }
 
 template <class Input>
-void check_bound(std::ptrdiff_t depth) {
+void check_bound(std::ptrdiff_t k) {
     generator random(3);
     mp::unique_cuda_stream stream;
     const auto draw = [&] { return std::normal_distribution<float>()(random); };
-    matrix<Input> a(stream, 65, depth, orders[0], true, draw);
-    matrix<Input> b(stream, depth, 66, orders[0], true, draw);
+    matrix<Input> a(stream, 65, k, orders[0], true, draw);
+    matrix<Input> b(stream, k, 66, orders[0], true, draw);
     matrix<float> c(stream, 65, 66, orders[0], true, draw);
     mp::gemm(stream.get(), 1.0F, a.device(), b.device(), 0.0F, c.device());
     c.values = c.on_device.to_host(stream);
@@ -161,23 +161,23 @@ void check_bound(std::ptrdiff_t depth) {
         for (std::ptrdiff_t j = 0; j < 66; ++j) {
             double sum = 0;
             double magnitudes = 0;
-            for (std::ptrdiff_t k = 0; k < depth; ++k) {
+            for (std::ptrdiff_t p = 0; p < k; ++p) {
                 const double product =
-                    static_cast<double>(a.host()(i, k)) * static_cast<double>(b.host()(k, j));
+                    static_cast<double>(a.host()(i, p)) * static_cast<double>(b.host()(p, j));
                 sum += product;
                 magnitudes += std::fabs(product);
             }
-            const double bound = 1.4 * static_cast<double>(depth + 8) * 0x1p-24 * magnitudes;
+            const double bound = 1.4 * static_cast<double>(k + 8) * 0x1p-24 * magnitudes;
             worst = std::max(worst, std::fabs(static_cast<double>(c.host()(i, j)) - sum) / bound);
         }
     }
-    CAPTURE(depth);
+    CAPTURE(k);
     CHECK(worst <= 1.0);
 }
 
 TEST_CASE("gemm: random numbers stay within the bound that is documented") {
-    for (const std::ptrdiff_t depth : {1, 16, 100, 1000, 20000}) {
-        check_bound<mp::half>(depth);
+    for (const std::ptrdiff_t k : {1, 16, 100, 1000, 20000}) {
+        check_bound<mp::half>(k);
     }
 }
 
@@ -234,12 +234,12 @@ void check_model() {
     generator random(9);
     mp::unique_cuda_stream stream;
     const auto draw = [&] { return std::normal_distribution<float>()(random); };
-    for (const auto& [rows, columns, depth, alpha, beta] :
+    for (const auto& [rows, columns, k, alpha, beta] :
          {problem{64, 64, 64}, problem{300, 270, 1000}, problem{1100, 1300, 129}, problem{1, 77, 4099}}) {
         for_all_orders([&](auto a_order, auto b_order, auto c_order) {
             for (const bool aligned : {true, false}) {
-                matrix<Input> a(stream, rows, depth, a_order, aligned, draw);
-                matrix<Input> b(stream, depth, columns, b_order, aligned, draw);
+                matrix<Input> a(stream, rows, k, a_order, aligned, draw);
+                matrix<Input> b(stream, k, columns, b_order, aligned, draw);
                 matrix<Output> c(stream, rows, columns, c_order, aligned, draw);
                 const auto plan = mp::plan_gemm<Kernel>(stream.get(), a.device(), b.device());
                 mp::gemm<Kernel>(stream.get(), plan, alpha, a.device(), b.device(), beta, c.device());
@@ -249,7 +249,7 @@ void check_model() {
                 CAPTURE(name);
                 CAPTURE(rows);
                 CAPTURE(columns);
-                CAPTURE(depth);
+                CAPTURE(k);
                 CAPTURE(aligned);
                 CHECK(std::memcmp(actual.data(), c.values.data(), actual.size() * sizeof(Output)) == 0);
             }
@@ -264,7 +264,7 @@ TEST_CASE("gemm: the bits are those of the model of the device's tensor cores") 
 }
 
 TEST_CASE("gemm: so are those of wgmma, where the device has it") {
-    constexpr auto kernel = mp::gpu_gemm_kernel::automatic_with_wgmma;
+    constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
     check_model<mp::half, float, kernel>();
     check_model<mp::bfloat16, mp::bfloat16, kernel>();
     check_model<mp::tfloat32, float, kernel>();

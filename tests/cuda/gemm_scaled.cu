@@ -41,7 +41,7 @@ std::vector<input> draw_factor(std::ptrdiff_t count, unsigned seed) {
 struct problem {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
     std::ptrdiff_t a_lines;
     std::ptrdiff_t b_lines;
 };
@@ -55,9 +55,9 @@ std::ptrdiff_t groups(std::ptrdiff_t size, std::ptrdiff_t of) {
 template <gpu_gemm_kernel Kernel>
 void check(const problem& p) {
     mp::unique_cuda_stream stream;
-    const std::ptrdiff_t blocks = groups(p.depth, 128);
-    const std::vector<input> a = draw_factor(p.rows * p.depth, 1);
-    const std::vector<input> b = draw_factor(p.columns * p.depth, 2);
+    const std::ptrdiff_t blocks = groups(p.k, 128);
+    const std::vector<input> a = draw_factor(p.rows * p.k, 1);
+    const std::vector<input> b = draw_factor(p.columns * p.k, 2);
     const std::vector<float> a_scales = draw_scales(groups(p.rows, p.a_lines) * blocks, 3);
     const std::vector<float> b_scales = draw_scales(groups(p.columns, p.b_lines) * blocks, 4);
     std::vector<output> expected(static_cast<std::size_t>(p.rows * p.columns));
@@ -68,11 +68,10 @@ void check(const problem& p) {
     const mp::device_buffer<output> device_c(stream, expected);
     const auto multiply = [&](const auto& run, const input* x, const float* x_scales, const input* w,
                               const float* w_scales, output* c) {
-        run(mp::row_major(x, p.rows, p.depth),
-            mp::depth_block_scales{mp::row_major(x_scales, groups(p.rows, p.a_lines), blocks), p.a_lines},
-            mp::column_major(w, p.depth, p.columns),
-            mp::depth_block_scales{mp::column_major(w_scales, blocks, groups(p.columns, p.b_lines)),
-                                   p.b_lines},
+        run(mp::row_major(x, p.rows, p.k),
+            mp::k_block_scales{mp::row_major(x_scales, groups(p.rows, p.a_lines), blocks), p.a_lines},
+            mp::column_major(w, p.k, p.columns),
+            mp::k_block_scales{mp::column_major(w_scales, blocks, groups(p.columns, p.b_lines)), p.b_lines},
             mp::row_major(c, p.rows, p.columns));
     };
     std::string name;
@@ -104,7 +103,7 @@ void check(const problem& p) {
     CAPTURE(name);
     CAPTURE(p.rows);
     CAPTURE(p.columns);
-    CAPTURE(p.depth);
+    CAPTURE(p.k);
     CHECK(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(output)) == 0);
 }
 
@@ -119,15 +118,15 @@ TEST_CASE("gemm_scaled: so are those of wgmma, where the device has it") {
     // Lines at multiples of 16 bytes.
     for (const problem& p : {problem{64, 64, 128, 1, 128}, problem{300, 272, 1008, 1, 128},
                              problem{1100, 1296, 144, 1, 1}, problem{8192, 4096, 512, 128, 1}}) {
-        check<gpu_gemm_kernel::automatic_with_wgmma>(p);
+        check<gpu_gemm_kernel::prefer_wgmma>(p);
     }
 }
 
-TEST_CASE("gemm: batches and pieces of the depth by wgmma have the bits of mma.sync") {
+TEST_CASE("gemm: batches and pieces of k by wgmma have the bits of mma.sync") {
     mp::unique_cuda_stream stream;
     if (!mp::properties_of(stream.get()).has_warpgroups) return;
     constexpr std::ptrdiff_t size = 264;
-    constexpr std::ptrdiff_t depth = 320;
+    constexpr std::ptrdiff_t k = 320;
     constexpr std::ptrdiff_t count = 3;
     std::mt19937 random(5);
     const auto draw = [&](std::ptrdiff_t elements) {
@@ -135,12 +134,12 @@ TEST_CASE("gemm: batches and pieces of the depth by wgmma have the bits of mma.s
         for (auto& value : values) value = mp::bfloat16(std::normal_distribution<float>()(random));
         return mp::device_buffer<mp::bfloat16>(stream, values);
     };
-    const auto a = draw(count * size * depth);
-    const auto b = draw(depth * size);
+    const auto a = draw(count * size * k);
+    const auto b = draw(k * size);
     std::vector<float> zeros(static_cast<std::size_t>(count * size * size));
     const auto product = [&]<gpu_gemm_kernel Kernel>(int splits) {
-        const mp::matrix_batch left{mp::row_major(a.data(), size, depth), size * depth};
-        const mp::matrix_batch right{mp::row_major(b.data(), depth, size), 0};
+        const mp::matrix_batch left{mp::row_major(a.data(), size, k), size * k};
+        const mp::matrix_batch right{mp::row_major(b.data(), k, size), 0};
         const auto plan = mp::plan_gemm<Kernel>(stream.get(), count, left, right, {.splits = splits});
         mp::device_buffer<float> c(stream, zeros);
         mp::device_buffer<float> workspace(plan.workspace_size() + 1);

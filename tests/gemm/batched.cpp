@@ -18,15 +18,15 @@ std::vector<Value> random_numbers(reference::generator& random, std::size_t coun
 
 TEST_CASE("a batch gives the bits of its products one by one, on any number of threads") {
     reference::generator random(1);
-    constexpr std::ptrdiff_t rows = 17, columns = 23, depth = 40, count = 5;
-    const auto a = random_numbers<mp::bfloat16>(random, count * rows * depth + 9);
-    const auto b = random_numbers<mp::half>(random, count * depth * columns);
+    constexpr std::ptrdiff_t rows = 17, columns = 23, k = 40, count = 5;
+    const auto a = random_numbers<mp::bfloat16>(random, count * rows * k + 9);
+    const auto b = random_numbers<mp::half>(random, count * k * columns);
     const auto before = random_numbers<float>(random, count * (rows * columns + 3));
     for (const mp::cpu level : reference::executors()) {
         std::vector<float> expected = before;
         for (std::ptrdiff_t i = 0; i < count; ++i) {
-            mp::gemm(level, 0.5F, mp::row_major(a.data() + i * rows * depth, rows, depth),
-                     mp::column_major(b.data() + i * depth * columns, depth, columns), 2.0F,
+            mp::gemm(level, 0.5F, mp::row_major(a.data() + i * rows * k, rows, k),
+                     mp::column_major(b.data() + i * k * columns, k, columns), 2.0F,
                      mp::row_major(expected.data() + i * (rows * columns + 3), rows, columns),
                      mp::relu_epilogue{});
         }
@@ -34,11 +34,10 @@ TEST_CASE("a batch gives the bits of its products one by one, on any number of t
             mp::cpu exec = level;
             exec.threads = threads;
             std::vector<float> c = before;
-            mp::gemm_batched(
-                exec, count, 0.5F, mp::matrix_batch{mp::row_major(a.data(), rows, depth), rows * depth},
-                mp::matrix_batch{mp::column_major(b.data(), depth, columns), depth * columns}, 2.0F,
-                mp::matrix_batch{mp::row_major(c.data(), rows, columns), rows * columns + 3},
-                mp::relu_epilogue{});
+            mp::gemm_batched(exec, count, 0.5F, mp::matrix_batch{mp::row_major(a.data(), rows, k), rows * k},
+                             mp::matrix_batch{mp::column_major(b.data(), k, columns), k * columns}, 2.0F,
+                             mp::matrix_batch{mp::row_major(c.data(), rows, columns), rows * columns + 3},
+                             mp::relu_epilogue{});
             CHECK(c == expected);
         }
     }

@@ -29,10 +29,10 @@ float flushing_fma(float a, float b, float c) {
 /// vdpbf16ps: of two neighbours, the odd one first; zeros where there is none.
 float dot_of_pairs(const std::vector<float>& a, const std::vector<float>& b) {
     float sum = 0;
-    for (std::size_t k = 0; k < a.size(); k += 2) {
-        const bool has_odd = k + 1 < a.size();
-        sum = flushing_fma(has_odd ? a[k + 1] : 0.0F, has_odd ? b[k + 1] : 0.0F, sum);
-        sum = flushing_fma(a[k], b[k], sum);
+    for (std::size_t p = 0; p < a.size(); p += 2) {
+        const bool has_odd = p + 1 < a.size();
+        sum = flushing_fma(has_odd ? a[p + 1] : 0.0F, has_odd ? b[p + 1] : 0.0F, sum);
+        sum = flushing_fma(a[p], b[p], sum);
     }
     return sum;
 }
@@ -42,8 +42,8 @@ float dot_of_tiles(const std::vector<float>& a, const std::vector<float>& b) {
     float sum = 0;
     for (std::size_t first = 0; first < a.size(); first += 32) {
         float apart[2] = {0, 0};
-        for (std::size_t k = first; k < std::min(first + 32, a.size()); ++k) {
-            apart[k % 2] = flushing_fma(a[k], b[k], apart[k % 2]);
+        for (std::size_t p = first; p < std::min(first + 32, a.size()); ++p) {
+            apart[p % 2] = flushing_fma(a[p], b[p], apart[p % 2]);
         }
         sum = flushed(sum + flushed(apart[0] + apart[1]));
     }
@@ -57,17 +57,16 @@ void check(mp::cpu exec, dot_product dot, generator& random, double scale) {
     for (int round = 0; round < 12; ++round) {
         const std::ptrdiff_t rows = reference::random_size(random, 5, 70);  // fewer are fused
         const std::ptrdiff_t columns = reference::random_size(random, 5, 70);
-        // Every third depth is one that whole tiles fill, so that A may be read where it lies.
-        const std::ptrdiff_t depth = round % 3 == 2
-                                         ? 32 * reference::random_size(random, 1, 5)
-                                         : reference::random_size(random, 1, round == 0 ? 2500 : 90);
-        matrix<A> a(rows, depth, round % 2 == 0 ? by_row : by_column, 1);
-        matrix<B> b(depth, columns, round % 4 < 2 ? by_row : by_column, 2);
+        // Every third k is one that whole tiles fill, so that A may be read where it lies.
+        const std::ptrdiff_t k = round % 3 == 2 ? 32 * reference::random_size(random, 1, 5)
+                                                : reference::random_size(random, 1, round == 0 ? 2500 : 90);
+        matrix<A> a(rows, k, round % 2 == 0 ? by_row : by_column, 1);
+        matrix<B> b(k, columns, round % 4 < 2 ? by_row : by_column, 2);
         a.fill_random(random);
         b.fill_random(random);
         if (scale != 1) {
-            for (std::ptrdiff_t k = 0; k < depth; ++k) {
-                for (std::ptrdiff_t r = 0; r < rows; ++r) a.set(r, k, a.get(r, k) * scale);
+            for (std::ptrdiff_t p = 0; p < k; ++p) {
+                for (std::ptrdiff_t r = 0; r < rows; ++r) a.set(r, p, a.get(r, p) * scale);
             }
         }
         const std::vector<double> a_values = a.values();
@@ -83,9 +82,9 @@ void check(mp::cpu exec, dot_product dot, generator& random, double scale) {
             for (std::ptrdiff_t j = 0; j < columns; ++j) {
                 std::vector<float> row;
                 std::vector<float> column;
-                for (std::ptrdiff_t k = 0; k < depth; ++k) {
-                    row.push_back(static_cast<float>(a_values[static_cast<std::size_t>(r * depth + k)]));
-                    column.push_back(static_cast<float>(b_values[static_cast<std::size_t>(k * columns + j)]));
+                for (std::ptrdiff_t p = 0; p < k; ++p) {
+                    row.push_back(static_cast<float>(a_values[static_cast<std::size_t>(r * k + p)]));
+                    column.push_back(static_cast<float>(b_values[static_cast<std::size_t>(p * columns + j)]));
                 }
                 const auto expected = static_cast<double>(dot(row, column));
                 different += reference::same_value(c.get(r, j), expected) ? 0U : 1U;
@@ -130,7 +129,7 @@ TEST_CASE("under accumulation::ordered, products of bfloat16 have the same bits 
     matrix<mp::bfloat16> b(700, 61, by_column, 1);
     a.fill_random(random);
     b.fill_random(random);
-    for (std::ptrdiff_t k = 0; k < 700; k += 3) a.set(7, k, std::ldexp(a.get(7, k), -126));
+    for (std::ptrdiff_t p = 0; p < 700; p += 3) a.set(7, p, std::ldexp(a.get(7, p), -126));
     matrix<float> first(45, 61, by_row, 0);
     mp::gemm(mp::cpu{.instructions = mp::instruction_set::portable, .products = mp::accumulation::ordered},
              1.0F, a.view(), b.view(), 0.0F, first.view());

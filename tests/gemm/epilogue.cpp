@@ -111,9 +111,9 @@ TEST_CASE(
     generator random(1);
     for (const auto order : {mp::storage_order::row_major, mp::storage_order::column_major}) {
         for (const int threads : {1, 3}) {
-            for (const std::ptrdiff_t depth : {0, 300}) {
-                matrix<float> a(130, depth, mp::storage_order::row_major, 0);
-                matrix<float> b(depth, 140, mp::storage_order::column_major, 0);
+            for (const std::ptrdiff_t k : {0, 300}) {
+                matrix<float> a(130, k, mp::storage_order::row_major, 0);
+                matrix<float> b(k, 140, mp::storage_order::column_major, 0);
                 matrix<float> c(130, 140, order, 2);
                 a.fill_integers(random, 3);
                 b.fill_integers(random, 3);

@@ -56,39 +56,38 @@ std::vector<Value> random_numbers(generator& random, std::ptrdiff_t count) {
 struct shape {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
 };
 
 /// Compares with the product of column-major copies, which are always packed.
 template <class Value>
 void check_places(const mp::cpu& exec, generator& random, const shape& s) {
-    const std::vector<Value> a = random_numbers<Value>(random, s.rows * s.depth);
-    const std::vector<Value> b = random_numbers<Value>(random, s.depth * s.columns);
+    const std::vector<Value> a = random_numbers<Value>(random, s.rows * s.k);
+    const std::vector<Value> b = random_numbers<Value>(random, s.k * s.columns);
     std::vector<Value> a_by_column(a.size());
     std::vector<Value> b_by_column(b.size());
-    for (std::ptrdiff_t k = 0; k < s.depth; ++k) {
+    for (std::ptrdiff_t p = 0; p < s.k; ++p) {
         for (std::ptrdiff_t r = 0; r < s.rows; ++r) {
-            a_by_column[static_cast<std::size_t>(k * s.rows + r)] =
-                a[static_cast<std::size_t>(r * s.depth + k)];
+            a_by_column[static_cast<std::size_t>(p * s.rows + r)] = a[static_cast<std::size_t>(r * s.k + p)];
         }
         for (std::ptrdiff_t c = 0; c < s.columns; ++c) {
-            b_by_column[static_cast<std::size_t>(c * s.depth + k)] =
-                b[static_cast<std::size_t>(k * s.columns + c)];
+            b_by_column[static_cast<std::size_t>(c * s.k + p)] =
+                b[static_cast<std::size_t>(p * s.columns + c)];
         }
     }
     std::vector<float> expected(static_cast<std::size_t>(s.rows * s.columns));
-    mp::gemm(exec, 1.0F, mp::column_major(a_by_column.data(), s.rows, s.depth),
-             mp::column_major(b_by_column.data(), s.depth, s.columns), 0.0F,
+    mp::gemm(exec, 1.0F, mp::column_major(a_by_column.data(), s.rows, s.k),
+             mp::column_major(b_by_column.data(), s.k, s.columns), 0.0F,
              mp::row_major(expected.data(), s.rows, s.columns));
 
     for (const std::ptrdiff_t offset : {0, 8}) {
         for (const std::ptrdiff_t padding : {0, 3, 32}) {
-            placed_matrix<Value> placed_a(s.rows, s.depth, padding, offset);
-            placed_matrix<Value> placed_b(s.depth, s.columns, padding, offset);
-            for (std::ptrdiff_t i = 0; i < s.rows * s.depth; ++i) {
-                placed_a.at(i / s.depth, i % s.depth) = a[static_cast<std::size_t>(i)];
+            placed_matrix<Value> placed_a(s.rows, s.k, padding, offset);
+            placed_matrix<Value> placed_b(s.k, s.columns, padding, offset);
+            for (std::ptrdiff_t i = 0; i < s.rows * s.k; ++i) {
+                placed_a.at(i / s.k, i % s.k) = a[static_cast<std::size_t>(i)];
             }
-            for (std::ptrdiff_t i = 0; i < s.depth * s.columns; ++i) {
+            for (std::ptrdiff_t i = 0; i < s.k * s.columns; ++i) {
                 placed_b.at(i / s.columns, i % s.columns) = b[static_cast<std::size_t>(i)];
             }
             std::vector<float> c(expected.size(), -1.0F);
@@ -98,7 +97,7 @@ void check_places(const mp::cpu& exec, generator& random, const shape& s) {
             for (std::size_t i = 0; i < c.size(); ++i) different += c[i] == expected[i] ? 0U : 1U;
             CAPTURE(s.rows);
             CAPTURE(s.columns);
-            CAPTURE(s.depth);
+            CAPTURE(s.k);
             CAPTURE(offset);
             CAPTURE(padding);
             CHECK(different == 0);

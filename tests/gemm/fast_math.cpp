@@ -19,21 +19,21 @@ bool is_nan_pattern(float x) {
 }
 
 TEST_CASE("products of small integers are exact whatever the compiler may reorder") {
-    constexpr std::size_t rows = 40, columns = 30, depth = 50;
-    std::vector<mp::half> a(rows * depth);
-    std::vector<mp::bfloat16> b(depth * columns);
+    constexpr std::size_t rows = 40, columns = 30, k = 50;
+    std::vector<mp::half> a(rows * k);
+    std::vector<mp::bfloat16> b(k * columns);
     std::vector<float> c(rows * columns, 2.0F);
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = mp::half(static_cast<int>(i % 7) - 3);
     for (std::size_t i = 0; i < b.size(); ++i) b[i] = mp::bfloat16(static_cast<int>(i % 5) - 2);
-    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), rows, depth), mp::row_major(b.data(), depth, columns),
-             -3.0F, mp::row_major(c.data(), rows, columns));
+    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), rows, k), mp::row_major(b.data(), k, columns), -3.0F,
+             mp::row_major(c.data(), rows, columns));
     int wrong = 0;
     for (std::size_t r = 0; r < rows; ++r) {
         for (std::size_t j = 0; j < columns; ++j) {
             int sum = -6;
-            for (std::size_t k = 0; k < depth; ++k) {
-                sum += (static_cast<int>((r * depth + k) % 7) - 3) *
-                       (static_cast<int>((k * columns + j) % 5) - 2);
+            for (std::size_t p = 0; p < k; ++p) {
+                sum +=
+                    (static_cast<int>((r * k + p) % 7) - 3) * (static_cast<int>((p * columns + j) % 5) - 2);
             }
             wrong += c[r * columns + j] == static_cast<float>(sum) ? 0 : 1;
         }

@@ -89,11 +89,11 @@ TEST_CASE("every mix of types in every order gives the documented value rounded 
             const bool fused = reference::fuses(exec);
             const std::ptrdiff_t rows = reference::random_size(random, 1, 35);
             const std::ptrdiff_t columns = reference::random_size(random, 1, 50);
-            const std::ptrdiff_t depth = reference::random_size(random, 1, 80);
+            const std::ptrdiff_t k = reference::random_size(random, 1, 80);
             const float alpha = bits % 3 == 0 ? 1.0F : 0.3F;
             const float beta = bits % 4 < 2 ? 0.0F : -1.25F;
-            const made_matrix a = types.make_a(rows, depth, order_of_bit(bits, 0), 1);
-            const made_matrix b = types.make_b(depth, columns, order_of_bit(bits, 1), 2);
+            const made_matrix a = types.make_a(rows, k, order_of_bit(bits, 0), 1);
+            const made_matrix b = types.make_b(k, columns, order_of_bit(bits, 1), 2);
             const made_matrix c = types.make_c(rows, columns, order_of_bit(bits, 2), 3);
             a->fill_random(random);
             b->fill_random(random);
@@ -131,7 +131,7 @@ TEST_CASE("products of integers are exact until the one rounding to the type of 
         for (std::ptrdiff_t r = 0; r < 37; ++r) {
             for (std::ptrdiff_t j = 0; j < 43; ++j) {
                 double exact = 0;
-                for (std::ptrdiff_t k = 0; k < 61; ++k) exact += a->get(r, k) * b->get(k, j);
+                for (std::ptrdiff_t p = 0; p < 61; ++p) exact += a->get(r, p) * b->get(p, j);
                 exact = 2 * exact - 3 * before[static_cast<std::size_t>(r * 43 + j)];
                 const double value = reference::rounded(types.c_format, exact);
                 const bool equal = value == c->get(r, j) || (std::isnan(value) && std::isnan(c->get(r, j)));

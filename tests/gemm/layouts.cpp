@@ -16,7 +16,7 @@ constexpr mp::storage_order orders[2] = {mp::storage_order::row_major, mp::stora
 struct problem {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
     float alpha = 1;
     float beta = 0;
     int threads = 1;
@@ -26,8 +26,8 @@ struct problem {
 void check_product(mp::cpu exec, generator& random, const problem& p, mp::storage_order a_order,
                    mp::storage_order b_order, mp::storage_order c_order) {
     const auto padding = [&] { return reference::random_size(random, 0, 3); };
-    matrix<float> a(p.rows, p.depth, a_order, padding());
-    matrix<float> b(p.depth, p.columns, b_order, padding());
+    matrix<float> a(p.rows, p.k, a_order, padding());
+    matrix<float> b(p.k, p.columns, b_order, padding());
     matrix<float> c(p.rows, p.columns, c_order, padding());
     a.fill_random(random);
     b.fill_random(random);
@@ -48,7 +48,7 @@ void check_product(mp::cpu exec, generator& random, const problem& p, mp::storag
     CAPTURE(kernel);
     CAPTURE(p.rows);
     CAPTURE(p.columns);
-    CAPTURE(p.depth);
+    CAPTURE(p.k);
     CHECK(different == 0);
     CHECK(c.surroundings_untouched());
     CHECK(a.bytes() == a_bytes);
@@ -93,7 +93,7 @@ TEST_CASE("every kernel gives the documented bits across the borders of blocks")
             exec.instructions, exec.products, mp::detail::product_types_of<float, float>, 100);
         REQUIRE(kernel.rows <= most_rows);
         REQUIRE(kernel.width <= most_columns);
-        const std::ptrdiff_t deep = kernel.depth_block + 11;  // two blocks: the sums have to wait
+        const std::ptrdiff_t deep = kernel.k_block + 11;  // two blocks: the sums have to wait
         check_product(exec, random, {129, 97, 300}, orders[0], orders[0], orders[0]);
         check_product(exec, random, {30, 45, 2 * deep, 2.0F, -1.0F}, orders[1], orders[0], orders[1]);
         check_product(exec, random, {2 * kernel.block_rows + 17, 37, deep}, orders[0], orders[1], orders[0]);
@@ -108,10 +108,10 @@ TEST_CASE("no size is special: all sizes up to 12 in each dimension") {
     generator random(3);
     for (std::ptrdiff_t rows = 0; rows <= 12; ++rows) {
         for (std::ptrdiff_t columns = 0; columns <= 12; ++columns) {
-            for (std::ptrdiff_t depth = 0; depth <= 12; ++depth) {
-                check_product({}, random, {rows, columns, depth}, orders[static_cast<std::size_t>(rows) % 2],
+            for (std::ptrdiff_t k = 0; k <= 12; ++k) {
+                check_product({}, random, {rows, columns, k}, orders[static_cast<std::size_t>(rows) % 2],
                               orders[static_cast<std::size_t>(columns) % 2],
-                              orders[static_cast<std::size_t>(depth) % 2]);
+                              orders[static_cast<std::size_t>(k) % 2]);
             }
         }
     }
@@ -123,8 +123,8 @@ TEST_CASE("the number of threads changes no bit, whichever way C is divided") {
                              problem{260, 250, 301, 0.5F, 0.25F}}) {
         for (const auto order : orders) {
             check_product({}, random, p, order, orders[0], order);
-            matrix<float> a(p.rows, p.depth, order, 1);
-            matrix<float> b(p.depth, p.columns, orders[0], 2);
+            matrix<float> a(p.rows, p.k, order, 1);
+            matrix<float> b(p.k, p.columns, orders[0], 2);
             a.fill_random(random);
             b.fill_random(random);
             std::vector<double> first;

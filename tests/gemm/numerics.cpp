@@ -24,10 +24,10 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 /// of alpha * ab + beta * c to double and to float and the rounding to the type of C; nothing underflows
 /// here.
 template <class A, class B, class C>
-void check_error_bound(generator& random, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth,
+void check_error_bound(generator& random, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t k,
                        float alpha, float beta) {
-    matrix<A> a(rows, depth, by_row, 1);
-    matrix<B> b(depth, columns, by_column, 0);
+    matrix<A> a(rows, k, by_row, 1);
+    matrix<B> b(k, columns, by_column, 0);
     matrix<C> c(rows, columns, by_row, 0);
     a.fill_random(random);
     b.fill_random(random);
@@ -35,7 +35,7 @@ void check_error_bound(generator& random, std::ptrdiff_t rows, std::ptrdiff_t co
     const std::vector<double> before = c.values();
     mp::gemm(mp::cpu{}, alpha, a.view(), b.view(), beta, c.view());
     const double unit = 0x1p-24;
-    const double steps = static_cast<double>(depth + 1) * unit;
+    const double steps = static_cast<double>(k + 1) * unit;
     const double gamma = steps / (1 - steps);
     std::size_t outside = 0;
     double largest_share = 0;
@@ -43,9 +43,9 @@ void check_error_bound(generator& random, std::ptrdiff_t rows, std::ptrdiff_t co
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
             exact sum = 0;
             double magnitude = 0;
-            for (std::ptrdiff_t k = 0; k < depth; ++k) {
-                sum += exact(a.get(r, k)) * exact(b.get(k, j));
-                magnitude += std::fabs(a.get(r, k) * b.get(k, j));
+            for (std::ptrdiff_t p = 0; p < k; ++p) {
+                sum += exact(a.get(r, p)) * exact(b.get(p, j));
+                magnitude += std::fabs(a.get(r, p) * b.get(p, j));
             }
             const double kept = static_cast<double>(beta) * before[static_cast<std::size_t>(r * columns + j)];
             const exact value = alpha * sum + kept;
@@ -78,10 +78,10 @@ TEST_CASE("alpha and beta mean what they mean in BLAS") {
     generator random(2);
     for (const float alpha : {0.0F, 1.0F, -1.0F, 2.5F}) {
         for (const float beta : {0.0F, 1.0F, -1.0F, 0.75F}) {
-            for (const std::ptrdiff_t depth : {0, 1, 45}) {
+            for (const std::ptrdiff_t k : {0, 1, 45}) {
                 for (const auto order : {by_row, by_column}) {
-                    matrix<float> a(19, depth, by_row, 1);
-                    matrix<float> b(depth, 300, by_row, 1);
+                    matrix<float> a(19, k, by_row, 1);
+                    matrix<float> b(k, 300, by_row, 1);
                     matrix<float> c(19, 300, order, 2);
                     a.fill_integers(random, 9);
                     b.fill_integers(random, 9);
@@ -92,7 +92,7 @@ TEST_CASE("alpha and beta mean what they mean in BLAS") {
                     for (std::ptrdiff_t r = 0; r < 19; ++r) {
                         for (std::ptrdiff_t j = 0; j < 300; ++j) {
                             double sum = 0;
-                            for (std::ptrdiff_t k = 0; k < depth; ++k) sum += a.get(r, k) * b.get(k, j);
+                            for (std::ptrdiff_t p = 0; p < k; ++p) sum += a.get(r, p) * b.get(p, j);
                             const double value =
                                 static_cast<double>(alpha) * sum +
                                 static_cast<double>(beta) * before[static_cast<std::size_t>(r * 300 + j)];
@@ -110,14 +110,14 @@ TEST_CASE("alpha and beta mean what they mean in BLAS") {
 TEST_CASE("beta zero never reads C, and alpha zero never reads A and B") {
     const std::vector<float> factors(400, 1.0F);
     const std::vector<float> poison(400, not_a_number);
-    for (const std::ptrdiff_t depth : {0, 20}) {
+    for (const std::ptrdiff_t k : {0, 20}) {
         for (const float alpha : {0.0F, -0.0F, 1.0F, 2.0F}) {
             for (const float beta : {0.0F, -0.0F}) {
                 std::vector<float> c(400, not_a_number);
                 const float* const data = alpha == 0 ? poison.data() : factors.data();
-                mp::gemm(mp::cpu{}, alpha, mp::row_major(data, 20, depth, 20), mp::row_major(data, depth, 20),
-                         beta, mp::row_major(c.data(), 20, 20));
-                const float expected = alpha * static_cast<float>(depth);
+                mp::gemm(mp::cpu{}, alpha, mp::row_major(data, 20, k, 20), mp::row_major(data, k, 20), beta,
+                         mp::row_major(c.data(), 20, 20));
+                const float expected = alpha * static_cast<float>(k);
                 CHECK(std::all_of(c.begin(), c.end(), [&](float x) { return x == expected; }));
             }
         }
@@ -152,7 +152,7 @@ TEST_CASE("infinities and NaN spread through their row and column of C, and no f
             for (std::ptrdiff_t r = 0; r < 30; ++r) {
                 for (std::ptrdiff_t j = 0; j < 30; ++j) {
                     double sum = 0;
-                    for (std::ptrdiff_t k = 0; k < 30; ++k) sum += a.get(r, k) * b.get(k, j);
+                    for (std::ptrdiff_t p = 0; p < 30; ++p) sum += a.get(r, p) * b.get(p, j);
                     REQUIRE(reference::same_value(c.get(r, j), sum));
                 }
             }

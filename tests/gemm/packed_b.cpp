@@ -22,9 +22,9 @@ void check_packed(generator& random) {
         for (int round = 0; round < 8; ++round) {
             const std::ptrdiff_t rows = reference::random_size(random, 1, round == 0 ? 200 : 60);
             const std::ptrdiff_t columns = reference::random_size(random, 1, 100);
-            const std::ptrdiff_t depth = reference::random_size(random, 1, round == 1 ? 2300 : 100);
-            matrix<A> a(rows, depth, orders[round % 2], 1);
-            matrix<B> b(depth, columns, orders[round / 2 % 2], 2);
+            const std::ptrdiff_t k = reference::random_size(random, 1, round == 1 ? 2300 : 100);
+            matrix<A> a(rows, k, orders[round % 2], 1);
+            matrix<B> b(k, columns, orders[round / 2 % 2], 2);
             matrix<C> c(rows, columns, orders[round / 4], 3);
             matrix<C> expected(rows, columns, orders[round / 4], 3);
             a.fill_random(random);
@@ -38,7 +38,7 @@ void check_packed(generator& random) {
             mp::cpu by_rows = exec;
             by_rows.threads = 1 + round % 3;
             const mp::packed_b packed(by_rows, b.view());
-            CHECK(packed.rows() == depth);
+            CHECK(packed.rows() == k);
             CHECK(packed.columns() == columns);
             mp::gemm(exec, 1.0F, a.view(), b.view(), beta, expected.view(), mp::relu_epilogue{});
             mp::gemm(by_rows, 1.0F, a.view(), packed, beta, c.view(), mp::relu_epilogue{});
@@ -93,7 +93,7 @@ TEST_CASE("eight-bit integers multiply exactly, with their scale in alpha") {
         for (std::size_t r = 0; r < 33; ++r) {
             for (std::size_t j = 0; j < 47; ++j) {
                 int sum = 0;
-                for (std::size_t k = 0; k < 100; ++k) sum += a[r * 100 + k] * b[j * 100 + k];
+                for (std::size_t p = 0; p < 100; ++p) sum += a[r * 100 + p] * b[j * 100 + p];
                 wrong += c[r * 47 + j] == static_cast<float>(sum) / 8 ? 0U : 1U;
             }
         }

@@ -268,13 +268,13 @@ inline bool fuses(mp::cpu exec) {
 inline std::vector<float> documented_product(const std::vector<double>& a, const std::vector<double>& b,
                                              const std::vector<double>& c, std::ptrdiff_t rows,
                                              std::ptrdiff_t columns, float alpha, float beta, bool fused) {
-    const std::ptrdiff_t depth = rows == 0 ? 0 : static_cast<std::ptrdiff_t>(a.size()) / rows;
+    const std::ptrdiff_t k = rows == 0 ? 0 : static_cast<std::ptrdiff_t>(a.size()) / rows;
     std::vector<float> result(static_cast<std::size_t>(rows * columns));
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         std::vector<float> sums(static_cast<std::size_t>(columns));
-        for (std::ptrdiff_t k = 0; k < depth; ++k) {
-            const auto factor = static_cast<float>(a[static_cast<std::size_t>(r * depth + k)]);
-            const double* const b_row = b.data() + k * columns;
+        for (std::ptrdiff_t p = 0; p < k; ++p) {
+            const auto factor = static_cast<float>(a[static_cast<std::size_t>(r * k + p)]);
+            const double* const b_row = b.data() + p * columns;
             for (std::size_t j = 0; j < sums.size(); ++j) {
                 sums[j] = step(factor, static_cast<float>(b_row[j]), sums[j], fused);
             }
@@ -285,7 +285,7 @@ inline std::vector<float> documented_product(const std::vector<double>& a, const
             const double product = static_cast<double>(alpha) * static_cast<double>(sum);
             const double kept =
                 beta == 0 ? 0 : static_cast<double>(beta) * static_cast<double>(static_cast<float>(c[place]));
-            if (alpha == 0 || depth == 0) {
+            if (alpha == 0 || k == 0) {
                 result[place] = static_cast<float>(kept);
             } else {
                 result[place] = static_cast<float>(beta == 0 ? product : product + kept);

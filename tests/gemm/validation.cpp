@@ -111,7 +111,7 @@ TEST_CASE("null data is refused where there are elements, and only there") {
     const mp::matrix_view<const float> none{};
     const mp::matrix_view<float> no_result{};
     mp::gemm(mp::cpu{}, 1.0F, none, none, 0.0F, no_result);
-    // No depth: the factors are empty, the result is not.
+    // No k: the factors are empty, the result is not.
     std::array<float, 4> c{1, 2, 3, 4};
     mp::gemm(mp::cpu{}, 1.0F, mp::row_major<const float>(nullptr, 2, 0),
              mp::row_major<const float>(nullptr, 0, 2), 2.0F, mp::row_major(c.data(), 2, 2));

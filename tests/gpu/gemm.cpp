@@ -83,16 +83,16 @@ TEST_CASE("with beta zero C is not read, with alpha zero the factors are not") {
     CHECK(c == std::vector<float>(64, 8.0F));
 }
 
-TEST_CASE("a product whose depth is split has the bits of its pieces, added in order") {
+TEST_CASE("a product whose k is split has the bits of its pieces, added in order") {
     constexpr std::ptrdiff_t rows = 40;
     constexpr std::ptrdiff_t columns = 35;
-    constexpr std::ptrdiff_t depth = 333;
+    constexpr std::ptrdiff_t k = 333;
     normal_numbers draw(6);
-    const matrix<mp::half> a(rows, depth, orders[0], 0, 3, draw);
-    const matrix<mp::half> b(depth, columns, orders[1], 0, 3, draw);
+    const matrix<mp::half> a(rows, k, orders[0], 0, 3, draw);
+    const matrix<mp::half> b(k, columns, orders[1], 0, 3, draw);
     for (const int splits : {2, 3, 5}) {
         const mp::simulated_gpu<arch::sm_80> gpu{.seed = static_cast<std::uint64_t>(splits)};
-        const auto plan = mp::plan_gemm<mp::half>(gpu, rows, columns, depth, 1, {.splits = splits});
+        const auto plan = mp::plan_gemm<mp::half>(gpu, rows, columns, k, 1, {.splits = splits});
         REQUIRE(plan.splits == splits);
         std::vector<float> workspace(plan.workspace_size());
         matrix<mp::half> c(rows, columns, orders[1], 0, 1, draw);
@@ -101,8 +101,8 @@ TEST_CASE("a product whose depth is split has the bits of its pieces, added in o
         const std::ptrdiff_t share = (11 + splits - 1) / splits * 32;
         std::vector<float> total(rows * columns);
         std::vector<float> piece(rows * columns);
-        for (std::ptrdiff_t begin = 0; begin < depth; begin += share) {
-            const std::ptrdiff_t length = std::min(share, depth - begin);
+        for (std::ptrdiff_t begin = 0; begin < k; begin += share) {
+            const std::ptrdiff_t length = std::min(share, k - begin);
             mp::gemm(mp::emulated<arch::sm_80>{}, 1, a.view.block(0, begin, rows, length),
                      b.view.block(begin, 0, length, columns), 0, mp::row_major(piece.data(), rows, columns));
             for (std::size_t i = 0; i < total.size(); ++i) {
@@ -123,27 +123,27 @@ TEST_CASE("a product whose depth is split has the bits of its pieces, added in o
 TEST_CASE("a batch has the bits of its products, one by one") {
     constexpr std::ptrdiff_t rows = 20;
     constexpr std::ptrdiff_t columns = 36;
-    constexpr std::ptrdiff_t depth = 50;
+    constexpr std::ptrdiff_t k = 50;
     constexpr std::ptrdiff_t count = 3;
     normal_numbers draw(9);
-    std::vector<mp::half> a(rows * depth * count);
-    std::vector<mp::half> b(depth * columns);  // the same one each time
+    std::vector<mp::half> a(rows * k * count);
+    std::vector<mp::half> b(k * columns);  // the same one each time
     for (mp::half& x : a) x = mp::half(draw());
     for (mp::half& x : b) x = mp::half(draw());
     const mp::simulated_gpu<arch::sm_80> gpu{.seed = 1};
     for (const int splits : {1, 2}) {
         std::vector<float> c(rows * columns * count, 1.0F);
         std::vector<float> expected = c;
-        const auto plan = mp::plan_gemm<mp::half>(gpu, rows, columns, depth, count, {.splits = splits});
+        const auto plan = mp::plan_gemm<mp::half>(gpu, rows, columns, k, count, {.splits = splits});
         std::vector<float> workspace(plan.workspace_size());
-        mp::gemm_batched(gpu, plan, 1, mp::matrix_batch{mp::row_major(a.data(), rows, depth), rows * depth},
-                         mp::matrix_batch{mp::row_major(b.data(), depth, columns), 0}, 1,
+        mp::gemm_batched(gpu, plan, 1, mp::matrix_batch{mp::row_major(a.data(), rows, k), rows * k},
+                         mp::matrix_batch{mp::row_major(b.data(), k, columns), 0}, 1,
                          mp::matrix_batch{mp::row_major(c.data(), rows, columns), rows * columns},
                          mp::identity_epilogue{}, std::span(workspace));
-        const auto one = mp::plan_gemm<mp::half>(gpu, rows, columns, depth, 1, {.splits = splits});
+        const auto one = mp::plan_gemm<mp::half>(gpu, rows, columns, k, 1, {.splits = splits});
         for (std::ptrdiff_t i = 0; i < count; ++i) {
-            mp::gemm(gpu, one, 1, mp::row_major(a.data() + i * rows * depth, rows, depth),
-                     mp::row_major(b.data(), depth, columns), 1,
+            mp::gemm(gpu, one, 1, mp::row_major(a.data() + i * rows * k, rows, k),
+                     mp::row_major(b.data(), k, columns), 1,
                      mp::row_major(expected.data() + i * rows * columns, rows, columns),
                      mp::identity_epilogue{}, std::span(workspace));
         }

@@ -56,7 +56,7 @@ struct matrix {
 struct shape {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
 };
 
 struct setting {
@@ -111,22 +111,22 @@ void take_clusters(mp::gpu_gemm_plan& plan, int cluster_blocks) {
 template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C, class Draw,
           class Epilogue = mp::identity_epilogue>
 void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue = {}) {
-    const matrix<A> a(size.rows, size.depth, with.a_order, with.shift, with.padding, draw);
-    const matrix<B> b(size.depth, size.columns, with.b_order, with.shift, with.padding, draw);
+    const matrix<A> a(size.rows, size.k, with.a_order, with.shift, with.padding, draw);
+    const matrix<B> b(size.k, size.columns, with.b_order, with.shift, with.padding, draw);
     matrix<C> c(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
     matrix<C> expected(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
     for (std::ptrdiff_t i = 0; i < size.rows; ++i) {
         for (std::ptrdiff_t j = 0; j < size.columns; ++j) expected.view(i, j) = c.view(i, j) = C(draw());
     }
     const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
-    auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.depth);
+    auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k);
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
     mp::gemm<Kernel>(gpu, plan, with.alpha, mp::matrix_view<const A>(a.view),
                      mp::matrix_view<const B>(b.view), with.beta, c.view, epilogue);
     reference_gemm<Kernel, Arch, A, B>(with.alpha, mp::matrix_view<const A>(a.view),
                                        mp::matrix_view<const B>(b.view), with.beta, expected.view, epilogue);
     const std::string name = plan.kernel_name();
-    CHECK_MESSAGE(same(c, expected), name, " ", size.rows, " x ", size.columns, " x ", size.depth, ", seed ",
+    CHECK_MESSAGE(same(c, expected), name, " ", size.rows, " x ", size.columns, " x ", size.k, ", seed ",
                   with.seed, ", shift ", with.shift, ", padding ", with.padding);
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("other kernels refuse tiles that they do not have") {
     constexpr auto wgmma = gpu_gemm_kernel::wgmma;
     const mp::simulated_gpu<arch::sm_90> hopper{};
     auto large = mp::plan_gemm<mp::half, wgmma>(hopper, 256, 256, 64);
-    large.rows = large.columns = large.depth = 8;
+    large.rows = large.columns = large.k = 8;
     CHECK(complaint<wgmma, arch::sm_90, mp::half>(large).empty());
     large.tile_rows = 128;
     large.tile_columns = 256;

@@ -28,10 +28,10 @@ TEST_CASE("a scaled product by mma.sync has the bits of the model in every layou
     check_scaled_layouts<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>();
 }
 
-TEST_CASE("scaled products of all depths and large tiles have the bits of the model") {
-    for (const std::ptrdiff_t depth : {1, 64, 65, 127, 128, 129, 192, 256, 300, 1000}) {
+TEST_CASE("scaled products of all ks and large tiles have the bits of the model") {
+    for (const std::ptrdiff_t k : {1, 64, 65, 127, 128, 129, 192, 256, 300, 1000}) {
         check_scaled<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>(
-            {20, 30, depth}, {.b_order = orders[1], .seed = 3}, {}, 4);
+            {20, 30, k}, {.b_order = orders[1], .seed = 3}, {}, 4);
     }
     for (const std::ptrdiff_t b_lines : {1, 64, 128}) {
         check_scaled<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>(
@@ -53,11 +53,11 @@ plain_result plain_product(const matrix<A>& a, const matrix<float>& a_scales, st
         for (std::ptrdiff_t j = 0; j < b.view.columns; ++j) {
             double sum = 0;
             double magnitude = 0;
-            for (std::ptrdiff_t k = 0; k < a.view.columns; ++k) {
-                const double x = static_cast<double>(static_cast<float>(a.view(i, k))) *
-                                 static_cast<double>(a_scales.view(i / a_lines, k / 128));
-                const double y = static_cast<double>(static_cast<float>(b.view(k, j))) *
-                                 static_cast<double>(b_scales.view(k / 128, j / b_lines));
+            for (std::ptrdiff_t p = 0; p < a.view.columns; ++p) {
+                const double x = static_cast<double>(static_cast<float>(a.view(i, p))) *
+                                 static_cast<double>(a_scales.view(i / a_lines, p / 128));
+                const double y = static_cast<double>(static_cast<float>(b.view(p, j))) *
+                                 static_cast<double>(b_scales.view(p / 128, j / b_lines));
                 sum += x * y;
                 magnitude += std::fabs(x * y);
             }
@@ -70,14 +70,14 @@ plain_result plain_product(const matrix<A>& a, const matrix<float>& a_scales, st
 
 template <class Executor>
 void check_meaning(const Executor& exec, double unit) {
-    for (const std::ptrdiff_t depth : {5, 128, 200, 700}) {
+    for (const std::ptrdiff_t k : {5, 128, 200, 700}) {
         for (const std::ptrdiff_t lines : {1, 4, 128}) {
             normal_numbers draw(2);
             random_scales draw_scale(3);
-            const matrix<mp::float8_e4m3fn> a(270, depth, orders[0], 0, 0, draw);
-            const matrix<mp::float8_e5m2> b(depth, 9, orders[1], 0, 0, draw);
-            const matrix<float> a_scales(groups(270, lines), groups(depth, 128), orders[1], 0, 3, draw_scale);
-            const matrix<float> b_scales(groups(depth, 128), groups(9, 2), orders[0], 0, 1, draw_scale);
+            const matrix<mp::float8_e4m3fn> a(270, k, orders[0], 0, 0, draw);
+            const matrix<mp::float8_e5m2> b(k, 9, orders[1], 0, 0, draw);
+            const matrix<float> a_scales(groups(270, lines), groups(k, 128), orders[1], 0, 3, draw_scale);
+            const matrix<float> b_scales(groups(k, 128), groups(9, 2), orders[0], 0, 1, draw_scale);
             matrix<float> c(270, 9, orders[0], 0, 0, draw);
             mp::gemm_scaled(exec, 1, a.view, {a_scales.view, lines}, b.view, {b_scales.view, 2}, 0, c.view);
             const plain_result plain = plain_product(a, a_scales, lines, b, b_scales, 2);
@@ -90,8 +90,8 @@ void check_meaning(const Executor& exec, double unit) {
                 }
             }
             // Of a block every few products lose as much as `unit` of the largest of them.
-            CHECK_MESSAGE(worst < unit * static_cast<double>(std::min<std::ptrdiff_t>(depth, 128)), "worst ",
-                          worst, ", depth ", depth, ", lines ", lines);
+            CHECK_MESSAGE(worst < unit * static_cast<double>(std::min<std::ptrdiff_t>(k, 128)), "worst ",
+                          worst, ", k ", k, ", lines ", lines);
             CHECK(worst > 0);
         }
     }
@@ -105,7 +105,7 @@ TEST_CASE("a scaled product means what it says, on the models and on the CPU") {
     check_meaning(mp::cpu{.threads = 2, .products = mp::accumulation::ordered}, 0x1p-23);
 }
 
-TEST_CASE("scaled products of pieces of the depth are those of whole blocks, added in order") {
+TEST_CASE("scaled products of pieces of p are those of whole blocks, added in order") {
     for (const int splits : {2, 3, 5, 13}) {  // 13 steps of 64, 7 blocks of 128
         check_scaled<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>(
             {20, 30, 800}, {.b_order = orders[1], .alpha = 1.5F, .beta = 0.25F, .seed = 6},
@@ -120,7 +120,7 @@ TEST_CASE("scales that do not fit are refused by name, on every executor alike, 
     const auto a = mp::row_major(ones.data(), 4, 300);
     const std::vector<mp::float8_e5m2> others(300 * 4, mp::float8_e5m2(1));
     const auto b = mp::column_major(others.data(), 300, 4);
-    const auto message = [&](const mp::depth_block_scales& a_scales, const mp::depth_block_scales& b_scales) {
+    const auto message = [&](const mp::k_block_scales& a_scales, const mp::k_block_scales& b_scales) {
         std::vector<std::string> texts;
         const auto attempt = [&](auto exec) {
             try {
@@ -171,8 +171,8 @@ TEST_CASE("scales that do not fit are refused by name, on every executor alike, 
 TEST_CASE("scales are not read where the factors are not") {
     std::vector<float> c(4, 8.0F);
     const std::vector<mp::float8_e4m3fn> none(1);
-    const mp::depth_block_scales no_scales{mp::row_major(static_cast<const float*>(nullptr), 2, 0)};
-    const mp::depth_block_scales none_either{mp::row_major(static_cast<const float*>(nullptr), 0, 2)};
+    const mp::k_block_scales no_scales{mp::row_major(static_cast<const float*>(nullptr), 2, 0)};
+    const mp::k_block_scales none_either{mp::row_major(static_cast<const float*>(nullptr), 0, 2)};
     const auto run = [&](auto exec) {
         mp::gemm_scaled(exec, 1, mp::row_major(none.data(), 2, 0), no_scales,
                         mp::row_major(none.data(), 0, 2), none_either, 0.5F, mp::row_major(c.data(), 2, 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Products with scales of blocks of the depth, on the simulated GPU and by the exact model.
+/// Products with scales of blocks of k, on the simulated GPU and by the exact model.
 #pragma once
 
 #include "gpu/gemm_cases.hpp"
@@ -66,22 +66,21 @@ template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C>
 void check_scaled(const shape& size, const setting& with, const scale_setting& scales, unsigned seed) {
     normal_numbers draw(seed);
     random_scales draw_scale(seed + 1);
-    const matrix<A> a(size.rows, size.depth, with.a_order, with.shift, with.padding, draw);
-    const matrix<B> b(size.depth, size.columns, with.b_order, with.shift, with.padding, draw);
+    const matrix<A> a(size.rows, size.k, with.a_order, with.shift, with.padding, draw);
+    const matrix<B> b(size.k, size.columns, with.b_order, with.shift, with.padding, draw);
     matrix<C> c(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
     matrix<C> expected(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
     for (std::ptrdiff_t i = 0; i < size.rows; ++i) {
         for (std::ptrdiff_t j = 0; j < size.columns; ++j) expected.view(i, j) = c.view(i, j) = C(draw());
     }
-    const matrix<float> a_scales(groups(size.rows, scales.a_lines), groups(size.depth, 128), scales.a_order,
-                                 0, with.padding, draw_scale);
-    const matrix<float> b_scales(groups(size.depth, 128), groups(size.columns, scales.b_lines),
-                                 scales.b_order, 0, with.padding, draw_scale);
-    const mp::depth_block_scales a_blocks{a_scales.view, scales.a_lines};
-    const mp::depth_block_scales b_blocks{b_scales.view, scales.b_lines};
+    const matrix<float> a_scales(groups(size.rows, scales.a_lines), groups(size.k, 128), scales.a_order, 0,
+                                 with.padding, draw_scale);
+    const matrix<float> b_scales(groups(size.k, 128), groups(size.columns, scales.b_lines), scales.b_order, 0,
+                                 with.padding, draw_scale);
+    const mp::k_block_scales a_blocks{a_scales.view, scales.a_lines};
+    const mp::k_block_scales b_blocks{b_scales.view, scales.b_lines};
     const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
-    auto plan =
-        mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.depth, 1, {.splits = scales.splits});
+    auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k, 1, {.splits = scales.splits});
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
     if (scales.large_tiles) plan.tile_rows = plan.tile_columns = 128;
     std::vector<float> workspace(plan.workspace_size());
@@ -92,19 +91,19 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
                         a_blocks, mp::matrix_view<const B>(b.view), b_blocks, with.beta, expected.view);
     } else {
         // Pieces are whole blocks of 128; steps are divided so that the last piece gets what is left.
-        const std::ptrdiff_t steps = groups(size.depth, plan.tile_depth);
-        const std::ptrdiff_t share = groups(groups(steps, plan.splits), 128 / plan.tile_depth);
-        const std::ptrdiff_t all = groups(size.depth, 128);
+        const std::ptrdiff_t steps = groups(size.k, plan.tile_k);
+        const std::ptrdiff_t share = groups(groups(steps, plan.splits), 128 / plan.tile_k);
+        const std::ptrdiff_t all = groups(size.k, 128);
         std::vector<float> total(static_cast<std::size_t>(size.rows * size.columns));
         std::vector<float> piece(total.size());
         for (std::ptrdiff_t begin = 0; begin < all; begin += share) {
             const std::ptrdiff_t blocks = std::min(share, all - begin);
-            const std::ptrdiff_t k = begin * 128;
-            const std::ptrdiff_t length = std::min(blocks * 128, size.depth - k);
+            const std::ptrdiff_t p = begin * 128;
+            const std::ptrdiff_t length = std::min(blocks * 128, size.k - p);
             mp::gemm_scaled(scaled_reference<Kernel, Arch>(), 1,
-                            mp::matrix_view<const A>(a.view.block(0, k, size.rows, length)),
+                            mp::matrix_view<const A>(a.view.block(0, p, size.rows, length)),
                             {a_scales.view.block(0, begin, a_scales.view.rows, blocks), scales.a_lines},
-                            mp::matrix_view<const B>(b.view.block(k, 0, length, size.columns)),
+                            mp::matrix_view<const B>(b.view.block(p, 0, length, size.columns)),
                             {b_scales.view.block(begin, 0, blocks, b_scales.view.columns), scales.b_lines}, 0,
                             mp::row_major(piece.data(), size.rows, size.columns));
             for (std::size_t i = 0; i < total.size(); ++i) {
@@ -122,7 +121,7 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
         }
     }
     const std::string name = plan.kernel_name();
-    CHECK_MESSAGE(same(c, expected), name, " ", size.rows, " x ", size.columns, " x ", size.depth, ", seed ",
+    CHECK_MESSAGE(same(c, expected), name, " ", size.rows, " x ", size.columns, " x ", size.k, ", seed ",
                   with.seed, ", lines ", scales.a_lines, " and ", scales.b_lines);
 }
 

@@ -52,15 +52,15 @@ TEST_CASE("blocks that stay for several tiles give the bits of the model") {
 TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
     constexpr std::ptrdiff_t rows = 150;
     constexpr std::ptrdiff_t columns = 136;
-    constexpr std::ptrdiff_t depth = 200;  // 4 steps of 64
+    constexpr std::ptrdiff_t k = 200;  // 4 steps of 64
     constexpr std::ptrdiff_t count = 3;
     normal_numbers draw(9);
-    const gpu_gemm_test::matrix<mp::half> a(rows * count, depth, orders[0], 0, 0, draw);
-    const gpu_gemm_test::matrix<mp::half> b(depth, columns, orders[0], 0, 0, draw);  // the same one each time
+    const gpu_gemm_test::matrix<mp::half> a(rows * count, k, orders[0], 0, 0, draw);
+    const gpu_gemm_test::matrix<mp::half> b(k, columns, orders[0], 0, 0, draw);  // the same one each time
     for (const int splits : {1, 2, 3}) {
         for (const int cluster_blocks : {1, 2}) {
             const mp::simulated_gpu<arch::sm_90> gpu{.seed = 1, .multiprocessors = 5};
-            const mp::matrix_batch first{a.view.block(0, 0, rows, depth), rows * depth};
+            const mp::matrix_batch first{a.view.block(0, 0, rows, k), rows * k};
             const mp::matrix_batch second{b.view, 0};
             auto plan = mp::plan_gemm<gpu_gemm_kernel::wgmma>(gpu, count, first, second, {.splits = splits});
             CHECK(plan.splits == splits);
@@ -77,8 +77,8 @@ TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
             std::vector<float> piece(rows * columns);
             for (std::ptrdiff_t i = 0; i < count; ++i) {
                 std::vector<float> total(rows * columns);
-                for (std::ptrdiff_t begin = 0; begin < depth; begin += share) {
-                    const std::ptrdiff_t length = std::min(share, depth - begin);
+                for (std::ptrdiff_t begin = 0; begin < k; begin += share) {
+                    const std::ptrdiff_t length = std::min(share, k - begin);
                     mp::gemm(mp::emulated<arch::sm_90>{}, 1, a.view.block(i * rows, begin, rows, length),
                              b.view.block(begin, 0, length, columns), 0,
                              mp::row_major(piece.data(), rows, columns));
@@ -133,7 +133,7 @@ TEST_CASE("few tiles are small ones, so that more of the device has work") {
 }
 
 TEST_CASE("wgmma is taken automatically where that was asked for, and the device and the matrices allow it") {
-    constexpr auto either = gpu_gemm_kernel::automatic_with_wgmma;
+    constexpr auto either = gpu_gemm_kernel::prefer_wgmma;
     const std::vector<mp::half> halves(1000);
     const std::vector<mp::tfloat32> floats(1000);
     const mp::simulated_gpu<arch::sm_90> gpu{};
@@ -187,10 +187,9 @@ TEST_CASE("what wgmma and TMA do not take is refused by name") {
     };
     CHECK(product(mp::row_major(halves.data(), 8, 9), mp::row_major(halves.data(), 9, 8)) ==
           "mp::gemm: a's alignment is 2; it must be 16 bytes at the begin of every line for wgmma");
-    CHECK(
-        product(mp::row_major(floats.data(), 8, 8), mp::row_major(floats.data(), 8, 8)) ==
-        "mp::gemm: b is 'lines across the depth'; it must have lines that run along the depth, for wgmma of "
-        "elements that have not 16 bits");
+    CHECK(product(mp::row_major(floats.data(), 8, 8), mp::row_major(floats.data(), 8, 8)) ==
+          "mp::gemm: b is 'lines across k'; it must have lines that run along k, for wgmma of "
+          "elements that have not 16 bits");
     CHECK_THROWS_AS(static_cast<void>(mp::plan_gemm<mp::half, gpu_gemm_kernel::wgmma>(
                         mp::simulated_gpu<arch::sm_80>{}, 8, 8, 8)),
                     mp::argument_error);

@@ -44,7 +44,7 @@ const float infinity = std::numeric_limits<float>::infinity();
 /// A problem in numbers of type Wide, by the definition, with whole matrices.
 template <class Wide>
 struct reference {
-    std::ptrdiff_t heads, queries, keys, depth, value_depth;
+    std::ptrdiff_t heads, queries, keys, depth, value_k;
     bool causal;
     Wide scale;
     matrix<double> q, k, v, mask;
@@ -55,7 +55,7 @@ struct reference {
           queries(nq),
           keys(nk),
           depth(d),
-          value_depth(dv),
+          value_k(dv),
           causal(c),
           scale(1 / sqrt(Wide(static_cast<double>(d)))),
           q(h * nq, d),

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::ptrdiff_t rows = 21;
 constexpr std::ptrdiff_t columns = 27;
-constexpr std::ptrdiff_t depth = 300;
+constexpr std::ptrdiff_t k = 300;
 const mp::cpu exec{1, mp::instruction_set::portable, mp::accumulation::ordered};
 
 template <class T>
@@ -25,12 +25,12 @@ std::vector<T> matrix(std::ptrdiff_t r, std::ptrdiff_t c, std::uint64_t seed) {
 
 template <class A, class B, class C>
 void add_products(report& to, const std::string& name) {
-    const auto a = matrix<A>(rows, depth, 51);
-    const auto b = matrix<B>(depth, columns, 52);
+    const auto a = matrix<A>(rows, k, 51);
+    const auto b = matrix<B>(k, columns, 52);
     const auto before = matrix<C>(rows, columns, 53);
     const std::vector<float> bias = plain_floats(static_cast<std::size_t>(columns), 54);
-    const auto view_a = mp::row_major(a.data(), rows, depth);
-    const auto view_b = mp::row_major(b.data(), depth, columns);
+    const auto view_a = mp::row_major(a.data(), rows, k);
+    const auto view_b = mp::row_major(b.data(), k, columns);
     const auto add = [&](const char* epilogue, auto e) {
         std::vector<C> c = before;
         mp::gemm(exec, 0.75F, view_a, view_b, 0.5F, mp::row_major(c.data(), rows, columns), e);
@@ -40,7 +40,7 @@ void add_products(report& to, const std::string& name) {
         mp::gemm(exec, 1.0F, mp::transposed(view_b), mp::transposed(view_a), 0.0F,
                  mp::column_major(c.data(), columns, rows));
         sum.add(c);
-        mp::gemm(exec, 1.0F, view_a.block(2, 0, 1, depth), view_b, 0.0F, mp::row_major(c.data(), 1, columns));
+        mp::gemm(exec, 1.0F, view_a.block(2, 0, 1, k), view_b, 0.0F, mp::row_major(c.data(), 1, columns));
         sum.add(c);
         to.add(name + ".gemm_" + epilogue, sum);
     };
@@ -54,11 +54,11 @@ void add_products(report& to, const std::string& name) {
 
 template <mp::arch Arch, class A, class C>
 void add_emulated(report& to, const std::string& name) {
-    const auto a = matrix<A>(rows, depth, 61);
-    const auto b = matrix<A>(depth, columns, 62);
+    const auto a = matrix<A>(rows, k, 61);
+    const auto b = matrix<A>(k, columns, 62);
     std::vector<C> c(static_cast<std::size_t>(rows * columns));
-    mp::gemm(mp::emulated<Arch>{.threads = 1}, 1.0F, mp::row_major(a.data(), rows, depth),
-             mp::row_major(b.data(), depth, columns), 0.0F, mp::row_major(c.data(), rows, columns));
+    mp::gemm(mp::emulated<Arch>{.threads = 1}, 1.0F, mp::row_major(a.data(), rows, k),
+             mp::row_major(b.data(), k, columns), 0.0F, mp::row_major(c.data(), rows, columns));
     checksum sum;
     sum.add(c);
     to.add(name + ".tensor_core", sum);
@@ -74,16 +74,16 @@ void add_product_checksums(report& to) {
     add_products<mp::float8_e4m3fn, mp::float8_e5m2, mp::bfloat16>(to, "float8");
 #endif
 
-    constexpr std::ptrdiff_t blocks = (depth + mp::depth_per_scale - 1) / mp::depth_per_scale;
-    const auto a = matrix<mp::float8_e4m3fn>(rows, depth, 71);
-    const auto b = matrix<mp::float8_e4m3fn>(depth, columns, 72);
+    constexpr std::ptrdiff_t blocks = (k + mp::k_per_scale - 1) / mp::k_per_scale;
+    const auto a = matrix<mp::float8_e4m3fn>(rows, k, 71);
+    const auto b = matrix<mp::float8_e4m3fn>(k, columns, 72);
     const std::vector<float> a_scales = plain_floats(static_cast<std::size_t>(rows * blocks), 73);
     const std::vector<float> b_scales = plain_floats(static_cast<std::size_t>(columns * blocks), 74);
     std::vector<float> c(static_cast<std::size_t>(rows * columns));
-    mp::gemm_scaled(
-        exec, 1.0F, mp::row_major(a.data(), rows, depth), {mp::row_major(a_scales.data(), rows, blocks), 1},
-        mp::row_major(b.data(), depth, columns), {mp::row_major(b_scales.data(), blocks, columns), 1}, 0.0F,
-        mp::row_major(c.data(), rows, columns));
+    mp::gemm_scaled(exec, 1.0F, mp::row_major(a.data(), rows, k),
+                    {mp::row_major(a_scales.data(), rows, blocks), 1}, mp::row_major(b.data(), k, columns),
+                    {mp::row_major(b_scales.data(), blocks, columns), 1}, 0.0F,
+                    mp::row_major(c.data(), rows, columns));
     checksum scaled;
     scaled.add(c);
     to.add("float8.gemm_scaled", scaled);

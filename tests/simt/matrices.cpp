@@ -128,19 +128,19 @@ TEST_CASE("load_matrix refuses rows that begin elsewhere than at multiples of 16
 /// One matrix instruction by registers that are filled by hand, against mp::mma.
 template <arch Arch, class A, class B>
 void check_multiply_add(unsigned seed) {
-    constexpr int depth = mp::simt::mma_depth<A>;
+    constexpr int k = mp::simt::mma_k<A>;
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
-    std::vector<A> a(16 * depth);
-    std::vector<B> b(8 * depth);
+    std::vector<A> a(16 * k);
+    std::vector<B> b(8 * k);
     std::vector<float> c(16 * 8);
     for (A& x : a) x = A(normal(random));
     for (B& x : b) x = B(normal(random));
     for (float& x : c) x = normal(random);
     std::vector<float> expected = c;
     mp::mma<Arch>(
-        mp::row_major(a.data(), 16, depth), mp::column_major(b.data(), depth, 8),
-        mp::row_major(c.data(), 16, 8), mp::row_major(expected.data(), 16, 8),
+        mp::row_major(a.data(), 16, k), mp::column_major(b.data(), k, 8), mp::row_major(c.data(), 16, 8),
+        mp::row_major(expected.data(), 16, 8),
         mp::has_float8_through_half(Arch) ? mp::float8_unit::through_half : mp::float8_unit::native);
     const A* const a_data = a.data();
     const B* const b_data = b.data();
@@ -192,17 +192,17 @@ TEST_CASE("multiply_add has the bits of mp::mma") {
 /// The same with sums of half.
 template <arch Arch>
 void check_half_sums(unsigned seed) {
-    constexpr int depth = mp::simt::mma_depth<mp::half>;
+    constexpr int k = mp::simt::mma_k<mp::half>;
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
-    std::vector<mp::half> a(16 * depth);
-    std::vector<mp::half> b(8 * depth);
+    std::vector<mp::half> a(16 * k);
+    std::vector<mp::half> b(8 * k);
     std::vector<mp::half> c(16 * 8);
     for (auto* const values : {&a, &b, &c}) {
         for (mp::half& x : *values) x = mp::half(normal(random) * 0x1p-9F);
     }
     std::vector<mp::half> expected = c;
-    mp::mma<Arch>(mp::row_major(a.data(), 16, depth), mp::column_major(b.data(), depth, 8),
+    mp::mma<Arch>(mp::row_major(a.data(), 16, k), mp::column_major(b.data(), k, 8),
                   mp::row_major(c.data(), 16, 8), mp::row_major(expected.data(), 16, 8));
     const mp::half* const a_data = a.data();
     const mp::half* const b_data = b.data();
@@ -219,10 +219,10 @@ void check_half_sums(unsigned seed) {
             mp::simt::registers<2> right;
             mp::simt::registers<2> sum;
             for (int i = 0; i < 4; ++i) {
-                left[i] = pair_at(a_data, group + i % 2 * 8, depth, 2 * pair + i / 2 * 8);
+                left[i] = pair_at(a_data, group + i % 2 * 8, k, 2 * pair + i / 2 * 8);
             }
             for (int i = 0; i < 2; ++i) {
-                right[i] = pair_at(b_data, group, depth, 2 * pair + i * 8);
+                right[i] = pair_at(b_data, group, k, 2 * pair + i * 8);
                 sum[i] = pair_at(c_data, group + i * 8, 8, 2 * pair);
             }
             thread.template multiply_add<mp::half, mp::half>(sum, left, right);

@@ -72,15 +72,15 @@ std::vector<Value> normal_numbers(std::size_t size, unsigned seed) {
     return values;
 }
 
-/// The product of tiles of 128 bytes of depth, in four instructions, against mp::mma.
+/// The product of tiles of 128 bytes of k, in four instructions, against mp::mma.
 template <class A, class B, int Columns>
 void check_product(std::uint64_t seed) {
-    constexpr int depth = 128 / static_cast<int>(sizeof(A));
-    const std::vector<A> a = normal_numbers<A>(64 * depth, 1);
-    const std::vector<B> b = normal_numbers<B>(Columns * depth, 2);
+    constexpr int k = 128 / static_cast<int>(sizeof(A));
+    const std::vector<A> a = normal_numbers<A>(64 * k, 1);
+    const std::vector<B> b = normal_numbers<B>(Columns * k, 2);
     std::vector<float> c = normal_numbers<float>(64 * Columns, 3);
     std::vector<float> expected = c;
-    mp::mma<mp::arch::sm_90>(mp::row_major(a.data(), 64, depth), mp::column_major(b.data(), depth, Columns),
+    mp::mma<mp::arch::sm_90>(mp::row_major(a.data(), 64, k), mp::column_major(b.data(), k, Columns),
                              mp::row_major(c.data(), 64, Columns),
                              mp::row_major(expected.data(), 64, Columns));
     const auto* const a_bytes = reinterpret_cast<const unsigned char*>(a.data());
@@ -100,9 +100,9 @@ void check_product(std::uint64_t seed) {
             const auto left = thread.describe(a_begin, 16, 1024, 128);
             const auto right = thread.describe(b_begin, 16, 1024, 128);
             thread.fence_products();
-            for (int k = 0; k < 4; ++k) {
-                thread.template multiply_async<A, B, Columns>(sum, left.advanced(32 * k),
-                                                              right.advanced(32 * k));
+            for (int p = 0; p < 4; ++p) {
+                thread.template multiply_async<A, B, Columns>(sum, left.advanced(32 * p),
+                                                              right.advanced(32 * p));
             }
             thread.commit_products();
             thread.template wait_products<0>();
@@ -137,14 +137,14 @@ TEST_CASE("every sum of a warpgroup is in one register of one thread") {
 }
 
 TEST_CASE("transposed factors of 16 bits give the same product") {
-    // Lines of 64 rows of A (columns of B), 128 bytes, for each of 16 depths; B has two panels of them.
+    // Lines of 64 rows of A (columns of B), 128 bytes, for each of 16 ks; B has two panels of them.
     constexpr int columns = 128;
-    constexpr int depth = 16;
-    const std::vector<mp::half> a = normal_numbers<mp::half>(depth * 64, 4);       // [depth][row]
-    const std::vector<mp::half> b = normal_numbers<mp::half>(depth * columns, 5);  // [depth][column]
+    constexpr int k = 16;
+    const std::vector<mp::half> a = normal_numbers<mp::half>(k * 64, 4);       // [k][row]
+    const std::vector<mp::half> b = normal_numbers<mp::half>(k * columns, 5);  // [k][column]
     std::vector<float> c(64 * columns);
     std::vector<float> expected(64 * columns);
-    mp::mma<mp::arch::sm_90>(mp::column_major(a.data(), 64, depth), mp::row_major(b.data(), depth, columns),
+    mp::mma<mp::arch::sm_90>(mp::column_major(a.data(), 64, k), mp::row_major(b.data(), k, columns),
                              mp::row_major(c.data(), 64, columns),
                              mp::row_major(expected.data(), 64, columns));
     const auto* const a_bytes = reinterpret_cast<const unsigned char*>(a.data());
@@ -152,15 +152,15 @@ TEST_CASE("transposed factors of 16 bits give the same product") {
     float* const c_data = c.data();
     run(
         [=](auto thread) {
-            place<128>(thread, a_begin, a_bytes, depth, 128);
-            place<128>(thread, b_begin, b_bytes, depth, columns * 2);
+            place<128>(thread, a_begin, a_bytes, k, 128);
+            place<128>(thread, b_begin, b_bytes, k, columns * 2);
             thread.fence_asynchronous();
             thread.sync_block();
             float sum[columns / 2] = {};
             thread.fence_products();
             thread.template multiply_async<mp::half, mp::half, columns, true, true>(
-                sum, thread.describe(a_begin, depth * 128, 1024, 128),
-                thread.describe(b_begin, depth * 128, 1024, 128), false);
+                sum, thread.describe(a_begin, k * 128, 1024, 128),
+                thread.describe(b_begin, k * 128, 1024, 128), false);
             thread.commit_products();
             thread.template wait_products<0>();
             for (int i = 0; i < columns / 2; ++i) {

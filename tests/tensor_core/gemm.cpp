@@ -78,14 +78,14 @@ float expected_sum(const slow::rule& rule, mp::matrix_view<Value> a, mp::matrix_
                    std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t interval) {
     const auto part = [&](std::ptrdiff_t begin, std::ptrdiff_t end) {
         return slow::sum<Value>(
-            rule, end - begin, [&](std::ptrdiff_t k) { return a(row, begin + k); },
-            [&](std::ptrdiff_t k) { return b(begin + k, column); }, 0.0F);
+            rule, end - begin, [&](std::ptrdiff_t p) { return a(row, begin + p); },
+            [&](std::ptrdiff_t p) { return b(begin + p, column); }, 0.0F);
     };
     if (interval == 0) return part(0, a.columns);
     float total = 0;
-    for (std::ptrdiff_t k = 0; k < a.columns; k += interval) {
+    for (std::ptrdiff_t p = 0; p < a.columns; p += interval) {
         total = static_cast<float>(static_cast<double>(total) +
-                                   static_cast<double>(part(k, std::min(k + interval, a.columns))));
+                                   static_cast<double>(part(p, std::min(p + interval, a.columns))));
     }
     return total;
 }
@@ -93,11 +93,11 @@ float expected_sum(const slow::rule& rule, mp::matrix_view<Value> a, mp::matrix_
 /// Plain products with float results, compared with the rule.
 template <arch Arch, class Accumulator, class Value>
 int wrong_results(emulated<Arch, Accumulator> exec, const slow::rule& rule, std::ptrdiff_t m,
-                  std::ptrdiff_t n, std::ptrdiff_t k, values kind, unsigned seed,
+                  std::ptrdiff_t n, std::ptrdiff_t p, values kind, unsigned seed,
                   std::ptrdiff_t interval = 0) {
     std::mt19937 random(seed);
-    matrix<Value> a(m, k, seed % 2 == 0 ? rows_first : columns_first, seed % 3);
-    matrix<Value> b(k, n, seed / 2 % 2 == 0 ? rows_first : columns_first, seed % 5);
+    matrix<Value> a(m, p, seed % 2 == 0 ? rows_first : columns_first, seed % 3);
+    matrix<Value> b(p, n, seed / 2 % 2 == 0 ? rows_first : columns_first, seed % 5);
     a.fill(random, kind);
     b.fill(random, kind);
     matrix<float> c(m, n, seed / 4 % 2 == 0 ? rows_first : columns_first, seed % 4);
@@ -126,8 +126,8 @@ void compare(const slow::rule& rule, std::string_view name, std::ptrdiff_t inter
             const auto size = [&] { return static_cast<std::ptrdiff_t>(random() % 40 + 1); };
             const std::ptrdiff_t m = size();
             const std::ptrdiff_t n = size();
-            const std::ptrdiff_t k = trial % 6 == 0 ? 5 * size() : size();
-            wrong += wrong_results<Arch, Accumulator, Value>(exec, rule, m, n, k,
+            const std::ptrdiff_t p = trial % 6 == 0 ? 5 * size() : size();
+            wrong += wrong_results<Arch, Accumulator, Value>(exec, rule, m, n, p,
                                                              static_cast<values>(trial % 4), trial, interval);
         }
         CHECK_MESSAGE(wrong == 0, name << ", level " << static_cast<int>(level));
@@ -160,15 +160,15 @@ TEST_CASE("sums that need more than the vectors' 32 bits are the rule's, too") {
     const auto wrong_of = [](auto exec, auto value, const slow::rule& rule, float first, bool mixed_signs) {
         using number_type = decltype(value);
         constexpr std::ptrdiff_t size = 33;
-        constexpr std::ptrdiff_t depth = 96;
-        matrix<number_type> a(size, depth, rows_first);
-        matrix<number_type> b(depth, size, columns_first);
+        constexpr std::ptrdiff_t k = 96;
+        matrix<number_type> a(size, k, rows_first);
+        matrix<number_type> b(k, size, columns_first);
         std::fill(a.data.begin(), a.data.end(), value);
         std::fill(b.data.begin(), b.data.end(), mixed_signs ? -value : value);
         for (std::ptrdiff_t j = 0; j < size; j += 2) b.view(0, j) = number_type(first);
         // And columns whose first block leaves an addend of the same exponent as the products that follow.
         for (std::ptrdiff_t j = 1; j < size; j += 4) {
-            for (std::ptrdiff_t k = 0; k < rule.products - 1; ++k) b.view(k, j) = number_type(0.0F);
+            for (std::ptrdiff_t p = 0; p < rule.products - 1; ++p) b.view(p, j) = number_type(0.0F);
             b.view(rule.products - 1, j) = number_type(mixed_signs ? -0.75F : 0.75F);
         }
         matrix<float> c(size, size, rows_first);
@@ -232,8 +232,8 @@ TEST_CASE("8-bit factors through half: each step of 32 as mma.sync, as mp::mma h
         for (std::ptrdiff_t j = 0; j < 21; ++j) {
             wrong += slow::same(c.view(i, j), expected.view(i, j)) ? 0 : 1;
             double sum = 0;
-            for (std::ptrdiff_t k = 0; k < 75; ++k)
-                sum += slow::value_of(a.view(i, k)) * slow::value_of(b.view(k, j));
+            for (std::ptrdiff_t p = 0; p < 75; ++p)
+                sum += slow::value_of(a.view(i, p)) * slow::value_of(b.view(p, j));
             exact +=
                 std::fabs(sum - static_cast<double>(c.view(i, j))) <= 1e-5 * std::fabs(sum) + 1e-3 ? 1 : 0;
         }
@@ -255,9 +255,9 @@ TEST_CASE("the last of 26 bits decides a tie between two halves") {
     const half a[] = {half(2048), half(1), half(0x1p-7)};
     const half b[] = {half(1), half(1), half(0x1p-7)};
     half c{};
-    const auto product = [&](std::ptrdiff_t depth) {
-        mp::gemm(emulated<arch::sm_90, half>{}, 1.0F, mp::row_major(a, 1, depth),
-                 mp::column_major(b, depth, 1), 0.0F, mp::row_major(&c, 1, 1));
+    const auto product = [&](std::ptrdiff_t k) {
+        mp::gemm(emulated<arch::sm_90, half>{}, 1.0F, mp::row_major(a, 1, k), mp::column_major(b, k, 1), 0.0F,
+                 mp::row_major(&c, 1, 1));
         return static_cast<float>(c);
     };
     CHECK(product(2) == 2048.0F);
@@ -283,10 +283,10 @@ TEST_CASE("the unit for 8-bit factors means nothing to others") {
 TEST_CASE("alpha, beta and the epilogue work on the accumulators as on the CPU") {
     constexpr std::ptrdiff_t m = 19;
     constexpr std::ptrdiff_t n = 37;
-    constexpr std::ptrdiff_t k = 50;
+    constexpr std::ptrdiff_t p = 50;
     std::mt19937 random(8);
-    matrix<half> a(m, k, columns_first, 1);
-    matrix<half> b(k, n, rows_first, 3);
+    matrix<half> a(m, p, columns_first, 1);
+    matrix<half> b(p, n, rows_first, 3);
     a.fill(random, values::plain);
     b.fill(random, values::plain);
     std::vector<float> bias(n);
@@ -328,10 +328,10 @@ TEST_CASE("alpha, beta and the epilogue work on the accumulators as on the CPU")
 TEST_CASE("threads and instruction sets change no bit of a product of several tiles") {
     constexpr std::ptrdiff_t m = 300;
     constexpr std::ptrdiff_t n = 150;
-    constexpr std::ptrdiff_t k = 260;
+    constexpr std::ptrdiff_t p = 260;
     std::mt19937 random(9);
-    matrix<bfloat16> a(m, k, rows_first);
-    matrix<bfloat16> b(k, n, columns_first);
+    matrix<bfloat16> a(m, p, rows_first);
+    matrix<bfloat16> b(p, n, columns_first);
     a.fill(random, values::wide);
     b.fill(random, values::special);
     matrix<float> first(m, n, rows_first);
@@ -356,10 +356,10 @@ TEST_CASE("threads and instruction sets change no bit of a product of several ti
 }
 
 TEST_CASE("numbers are cut off, so sums of positive numbers drift down, on older architectures more") {
-    constexpr std::ptrdiff_t k = 4096;
+    constexpr std::ptrdiff_t p = 4096;
     std::mt19937 random(10);
-    matrix<half> a(1, k, rows_first);
-    matrix<half> b(k, 16, rows_first);
+    matrix<half> a(1, p, rows_first);
+    matrix<half> b(p, 16, rows_first);
     for (half& it : a.data) it = half(static_cast<float>(random() >> 8) * 0x1p-24F);
     for (half& it : b.data) it = half(static_cast<float>(random() >> 8) * 0x1p-24F);
     const auto mean_error = [&](auto exec) {
@@ -368,7 +368,7 @@ TEST_CASE("numbers are cut off, so sums of positive numbers drift down, on older
         double error = 0;
         for (std::ptrdiff_t j = 0; j < 16; ++j) {
             double sum = 0;
-            for (std::ptrdiff_t i = 0; i < k; ++i)
+            for (std::ptrdiff_t i = 0; i < p; ++i)
                 sum += slow::value_of(a.view(0, i)) * slow::value_of(b.view(i, j));
             error += (static_cast<double>(c.view(0, j)) - sum) / 16;
         }

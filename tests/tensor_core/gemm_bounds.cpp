@@ -51,24 +51,24 @@ bound_constants constants_of(mp::float8_unit unit) {
 
 /// The largest error of a product, as a share of the bound.
 template <arch Arch, class Input>
-double worst_share(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, int spread,
-                   unsigned seed, mp::float8_unit unit) {
+double worst_share(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t k, int spread, unsigned seed,
+                   mp::float8_unit unit) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<double> significand(-2.0, 2.0);
     std::uniform_int_distribution<int> exponent(-spread, spread / 3);
     const auto draw = [&] { return Input(std::ldexp(significand(random), exponent(random))); };
-    std::vector<Input> a(static_cast<std::size_t>(rows * depth));
-    std::vector<Input> b(static_cast<std::size_t>(depth * columns));
+    std::vector<Input> a(static_cast<std::size_t>(rows * k));
+    std::vector<Input> b(static_cast<std::size_t>(k * columns));
     std::vector<float> c(static_cast<std::size_t>(rows * columns));
     std::generate(a.begin(), a.end(), draw);
     std::generate(b.begin(), b.end(), draw);
-    const auto a_view = mp::row_major(a.data(), rows, depth);
-    const auto b_view = mp::row_major(b.data(), depth, columns);
+    const auto a_view = mp::row_major(a.data(), rows, k);
+    const auto b_view = mp::row_major(b.data(), k, columns);
     mp::gemm(mp::emulated<Arch>{.float8 = unit}, 1.0F, a_view, b_view, 0.0F,
              mp::row_major(c.data(), rows, columns));
 
     const auto [products, share] = constants_of<Arch, Input>(unit);
-    const auto steps = static_cast<double>((depth + products - 1) / products);
+    const auto steps = static_cast<double>((k + products - 1) / products);
     const double least = static_cast<double>(std::numeric_limits<Input>::min());
     const auto magnitude = [&](Input x) {
         const double value = std::abs(static_cast<double>(x));
@@ -79,9 +79,9 @@ double worst_share(std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t d
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
             exact sum = 0;
             exact magnitudes = 0;
-            for (std::ptrdiff_t k = 0; k < depth; ++k) {
-                sum += exact(static_cast<double>(a_view(i, k))) * exact(static_cast<double>(b_view(k, j)));
-                magnitudes += exact(magnitude(a_view(i, k))) * exact(magnitude(b_view(k, j)));
+            for (std::ptrdiff_t p = 0; p < k; ++p) {
+                sum += exact(static_cast<double>(a_view(i, p))) * exact(static_cast<double>(b_view(p, j)));
+                magnitudes += exact(magnitude(a_view(i, p))) * exact(magnitude(b_view(p, j)));
             }
             const exact error = abs(exact(c[static_cast<std::size_t>(i * columns + j)]) - sum);
             // One percent for what the errors add to the magnitudes.
@@ -99,12 +99,12 @@ void check(mp::float8_unit unit = mp::float8_unit::native) {
     std::uniform_int_distribution<std::ptrdiff_t> size(1, 130);
     double worst = 0;
     for (unsigned seed = 0; seed < 6; ++seed) {
-        const std::ptrdiff_t depth = seed == 0 ? 1 : size(random);
+        const std::ptrdiff_t k = seed == 0 ? 1 : size(random);
         // Numbers of one size, and from the subnormal ones to far above.
         const int spread = seed % 2 == 0 ? 2 : sizeof(Input) == 1 ? 12 : 22;
-        const double share = worst_share<Arch, Input>(1 + seed, 9, depth, spread, seed, unit);
+        const double share = worst_share<Arch, Input>(1 + seed, 9, k, spread, seed, unit);
         CAPTURE(static_cast<int>(Arch));
-        CAPTURE(depth);
+        CAPTURE(k);
         CHECK(share <= 1.0);
         worst = std::max(worst, share);
     }

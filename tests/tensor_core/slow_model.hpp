@@ -142,11 +142,11 @@ float block(const rule& r, int count, const ReadA& a, const ReadB& b, float c) {
 
 /// A sum over all of k, from `start`.
 template <class Value, class ReadA, class ReadB>
-float sum(const rule& r, std::ptrdiff_t depth, const ReadA& a, const ReadB& b, float start) {
-    for (std::ptrdiff_t k = 0; k < depth; k += r.products) {
+float sum(const rule& r, std::ptrdiff_t k, const ReadA& a, const ReadB& b, float start) {
+    for (std::ptrdiff_t p = 0; p < k; p += r.products) {
         start = block<Value>(
-            r, static_cast<int>(std::min<std::ptrdiff_t>(r.products, depth - k)),
-            [&](int i) { return a(k + i); }, [&](int i) { return b(k + i); }, start);
+            r, static_cast<int>(std::min<std::ptrdiff_t>(r.products, k - p)), [&](int i) { return a(p + i); },
+            [&](int i) { return b(p + i); }, start);
     }
     return start;
 }

@@ -66,7 +66,7 @@ struct gemm_error_summary {
     std::ptrdiff_t rows = 0;
     std::ptrdiff_t columns = 0;
     /// The inner dimension: terms of each sum.
-    std::ptrdiff_t depth = 0;
+    std::ptrdiff_t k = 0;
     /// Elements further from the exact result than any order of summation in the stated accumulator, followed
     /// by one rounding to the output format, can explain. Not-finite mismatches count.
     std::size_t beyond_bound = 0;
@@ -139,15 +139,15 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     using value_c = std::remove_cvref_t<decltype(computed(0, 0))>;
     using format_c = format_of_t<value_c>;
 
-    const std::ptrdiff_t depth = a.columns;
-    const std::ptrdiff_t summed = same_value(check.alpha, 0.0) ? 0 : depth;
+    const std::ptrdiff_t k = a.columns;
+    const std::ptrdiff_t summed = same_value(check.alpha, 0.0) ? 0 : k;
     const auto expect = [](const char* argument, std::ptrdiff_t value, const char* what,
                            std::ptrdiff_t expected) {
         if (value == expected) return;
         throw_argument("mp::gemm_error_report", argument, value,
                        "must equal " + std::string(what) + ", which is " + std::to_string(expected));
     };
-    expect("b.rows", b.rows, "a.columns", depth);
+    expect("b.rows", b.rows, "a.columns", k);
     expect("computed.rows", computed.rows, "a.rows", a.rows);
     expect("computed.columns", computed.columns, "b.columns", b.columns);
     if (initial != nullptr) {
@@ -161,12 +161,12 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     gemm_error_summary result;
     result.rows = a.rows;
     result.columns = b.columns;
-    result.depth = depth;
+    result.k = k;
     error_accumulator<value_c> errors;
 
-    // At most depth + 2 roundings lie on the way of any term to the result: its product, depth - 1 additions,
+    // At most k + 2 roundings lie on the way of any term to the result: its product, k - 1 additions,
     // the factor alpha, and the addition of beta * initial, which itself has two.
-    const auto terms = static_cast<double>(depth);
+    const auto terms = static_cast<double>(k);
     const double gamma = error_constant(terms + 2, check.unit_roundoff);
     const double underflow =
         (terms * (std::max)(1.0, std::abs(check.alpha)) + 2) * check.underflow * (1 + gamma);
@@ -177,9 +177,9 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
         for (std::ptrdiff_t c = 0; c < b.columns; ++c) {
             exact_sum_of_products<format_of_t<value_a>, format_of_t<value_b>> sum;
             double magnitudes = 0;
-            for (std::ptrdiff_t k = 0; k < summed; ++k) {
-                const value_a x = a(r, k);
-                const value_b y = b(k, c);
+            for (std::ptrdiff_t p = 0; p < summed; ++p) {
+                const value_a x = a(r, p);
+                const value_b y = b(p, c);
                 sum.add(bits_of(x), bits_of(y));
                 magnitudes += std::abs(static_cast<double>(x) * static_cast<double>(y));
             }
@@ -242,7 +242,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     gamma(k + 2) * (|alpha| * sum |a| |b| + |beta * initial|) + underflow + output rounding,
 ///     gamma(n) = n u / (1 - n u),
 ///
-/// where k is the depth and u the unit roundoff of the accumulator, so a product summed in float passes
+/// where k is k and u the unit roundoff of the accumulator, so a product summed in float passes
 /// however it was blocked, and one summed in half does not. Formats may differ between the matrices. About 10
 /// ns a product.
 ///
@@ -264,7 +264,7 @@ template <readable_matrix A, readable_matrix B, readable_matrix C, readable_matr
 /// The summary as a few lines of text for people.
 [[nodiscard]] inline std::string to_string(const gemm_error_summary& s) {
     std::string text = std::to_string(s.rows) + " x " + std::to_string(s.columns) + " product, " +
-                       std::to_string(s.depth) + " terms a sum; " + to_string(s.elements);
+                       std::to_string(s.k) + " terms a sum; " + to_string(s.elements);
     text += "  largest error is " + detail::short_text(s.max_bound_ratio) + " of its bound, at (" +
             std::to_string(s.worst_row) + ", " + std::to_string(s.worst_column) + "); " +
             std::to_string(s.beyond_bound) + " beyond\n";

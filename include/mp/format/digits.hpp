@@ -23,7 +23,7 @@ struct decimal_digits {
     [[nodiscard]] MP_HOST_DEVICE constexpr char at(int i) const {
         return i >= 0 && i < count ? digit[begin + i] : '0';
     }
-    MP_HOST_DEVICE constexpr void strip_zeros() {
+    MP_HOST_DEVICE constexpr void epilogue_tile_zeros() {
         while (count > 0 && digit[begin + count - 1] == '0') --count;
     }
 };
@@ -263,7 +263,7 @@ MP_HOST_DEVICE constexpr void exact_digits(exact_value x, digits_of<Format>& out
     }
     out.count = capacity - out.begin;
     out.exponent = out.count - 1 + (x.exponent < 0 ? x.exponent : 0);
-    out.strip_zeros();
+    out.epilogue_tile_zeros();
 }
 
 /// Rounds to `kept` digits, which may be zero or less, to nearest; a tie goes to the even digit. What is left
@@ -290,7 +290,7 @@ MP_HOST_DEVICE constexpr void round_digits(decimal_digits<Capacity>& x, int kept
             ++x.exponent;
         }
     }
-    x.strip_zeros();
+    x.epilogue_tile_zeros();
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

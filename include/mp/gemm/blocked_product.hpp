@@ -34,14 +34,14 @@ constexpr std::ptrdiff_t even_block(std::ptrdiff_t total, std::ptrdiff_t largest
 
 /// Sizes of the blocks in which one thread computes a piece, and of the memory that it needs.
 ///
-/// A panel of B (panel_width columns of a block of the depth) stays in the nearest cache that holds it while
+/// A panel of B (panel_width columns of a block of k) stays in the nearest cache that holds it while
 /// the block of A passes by from the second level; the block of B (its columns) is in the second or third.
-/// When the depth takes several blocks and C cannot hold the sums, they wait in a buffer.
+/// When k takes several blocks and C cannot hold the sums, they wait in a buffer.
 struct product_blocks {
     static constexpr std::ptrdiff_t most_b_bytes = 1 << 20;
     static constexpr std::ptrdiff_t most_rows_waiting = 2048;
 
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
     std::ptrdiff_t rows;          ///< of a block of A
     std::ptrdiff_t columns;       ///< of a block of B, a multiple of panel_width
     std::ptrdiff_t waiting_rows;  ///< rows whose sums wait at the same time
@@ -53,17 +53,17 @@ struct product_blocks {
 
     product_blocks(const product_task& task, std::ptrdiff_t piece_rows, std::ptrdiff_t piece_columns) {
         const product_kernel& kernel = *task.kernel;
-        const std::ptrdiff_t unit = (std::max)(kernel.depth_unit, std::ptrdiff_t{2});
-        depth = even_block(task.depth, kernel.depth_block, unit);
+        const std::ptrdiff_t unit = (std::max)(kernel.k_unit, std::ptrdiff_t{2});
+        k = even_block(task.k, kernel.k_block, unit);
         rows = even_block(piece_rows, kernel.block_rows, kernel.rows);
         const std::ptrdiff_t column_bytes =
-            (panel_bytes_of(kernel.b_element, kernel.depth_block) - panel_padding) / panel_width;
+            (panel_bytes_of(kernel.b_element, kernel.k_block) - panel_padding) / panel_width;
         columns = even_block(piece_columns, most_b_bytes / column_bytes, panel_width);
-        const bool sums_wait = task.depth > depth && task.c.sums_in_place() == nullptr;
+        const bool sums_wait = task.k > k && task.c.sums_in_place() == nullptr;
         waiting_rows =
             sums_wait ? even_block(piece_rows, most_rows_waiting, rows) : round_up(piece_rows, rows);
-        depth = round_up(depth, kernel.depth_unit);
-        panel_bytes = panel_bytes_of(kernel.b_element, depth);
+        k = round_up(k, kernel.k_unit);
+        panel_bytes = panel_bytes_of(kernel.b_element, k);
         a_bytes = round_up(packed_rows(task, piece_rows) * packed_row_bytes(kernel), 64);
         b_bytes = packed_panels(task) * panel_bytes;
         sum_bytes = sums_wait ? waiting_rows * columns * static_cast<std::ptrdiff_t>(sizeof(float)) : 0;
@@ -76,12 +76,12 @@ struct product_blocks {
 
 private:
     [[nodiscard]] std::ptrdiff_t packed_row_bytes(const product_kernel& kernel) const {
-        return kernel.layout == a_layout::rows ? a_row_bytes : depth * 2;
+        return kernel.layout == a_layout::rows ? a_row_bytes : k * 2;
     }
     /// Rows of A and panels of B that are packed at a time.
     [[nodiscard]] std::ptrdiff_t packed_rows(const product_task& task, std::ptrdiff_t piece_rows) const {
         const std::ptrdiff_t unit = task.kernel->rows;
-        if (task.a_lies_well() && task.depth % task.kernel->depth_unit == 0) {
+        if (task.can_read_a_in_place() && task.k % task.kernel->k_unit == 0) {
             return task.rows % unit == 0 ? 0 : unit;
         }
         return (std::min)(rows, round_up(piece_rows, unit));
@@ -106,7 +106,7 @@ public:
           sums_(reinterpret_cast<float*>(b_ + blocks.b_bytes)),
           tile_(reinterpret_cast<float*>(b_ + blocks.b_bytes + blocks.sum_bytes)),
           in_place_(task.c.sums_in_place()),
-          a_lies_well_(task.a_lies_well()),
+          can_read_a_in_place_(task.can_read_a_in_place()),
           b_lies_well_(task.b_lies_well()) {}
 
     void compute(const output_piece& piece) {
@@ -123,11 +123,11 @@ public:
     }
 
 private:
-    /// A block of C whose sums wait, if they have to, for the next block of the depth.
+    /// A block of C whose sums wait, if they have to, for the next block of k.
     void compute_waiting(const output_piece& block) {
-        for (std::ptrdiff_t k = 0; k < task_.depth; k += blocks_.depth) {
-            const std::ptrdiff_t depth = (std::min)(blocks_.depth, task_.depth - k);
-            const std::ptrdiff_t padded = round_up(depth, kernel_.depth_unit);
+        for (std::ptrdiff_t p = 0; p < task_.k; p += blocks_.k) {
+            const std::ptrdiff_t k = (std::min)(blocks_.k, task_.k - p);
+            const std::ptrdiff_t padded = round_up(k, kernel_.k_unit);
             // Whole tiles' columns of B and whole tiles' rows of A may stay where they lie. The others are
             // packed.
             const std::ptrdiff_t b_unpacked =
@@ -135,40 +135,41 @@ private:
             const std::byte* panels = b_;
             std::ptrdiff_t panel_bytes = blocks_.panel_bytes;
             if (task_.packed_b.data != nullptr) {
-                const std::ptrdiff_t steps = k / steps_together(kernel_.b_element);
+                const std::ptrdiff_t steps = p / k_interleave(kernel_.b_element);
                 panel_bytes = task_.packed_b.panel_bytes;
                 panels = task_.packed_b.data + block.column / panel_width * panel_bytes +
-                         steps * panel_width * bytes_together(kernel_.b_element);
+                         steps * panel_width * interleaved_bytes(kernel_.b_element);
             } else if (b_unpacked < block.columns) {
                 const std::ptrdiff_t columns = block.columns - b_unpacked;
                 task_.pack_b(
                     task_.b,
-                    {block.column + b_unpacked, columns, round_up(columns, panel_width), k, depth, padded},
-                    b_, panel_bytes);
+                    {block.column + b_unpacked, columns, round_up(columns, panel_width), p, k, padded}, b_,
+                    panel_bytes);
             }
             for (std::ptrdiff_t row = 0; row < block.rows; row += blocks_.rows) {
                 const std::ptrdiff_t rows = (std::min)(blocks_.rows, block.rows - row);
-                const std::ptrdiff_t unpacked =
-                    a_lies_well_ && padded == depth ? rows / kernel_.rows * kernel_.rows : std::ptrdiff_t{0};
+                const std::ptrdiff_t unpacked = can_read_a_in_place_ && padded == k
+                                                    ? rows / kernel_.rows * kernel_.rows
+                                                    : std::ptrdiff_t{0};
                 if (unpacked < rows) {
                     task_.pack_a(task_.a,
                                  {block.row + row + unpacked, rows - unpacked,
-                                  round_up(rows - unpacked, kernel_.rows), k, depth, padded},
+                                  round_up(rows - unpacked, kernel_.rows), p, k, padded},
                                  a_);
                 }
                 for (std::ptrdiff_t column = 0; column < block.columns; column += kernel_.width) {
                     const steps_of_b b = column < b_unpacked
-                                             ? task_.steps_in_place(block.column + column, k)
+                                             ? task_.steps_in_place(block.column + column, p)
                                              : packed_steps(panels, panel_bytes, column - b_unpacked);
                     const std::ptrdiff_t columns = (std::min)(kernel_.width, block.columns - column);
                     for (std::ptrdiff_t r = 0; r < rows; r += kernel_.rows) {
                         const output_piece tile{block.row + row + r, block.column + column,
                                                 (std::min)(kernel_.rows, rows - r), columns};
                         float* const waiting = sums_ + (row + r) * blocks_.columns + column;
-                        const rows_of_a a = r < unpacked ? task_.rows_in_place(tile.row, k)
+                        const rows_of_a a = r < unpacked ? task_.rows_in_place(tile.row, p)
                                                          : packed_rows(r - unpacked, padded);
                         prefetch(tile);
-                        compute_tile(tile, a, b, waiting, padded, k > 0, k + depth == task_.depth);
+                        compute_tile(tile, a, b, waiting, padded, p > 0, p + k == task_.k);
                     }
                 }
             }
@@ -181,7 +182,7 @@ private:
     }
     [[nodiscard]] steps_of_b packed_steps(const std::byte* panels, std::ptrdiff_t panel_bytes,
                                           std::ptrdiff_t column) const {
-        const std::ptrdiff_t column_bytes = bytes_together(kernel_.b_element);
+        const std::ptrdiff_t column_bytes = interleaved_bytes(kernel_.b_element);
         return {panels + column / panel_width * panel_bytes + column % panel_width * column_bytes,
                 panel_width * column_bytes};
     }
@@ -202,9 +203,9 @@ private:
     /// Inlined, since its arguments would pass through memory and be read back as wider words than they were
     /// written: a load that has to wait until all of the tile before is in the cache.
     MP_ALWAYS_INLINE void compute_tile(const output_piece& tile, const rows_of_a& a, const steps_of_b& b,
-                                       float* waiting, std::ptrdiff_t depth, bool resume, bool last) {
+                                       float* waiting, std::ptrdiff_t k, bool resume, bool last) {
         const multiply_tile multiply = kernel_.multiply_for(tile.rows);
-        tile_product product{depth, a.data, a.row, a.piece, b.data, b.step, tile_, panel_width, resume};
+        tile_product product{k, a.data, a.row, a.piece, b.data, b.step, tile_, panel_width, resume};
         if (in_place_ != nullptr) {
             float* const c = in_place_ + tile.row * task_.c.line_stride + tile.column;
             if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {
@@ -218,7 +219,7 @@ private:
             copy_rows(tile_, panel_width, c, task_.c.line_stride, tile);
             return;
         }
-        if (task_.depth > blocks_.depth) {
+        if (task_.k > blocks_.k) {
             product.tile = waiting;
             product.tile_stride = blocks_.columns;
         }
@@ -244,7 +245,7 @@ private:
     float* sums_;
     float* tile_;
     float* in_place_;
-    bool a_lies_well_;
+    bool can_read_a_in_place_;
     bool b_lies_well_;
 };
 
@@ -261,7 +262,7 @@ inline thread_grid choose_grid(int threads, const product_task& task) {
     // What a packed element costs in multiplications; every piece packs its own rows of A and columns of B.
     constexpr double packing = 24;
     const double work =
-        static_cast<double>(task.rows) * static_cast<double>(task.columns) * static_cast<double>(task.depth);
+        static_cast<double>(task.rows) * static_cast<double>(task.columns) * static_cast<double>(task.k);
     if (threads == 1 || work < 2 * worth_a_thread) return {};
     const auto useful =
         static_cast<std::ptrdiff_t>((std::min)(work / worth_a_thread, static_cast<double>(threads)));
@@ -281,7 +282,7 @@ inline thread_grid choose_grid(int threads, const product_task& task) {
     return best;
 }
 
-/// Computes the whole product. rows, columns and depth are positive. Memory is taken before anything is
+/// Computes the whole product. rows, columns and k are positive. Memory is taken before anything is
 /// written.
 inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace* workspace) {
     const thread_grid grid = choose_grid(exec.threads, task);

@@ -31,7 +31,7 @@ inline const product_kernel& choose_kernel(instruction_set level, accumulation o
                                            const product_types& types, std::ptrdiff_t rows) {
 #if MP_SIMD_TARGETS
     if (level >= instruction_set::avx2) {
-        const bool pairs = types.b_element == panel_element::bfloat16_pair;
+        const bool pairs = types.b_element == panel_element::bfloat16_vnni2;
         constexpr std::ptrdiff_t most_rows_without_dots = 4;
         if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
             rows > most_rows_without_dots) {
@@ -40,8 +40,8 @@ inline const product_kernel& choose_kernel(instruction_set level, accumulation o
         }
         const bool wide = level >= instruction_set::avx512;
         if (pairs) return wide ? avx512::bfloat16_kernel : avx2::bfloat16_kernel;
-        constexpr std::ptrdiff_t few_rows = 48;
-        if (types.b_element == panel_element::binary16 && rows <= few_rows)
+        constexpr std::ptrdiff_t skinny_rows = 48;
+        if (types.b_element == panel_element::binary16 && rows <= skinny_rows)
             return wide ? avx512::binary16_kernel : avx2::binary16_kernel;
         return wide ? avx512::float_kernel : avx2::float_kernel;
     }

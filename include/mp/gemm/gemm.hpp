@@ -10,9 +10,9 @@
 #include <mp/gemm/blocked_product.hpp>
 #include <mp/gemm/choose_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
-#include <mp/gemm/few_rows.hpp>
 #include <mp/gemm/packed_b.hpp>
 #include <mp/gemm/packing.hpp>
+#include <mp/gemm/skinny.hpp>
 #include <mp/gemm/tile_output.hpp>
 #include <mp/gemm/validation.hpp>
 #include <mp/gemm/workspace.hpp>
@@ -40,7 +40,7 @@ template <class A, class B>
 product_task make_product_task(const product_kernel& kernel, instruction_set level,
                                const product_factor_source& a, const product_factor_source& b,
                                const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                               std::ptrdiff_t depth) {
+                               std::ptrdiff_t k) {
     constexpr bool a_is_bfloat16 = holds_bfloat16<A>;
     constexpr bool a_is_float = std::is_same_v<A, float>;
     tile_output c = output;
@@ -50,7 +50,7 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
     return {&kernel,
             a,
             pack_rows_for<A>(level, kernel),
-            kernel.any_strides && a.depth_stride == 1 &&
+            kernel.any_strides && a.k_stride == 1 &&
                 (kernel.a_element == panel_element::float32 ? a_is_float : a_is_bfloat16),
             b,
             pack_panels_for<B>(level, kernel.b_element),
@@ -60,7 +60,7 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
             c,
             rows,
             columns,
-            depth};
+            k};
 }
 
 /// mp::gemm behind its checks. `packed` is B if it is packed already, else null; then b has its shape.
@@ -104,10 +104,10 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     if (direct != nullptr && readable && c.rows <= (std::min)(most_direct_rows, direct->rows) &&
         kernel.a_element == panel_element::float32) {
         task.packed_b = packed;
-        multiply_few_rows(exec, task,
-                          {direct, is_packed, sizeof(b_value), direct_kernel_for<float>(level),
-                           pack_panels_for<b_value>(level, panel_element::float32)},
-                          workspace);
+        multiply_skinny(exec, task,
+                        {direct, is_packed, sizeof(b_value), direct_kernel_for<float>(level),
+                         pack_panels_for<b_value>(level, panel_element::float32)},
+                        workspace);
         return;
     }
     if (is_packed && task.kernel->b_element != panel_element_of<b_value>()) {

@@ -44,13 +44,13 @@ public:
         const instruction_set level = detail::level_of(function, exec);
         if (rows_ == 0 || columns_ == 0) return;
         // Rounded up to units and panels, in 4 bytes at most: less than 4 (rows + 32) (columns + 32) bytes.
-        const auto padded_rows = static_cast<std::size_t>(rows_) + depth_unit;
+        const auto padded_rows = static_cast<std::size_t>(rows_) + k_unit;
         static_cast<void>(detail::addressable(function, "b.rows", padded_rows, 64));
         static_cast<void>(detail::addressable(function, "b.columns",
                                               static_cast<std::size_t>(columns_) + detail::panel_width,
                                               64 * padded_rows));
-        const std::ptrdiff_t depth = detail::round_up(rows_, depth_unit);
-        panel_bytes_ = detail::panel_bytes_of(element, depth);
+        const std::ptrdiff_t k = detail::round_up(rows_, k_unit);
+        panel_bytes_ = detail::panel_bytes_of(element, k);
         const std::ptrdiff_t count = detail::divide_up(columns_, detail::panel_width);
         std::byte* const to = memory_.reserve(static_cast<std::size_t>(count * panel_bytes_));
         const detail::product_factor_source source{b.data, b.column_stride(), b.row_stride()};
@@ -60,7 +60,7 @@ public:
             exec, static_cast<std::size_t>(count), grain, [&](std::size_t begin, std::size_t end) {
                 const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(begin) * detail::panel_width;
                 const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(end) * detail::panel_width;
-                pack(source, {first, (std::min)(last, columns_) - first, last - first, 0, rows_, depth},
+                pack(source, {first, (std::min)(last, columns_) - first, last - first, 0, rows_, k},
                      to + static_cast<std::ptrdiff_t>(begin) * panel_bytes_, panel_bytes_);
             });
         data_ = to;
@@ -78,7 +78,7 @@ public:
 
 private:
     static constexpr detail::panel_element element = detail::panel_element_of<Value>();
-    static constexpr std::ptrdiff_t depth_unit = 32;  // a multiple of every kernel's
+    static constexpr std::ptrdiff_t k_unit = 32;  // a multiple of every kernel's
 
     std::ptrdiff_t rows_;
     std::ptrdiff_t columns_;

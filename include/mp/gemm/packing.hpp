@@ -2,7 +2,7 @@
 /// \file
 /// Packing: parts of a matrix of any number format, layout and alignment, in the order in which the kernels
 /// read them. A block of A has rows of floats, or of bfloat16, in an a_layout. A panel of B has, for every
-/// step of the depth, panel_width elements of the type's panel_element side by side.
+/// step of k, panel_width elements of the type's panel_element side by side.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
@@ -18,27 +18,26 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Part of a factor: lines are rows of A or columns of B, each along the depth, the dimension that is summed
+/// Part of a factor: lines are rows of A or columns of B, each along k, the dimension that is summed
 /// over. What is between the sizes and the padded ones is filled with zeros.
 struct factor_block {
     std::ptrdiff_t first_line;
     std::ptrdiff_t lines;
     std::ptrdiff_t padded_lines;
-    std::ptrdiff_t first_depth;
-    std::ptrdiff_t depth;
-    std::ptrdiff_t padded_depth;
+    std::ptrdiff_t first_k;
+    std::ptrdiff_t k;
+    std::ptrdiff_t padded_k;
 };
 
 /// One factor of a product. One of the two strides is 1.
 struct product_factor_source {
     const void* data;
     std::ptrdiff_t line_stride;
-    std::ptrdiff_t depth_stride;
+    std::ptrdiff_t k_stride;
 
     template <class Value>
     [[nodiscard]] const Value* at(const factor_block& block) const {
-        return static_cast<const Value*>(data) + block.first_line * line_stride +
-               block.first_depth * depth_stride;
+        return static_cast<const Value*>(data) + block.first_line * line_stride + block.first_k * k_stride;
     }
 };
 
@@ -59,21 +58,21 @@ void widen_factors(const Value* from, float* to, std::ptrdiff_t count) {
     }
 }
 
-/// Places of a line's neighbours in memory, run by run: f(line, depth, value) for all elements of the block.
+/// Places of a line's neighbours in memory, run by run: f(line, k, value) for all elements of the block.
 template <class Value, class Function>
 void for_each_factor(const product_factor_source& source, const factor_block& block, Function f) {
     const Value* const from = source.at<Value>(block);
-    const bool along_depth = source.depth_stride == 1;
-    const std::ptrdiff_t outer = along_depth ? block.lines : block.depth;
-    const std::ptrdiff_t inner = along_depth ? block.depth : block.lines;
-    const std::ptrdiff_t stride = along_depth ? source.line_stride : source.depth_stride;
+    const bool along_k = source.k_stride == 1;
+    const std::ptrdiff_t outer = along_k ? block.lines : block.k;
+    const std::ptrdiff_t inner = along_k ? block.k : block.lines;
+    const std::ptrdiff_t stride = along_k ? source.line_stride : source.k_stride;
     float values[widen_run];
     for (std::ptrdiff_t i = 0; i < outer; ++i) {
         for (std::ptrdiff_t j = 0; j < inner; j += widen_run) {
             const std::ptrdiff_t count = (std::min)(widen_run, inner - j);
             widen_factors(from + i * stride + j, values, count);
             for (std::ptrdiff_t n = 0; n < count; ++n) {
-                if (along_depth) {
+                if (along_k) {
                     f(i, j + n, values[n]);
                 } else {
                     f(j + n, i, values[n]);
@@ -87,10 +86,10 @@ void for_each_factor(const product_factor_source& source, const factor_block& bl
 template <class Value>
 void pack_float_rows(const product_factor_source& source, const factor_block& block, std::byte* to) {
     for (std::ptrdiff_t i = 0; i < block.padded_lines; ++i) {
-        std::memset(to + i * a_row_bytes, 0, static_cast<std::size_t>(block.padded_depth) * sizeof(float));
+        std::memset(to + i * a_row_bytes, 0, static_cast<std::size_t>(block.padded_k) * sizeof(float));
     }
-    for_each_factor<Value>(source, block, [to](std::ptrdiff_t line, std::ptrdiff_t k, float value) {
-        reinterpret_cast<float*>(to + line * a_row_bytes)[k] = value;
+    for_each_factor<Value>(source, block, [to](std::ptrdiff_t line, std::ptrdiff_t p, float value) {
+        reinterpret_cast<float*>(to + line * a_row_bytes)[p] = value;
     });
 }
 
@@ -98,16 +97,16 @@ void pack_float_rows(const product_factor_source& source, const factor_block& bl
 template <class Value, panel_element Element>
 void pack_panels_portably(const product_factor_source& source, const factor_block& block, std::byte* to,
                           std::ptrdiff_t panel_bytes) {
-    constexpr std::ptrdiff_t together = steps_together(Element);
+    constexpr std::ptrdiff_t together = k_interleave(Element);
     for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
-        const std::ptrdiff_t steps = (block.padded_depth + together - 1) / together;
+        const std::ptrdiff_t steps = (block.padded_k + together - 1) / together;
         std::memset(to + panel * panel_bytes, 0,
-                    static_cast<std::size_t>(steps * panel_width * bytes_together(Element)));
+                    static_cast<std::size_t>(steps * panel_width * interleaved_bytes(Element)));
     }
-    for_each_factor<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t k, float value) {
+    for_each_factor<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t p, float value) {
         std::byte* const panel = to + column / panel_width * panel_bytes;
         const std::ptrdiff_t place =
-            (k / together * panel_width + column % panel_width) * together + k % together;
+            (p / together * panel_width + column % panel_width) * together + p % together;
         if constexpr (Element == panel_element::float32) {
             reinterpret_cast<float*>(panel)[place] = value;
         } else if constexpr (Element == panel_element::binary16) {
@@ -124,18 +123,18 @@ void pack_panels_portably(const product_factor_source& source, const factor_bloc
 template <panel_element Element>
 void widen_panels_portably(const product_factor_source& source, const factor_block& block, std::byte* to,
                            std::ptrdiff_t panel_bytes) {
-    constexpr std::ptrdiff_t together = steps_together(Element);
+    constexpr std::ptrdiff_t together = k_interleave(Element);
     const auto* const panels = static_cast<const std::byte*>(source.data);
     for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
         const std::byte* const from = panels + (block.first_line / panel_width + panel) * source.line_stride;
         auto* const target = reinterpret_cast<float*>(to + panel * panel_bytes);
-        for (std::ptrdiff_t k = 0; k < block.padded_depth; ++k) {
-            const std::ptrdiff_t step = block.first_depth + k;
+        for (std::ptrdiff_t p = 0; p < block.padded_k; ++p) {
+            const std::ptrdiff_t step = block.first_k + p;
             for (std::ptrdiff_t j = 0; j < panel_width; ++j) {
                 const std::ptrdiff_t place = (step / together * panel_width + j) * together + step % together;
                 std::uint16_t code = 0;
                 std::memcpy(&code, from + place * 2, sizeof code);
-                target[k * panel_width + j] = Element == panel_element::binary16
+                target[p * panel_width + j] = Element == panel_element::binary16
                                                   ? to_float<formats::binary16>(code)
                                                   : bit_cast<float>(std::uint32_t{code} << 16);
             }
@@ -154,7 +153,7 @@ template <class Value>
 pack_rows_function pack_rows_for(instruction_set level, const product_kernel& kernel) {
 #if MP_SIMD_TARGETS
     if constexpr (is_exact_in_bfloat16<Value>) {
-        constexpr panel_element pair = panel_element::bfloat16_pair;
+        constexpr panel_element pair = panel_element::bfloat16_vnni2;
         if (kernel.layout == a_layout::tiles) return &avx512::pack_rows<Value, pair, a_layout::tiles>;
         if (kernel.a_element == pair) return &avx512::pack_rows<Value, pair, a_layout::rows>;
     }

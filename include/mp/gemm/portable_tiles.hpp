@@ -85,10 +85,10 @@ void multiply_rows(const tile_product& p) {
     }
     const auto* a = static_cast<const float*>(p.a);
     const auto* b = static_cast<const std::byte*>(p.b);
-    for (std::ptrdiff_t k = 0; k < p.depth; ++k) {
-        four_floats step[tile_vectors];
-        std::memcpy(step, b, sizeof step);
-        registers.add(a, step, all{});
+    for (std::ptrdiff_t step = 0; step < p.k; ++step) {
+        four_floats row[tile_vectors];
+        std::memcpy(row, b, sizeof row);
+        registers.add(a, row, all{});
         ++a;
         b += p.b_step;
     }
@@ -102,13 +102,13 @@ void multiply_rows_fused(const tile_product& p) {
     for (int r = 0; p.resume && r < Rows; ++r)
         std::memcpy(sums[r], p.tile + r * p.tile_stride, sizeof sums[r]);
     const auto* b = static_cast<const std::byte*>(p.b);
-    for (std::ptrdiff_t k = 0; k < p.depth; ++k) {
-        float step[tile_width];
-        std::memcpy(step, b, sizeof step);
+    for (std::ptrdiff_t step = 0; step < p.k; ++step) {
+        float row[tile_width];
+        std::memcpy(row, b, sizeof row);
         for (int r = 0; r < Rows; ++r) {
             const float factor = static_cast<const float*>(
-                p.a)[r * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float))) + k];
-            for (int j = 0; j < tile_width; ++j) sums[r][j] = fused_multiply_add(factor, step[j], sums[r][j]);
+                p.a)[r * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float))) + step];
+            for (int j = 0; j < tile_width; ++j) sums[r][j] = fused_multiply_add(factor, row[j], sums[r][j]);
         }
         b += p.b_step;
     }

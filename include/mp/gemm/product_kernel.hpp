@@ -41,39 +41,39 @@ inline constexpr std::ptrdiff_t panel_padding = 128;
 enum class a_layout : unsigned char {
     rows,   ///< rows, packed ones a_row_bytes apart
     tiles,  ///< for every 32 rows, one after the other: pieces of 32 rows by 64 bytes, which follow each
-            ///< other along the depth
+            ///< other along k
 };
 
 /// What the elements of blocks and panels are.
 enum class panel_element : unsigned char {
-    float32,        ///< float
-    binary16,       ///< half, widened where it is used
-    bfloat16_pair,  ///< in A: bfloat16; in B: pairs of two steps of the depth, beside each other for every
-                    ///< column
-    bfloat16_row,   ///< bfloat16 in memory as it is, never packed
+    float32,         ///< float
+    binary16,        ///< half, widened where it is used
+    bfloat16_vnni2,  ///< in A: bfloat16; in B: pairs of two steps of k, beside each other for every
+                     ///< column
+    bfloat16_row,    ///< bfloat16 in memory as it is, never packed
 };
 
-/// Steps of the depth that stand together.
-constexpr std::ptrdiff_t steps_together(panel_element element) {
-    return element == panel_element::bfloat16_pair ? 2 : 1;
+/// Steps of k that stand together.
+constexpr std::ptrdiff_t k_interleave(panel_element element) {
+    return element == panel_element::bfloat16_vnni2 ? 2 : 1;
 }
 
 /// Bytes of one column in one step (or pair of steps) of a panel of B.
-constexpr std::ptrdiff_t bytes_together(panel_element element) {
-    return element == panel_element::float32 || element == panel_element::bfloat16_pair ? 4 : 2;
+constexpr std::ptrdiff_t interleaved_bytes(panel_element element) {
+    return element == panel_element::float32 || element == panel_element::bfloat16_vnni2 ? 4 : 2;
 }
 
-/// Bytes from one panel to the next where each is `depth` long.
-constexpr std::ptrdiff_t panel_bytes_of(panel_element element, std::ptrdiff_t depth) {
-    return depth / steps_together(element) * panel_width * bytes_together(element) + panel_padding;
+/// Bytes from one panel to the next where each is `k` long.
+constexpr std::ptrdiff_t panel_bytes_of(panel_element element, std::ptrdiff_t k) {
+    return k / k_interleave(element) * panel_width * interleaved_bytes(element) + panel_padding;
 }
 
 /// One tile: tile[r][c] (+)= sum over k of a[r][k] * b[k][c].
 struct tile_product {
-    std::ptrdiff_t depth;        ///< a multiple of the kernel's depth_unit; what is beyond the matrix is zero
+    std::ptrdiff_t k;            ///< a multiple of the kernel's k_unit; what is beyond the matrix is zero
     const void* a;               ///< rows of the kernel's a_element in its a_layout
     std::ptrdiff_t a_row;        ///< bytes from one row to the next
-    std::ptrdiff_t a_piece;      ///< with a_layout::tiles, from one piece to the next along the depth
+    std::ptrdiff_t a_piece;      ///< with a_layout::tiles, from one piece to the next along k
     const void* b;               ///< steps of the kernel's b_element
     std::ptrdiff_t b_step;       ///< bytes from one step (or pair) to the next
     float* tile;                 ///< rows of floats
@@ -86,11 +86,11 @@ using multiply_tile = void (*)(const tile_product&);
 /// The innermost part of the product.
 struct product_kernel {
     std::string_view name;
-    std::ptrdiff_t rows;         ///< of a tile
-    std::ptrdiff_t width;        ///< of a tile, in columns
-    std::ptrdiff_t depth_unit;   ///< blocks of the depth are filled up with zeros to a multiple of it
-    std::ptrdiff_t depth_block;  ///< longest block of the depth; longer ones pass over C less often
-    std::ptrdiff_t block_rows;   ///< rows of a block of A, which stays in the second-level cache
+    std::ptrdiff_t rows;        ///< of a tile
+    std::ptrdiff_t width;       ///< of a tile, in columns
+    std::ptrdiff_t k_unit;      ///< blocks of k are filled up with zeros to a multiple of it
+    std::ptrdiff_t k_block;     ///< longest block of k; longer ones pass over C less often
+    std::ptrdiff_t block_rows;  ///< rows of a block of A, which stays in the second-level cache
     panel_element a_element;
     panel_element b_element;
     a_layout layout;
@@ -139,7 +139,7 @@ inline constexpr bool holds_bfloat16 = std::is_same_v<Value, basic_float<formats
 /// In which element a panel of B is packed.
 template <class Value>
 constexpr panel_element panel_element_of() {
-    if constexpr (is_exact_in_bfloat16<Value>) return panel_element::bfloat16_pair;
+    if constexpr (is_exact_in_bfloat16<Value>) return panel_element::bfloat16_vnni2;
     if constexpr (reduced<Value>) {
         if (is_binary16<typename Value::format>) return panel_element::binary16;
     }

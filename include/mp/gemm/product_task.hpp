@@ -21,7 +21,7 @@ constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t unit) {
     return divide_up(value, unit) * unit;
 }
 
-/// Panels of B that are packed already, each of the whole depth.
+/// Panels of B that are packed already, each of all of k.
 struct packed_panels {
     const std::byte* data = nullptr;
     std::ptrdiff_t panel_bytes = 0;
@@ -41,7 +41,7 @@ struct steps_of_b {
     std::ptrdiff_t step;
 };
 
-/// C = A B of rows x columns elements summed over `depth`.
+/// C = A B of rows x columns elements summed over `k`.
 struct product_task {
     const product_kernel* kernel;
     product_factor_source a;
@@ -54,14 +54,14 @@ struct product_task {
     tile_output c;
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
 
     /// Whether whole tiles of A are better read where they lie than packed. Rows of floats are read one
     /// number at a time and may lie anywhere, as long as a tile's are in few pages. Rows of AMX tiles are
     /// read by cache lines: where they begin at such lines they may be as long as leaves them in different
     /// sets of the second-level cache; where every piece of a row takes two lines, only as long as what a
     /// tile needs of them stays in the nearest cache.
-    [[nodiscard]] bool a_lies_well() const {
+    [[nodiscard]] bool can_read_a_in_place() const {
         constexpr std::ptrdiff_t line = 64;
         const std::ptrdiff_t row_bytes = a.line_stride * a_element_size();
         if (kernel->layout == a_layout::rows) return a_as_is && row_bytes <= 4096;
@@ -74,18 +74,18 @@ struct product_task {
     [[nodiscard]] bool b_lies_well() const {
         constexpr std::ptrdiff_t most_bytes = 256 << 10;
         return b_as_is && packed_b.data == nullptr &&
-               depth * b.depth_stride * bytes_together(kernel->b_element) <= most_bytes;
+               k * b.k_stride * interleaved_bytes(kernel->b_element) <= most_bytes;
     }
 
-    [[nodiscard]] rows_of_a rows_in_place(std::ptrdiff_t row, std::ptrdiff_t k) const {
+    [[nodiscard]] rows_of_a rows_in_place(std::ptrdiff_t row, std::ptrdiff_t p) const {
         const std::ptrdiff_t size = a_element_size();
         const std::ptrdiff_t row_bytes = a.line_stride * size;
-        return {static_cast<const std::byte*>(a.data) + row * row_bytes + k * size, row_bytes, 64};
+        return {static_cast<const std::byte*>(a.data) + row * row_bytes + p * size, row_bytes, 64};
     }
-    [[nodiscard]] steps_of_b steps_in_place(std::ptrdiff_t column, std::ptrdiff_t k) const {
-        const std::ptrdiff_t column_bytes = bytes_together(kernel->b_element);
-        const std::ptrdiff_t step = b.depth_stride * column_bytes;
-        return {static_cast<const std::byte*>(b.data) + k * step + column * column_bytes, step};
+    [[nodiscard]] steps_of_b steps_in_place(std::ptrdiff_t column, std::ptrdiff_t p) const {
+        const std::ptrdiff_t column_bytes = interleaved_bytes(kernel->b_element);
+        const std::ptrdiff_t step = b.k_stride * column_bytes;
+        return {static_cast<const std::byte*>(b.data) + p * step + column * column_bytes, step};
     }
 
 private:

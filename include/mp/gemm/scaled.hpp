@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Matrix products whose factors have a scale for each block of the depth, on the CPU.
+/// Matrix products whose factors have a scale for each block of k, on the CPU.
 #pragma once
 
 #include <mp/detail/bits.hpp>
@@ -8,9 +8,9 @@
 #include <mp/detail/view_extent.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/device.hpp>
-#include <mp/gemm/depth_scales.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/gemm.hpp>
+#include <mp/gemm/k_scales.hpp>
 #include <mp/gemm/tile_output.hpp>
 #include <mp/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
@@ -25,7 +25,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Adds the sums of one block of the depth to those of the blocks before it: total = fma(sum, a's scale * b's
+/// Adds the sums of one block of k to those of the blocks before it: total = fma(sum, a's scale * b's
 /// scale, total), element by element. Lines of `sums` and `totals` are `stride` apart.
 inline void add_scaled_block(float* totals, const float* sums, std::ptrdiff_t stride, std::ptrdiff_t rows,
                              std::ptrdiff_t columns, const scale_lines& a, const scale_lines& b,
@@ -44,13 +44,13 @@ inline void add_scaled_block(float* totals, const float* sums, std::ptrdiff_t st
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// The matrix product with scales of blocks of the depth:
+/// The matrix product with scales of blocks of k:
 ///
 ///     c = epilogue(alpha * sum over t of s_a(i, t) * s_b(t, j) * (sum over the k of block t of a b)
 ///                  + beta * c)
 ///
-/// where a block t is depth_per_scale (128) elements of k, the last one perhaps fewer: see
-/// depth_block_scales. For 8-bit factors that were quantised in tiles of 1 x 128 and blocks of 128 x 128.
+/// where a block t is k_per_scale (128) elements of k, the last one perhaps fewer: see
+/// k_block_scales. For 8-bit factors that were quantised in tiles of 1 x 128 and blocks of 128 x 128.
 ///
 /// Shapes, storage orders, alpha, beta, the epilogue and what is not read are those of mp::gemm; scales are
 /// not read either where alpha is 0.
@@ -64,9 +64,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// shape does not fit or whose lines_per_scale is no power of two, and for scales that overlap c.
 /// Runs on exec.threads threads; takes 512 KiB a thread from the heap, besides the workspace of mp::gemm.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
-void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const depth_block_scales& a_scales,
-                 matrix_view<B> b, const depth_block_scales& b_scales, float beta, matrix_view<C> c,
-                 Epilogue epilogue = {}) {
+void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& a_scales, matrix_view<B> b,
+                 const k_block_scales& b_scales, float beta, matrix_view<C> c, Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_scaled";
     constexpr std::ptrdiff_t tile = 256;
     detail::check_threads(function, exec);
@@ -100,12 +99,12 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const depth_block_scal
             const std::ptrdiff_t rows = (std::min)(tile, c.rows - row);
             const std::ptrdiff_t columns = (std::min)(tile, c.columns - column);
             std::fill(totals.begin(), totals.end(), 0.0F);
-            for (std::ptrdiff_t k = 0; k < a.columns; k += depth_per_scale) {
-                const std::ptrdiff_t depth = (std::min)(depth_per_scale, a.columns - k);
-                gemm(inner, 1, a.block(row, k, rows, depth), b.block(k, column, depth, columns), 0,
+            for (std::ptrdiff_t p = 0; p < a.columns; p += k_per_scale) {
+                const std::ptrdiff_t k = (std::min)(k_per_scale, a.columns - p);
+                gemm(inner, 1, a.block(row, p, rows, k), b.block(p, column, k, columns), 0,
                      row_major(sums.data(), rows, columns, tile), identity_epilogue{}, workspace);
                 detail::add_scaled_block(totals.data(), sums.data(), tile, rows, columns, rows_scales,
-                                         columns_scales, row, column, k / depth_per_scale);
+                                         columns_scales, row, column, p / k_per_scale);
             }
             detail::finish_tile(output, totals.data(), tile, row, column, rows, columns);
         }

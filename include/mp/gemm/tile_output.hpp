@@ -75,7 +75,7 @@ struct tile_output {
 
 /// values = alpha * values + beta * c. With both terms, the products are exact in double and the sum is
 /// rounded to double and then to float, so that fused operations change nothing. Without accumulators (alpha
-/// == 0, or no depth) the values are not read, and with beta == 0 c is not.
+/// == 0, or no k) the values are not read, and with beta == 0 c is not.
 inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumulators,
                           const tile_output& output, const void* c) {
     const float alpha = output.alpha;

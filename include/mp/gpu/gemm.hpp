@@ -8,15 +8,15 @@
 #include <mp/gemm/batched.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/validation.hpp>
-#include <mp/gpu/gemm/lanes_engine.hpp>
 #include <mp/gpu/gemm/launch_layouts.hpp>
-#include <mp/gpu/gemm/mma_engine.hpp>
+#include <mp/gpu/gemm/mma_policy.hpp>
+#include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
-#include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/gemm/simt_policy.hpp>
 #include <mp/gpu/gemm/split_sums.hpp>
 #include <mp/gpu/gemm/warpgroup_product.hpp>
-#include <mp/gpu/gemm/wmma_engine.hpp>
+#include <mp/gpu/gemm/wmma_policy.hpp>
 #include <mp/gpu/map_elements.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/matrix_view.hpp>
@@ -47,7 +47,7 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
     if constexpr (has(gpu_gemm_kernel::mma)) {
         if (plan.kernel == gpu_gemm_kernel::mma) {
             mma_tiles<A>::call_for(plan, [&]<class Tile>() {
-                launch_layouts<mma_engine, Tile>("mp::gemm", exec, problem, no_scales{}, plan.batch);
+                launch_layouts<mma_policy, Tile>("mp::gemm", exec, problem, no_scales{}, plan.batch);
             });
         }
     }
@@ -59,14 +59,14 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
         static_assert(sizeof(A) != 1, "mp::gemm: nvcuda::wmma does not multiply 8 bits; mma and wgmma do");
         if constexpr (sizeof(A) != 1) {
             if (plan.kernel == gpu_gemm_kernel::wmma) {
-                launch_layouts<wmma_engine, wmma_tile_128>("mp::gemm", exec, problem, no_scales{},
+                launch_layouts<wmma_policy, wmma_tile_128>("mp::gemm", exec, problem, no_scales{},
                                                            plan.batch);
             }
         }
     }
     if constexpr (has(gpu_gemm_kernel::lanes)) {
         if (plan.kernel == gpu_gemm_kernel::lanes) {
-            launch_layouts<lanes_engine, lanes_tile_64>("mp::gemm", exec, problem, no_scales{}, plan.batch);
+            launch_layouts<simt_policy, simt_tile_64>("mp::gemm", exec, problem, no_scales{}, plan.batch);
         }
     }
 }
@@ -86,7 +86,7 @@ void check_gpu_product(std::string_view function, const matrix_view<A>& a, const
 /// Throws unless the plan is for these matrices and has its workspace.
 template <gpu_gemm_kernel Asked, class Executor, class Input>
 void check_plan(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
-                std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t depth, std::ptrdiff_t batch,
+                std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t k, std::ptrdiff_t batch,
                 std::size_t workspace) {
     const auto check = [&](std::string_view name, std::ptrdiff_t planned, std::ptrdiff_t given) {
         if (planned != given) {
@@ -100,9 +100,9 @@ void check_plan(std::string_view function, const Executor& exec, const gpu_gemm_
     }
     check("plan.rows", plan.rows, rows);
     check("plan.columns", plan.columns, columns);
-    check("plan.depth", plan.depth, depth);
+    check("plan.k", plan.k, k);
     check("plan.batch", plan.batch, batch);
-    check("plan.tile_depth", plan.tile_depth, tile_depth_of<Input>(plan.kernel));
+    check("plan.tile_k", plan.tile_k, tile_k_of<Input>(plan.kernel));
     if (!can_run<Input>(plan.gpu, plan.kernel) || !has_kernel<Executor, Input, Asked>(plan.kernel)) {
         throw_argument(
             function, "plan.kernel", name_of(plan.kernel),
@@ -120,7 +120,7 @@ void check_plan(std::string_view function, const Executor& exec, const gpu_gemm_
     }
 }
 
-/// Has run(problem) enqueue a product by the plan, and adds up the pieces if the plan divides the depth.
+/// Has run(problem) enqueue a product by the plan, and adds up the pieces if the plan divides k.
 template <class Executor, class A, class B, class C, class Epilogue, class Run>
 void run_in_pieces(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                    product_problem<A, B, C, Epilogue> problem, std::span<float> workspace, Run run) {
@@ -142,7 +142,7 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B>
     using input = std::remove_const_t<A>;
     const gpu_properties gpu = properties_of(exec);
     bool take = false;
-    if constexpr (Asked == gpu_gemm_kernel::automatic_with_wgmma) take = warpgroups_take(a, b, strides);
+    if constexpr (Asked == gpu_gemm_kernel::prefer_wgmma) take = warpgroups_take(a, b, strides);
     return plan_with_kernel<input>(gpu, resolve_kernel<input, Asked>(gpu, take), a.rows, b.columns, a.columns,
                                    count, options);
 }
@@ -196,15 +196,15 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     mp::gemm(stream, plan, 1, a, b, 0, c, mp::relu_epilogue{}, workspace.span());
 template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                                      std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
+                                      std::ptrdiff_t k, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {
-    return plan_gemm<Input, Kernel>(properties_of(exec), rows, columns, depth, batch, options);
+    return plan_gemm<Input, Kernel>(properties_of(exec), rows, columns, k, batch, options);
 }
 
-/// The same from the matrices themselves, so that automatic_with_wgmma knows how they lie. The plan is for
+/// The same from the matrices themselves, so that prefer_wgmma knows how they lie. The plan is for
 /// all matrices of these shapes, but where it has taken wgmma only for those that are aligned like these.
 ///
-///     constexpr auto kernel = mp::gpu_gemm_kernel::automatic_with_wgmma;
+///     constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
 ///     const mp::gpu_gemm_plan plan = mp::plan_gemm<kernel>(stream, a, b);
 ///     mp::gemm<kernel>(stream, plan, 1, a, b, 0, c);
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
@@ -234,7 +234,7 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 ///
 /// Numerics: a b has the bits of mp::gemm on mp::emulated of the device's architecture (with
 /// float8_unit::through_half for 8 bits on sm_90 and sm_100, whose mma.sync is that): each element starts at
-/// zero and takes blocks of ascending k. Where the depth is split, each piece has these bits, and the pieces
+/// zero and takes blocks of ascending k. Where k is split, each piece has these bits, and the pieces
 /// are added in float, in their order. By ordinary instructions: fused multiply-adds in ascending k. alpha,
 /// beta, the epilogue and the one rounding to the type of c are those of the CPU, bit for bit.
 /// The bits of an element of c depend on its row of a, its column of b, its own c, alpha, beta, the

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Products of 8-bit matrices with scales of blocks of the depth, on GPUs.
+/// Products of 8-bit matrices with scales of blocks of k, on GPUs.
 #pragma once
 
 #include <mp/detail/view_extent.hpp>
-#include <mp/gemm/depth_scales.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/k_scales.hpp>
 #include <mp/gpu/gemm.hpp>
 #include <mp/gpu/gemm/block_scales.hpp>
 #include <mp/gpu/gemm/launch_layouts.hpp>
@@ -30,9 +30,9 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
         // Where mma.sync goes through half, large tiles take more registers than there are.
         if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128 &&
             !multiplies_float8_as_half(plan.gpu.capability)) {
-            launch_layouts<scaled_mma_engine, float8_tile_128>(function, exec, problem, scales, plan.batch);
+            launch_layouts<scaled_mma_policy, float8_tile_128>(function, exec, problem, scales, plan.batch);
         } else if (plan.kernel == gpu_gemm_kernel::mma) {
-            launch_layouts<scaled_mma_engine, mma_tile_64>(function, exec, problem, scales, plan.batch);
+            launch_layouts<scaled_mma_policy, mma_tile_64>(function, exec, problem, scales, plan.batch);
         }
     }
     if constexpr (has(gpu_gemm_kernel::wgmma)) {
@@ -40,7 +40,7 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
     }
     if constexpr (has(gpu_gemm_kernel::lanes)) {
         if (plan.kernel == gpu_gemm_kernel::lanes) {
-            launch_layouts<scaled_lanes_engine, lanes_tile_64>(function, exec, problem, scales, plan.batch);
+            launch_layouts<scaled_simt_policy, simt_tile_64>(function, exec, problem, scales, plan.batch);
         }
     }
 }
@@ -49,7 +49,7 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// The product of 8-bit matrices with scales of blocks of the depth on a GPU, in its tensor cores: the
+/// The product of 8-bit matrices with scales of blocks of k on a GPU, in its tensor cores: the
 /// meaning of mp::gemm_scaled on the CPU, with views of device memory, the scales' values included; matrices,
 /// plans, epilogues, workspaces and errors are those of mp::gemm on a GPU.
 ///
@@ -59,10 +59,10 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///                     {mp::transposed(mp::row_major(w_scales, n / 128, k / 128)), 128}, 0, c);
 ///
 /// Numerics: the bits of mp::gemm_scaled on mp::emulated of the device's architecture (with
-/// float8_unit::through_half for mma.sync of sm_90 and sm_100): for each block of 128 of the depth, in
+/// float8_unit::through_half for mma.sync of sm_90 and sm_100): for each block of 128 of k, in
 /// ascending order, the tensor core's sums start from zero, the two scales are multiplied and rounded to
 /// float, and one fused multiply-add takes the sum to a float that started at +0. By ordinary instructions
-/// those of mp::gemm_scaled on mp::cpu with accumulation::ordered. Where the depth is split, pieces are whole
+/// those of mp::gemm_scaled on mp::cpu with accumulation::ordered. Where k is split, pieces are whole
 /// blocks, each with these bits, and are added in float, in their order.
 ///
 /// mma.sync of sm_90 and sm_100 multiplies in tiles of 64 x 64 whatever the plan says, since scaled sums of
@@ -71,8 +71,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a,
-                 const depth_block_scales& a_scales, matrix_view<B> b, const depth_block_scales& b_scales,
-                 float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
+                 const k_block_scales& a_scales, matrix_view<B> b, const k_block_scales& b_scales, float beta,
+                 matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
     static_assert(sizeof(A) == 1 && sizeof(B) == 1, "mp::gemm_scaled on a GPU: a and b must have 8 bits");
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -103,8 +103,8 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
 /// The same by the plan that plan_gemm makes without options.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
-void gemm_scaled(const Executor& exec, float alpha, matrix_view<A> a, const depth_block_scales& a_scales,
-                 matrix_view<B> b, const depth_block_scales& b_scales, float beta, matrix_view<C> c,
+void gemm_scaled(const Executor& exec, float alpha, matrix_view<A> a, const k_block_scales& a_scales,
+                 matrix_view<B> b, const k_block_scales& b_scales, float beta, matrix_view<C> c,
                  Epilogue epilogue = {}) {
     detail::check_gpu_product("mp::gemm_scaled", a, b, c, epilogue);
     gemm_scaled<Kernel>(exec, plan_gemm<Kernel>(exec, a, b), alpha, a, a_scales, b, b_scales, beta, c,

@@ -15,20 +15,20 @@
 
 namespace mp::simt {
 
-/// Rows of A and C, columns of B and C, and bytes along the depth of one matrix instruction of a warp.
+/// Rows of A and C, columns of B and C, and bytes along k of one matrix instruction of a warp.
 inline constexpr int mma_rows = 16;
 inline constexpr int mma_columns = 8;
-inline constexpr int mma_depth_bytes = 32;
+inline constexpr int mma_k_bytes = 32;
 
-/// Elements of a type along the depth of one matrix instruction.
+/// Elements of a type along k of one matrix instruction.
 template <class Input>
-inline constexpr int mma_depth = mma_depth_bytes / static_cast<int>(sizeof(Input));
+inline constexpr int mma_k = mma_k_bytes / static_cast<int>(sizeof(Input));
 
-/// Elements of a type along the depth of a fragment of nvcuda::wmma, whose sums are 16 x 16.
+/// Elements of a type along k of a fragment of nvcuda::wmma, whose sums are 16 x 16.
 template <class Input>
-inline constexpr int wmma_depth = std::is_same_v<Input, tfloat32> ? 8 : 16;
+inline constexpr int wmma_k = std::is_same_v<Input, tfloat32> ? 8 : 16;
 
-/// A place in a matrix: its row of A (column of B), and where along the depth, in bytes; for C row and
+/// A place in a matrix: its row of A (column of B), and where along k, in bytes; for C row and
 /// column.
 struct fragment_place {
     int line;

@@ -16,7 +16,7 @@ namespace mp::simt {
 struct matrix_descriptor {
     std::uint64_t bits = 0;
 
-    /// The same tile from `bytes` further on: along the depth, a multiple of 32 bytes within a line.
+    /// The same tile from `bytes` further on: along k, a multiple of 32 bytes within a line.
     [[nodiscard]] MP_HOST_DEVICE constexpr matrix_descriptor advanced(int bytes) const {
         return {bits + static_cast<std::uint64_t>(bytes / 16)};
     }

@@ -25,7 +25,7 @@ inline constexpr int most_block_products = 32;
 
 /// A factor taken apart: significand * 2^exponent where it is finite. The exponent depends on the binade
 /// only, with subnormal numbers in the lowest one, so that exponent + fraction bits is the `E` of the rule.
-struct taken_factor {
+struct unpacked_operand {
     category kind = category::zero;
     bool negative = false;
     int exponent = 0;
@@ -33,9 +33,9 @@ struct taken_factor {
 };
 
 template <class Value>
-constexpr taken_factor take_apart(Value value) {
+constexpr unpacked_operand unpack(Value value) {
     using format = typename Value::format;
-    taken_factor result;
+    unpacked_operand result;
     result.kind = categorize<format>(value.bits());
     result.negative = is_negative<format>(value.bits());
     if (result.kind == category::finite) {
@@ -50,7 +50,7 @@ constexpr taken_factor take_apart(Value value) {
 class block_terms {
 public:
     /// The term a b of two factors whose formats have `fraction_bits` together.
-    constexpr void add_product(const taken_factor& a, const taken_factor& b, int fraction_bits) {
+    constexpr void add_product(const unpacked_operand& a, const unpacked_operand& b, int fraction_bits) {
         const bool infinite = a.kind == category::infinite || b.kind == category::infinite;
         const bool zero = a.kind == category::zero || b.kind == category::zero;
         const bool nan = a.kind == category::nan || b.kind == category::nan || (infinite && zero);
@@ -157,7 +157,7 @@ constexpr std::uint32_t block_fma_bits(const block_rule& rule, int count, const 
     block_terms terms;
     for (int i = 0; i < rule.products; ++i) {
         const bool given = i < count;
-        terms.add_product(take_apart(given ? a_at(i) : A{}), take_apart(given ? b_at(i) : B{}),
+        terms.add_product(unpack(given ? a_at(i) : A{}), unpack(given ? b_at(i) : B{}),
                           product_fraction_bits<A, B>);
     }
     terms.add_addend(addend, rule.least_addend_exponent);
@@ -195,8 +195,8 @@ constexpr std::uint32_t through_half_bits(const block_rule& rule, int count, con
         for (int i = 0; i < through_half_products; ++i) {
             if (i / 2 % 2 != pass) continue;
             const bool given = i < count;
-            terms.add_product(take_apart(given ? half(a_at(i)) : half{}),
-                              take_apart(given ? half(b_at(i)) : half{}), product_fraction_bits<half, half>);
+            terms.add_product(unpack(given ? half(a_at(i)) : half{}), unpack(given ? half(b_at(i)) : half{}),
+                              product_fraction_bits<half, half>);
         }
         terms.add_addend(sum, rule.least_addend_exponent);
         sum = terms.result(rule);

@@ -30,7 +30,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Rows, columns and products for which factors are taken apart at a time.
 inline constexpr std::ptrdiff_t emulated_tile_rows = 128;
 inline constexpr std::ptrdiff_t emulated_tile_columns = 64;
-inline constexpr std::ptrdiff_t emulated_tile_depth = 128;
+inline constexpr std::ptrdiff_t emulated_tile_k = 128;
 
 /// a b on the model, with its types.
 template <arch Arch, class Accumulator, class A, class B>
@@ -72,11 +72,11 @@ struct emulated_product {
         [[nodiscard]] std::uint32_t step(std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t block,
                                          std::uint32_t addend) const {
             const std::ptrdiff_t products = products_of<A>(rule, product->unit);
-            const std::ptrdiff_t k = begin + block * products;
+            const std::ptrdiff_t p = begin + block * products;
             return block_step_bits<Arch, Accumulator, A, B>(
-                product->unit, static_cast<int>((std::min)(products, end - k)),
-                [&](int i) { return product->a(place.row + row, k + i); },
-                [&](int i) { return product->b(k + i, place.column + column); }, addend);
+                product->unit, static_cast<int>((std::min)(products, end - p)),
+                [&](int i) { return product->a(place.row + row, p + i); },
+                [&](int i) { return product->b(p + i, place.column + column); }, addend);
         }
     };
 
@@ -110,16 +110,16 @@ struct emulated_product {
 
     void add_panels(const chunk& it, scratch& memory) const {
         const tile& place = it.place;
-        const std::ptrdiff_t depth = it.end - it.begin;
-        const std::ptrdiff_t blocks = (depth + rule.products - 1) / rule.products;
+        const std::ptrdiff_t k = it.end - it.begin;
+        const std::ptrdiff_t blocks = (k + rule.products - 1) / rule.products;
         memory.a_panels.resize(1, rule.products, static_cast<std::size_t>(place.rows),
                                static_cast<std::size_t>(blocks));
         memory.b_panels.resize(panel_columns, rule.products, static_cast<std::size_t>(place.columns),
                                static_cast<std::size_t>(blocks));
         pack_factor<rule.products>(level, &a(place.row, it.begin), a.row_stride(), a.column_stride(),
-                                   place.rows, depth, memory.a_panels, memory.a_line, memory.floats);
+                                   place.rows, k, memory.a_panels, memory.a_line, memory.floats);
         pack_factor<rule.products>(level, &b(it.begin, place.column), b.column_stride(), b.row_stride(),
-                                   place.columns, depth, memory.b_panels, memory.b_line, memory.floats);
+                                   place.columns, k, memory.b_panels, memory.b_line, memory.floats);
         const panel_task task{&memory.a_panels, &memory.b_panels, rule, blocks, &slow_step, &it};
         const panel_function multiply =
             MP_SELECT_TARGET(level, (&every_processor::multiply_panel<rule.products, rule.output>),
@@ -137,15 +137,15 @@ struct emulated_product {
         memory.sums.assign(size, 0.0F);
         const bool promotes = promotion_interval != 0;
         if (promotes) memory.promoted.assign(size, 0.0F);
-        const std::ptrdiff_t depth = a.columns;
-        for (std::ptrdiff_t begin = 0; begin < depth;) {
-            std::ptrdiff_t end = (std::min)(depth, begin + emulated_tile_depth);
+        const std::ptrdiff_t k = a.columns;
+        for (std::ptrdiff_t begin = 0; begin < k;) {
+            std::ptrdiff_t end = (std::min)(k, begin + emulated_tile_k);
             if (promotes) {
                 const std::ptrdiff_t since = begin % promotion_interval;
                 if (promotion_interval - since < end - begin) end = begin + (promotion_interval - since);
             }
             add_chunk({this, place, begin, end}, memory);
-            if (promotes && (end % promotion_interval == 0 || end == depth)) {
+            if (promotes && (end % promotion_interval == 0 || end == k)) {
                 for (std::size_t i = 0; i < size; ++i) {
                     memory.promoted[i] = promoted_sum(memory.promoted[i], memory.sums[i]);
                     memory.sums[i] = 0.0F;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Matrix products whose factors have a scale for each block of the depth, on the model of tensor cores.
+/// Matrix products whose factors have a scale for each block of k, on the model of tensor cores.
 #pragma once
 
 #include <mp/config.hpp>
 #include <mp/detail/view_extent.hpp>
-#include <mp/gemm/depth_scales.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/gemm.hpp>
+#include <mp/gemm/k_scales.hpp>
 #include <mp/gemm/scaled.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/tensor_core/block_fma.hpp>
@@ -33,16 +33,15 @@ struct emulated_scaled_product {
 
     /// memory.sums = the scaled a b at the place.
     void compute(const typename product::tile& place, typename product::scratch& memory) const {
-        static_assert(emulated_tile_depth == depth_per_scale);
+        static_assert(emulated_tile_k == k_per_scale);
         constexpr std::size_t size = std::size_t{emulated_tile_rows} * emulated_tile_columns;
         memory.promoted.assign(size, 0.0F);
-        const std::ptrdiff_t depth = factors.a.columns;
-        for (std::ptrdiff_t begin = 0; begin < depth; begin += depth_per_scale) {
+        const std::ptrdiff_t k = factors.a.columns;
+        for (std::ptrdiff_t begin = 0; begin < k; begin += k_per_scale) {
             memory.sums.assign(size, 0.0F);
-            factors.add_chunk({&factors, place, begin, (std::min)(depth, begin + depth_per_scale)}, memory);
+            factors.add_chunk({&factors, place, begin, (std::min)(k, begin + k_per_scale)}, memory);
             add_scaled_block(memory.promoted.data(), memory.sums.data(), emulated_tile_columns, place.rows,
-                             place.columns, a_scales, b_scales, place.row, place.column,
-                             begin / depth_per_scale);
+                             place.columns, a_scales, b_scales, place.row, place.column, begin / k_per_scale);
         }
         memory.sums.swap(memory.promoted);
         // The NaN of GPUs.
@@ -58,13 +57,13 @@ struct emulated_scaled_product {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// The matrix product with scales of blocks of the depth on the model of an architecture's tensor cores: see
-/// mp::gemm_scaled(cpu, ...). The sum over each block of 128 of the depth has the bits that the GPU's
+/// The matrix product with scales of blocks of k on the model of an architecture's tensor cores: see
+/// mp::gemm_scaled(cpu, ...). The sum over each block of 128 of k has the bits that the GPU's
 /// accumulators have which start there from zero, whatever exec.promotion_interval is. What GPU kernels with
 /// one accumulator and one fused multiply-add for each block return, bit for bit: mp::gemm_scaled on a GPU.
 template <arch Arch, class A, class B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
-void gemm_scaled(emulated<Arch> exec, float alpha, matrix_view<A> a, const depth_block_scales& a_scales,
-                 matrix_view<B> b, const depth_block_scales& b_scales, float beta, matrix_view<C> c,
+void gemm_scaled(emulated<Arch> exec, float alpha, matrix_view<A> a, const k_block_scales& a_scales,
+                 matrix_view<B> b, const k_block_scales& b_scales, float beta, matrix_view<C> c,
                  Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_scaled";
     using scaled = detail::emulated_scaled_product<Arch, std::remove_const_t<A>, std::remove_const_t<B>>;

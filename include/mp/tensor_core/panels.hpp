@@ -104,29 +104,29 @@ block_line take_line_apart(const float* from, int least_exponent, float* values,
     return line;
 }
 
-/// Takes `lines` lines of `depth` numbers apart, in blocks filled up with zeros; lines that fill the last
+/// Takes `lines` lines of `k` numbers apart, in blocks filled up with zeros; lines that fill the last
 /// panel up are zeros, too.
 template <int Products, class Value>
 void pack_factor(instruction_set level, const Value* data, std::ptrdiff_t line_stride,
-                 std::ptrdiff_t depth_stride, std::ptrdiff_t lines, std::ptrdiff_t depth, factor_panels& to,
+                 std::ptrdiff_t k_stride, std::ptrdiff_t lines, std::ptrdiff_t k, factor_panels& to,
                  std::vector<Value>& gathered, std::vector<float>& floats) {
     constexpr int least_exponent = layout_of<typename Value::format>::min_exponent;
     constexpr std::ptrdiff_t products = Products;
     const std::ptrdiff_t width = to.width;
-    const std::ptrdiff_t blocks = (depth + products - 1) / products;
+    const std::ptrdiff_t blocks = (k + products - 1) / products;
     floats.assign(static_cast<std::size_t>(blocks * products), 0.0F);
-    gathered.resize(static_cast<std::size_t>(depth));
+    gathered.resize(static_cast<std::size_t>(k));
     const std::ptrdiff_t padded = (lines + width - 1) / width * width;
     for (std::ptrdiff_t line = 0; line < padded; ++line) {
         if (line < lines) {
             const Value* from = data + line * line_stride;
-            if (depth_stride != 1) {
-                for (std::ptrdiff_t k = 0; k < depth; ++k) {
-                    gathered[static_cast<std::size_t>(k)] = from[k * depth_stride];
+            if (k_stride != 1) {
+                for (std::ptrdiff_t p = 0; p < k; ++p) {
+                    gathered[static_cast<std::size_t>(p)] = from[p * k_stride];
                 }
                 from = gathered.data();
             }
-            widen_to_float(level, from, floats.data(), static_cast<std::size_t>(depth));
+            widen_to_float(level, from, floats.data(), static_cast<std::size_t>(k));
         } else {
             std::fill(floats.begin(), floats.end(), 0.0F);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// The kernel of the matrix product for AMX: 32 x 32 sums in four tiles of 16 x 16, fed from two tiles of 16
-/// rows of A by 32 steps of the depth and two of 32 steps by 16 columns of B.
+/// rows of A by 32 steps of k and two of 32 steps by 16 columns of B.
 ///
 /// tdpbf16ps adds to each sum, for 32 steps at a time: the sum of the products of the even steps plus that of
 /// the odd ones, both begun at zero and formed by fused multiply-adds in ascending order; rounding to nearest
@@ -45,7 +45,7 @@ void multiply_tiles(const tile_product& p) {
     const std::ptrdiff_t a_row = p.a_row;
     const std::ptrdiff_t a_piece = p.a_piece;
     const std::ptrdiff_t b_step = p.b_step;
-    const std::ptrdiff_t depth = p.depth;
+    const std::ptrdiff_t k = p.k;
     const auto* a = static_cast<const std::byte*>(p.a);
     const auto* b = static_cast<const std::byte*>(p.b);
     float* const lower = p.tile + 16 * p.tile_stride;
@@ -67,7 +67,7 @@ void multiply_tiles(const tile_product& p) {
     } else {
         __asm__ volatile("tilezero %tmm0\n\ttilezero %tmm1\n\ttilezero %tmm2\n\ttilezero %tmm3");
     }
-    for (std::ptrdiff_t k = 0; k < depth; k += 32) {
+    for (std::ptrdiff_t step = 0; step < k; step += 32) {
         if constexpr (Rows == 32) {
             __asm__ volatile(
                 "tileloadd (%0,%2,1), %%tmm4\n\t"
@@ -118,8 +118,8 @@ inline constexpr product_kernel bfloat16_tile_kernel = {
     32,
     1024,
     32,
-    panel_element::bfloat16_pair,
-    panel_element::bfloat16_pair,
+    panel_element::bfloat16_vnni2,
+    panel_element::bfloat16_vnni2,
     a_layout::tiles,
     true,
     true,

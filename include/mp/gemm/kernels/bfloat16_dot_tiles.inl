@@ -40,7 +40,7 @@ void multiply_dots(const tile_product& p) {
     }
     const auto* a = static_cast<const std::byte*>(p.a);
     const auto* b = static_cast<const std::byte*>(p.b);
-    for (std::ptrdiff_t k = 0; k < p.depth; k += 2) {
+    for (std::ptrdiff_t step = 0; step < p.k; step += 2) {
         const auto* pairs = reinterpret_cast<const std::uint32_t*>(b);
         registers.add_dots(a, load(pairs), load(pairs + lanes), std::make_integer_sequence<int, Rows>{});
         a += 2 * sizeof(std::uint16_t);
@@ -56,8 +56,8 @@ inline constexpr product_kernel bfloat16_dot_kernel = {
     2,
     512,
     144,
-    panel_element::bfloat16_pair,
-    panel_element::bfloat16_pair,
+    panel_element::bfloat16_vnni2,
+    panel_element::bfloat16_vnni2,
     a_layout::rows,
     false,
     true,

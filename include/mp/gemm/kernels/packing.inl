@@ -42,7 +42,7 @@ MP_ALWAYS_INLINE vec<std::uint16_t> bfloat16_codes(vec<float> x) {
 }
 
 /// Two steps of such floats side by side, the first in the lower half.
-MP_ALWAYS_INLINE vec<std::uint32_t> bfloat16_pairs(vec<float> first, vec<float> second) {
+MP_ALWAYS_INLINE vec<std::uint32_t> bfloat16_vnni2s(vec<float> first, vec<float> second) {
     return as_words(first) >> 16 | (as_words(second) & 0xffff'0000U);
 }
 
@@ -122,14 +122,14 @@ struct float_square {
 
 /// Where element k of a row of A is.
 template <a_layout Layout>
-MP_ALWAYS_INLINE std::byte* place_in_block(std::byte* block, std::ptrdiff_t row, std::ptrdiff_t k,
-                                           std::ptrdiff_t padded_depth, std::ptrdiff_t element_size) {
+MP_ALWAYS_INLINE std::byte* place_in_block(std::byte* block, std::ptrdiff_t row, std::ptrdiff_t p,
+                                           std::ptrdiff_t padded_k, std::ptrdiff_t element_size) {
     if constexpr (Layout == a_layout::rows) {
-        return block + row * a_row_bytes + k * element_size;
+        return block + row * a_row_bytes + p * element_size;
     } else {
-        const std::ptrdiff_t bytes_along = k * element_size;
-        return block + row / 32 * (32 * padded_depth * element_size) + bytes_along / 64 * 2048 +
-               row % 32 * 64 + bytes_along % 64;
+        const std::ptrdiff_t bytes_along = p * element_size;
+        return block + row / 32 * (32 * padded_k * element_size) + bytes_along / 64 * 2048 + row % 32 * 64 +
+               bytes_along % 64;
     }
 }
 
@@ -147,55 +147,55 @@ template <class Value, panel_element Element, a_layout Layout>
 void pack_rows(const product_factor_source& source, const factor_block& block, std::byte* to) {
     constexpr std::ptrdiff_t element_size = Element == panel_element::float32 ? 4 : 2;
     const Value* const from = source.at<Value>(block);
-    const auto place = [=](std::ptrdiff_t row, std::ptrdiff_t k) {
-        return place_in_block<Layout>(to, row, k, block.padded_depth, element_size);
+    const auto place = [=](std::ptrdiff_t row, std::ptrdiff_t p) {
+        return place_in_block<Layout>(to, row, p, block.padded_k, element_size);
     };
     for (std::ptrdiff_t i = block.lines; i < block.padded_lines; ++i) {
-        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += lane_count) {
-            store_in_row<Element>(place(i, k), vec<float>{});
+        for (std::ptrdiff_t p = 0; p < block.padded_k; p += lane_count) {
+            store_in_row<Element>(place(i, p), vec<float>{});
         }
     }
-    if (source.depth_stride == 1) {
+    if (source.k_stride == 1) {
         for (std::ptrdiff_t i = 0; i < block.lines; ++i) {
             const Value* const line = from + i * source.line_stride;
-            std::ptrdiff_t k = 0;
-            if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_pair) {
-                for (; k + 32 <= block.depth; k += 32) std::memcpy(place(i, k), line + k, 64);
+            std::ptrdiff_t p = 0;
+            if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_vnni2) {
+                for (; p + 32 <= block.k; p += 32) std::memcpy(place(i, p), line + p, 64);
             }
-            for (; k + lane_count <= block.depth; k += lane_count) {
-                store_in_row<Element>(place(i, k), load_factors(line + k));
+            for (; p + lane_count <= block.k; p += lane_count) {
+                store_in_row<Element>(place(i, p), load_factors(line + p));
             }
-            for (; k < block.padded_depth; k += lane_count) {
-                store_in_row<Element>(place(i, k), load_factors(line + k, block.depth - k));
+            for (; p < block.padded_k; p += lane_count) {
+                store_in_row<Element>(place(i, p), load_factors(line + p, block.k - p));
             }
         }
         return;
     }
     // Squares side by side, as the lines of memory go.
-    const std::ptrdiff_t stride = source.depth_stride;
+    const std::ptrdiff_t stride = source.k_stride;
     const std::ptrdiff_t lines = block.lines;
-    std::ptrdiff_t k = 0;
-    if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_pair) {
-        // Two steps of the depth beside each other are a float's worth of bits.
-        for (; lines % lane_count == 0 && k + 2 * lane_count <= block.depth; k += 2 * lane_count) {
+    std::ptrdiff_t p = 0;
+    if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_vnni2) {
+        // Two steps of k beside each other are a float's worth of bits.
+        for (; lines % lane_count == 0 && p + 2 * lane_count <= block.k; p += 2 * lane_count) {
             for (std::ptrdiff_t i = 0; i < lines; i += lane_count) {
                 float_square square;
-                square.pair(codes_of(from + i + k * stride), stride);
+                square.pair(codes_of(from + i + p * stride), stride);
                 square.transpose();
                 for (std::ptrdiff_t j = 0; j < lane_count; ++j) {
-                    store(reinterpret_cast<float*>(place(i + j, k)), square.row[j]);
+                    store(reinterpret_cast<float*>(place(i + j, p)), square.row[j]);
                 }
             }
         }
     }
-    for (; k < block.padded_depth; k += lane_count) {
+    for (; p < block.padded_k; p += lane_count) {
         for (std::ptrdiff_t i = 0; i < lines; i += lane_count) {
             float_square square;
-            square.read(from + i + k * stride, stride, block.depth - k, lines - i);
+            square.read(from + i + p * stride, stride, block.k - p, lines - i);
             square.transpose();
             const std::ptrdiff_t height = (std::min)(lane_count, lines - i);
             for (std::ptrdiff_t j = 0; j < height; ++j) {
-                store_in_row<Element>(place(i + j, k), square.row[j]);
+                store_in_row<Element>(place(i + j, p), square.row[j]);
             }
         }
     }
@@ -209,7 +209,7 @@ MP_ALWAYS_INLINE void store_in_panel(std::byte* to, vec<float> first, vec<float>
     } else if constexpr (Element == panel_element::binary16) {
         store(reinterpret_cast<std::uint16_t*>(to), narrow_binary16(first));
     } else {
-        store(reinterpret_cast<std::uint32_t*>(to), bfloat16_pairs(first, second));
+        store(reinterpret_cast<std::uint32_t*>(to), bfloat16_vnni2s(first, second));
     }
 }
 
@@ -225,29 +225,29 @@ MP_ALWAYS_INLINE void store_pairs(const std::uint16_t* even, const std::uint16_t
 template <class Value, panel_element Element>
 void pack_panel_runs(const product_factor_source& source, const factor_block& block, std::byte* to,
                      std::ptrdiff_t panel_bytes) {
-    constexpr std::ptrdiff_t together = steps_together(Element);
-    constexpr std::ptrdiff_t column_bytes = bytes_together(Element);
+    constexpr std::ptrdiff_t together = k_interleave(Element);
+    constexpr std::ptrdiff_t column_bytes = interleaved_bytes(Element);
     constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
     // What needs no conversion is copied.
     constexpr bool same_bytes = std::is_same_v<Value, float> || Element == panel_element::binary16;
     // In variables of their own: the bytes that are written could be those of the arguments, as far as the
     // compiler knows.
     const Value* const from = source.at<Value>(block);
-    const std::ptrdiff_t stride = source.depth_stride;
+    const std::ptrdiff_t stride = source.k_stride;
     const std::ptrdiff_t lines = block.lines;
-    const std::ptrdiff_t depth = block.depth;
+    const std::ptrdiff_t k = block.k;
     // As many panels side by side as make a run that reads memory at full speed, and no more, so that what is
     // written stays in the nearest cache.
     constexpr std::ptrdiff_t run = 32 * panel_width;
     for (std::ptrdiff_t first = 0; first < lines; first += run) {
         const std::ptrdiff_t last = (std::min)(first + run, block.padded_lines);
         const std::ptrdiff_t last_whole = (std::min)(last, lines / panel_width * panel_width);
-        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += together) {
-            const Value* const even = from + k * stride;
+        for (std::ptrdiff_t p = 0; p < block.padded_k; p += together) {
+            const Value* const even = from + p * stride;
             const Value* const odd = even + stride;
-            const bool has_even = k < depth;
-            const bool has_odd = together == 2 && k + 1 < depth;
-            std::byte* step = to + first / panel_width * panel_bytes + k / together * step_bytes;
+            const bool has_even = p < k;
+            const bool has_odd = together == 2 && p + 1 < k;
+            std::byte* step = to + first / panel_width * panel_bytes + p / together * step_bytes;
             std::ptrdiff_t panel = first;
             if constexpr (same_bytes || holds_bfloat16<Value>) {
                 const bool whole = together == 2 ? has_odd : has_even;
@@ -284,37 +284,37 @@ void pack_panel_runs(const product_factor_source& source, const factor_block& bl
     }
 }
 
-/// Columns of B, neighbours along the depth: they are transposed into the panels.
+/// Columns of B, neighbours along k: they are transposed into the panels.
 template <class Value, panel_element Element>
 void pack_panel_columns(const product_factor_source& source, const factor_block& block, std::byte* to,
                         std::ptrdiff_t panel_bytes) {
-    constexpr std::ptrdiff_t together = steps_together(Element);
-    constexpr std::ptrdiff_t column_bytes = bytes_together(Element);
+    constexpr std::ptrdiff_t together = k_interleave(Element);
+    constexpr std::ptrdiff_t column_bytes = interleaved_bytes(Element);
     constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
     const Value* const from = source.at<Value>(block);
     for (std::ptrdiff_t j = 0; j < block.padded_lines; j += lane_count) {
         std::byte* const column = to + j / panel_width * panel_bytes + j % panel_width * column_bytes;
         const Value* const line = from + j * source.line_stride;
-        std::ptrdiff_t k = 0;
+        std::ptrdiff_t p = 0;
         if constexpr (holds_bfloat16<Value> && together == 2) {
             // Pairs are neighbours already, so that a float's worth of bits is transposed at a time.
             const bool whole = block.lines - j >= lane_count;
-            for (; whole && k + 2 * lane_count <= block.depth; k += 2 * lane_count) {
+            for (; whole && p + 2 * lane_count <= block.k; p += 2 * lane_count) {
                 float_square square;
-                square.read_pairs(codes_of(line + k), source.line_stride);
+                square.read_pairs(codes_of(line + p), source.line_stride);
                 square.transpose();
                 for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-                    store(reinterpret_cast<float*>(column + (k / 2 + i) * step_bytes), square.row[i]);
+                    store(reinterpret_cast<float*>(column + (p / 2 + i) * step_bytes), square.row[i]);
                 }
             }
         }
-        for (; k < block.padded_depth; k += lane_count) {
+        for (; p < block.padded_k; p += lane_count) {
             float_square square;
-            square.read(line + k, source.line_stride, block.lines - j, block.depth - k);
+            square.read(line + p, source.line_stride, block.lines - j, block.k - p);
             square.transpose();
-            const std::ptrdiff_t steps = (std::min)(lane_count, block.padded_depth - k);
+            const std::ptrdiff_t steps = (std::min)(lane_count, block.padded_k - p);
             for (std::ptrdiff_t i = 0; i < steps; i += together) {
-                store_in_panel<Element>(column + (k + i) / together * step_bytes, square.row[i],
+                store_in_panel<Element>(column + (p + i) / together * step_bytes, square.row[i],
                                         square.row[i + together - 1]);
             }
         }
@@ -335,14 +335,14 @@ void pack_panels(const product_factor_source& source, const factor_block& block,
 template <panel_element Element>
 void widen_panels(const product_factor_source& source, const factor_block& block, std::byte* to,
                   std::ptrdiff_t panel_bytes) {
-    constexpr std::ptrdiff_t together = steps_together(Element);
-    constexpr std::ptrdiff_t step_bytes = panel_width * bytes_together(Element);
+    constexpr std::ptrdiff_t together = k_interleave(Element);
+    constexpr std::ptrdiff_t step_bytes = panel_width * interleaved_bytes(Element);
     const auto* const panels = static_cast<const std::byte*>(source.data);
     for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
         const std::byte* from = panels + (block.first_line / panel_width + panel) * source.line_stride +
-                                block.first_depth / together * step_bytes;
+                                block.first_k / together * step_bytes;
         auto* target = reinterpret_cast<float*>(to + panel * panel_bytes);
-        for (std::ptrdiff_t k = 0; k < block.padded_depth; k += together, from += step_bytes) {
+        for (std::ptrdiff_t p = 0; p < block.padded_k; p += together, from += step_bytes) {
             for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
                 if constexpr (Element == panel_element::binary16) {
                     store(target + j, widen_binary16(load(reinterpret_cast<const std::uint16_t*>(from) + j)));

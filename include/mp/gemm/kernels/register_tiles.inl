@@ -29,7 +29,7 @@ struct bfloat16_row_steps {
             << 16);
     }
 };
-struct bfloat16_pair_steps {
+struct bfloat16_vnni2_steps {
     static constexpr int together = 2;
     static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int step) {
         const vec<std::uint32_t> pair =
@@ -117,9 +117,9 @@ void multiply_rows(const tile_product& p) {
     }
     step_of_a a(p.a, p.a_row);
     const auto* b = static_cast<const std::byte*>(p.b);
-    const std::ptrdiff_t depth = p.depth;
+    const std::ptrdiff_t k = p.k;
     const std::ptrdiff_t b_step = p.b_step;
-    for (std::ptrdiff_t k = 0; k < depth; k += Steps::together) {
+    for (std::ptrdiff_t step = 0; step < k; step += Steps::together) {
         const vec<float> first[tile_vectors] = {Steps::load_step(b, 0, 0), Steps::load_step(b, 1, 0)};
         registers.add(a, first, rows{});
         a.advance();
@@ -155,12 +155,12 @@ inline constexpr std::ptrdiff_t rows_of_block = 72;
 
 template <class Steps>
 constexpr product_kernel make_register_kernel(std::string_view name, panel_element element,
-                                              std::ptrdiff_t depth_block) {
+                                              std::ptrdiff_t k_block) {
     return {name,
             tile_rows,
             static_cast<std::ptrdiff_t>(tile_vectors * lanes),
             Steps::together,
-            depth_block,
+            k_block,
             rows_of_block,
             panel_element::float32,
             element,
@@ -175,7 +175,7 @@ inline constexpr product_kernel float_kernel =
 inline constexpr product_kernel binary16_kernel =
     make_register_kernel<binary16_steps>(MP_TILE_NAMES("f16"), panel_element::binary16, 512);
 inline constexpr product_kernel bfloat16_kernel =
-    make_register_kernel<bfloat16_pair_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_pair, 512);
+    make_register_kernel<bfloat16_vnni2_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_vnni2, 512);
 inline constexpr product_kernel bfloat16_row_kernel =
     make_register_kernel<bfloat16_row_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_row, 512);
 #undef MP_TILE_NAMES

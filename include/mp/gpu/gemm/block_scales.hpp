@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Scales of blocks of the depth in matrix products on GPUs: how they get to shared memory, and what engines
+/// Scales of blocks of k in matrix products on GPUs: how they get to shared memory, and what engines
 /// do with them.
 #pragma once
 
 #include <mp/config.hpp>
 #include <mp/format/device.hpp>
-#include <mp/gemm/depth_scales.hpp>
+#include <mp/gemm/k_scales.hpp>
 #include <mp/gpu/chunks.hpp>
-#include <mp/gpu/gemm/lanes_engine.hpp>
-#include <mp/gpu/gemm/mma_engine.hpp>
+#include <mp/gpu/gemm/mma_policy.hpp>
+#include <mp/gpu/gemm/simt_policy.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
@@ -21,12 +21,12 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// behind the rows, has its own float, however many of them share one.
 struct block_scales {
     static constexpr int values_of_line = 1;
-    static constexpr int depth = static_cast<int>(depth_per_scale);
+    static constexpr int k = static_cast<int>(k_per_scale);
 
     scale_lines a;
     scale_lines b;
 
-    /// Begins to copy the scales of Rows rows and Columns columns for a block of the depth; what lies outside
+    /// Begins to copy the scales of Rows rows and Columns columns for a block of k; what lies outside
     /// of the product becomes zero. By `Threads` threads, whose numbers are `index`.
     MP_ANY_EXECUTION_SPACE
     template <int Rows, int Columns, int Threads, class Thread>
@@ -56,17 +56,17 @@ private:
     }
 };
 
-/// The sums of an engine: those of a block of the depth, and the scaled ones of the blocks before it.
+/// The sums of an policy: those of a block of k, and the scaled ones of the blocks before it.
 template <int RowFragments, int ColumnFragments, int Count>
 struct scaled_sums {
     float of[std::size_t{RowFragments}][std::size_t{ColumnFragments}][std::size_t{Count}];
     float total[std::size_t{RowFragments}][std::size_t{ColumnFragments}][std::size_t{Count}];
 };
 
-/// mma_engine for scaled products. Those of all architectures start from zero with each block.
-template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
-struct scaled_mma_engine : mma_engine<Tile, A, B, ADepthContiguous, BDepthContiguous> {
-    using base = mma_engine<Tile, A, B, ADepthContiguous, BDepthContiguous>;
+/// mma_policy for scaled products. Those of all architectures start from zero with each block.
+template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
+struct scaled_mma_policy : mma_policy<Tile, A, B, AKMajor, BKMajor> {
+    using base = mma_policy<Tile, A, B, AKMajor, BKMajor>;
     template <class>
     using sums = scaled_sums<base::row_fragments, base::column_fragments, 4>;
 
@@ -80,7 +80,7 @@ struct scaled_mma_engine : mma_engine<Tile, A, B, ADepthContiguous, BDepthContig
         sum = {};
     }
 
-    /// Ends a block of the depth. `scales` are those of the tile, of which the warp's begin at `rows` and
+    /// Ends a block of k. `scales` are those of the tile, of which the warp's begin at `rows` and
     /// `columns`. In the end the totals take the place of the sums.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -138,10 +138,10 @@ private:
     }
 };
 
-/// lanes_engine for scaled products.
-template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
-struct scaled_lanes_engine : lanes_engine<Tile, A, B, ADepthContiguous, BDepthContiguous> {
-    using base = lanes_engine<Tile, A, B, ADepthContiguous, BDepthContiguous>;
+/// simt_policy for scaled products.
+template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
+struct scaled_simt_policy : simt_policy<Tile, A, B, AKMajor, BKMajor> {
+    using base = simt_policy<Tile, A, B, AKMajor, BKMajor>;
     template <class>
     using sums = scaled_sums<base::row_fragments, base::column_fragments, 8>;
 

@@ -27,7 +27,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float scale_product(const product_output<Output,
                              double_from_float(output.beta) * double_from_float(c));
 }
 
-/// Where the sums of a piece of the depth go: a matrix of its own, row after row, number `piece` behind
+/// Where the sums of a piece of k go: a matrix of its own, row after row, number `piece` behind
 /// `sums`. See split_sum_kernel.
 [[nodiscard]] MP_HOST_DEVICE inline product_output<float, identity_epilogue> piece_of_sums(
     float* sums, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t piece) {
@@ -99,12 +99,12 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void load_chunk_of_sums(Thread thread, simt::sha
     using quarter = chunk<float, 4>;
     const int first = Count == 8 ? thread.lane() / 4 % 2 * 4 : 0;
     const quarter one = thread.load((from + first).template as<quarter>());
-    for (int k = 0; k < 4; ++k) sum[k] = one.values[k];
+    for (int p = 0; p < 4; ++p) sum[p] = one.values[p];
     if constexpr (Count == 8) {
         const quarter other = thread.load((from + (4 - first)).template as<quarter>());
-        for (int k = 0; k < 4; ++k) {
-            sum[k] = first == 0 ? one.values[k] : other.values[k];
-            sum[k + 4] = first == 0 ? other.values[k] : one.values[k];
+        for (int p = 0; p < 4; ++p) {
+            sum[p] = first == 0 ? one.values[p] : other.values[p];
+            sum[p + 4] = first == 0 ? other.values[p] : one.values[p];
         }
     }
 }

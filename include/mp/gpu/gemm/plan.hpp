@@ -6,8 +6,8 @@
 #include <mp/bfloat16.hpp>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
+#include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/problem.hpp>
-#include <mp/gpu/gemm/ring_kernel.hpp>
 #include <mp/gpu/gemm/stage_copies.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/half.hpp>
@@ -50,14 +50,14 @@ enum class gpu_gemm_kernel : unsigned char {
     wmma,       ///< nvcuda::wmma: half from sm_75 on, bfloat16 and tfloat32 from sm_80 on
     mma,        ///< mma.sync with copies that run ahead: from sm_80 on, 8 bits from sm_89 on
     /// wgmma and TMA, in code for sm_90a. Lines of a and b, in all matrices of a batch, have to begin at
-    /// multiples of 16 bytes; those of tfloat32 and 8 bits have to run along the depth (a row-major, b
+    /// multiples of 16 bytes; those of tfloat32 and 8 bits have to run along k (a row-major, b
     /// column-major). Not taken automatically as long as it has not been measured. 8 bits have the bits of
     /// mp::emulated with float8_unit::native, promoted every 128 products.
     wgmma,
     /// wgmma where the device has it and the matrices are as it takes them, and else what `automatic` takes.
     /// Both are compiled. Of 16 bits and tfloat32 both have the same bits, of 8 bits they have not. A plan
     /// has to be made from the matrices: one that is made from a shape alone does not take wgmma.
-    automatic_with_wgmma,
+    prefer_wgmma,
 };
 
 }  // namespace mp
@@ -66,7 +66,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 [[nodiscard]] constexpr std::string_view name_of(gpu_gemm_kernel kernel) {
     constexpr std::array<std::string_view, 6> names{"automatic", "lanes", "wmma",
-                                                    "mma",       "wgmma", "automatic_with_wgmma"};
+                                                    "mma",       "wgmma", "prefer_wgmma"};
     return names[static_cast<std::size_t>(kernel)];
 }
 
@@ -74,7 +74,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Pieces into which a product's depth may be divided.
+/// Pieces into which a product's k may be divided.
 inline constexpr int most_splits = 64;
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -83,8 +83,8 @@ namespace mp {
 
 /// What a caller may ask for.
 struct gpu_gemm_options {
-    /// Pieces of the depth that different blocks of threads add up, for products with few elements and much
-    /// depth. With more than one the product needs a workspace. Zero: as many as fill the device.
+    /// Pieces of k that different blocks of threads add up, for products with few elements and much
+    /// k. With more than one the product needs a workspace. Zero: as many as fill the device.
     int splits = 1;
 };
 
@@ -94,16 +94,16 @@ struct gpu_gemm_plan {
     gpu_gemm_kernel kernel = gpu_gemm_kernel::automatic;
     int tile_rows = 0;     ///< of C, by a block of threads
     int tile_columns = 0;  ///< the same
-    int tile_depth = 0;    ///< elements of depth that are multiplied between two barriers
+    int tile_k = 0;        ///< elements of k that are multiplied between two barriers
     int splits = 1;
     std::ptrdiff_t rows = 0;
     std::ptrdiff_t columns = 0;
-    std::ptrdiff_t depth = 0;
+    std::ptrdiff_t k = 0;
     std::ptrdiff_t batch = 1;
     gpu_properties gpu = {};  ///< of the device that it was made for
     int cluster_blocks = 1;   ///< blocks of threads that share columns of B: with wgmma 1 or 2
 
-    /// Floats of workspace that a product by this plan needs; zero unless it splits the depth.
+    /// Floats of workspace that a product by this plan needs; zero unless it splits k.
     [[nodiscard]] std::size_t workspace_size() const {
         return splits == 1 ? 0
                            : static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) *
@@ -114,7 +114,7 @@ struct gpu_gemm_plan {
     [[nodiscard]] std::string kernel_name() const {
         std::string text(name_of(kernel));
         text.append(".").append(std::to_string(tile_rows)).append("x").append(std::to_string(tile_columns));
-        text.append("x").append(std::to_string(tile_depth));
+        text.append("x").append(std::to_string(tile_k));
         if (cluster_blocks != 1) text.append(".cluster").append(std::to_string(cluster_blocks));
         if (splits != 1) text.append(".split").append(std::to_string(splits));
         return text;
@@ -148,10 +148,10 @@ template <class Input>
            (kernel != gpu_gemm_kernel::wgmma || gpu.has_warpgroups);
 }
 
-/// Elements of depth between two barriers.
+/// Elements of k between two barriers.
 template <class Input>
-[[nodiscard]] constexpr int tile_depth_of(gpu_gemm_kernel kernel) {
-    return (kernel == gpu_gemm_kernel::wgmma ? 128 : stage_depth_bytes) / static_cast<int>(sizeof(Input));
+[[nodiscard]] constexpr int tile_k_of(gpu_gemm_kernel kernel) {
+    return (kernel == gpu_gemm_kernel::wgmma ? 128 : stage_k_bytes) / static_cast<int>(sizeof(Input));
 }
 
 /// The kernel that is taken for a type on a device.
@@ -166,12 +166,12 @@ template <class Input>
 /// Whether a product with the template argument `Asked` is compiled with a kernel.
 template <class Executor, class Input, gpu_gemm_kernel Asked>
 [[nodiscard]] constexpr bool has_kernel(gpu_gemm_kernel kernel) {
-    if constexpr (Asked != gpu_gemm_kernel::automatic && Asked != gpu_gemm_kernel::automatic_with_wgmma) {
+    if constexpr (Asked != gpu_gemm_kernel::automatic && Asked != gpu_gemm_kernel::prefer_wgmma) {
         return kernel == Asked;
     } else {
         for (const int capability : compiled_capabilities<Executor>) {
             if (best_kernel<Input>(capability) == kernel) return true;
-            if (Asked == gpu_gemm_kernel::automatic_with_wgmma && kernel == gpu_gemm_kernel::wgmma &&
+            if (Asked == gpu_gemm_kernel::prefer_wgmma && kernel == gpu_gemm_kernel::wgmma &&
                 capability >= least_capability<Input>(kernel) && capability == 90) {
                 return true;
             }
@@ -183,12 +183,11 @@ template <class Executor, class Input, gpu_gemm_kernel Asked>
 /// The kernel that is taken where `Asked` was asked for: one by itself, and which one.
 template <class Input, gpu_gemm_kernel Asked>
 [[nodiscard]] constexpr gpu_gemm_kernel resolve_kernel(const gpu_properties& gpu, bool warpgroups_take_it) {
-    if (Asked == gpu_gemm_kernel::automatic_with_wgmma && can_run<Input>(gpu, gpu_gemm_kernel::wgmma) &&
+    if (Asked == gpu_gemm_kernel::prefer_wgmma && can_run<Input>(gpu, gpu_gemm_kernel::wgmma) &&
         warpgroups_take_it) {
         return gpu_gemm_kernel::wgmma;
     }
-    const bool is_automatic =
-        Asked == gpu_gemm_kernel::automatic || Asked == gpu_gemm_kernel::automatic_with_wgmma;
+    const bool is_automatic = Asked == gpu_gemm_kernel::automatic || Asked == gpu_gemm_kernel::prefer_wgmma;
     return is_automatic ? best_kernel<Input>(gpu.capability) : Asked;
 }
 
@@ -200,7 +199,7 @@ using mma_tile_64 = gemm_tile<64, 64, 32, 32, 4>;
 /// 8 bits: sums that are promoted take twice the registers, and the way through half takes some.
 using float8_tile_128 = gemm_tile<128, 128, 32, 64, 4>;
 using wmma_tile_128 = gemm_tile<128, 128, 64, 32, 3>;
-using lanes_tile_64 = gemm_tile<64, 64, 32, 32, 2>;
+using simt_tile_64 = gemm_tile<64, 64, 32, 32, 2>;
 
 struct tile_choice {
     int rows;
@@ -243,7 +242,7 @@ using mma_tiles =
                        tile_list<offered_tile<mma_tile_256, 100, 1>, offered_tile<mma_tile_128, 90, 2>,
                                  offered_tile<mma_tile_64, 55, 2>>>;
 using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
-using lanes_tiles = tile_list<offered_tile<lanes_tile_64, 100, 1>>;
+using simt_tiles = tile_list<offered_tile<simt_tile_64, 100, 1>>;
 /// Those of wgmma for 8 bits, whose promoted sums take the registers of 256 columns, and for the others.
 inline constexpr std::array<tile_choice, 2> warpgroup_tiles_8{{{128, 128, 1.0, 1, 2}, {128, 128, 0.9, 1, 1}}};
 inline constexpr std::array<tile_choice, 2> warpgroup_tiles{{{128, 256, 1.0, 1, 2}, {128, 128, 0.8, 1, 1}}};
@@ -259,7 +258,7 @@ template <class Input>
         case gpu_gemm_kernel::wmma:
             return wmma_tiles::choices;
         default:
-            return lanes_tiles::choices;
+            return simt_tiles::choices;
     }
 }
 
@@ -311,7 +310,7 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
     return best;
 }
 
-/// Pieces of the depth with which blocks fill the device, each of at least 512 bytes of depth.
+/// Pieces of k with which blocks fill the device, each of at least 512 bytes of k.
 [[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
                                        std::ptrdiff_t steps) {
     constexpr std::ptrdiff_t least_steps = 8;
@@ -323,16 +322,15 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
 /// Decides everything but the kernel.
 template <class Input>
 [[nodiscard]] gpu_gemm_plan plan_with_kernel(const gpu_properties& gpu, gpu_gemm_kernel kernel,
-                                             std::ptrdiff_t rows, std::ptrdiff_t columns,
-                                             std::ptrdiff_t depth, std::ptrdiff_t batch,
-                                             const gpu_gemm_options& options) {
+                                             std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t k,
+                                             std::ptrdiff_t batch, const gpu_gemm_options& options) {
     constexpr std::string_view function = "mp::plan_gemm";
     const auto check_size = [&](std::string_view name, std::ptrdiff_t size) {
         if (size < 0) throw_argument(function, name, size, "must not be negative");
     };
     check_size("rows", rows);
     check_size("columns", columns);
-    check_size("depth", depth);
+    check_size("k", k);
     check_size("batch", batch);
     if (options.splits < 0 || options.splits > most_splits) {
         throw_argument(function, "options.splits", options.splits,
@@ -343,14 +341,13 @@ template <class Input>
                        "must be one that a device of capability " + error_text(gpu.capability) +
                            " has for factors of this type");
     }
-    gpu_gemm_plan plan{kernel, 0,     0,  tile_depth_of<Input>(kernel), options.splits, rows, columns,
-                       depth,  batch, gpu};
+    gpu_gemm_plan plan{kernel, 0, 0, tile_k_of<Input>(kernel), options.splits, rows, columns, k, batch, gpu};
     const tile_choice tile =
         choose_tile(tiles_of<Input>(kernel), gpu, rows, columns, batch, (std::max)(1, options.splits));
     plan.tile_rows = tile.rows;
     plan.tile_columns = tile.columns;
     plan.cluster_blocks = tile.cluster_blocks;
-    const std::ptrdiff_t steps = tile_count(depth, plan.tile_depth);
+    const std::ptrdiff_t steps = tile_count(k, plan.tile_k);
     if (plan.splits == 0) {
         plan.splits = choose_splits(
             gpu, tile_count(rows, plan.tile_rows) * tile_count(columns, plan.tile_columns) * batch, steps);
@@ -364,16 +361,16 @@ template <class Input>
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Decides how products of a (rows x depth) and b (depth x columns) are computed on a GPU with these
+/// Decides how products of a (rows x k) and b (k x columns) are computed on a GPU with these
 /// properties; `batch` is how many of them there are in a call. Throws argument_error for a kernel that the
 /// device lacks for the type, for negative sizes, and for splits below zero or above 64.
 template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const gpu_properties& gpu, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                                      std::ptrdiff_t depth, std::ptrdiff_t batch = 1,
+                                      std::ptrdiff_t k, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {
     using input = std::remove_const_t<Input>;
     return detail::plan_with_kernel<input>(gpu, detail::resolve_kernel<input, Kernel>(gpu, false), rows,
-                                           columns, depth, batch, options);
+                                           columns, k, batch, options);
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

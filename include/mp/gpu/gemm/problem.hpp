@@ -23,8 +23,8 @@ struct factor_lines {
     std::ptrdiff_t lines;
     std::ptrdiff_t length;        ///< elements of a line
     std::ptrdiff_t batch_stride;  ///< elements from one matrix to the next
-    int alignment;          ///< every line begins at a multiple of so many bytes: 16, 8, 4, or one element
-    bool depth_contiguous;  ///< lines run along the depth: rows of A, columns of B
+    int alignment;  ///< every line begins at a multiple of so many bytes: 16, 8, 4, or one element
+    bool k_major;   ///< lines run along k: rows of A, columns of B
 };
 
 /// C, row after row, and what is done with it. Columns of a column-major C are the rows of its transpose,
@@ -38,7 +38,7 @@ struct product_output {
     std::ptrdiff_t batch_stride;
     bool aligned;      ///< every row begins at a multiple of the bytes of a chunk: see output_chunk
     bool swapped;      ///< the rows are columns to the epilogue
-    bool has_product;  ///< false if the factors are not read: alpha is 0, or there is no depth
+    bool has_product;  ///< false if the factors are not read: alpha is 0, or there is no k
     float alpha;
     float beta;
     Epilogue epilogue;
@@ -49,8 +49,8 @@ struct product_problem {
     factor_lines<A> a;
     factor_lines<B> b;
     product_output<Output, Epilogue> c;
-    std::ptrdiff_t depth;
-    /// The depth is divided among so many blocks of threads, each of which writes its sums into `sums`: see
+    std::ptrdiff_t k;
+    /// The k is divided among so many blocks of threads, each of which writes its sums into `sums`: see
     /// split_sums.
     std::ptrdiff_t splits;
     float* sums;
@@ -80,7 +80,7 @@ struct tile_place {
     return length / size + (length % size != 0 ? 1 : 0);
 }
 
-/// Steps of one of `splits` pieces of the depth, all but the last of them a multiple of `whole`.
+/// Steps of one of `splits` pieces of k, all but the last of them a multiple of `whole`.
 [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t share_of_split(std::ptrdiff_t steps,
                                                                      std::ptrdiff_t splits,
                                                                      std::ptrdiff_t whole) {
@@ -106,7 +106,7 @@ template <class Value>
 }
 
 template <class Value>
-factor_lines<std::remove_const_t<Value>> lines_of(matrix_view<Value> view, storage_order depth_contiguous,
+factor_lines<std::remove_const_t<Value>> lines_of(matrix_view<Value> view, storage_order k_major,
                                                   std::ptrdiff_t batch_stride) {
     const bool row_major = view.order == storage_order::row_major;
     return {view.data,
@@ -115,7 +115,7 @@ factor_lines<std::remove_const_t<Value>> lines_of(matrix_view<Value> view, stora
             row_major ? view.columns : view.rows,
             batch_stride,
             line_alignment(view.data, view.leading_dimension, batch_stride),
-            view.order == depth_contiguous};
+            view.order == k_major};
 }
 
 /// What of a problem is not in the types of its matrices.
@@ -143,15 +143,13 @@ product_problem<A, B, Output, Epilogue> make_product_problem(float alpha, matrix
             nullptr};
 }
 
-/// Calls f<ADepthContiguous, BDepthContiguous>() with the flags of a problem.
+/// Calls f<AKMajor, BKMajor>() with the flags of a problem.
 template <class Problem, class Function>
 void with_layouts(const Problem& problem, Function f) {
-    if (problem.a.depth_contiguous) {
-        problem.b.depth_contiguous ? f.template operator()<true, true>()
-                                   : f.template operator()<true, false>();
+    if (problem.a.k_major) {
+        problem.b.k_major ? f.template operator()<true, true>() : f.template operator()<true, false>();
     } else {
-        problem.b.depth_contiguous ? f.template operator()<false, true>()
-                                   : f.template operator()<false, false>();
+        problem.b.k_major ? f.template operator()<false, true>() : f.template operator()<false, false>();
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The sum of the pieces of a product whose depth was divided among blocks of threads.
+/// The sum of the pieces of a product whose k was divided among blocks of threads.
 #pragma once
 
 #include <mp/config.hpp>

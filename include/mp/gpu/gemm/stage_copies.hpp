@@ -11,8 +11,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Bytes of depth of one stage.
-inline constexpr int stage_depth_bytes = 64;
+/// Bytes of k of one stage.
+inline constexpr int stage_k_bytes = 64;
 
 /// Copies 16 bytes in pieces. A loop, since such matrices are slow anyway and compiling it is not free.
 MP_ANY_EXECUTION_SPACE

@@ -17,21 +17,19 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// `Extent` rows of A (columns of B) and 64 bytes of depth. The tile keeps the order of the elements in
+/// `Extent` rows of A (columns of B) and 64 bytes of k. The tile keeps the order of the elements in
 /// memory, in lines of 64 or 128 bytes that are swizzled, so that neither copies nor load_matrix meet in a
-/// bank: with DepthContiguous, a line is one row; else a line has neighbouring rows of one depth, 128 bytes
+/// bank: with KMajor, a line is one row; else a line has neighbouring rows of one k, 128 bytes
 /// of them (64 if the tile has no more), and the lines of the next 128 bytes of rows follow behind those of
-/// all depths.
-template <class Input, int Extent, bool DepthContiguous, int Threads>
+/// all ks.
+template <class Input, int Extent, bool KMajor, int Threads>
 struct swizzled_stage {
     static constexpr int size = static_cast<int>(sizeof(Input));
-    static constexpr int depth = stage_depth_bytes / size;
-    static constexpr int bytes = Extent * stage_depth_bytes;
-    static constexpr int line_bytes = DepthContiguous       ? stage_depth_bytes
-                                      : Extent * size < 128 ? Extent * size
-                                                            : 128;
+    static constexpr int k = stage_k_bytes / size;
+    static constexpr int bytes = Extent * stage_k_bytes;
+    static constexpr int line_bytes = KMajor ? stage_k_bytes : Extent * size < 128 ? Extent * size : 128;
     static constexpr int line_elements = line_bytes / size;
-    static constexpr int lines_of_panel = DepthContiguous ? Extent : depth;
+    static constexpr int lines_of_panel = KMajor ? Extent : k;
     static constexpr int panel_bytes = lines_of_panel * line_bytes;
     static constexpr int chunks = bytes / 16;
     static constexpr int chunks_across = line_bytes / 16;
@@ -42,11 +40,11 @@ struct swizzled_stage {
 
     using pointer = simt::shared_pointer<Input>;
 
-    /// The element at a row of A (column of B) and depth.
-    [[nodiscard]] MP_HOST_DEVICE static constexpr pointer element(pointer stage, int outer, int k) {
-        const int panel = DepthContiguous ? 0 : outer / line_elements;
-        const int line = DepthContiguous ? outer : k;
-        const int position = DepthContiguous ? k : outer % line_elements;
+    /// The element at a row of A (column of B) and k.
+    [[nodiscard]] MP_HOST_DEVICE static constexpr pointer element(pointer stage, int outer, int p) {
+        const int panel = KMajor ? 0 : outer / line_elements;
+        const int line = KMajor ? outer : p;
+        const int position = KMajor ? p : outer % line_elements;
         const auto offset = static_cast<std::uint32_t>(line * line_bytes + position * size);
         return {stage.offset + static_cast<std::uint32_t>(panel * panel_bytes) +
                 simt::swizzled<line_bytes>(offset)};
@@ -58,38 +56,37 @@ struct swizzled_stage {
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE void copy(Thread thread, pointer stage,
                                                      const factor_lines<Input>& factor, std::ptrdiff_t outer,
-                                                     std::ptrdiff_t k) {
-        const std::ptrdiff_t first_line = DepthContiguous ? outer : k;
-        const std::ptrdiff_t first_position = DepthContiguous ? k : outer;
+                                                     std::ptrdiff_t p) {
+        const std::ptrdiff_t first_line = KMajor ? outer : p;
+        const std::ptrdiff_t first_position = KMajor ? p : outer;
         MP_UNROLL
         for (int i = 0; i < chunks / Threads; ++i) {
             const int chunk_number = thread.index() + i * Threads;
             const int panel = chunk_number / (chunks_across * lines_of_panel);
             const int line = chunk_number / chunks_across % lines_of_panel;
             const int position = panel * line_elements + chunk_number % chunks_across * chunk_elements;
-            const pointer to =
-                DepthContiguous ? element(stage, line, position) : element(stage, position, line);
+            const pointer to = KMajor ? element(stage, line, position) : element(stage, position, line);
             copy_chunk(thread, to, factor, first_line + line, first_position + position);
         }
     }
 
-    /// A fragment of A: 16 rows from `row` on, and 32 bytes of depth from byte 32 * step on.
+    /// A fragment of A: 16 rows from `row` on, and 32 bytes of k from byte 32 * step on.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE simt::registers<4> load_a(Thread thread, pointer stage, int row,
                                                                      int step) {
         const int lane = thread.lane();
-        const int k = step * simt::mma_depth<Input>;
-        if constexpr (DepthContiguous) {
+        const int p = step * simt::mma_k<Input>;
+        if constexpr (KMajor) {
             return thread.template load_matrix<4>(
-                element(stage, row + lane % 16, k + lane / 16 * chunk_elements));
+                element(stage, row + lane % 16, p + lane / 16 * chunk_elements));
         } else if constexpr (size == 2) {
             return thread.template load_matrix_transposed<4>(
-                element(stage, row + lane / 8 % 2 * 8, k + lane / 16 * 8 + lane % 8));
+                element(stage, row + lane / 8 % 2 * 8, p + lane / 16 * 8 + lane % 8));
         } else {
             simt::registers<4> fragment;
             for (int i = 0; i < 4; ++i)
-                fragment[i] = gather(thread, stage, simt::mma_a_place(lane, i), row, k);
+                fragment[i] = gather(thread, stage, simt::mma_a_place(lane, i), row, p);
             return fragment;
         }
     }
@@ -100,17 +97,17 @@ struct swizzled_stage {
     MP_HOST_DEVICE static MP_ALWAYS_INLINE simt::registers<4> load_b_pair(Thread thread, pointer stage,
                                                                           int column, int step) {
         const int lane = thread.lane();
-        const int k = step * simt::mma_depth<Input>;
-        if constexpr (DepthContiguous) {
+        const int p = step * simt::mma_k<Input>;
+        if constexpr (KMajor) {
             return thread.template load_matrix<4>(
-                element(stage, column + lane / 16 * 8 + lane % 8, k + lane / 8 % 2 * chunk_elements));
+                element(stage, column + lane / 16 * 8 + lane % 8, p + lane / 8 % 2 * chunk_elements));
         } else if constexpr (size == 2) {
             return thread.template load_matrix_transposed<4>(
-                element(stage, column + lane / 16 * 8, k + lane / 8 % 2 * 8 + lane % 8));
+                element(stage, column + lane / 16 * 8, p + lane / 8 % 2 * 8 + lane % 8));
         } else {
             simt::registers<4> fragments;
             for (int i = 0; i < 4; ++i) {
-                fragments[i] = gather(thread, stage, simt::mma_b_place(lane, i % 2), column + i / 2 * 8, k);
+                fragments[i] = gather(thread, stage, simt::mma_b_place(lane, i % 2), column + i / 2 * 8, p);
             }
             return fragments;
         }
@@ -122,11 +119,11 @@ private:
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE std::uint32_t gather(Thread thread, pointer stage,
                                                                 simt::fragment_place place, int outer,
-                                                                int k) {
+                                                                int p) {
         chunk<Input, 4 / size> elements;
         for (int i = 0; i < 4 / size; ++i) {
             elements.values[i] =
-                thread.load(element(stage, outer + place.line, k + place.position / size + i));
+                thread.load(element(stage, outer + place.line, p + place.position / size + i));
         }
         return bit_cast<std::uint32_t>(elements);
     }

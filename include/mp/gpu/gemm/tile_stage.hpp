@@ -15,37 +15,32 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Bytes of depth of a stage: a line of 128 bytes, swizzled.
-inline constexpr int warpgroup_depth_bytes = 128;
+/// Bytes of k of a stage: a line of 128 bytes, swizzled.
+inline constexpr int warpgroup_k_bytes = 128;
 
 /// How a factor of `Extent` rows (columns of B) lies in a stage, and how TMA brings it there. With
-/// DepthContiguous, a line is one row and 128 bytes of depth. Else, which is for 16 bits only, a line is 64
-/// rows of one depth, and the lines of the next 64 rows follow behind those of all depths.
-template <class Input, int Extent, bool DepthContiguous>
+/// KMajor, a line is one row and 128 bytes of k. Else, which is for 16 bits only, a line is 64
+/// rows of one k, and the lines of the next 64 rows follow behind those of all ks.
+template <class Input, int Extent, bool KMajor>
 struct tile_stage {
     static constexpr int size = static_cast<int>(sizeof(Input));
-    static constexpr int depth = warpgroup_depth_bytes / size;
-    static constexpr int bytes = Extent * warpgroup_depth_bytes;
-    static constexpr int line_elements = warpgroup_depth_bytes / size;
-    static constexpr int panel_bytes = depth * warpgroup_depth_bytes;
+    static constexpr int k = warpgroup_k_bytes / size;
+    static constexpr int bytes = Extent * warpgroup_k_bytes;
+    static constexpr int line_elements = warpgroup_k_bytes / size;
+    static constexpr int panel_bytes = k * warpgroup_k_bytes;
 
-    static_assert(DepthContiguous || size == 2);
+    static_assert(KMajor || size == 2);
 
     /// The tiles in which `Rows` rows at a time are copied, of the matrices of a batch; of one matrix if it
     /// is the same each time.
     template <int Rows>
     [[nodiscard]] static simt::tensor_tiles tiles(const factor_lines<Input>& factor, std::ptrdiff_t batch) {
         const bool one = factor.batch_stride == 0;
-        return {factor.data,
-                size,
-                factor.length,
-                factor.lines,
-                factor.stride * size,
-                line_elements,
-                DepthContiguous ? Rows : depth,
-                warpgroup_depth_bytes,
-                one ? 1 : batch,
-                one ? 16 : factor.batch_stride * size};
+        return {factor.data,          size,
+                factor.length,        factor.lines,
+                factor.stride * size, line_elements,
+                KMajor ? Rows : k,    warpgroup_k_bytes,
+                one ? 1 : batch,      one ? 16 : factor.batch_stride * size};
     }
 
     /// Copies rows `first` to first + Rows - 1 of the stage, from row `outer` of matrix `matrix` of the
@@ -53,36 +48,36 @@ struct tile_stage {
     MP_ANY_EXECUTION_SPACE
     template <int Rows, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy(Thread thread, std::uint32_t stage, int first,
-                                                     const simt::tensor_map& map, int outer, int k,
+                                                     const simt::tensor_map& map, int outer, int p,
                                                      int matrix,
                                                      simt::shared_pointer<simt::memory_barrier> full,
                                                      std::uint16_t blocks) {
-        if constexpr (DepthContiguous) {
+        if constexpr (KMajor) {
             const simt::shared_pointer<Input> to{stage +
-                                                 static_cast<std::uint32_t>(first * warpgroup_depth_bytes)};
-            copy_box(thread, to, map, k, outer, matrix, full, blocks);
+                                                 static_cast<std::uint32_t>(first * warpgroup_k_bytes)};
+            copy_box(thread, to, map, p, outer, matrix, full, blocks);
         } else {
             for (int i = 0; i < Rows / line_elements; ++i) {
                 const simt::shared_pointer<Input> to{
                     stage + static_cast<std::uint32_t>((first / line_elements + i) * panel_bytes)};
-                copy_box(thread, to, map, outer + i * line_elements, k, matrix, full, blocks);
+                copy_box(thread, to, map, outer + i * line_elements, p, matrix, full, blocks);
             }
         }
     }
 
-    /// What wgmma multiplies: from row `first` on, and 32 bytes of depth from step `step` on.
+    /// What wgmma multiplies: from row `first` on, and 32 bytes of k from step `step` on.
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static simt::matrix_descriptor describe(Thread thread,
                                                                             std::uint32_t stage, int first,
                                                                             int step) {
-        constexpr int block = 8 * warpgroup_depth_bytes;  // of eight lines
-        if constexpr (DepthContiguous) {
-            const auto offset = static_cast<std::uint32_t>(first * warpgroup_depth_bytes);
-            return thread.describe(stage + offset, 16, block, 128).advanced(step * simt::mma_depth_bytes);
+        constexpr int block = 8 * warpgroup_k_bytes;  // of eight lines
+        if constexpr (KMajor) {
+            const auto offset = static_cast<std::uint32_t>(first * warpgroup_k_bytes);
+            return thread.describe(stage + offset, 16, block, 128).advanced(step * simt::mma_k_bytes);
         } else {
             const auto offset = static_cast<std::uint32_t>(first / line_elements * panel_bytes);
             return thread.describe(stage + offset, panel_bytes, block, 128)
-                .advanced(step * simt::mma_depth<Input> * warpgroup_depth_bytes);
+                .advanced(step * simt::mma_k<Input> * warpgroup_k_bytes);
         }
     }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Launching warpgroup_gemm_kernel.
+/// Launching warp_specialized_gemm_kernel.
 #pragma once
 
 #include <mp/error.hpp>
 #include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
-#include <mp/gpu/gemm/warpgroup_kernel.hpp>
+#include <mp/gpu/gemm/warp_specialized_kernel.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/tensor_map.hpp>
@@ -22,8 +22,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class Value>
 [[nodiscard]] bool warpgroups_take(const factor_lines<Value>& factor) {
     constexpr std::ptrdiff_t most = 0x7FFF'0000;
-    return factor.alignment == 16 && (sizeof(Value) == 2 || factor.depth_contiguous) &&
-           factor.lines <= most && factor.length <= most && factor.batch_stride >= 0;
+    return factor.alignment == 16 && (sizeof(Value) == 2 || factor.k_major) && factor.lines <= most &&
+           factor.length <= most && factor.batch_stride >= 0;
 }
 
 /// Throws unless they do.
@@ -35,10 +35,9 @@ void check_warpgroup_factor(std::string_view function, std::string_view name,
         throw_argument(function, std::string(name) + "'s alignment", factor.alignment,
                        "must be 16 bytes at the begin of every line for wgmma");
     }
-    if (sizeof(Value) != 2 && !factor.depth_contiguous) {
-        throw_argument(
-            function, name, std::string_view("lines across the depth"),
-            "must have lines that run along the depth, for wgmma of elements that have not 16 bits");
+    if (sizeof(Value) != 2 && !factor.k_major) {
+        throw_argument(function, name, std::string_view("lines across k"),
+                       "must have lines that run along k, for wgmma of elements that have not 16 bits");
     }
     if (factor.batch_stride < 0) {
         throw_argument(function, std::string(name) + ".stride", factor.batch_stride,
@@ -55,16 +54,16 @@ template <class A, class B>
            warpgroups_take(lines_of(b, storage_order::column_major, strides.b));
 }
 
-template <bool ADepthContiguous, bool BDepthContiguous, int Columns, int ClusterBlocks, class Executor,
-          class A, class B, class Output, class Epilogue, class Scales>
+template <bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Executor, class A, class B,
+          class Output, class Epilogue, class Scales>
 void launch_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                        const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
-    using kernel = warpgroup_gemm_kernel<A, B, ADepthContiguous, BDepthContiguous, Columns, ClusterBlocks,
-                                         Output, Epilogue, Scales>;
+    using kernel = warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Columns, ClusterBlocks, Output,
+                                                Epilogue, Scales>;
     kernel it{{},
               {},
               problem.c,
-              problem.depth,
+              problem.k,
               plan.batch,
               problem.splits,
               problem.sums,
@@ -93,14 +92,12 @@ void run_warpgroups(std::string_view function, const Executor& exec, const gpu_g
         check_warpgroup_factor(function, problem.c.swapped ? "a" : "b", problem.b);
     }
     constexpr int most_columns = tiles_of<A>(gpu_gemm_kernel::wgmma)[0].columns;
-    with_layouts(problem, [&]<bool ADepthContiguous, bool BDepthContiguous>() {
-        if constexpr (sizeof(A) == 2 || (ADepthContiguous && BDepthContiguous)) {
+    with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
+        if constexpr (sizeof(A) == 2 || (AKMajor && BKMajor)) {
             if (plan.cluster_blocks == 2) {
-                launch_warpgroups<ADepthContiguous, BDepthContiguous, most_columns, 2>(function, exec, plan,
-                                                                                       problem, scales);
+                launch_warpgroups<AKMajor, BKMajor, most_columns, 2>(function, exec, plan, problem, scales);
             } else {
-                launch_warpgroups<ADepthContiguous, BDepthContiguous, 128, 1>(function, exec, plan, problem,
-                                                                              scales);
+                launch_warpgroups<AKMajor, BKMajor, 128, 1>(function, exec, plan, problem, scales);
             }
         } else if (!problem.c.has_product) {
             launch_warpgroups<true, true, 128, 1>(function, exec, plan, problem, scales);

@@ -73,7 +73,7 @@ public:
         return to;
     }
 
-    /// sum += a b in the tensor cores: 16 x 8 sums, 32 bytes of depth, in the places of mma_a_place,
+    /// sum += a b in the tensor cores: 16 x 8 sums, 32 bytes of k, in the places of mma_a_place,
     /// mma_b_place and mma_c_place. A and B are half (from sm_75 on), bfloat16, tfloat32 (sm_80),
     /// float8_e4m3fn and float8_e5m2 (sm_89; these mix). Its arithmetic is mp::mma's.
     template <class A, class B>
@@ -92,7 +92,7 @@ public:
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
             MP_MMA("m16n8k16", "f16", "f16");
 #else
-            // Turing's instruction has half the depth, and adds its products as this one adds a block of
+            // Turing's instruction has half k, and adds its products as this one adds a block of
             // them.
 #pragma unroll
             for (int i = 0; i < 2; ++i) {

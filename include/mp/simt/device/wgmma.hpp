@@ -86,7 +86,7 @@ public:
     }
 
     /// sum = a b, or sum + a b where `add`, for 64 rows of A and `Columns` (64, 128 or 256) columns of B,
-    /// with 32 bytes of depth, by the 128 threads of a warpgroup together. The sums are in the places of
+    /// with 32 bytes of k, by the 128 threads of a warpgroup together. The sums are in the places of
     /// wgmma_place. Factors of half and bfloat16 may be transposed: lines in shared memory then run along
     /// rows of A (columns of B).
     ///
@@ -131,13 +131,13 @@ public:
     /// Changes how many registers each thread of this warpgroup has, a multiple of 8 from 24 to 256: those
     /// that one gives up another may take. The sum over the block must not exceed what the launch has.
     template <int Count>
-    __device__ __forceinline__ void release_registers() const {
+    __device__ __forceinline__ void setmaxnreg_decrease() const {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Count));
 #endif
     }
     template <int Count>
-    __device__ __forceinline__ void claim_registers() const {
+    __device__ __forceinline__ void setmaxnreg_increase() const {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
 #endif

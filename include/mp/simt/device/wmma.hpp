@@ -36,17 +36,17 @@ class device_wmma : public device_matrices {
     using order = std::conditional_t<RowMajor, nvcuda::wmma::row_major, nvcuda::wmma::col_major>;
 
 public:
-    /// 16 rows of A (columns of B) and wmma_depth<Input> of depth, of half (sm_75), bfloat16 or tfloat32
-    /// (sm_80). With DepthContiguous, neighbours in memory are neighbours along the depth.
-    template <class Input, bool DepthContiguous>
-    using wmma_a = nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, wmma_depth<Input>, element<Input>,
-                                          order<DepthContiguous>>;
-    template <class Input, bool DepthContiguous>
-    using wmma_b = nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, wmma_depth<Input>, element<Input>,
-                                          order<!DepthContiguous>>;
+    /// 16 rows of A (columns of B) and wmma_k<Input> of k, of half (sm_75), bfloat16 or tfloat32
+    /// (sm_80). With KMajor, neighbours in memory are neighbours along k.
+    template <class Input, bool KMajor>
+    using wmma_a =
+        nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, wmma_k<Input>, element<Input>, order<KMajor>>;
+    template <class Input, bool KMajor>
+    using wmma_b =
+        nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, wmma_k<Input>, element<Input>, order<!KMajor>>;
     /// 16 x 16 sums in float.
     template <class Input>
-    using wmma_sums = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, wmma_depth<Input>, float>;
+    using wmma_sums = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, wmma_k<Input>, float>;
 
     /// Loads a fragment whose lines are `pitch` elements apart: the pointer, the same in all lanes, is a
     /// multiple of 32 bytes, and the pitch of 16 bytes.

@@ -29,9 +29,9 @@ public:
         it.expected = -1;
         it.known.join(state().clock);
         it.fenced.join(state().fenced);
-        cluster::next_moment(state());
+        cluster::next_epoch(state());
         it.waiting.push_back(state().number);
-        if (++it.arrived == all.living_in_cluster()) all.release(it);
+        if (++it.arrived == all.active_in_cluster()) all.release(it);
         all.wait(state(), "sync_cluster", where);
     }
 
@@ -62,7 +62,7 @@ public:
     void fence_asynchronous() const {
         owner().use_fences();
         state().fenced.join(state().clock);
-        cluster::next_moment(state());
+        cluster::next_epoch(state());
         // What is written from now on is not fenced.
         for (memory_barrier_state& it : owner().memory_barriers(state().block)) {
             if (it.initialised_by == state().number) it.fenced = true;
@@ -241,7 +241,7 @@ private:
         }
         it.known.join(state().clock);
         it.known_fenced.join(state().fenced);
-        cluster::next_moment(state());
+        cluster::next_epoch(state());
         it.bytes += bytes;
         --it.pending;
         all.complete_phase(it);

@@ -83,7 +83,7 @@ public:
             for (int i = begin; i < begin + warp_size; ++i) {
                 all.thread(i).clock = known;
                 all.thread(i).fenced = fenced;
-                cluster::next_moment(all.thread(i));
+                cluster::next_epoch(all.thread(i));
             }
         });
     }
@@ -358,10 +358,10 @@ private:
         if (first_of_warp) it.warps.emplace_back(state_->warp(), where);
         it.known.join(state_->clock);
         if (all.fences_in_use()) it.fenced.join(state_->fenced);
-        cluster::next_moment(*state_);
+        cluster::next_epoch(*state_);
         ++it.arrived;
         if (waits) it.waiting.push_back(state_->number);
-        if (it.arrived == (expected < 0 ? all.living(state_->block) : expected)) {
+        if (it.arrived == (expected < 0 ? all.active(state_->block) : expected)) {
             all.release(it);
             if (!waits) return;
             // Released with the others, so in their order.

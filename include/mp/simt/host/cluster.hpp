@@ -134,12 +134,12 @@ public:
     [[nodiscard]] std::size_t next_copy_participant() {
         return thread_count() + objects_++ % copy_participants;
     }
-    /// A new moment of the copies of a barrier object.
-    [[nodiscard]] std::uint32_t next_copy_moment(std::size_t participant) {
+    /// A new epoch of the copies of a barrier object.
+    [[nodiscard]] std::uint32_t next_copy_epoch(std::size_t participant) {
         return ++copy_moments_[participant - thread_count()];
     }
     /// Threads of a block that have not left the kernel.
-    [[nodiscard]] int living(int block) const { return living_[static_cast<std::size_t>(block)]; }
+    [[nodiscard]] int active(int block) const { return active_[static_cast<std::size_t>(block)]; }
     [[nodiscard]] bool fences_in_use() const { return fences_in_use_; }
     void use_fences() { fences_in_use_ = true; }
     void defer(std::unique_ptr<deferred_operation> operation) { deferred_.push_back(std::move(operation)); }
@@ -155,8 +155,8 @@ public:
     }
     void wake(int number) { scheduler_.set_runnable(static_cast<std::size_t>(number)); }
 
-    /// Begins a new moment of the thread, after it has told others of the one before.
-    static void next_moment(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
+    /// Begins a new epoch of the thread, after it has told others of the one before.
+    static void next_epoch(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
 
     /// Throws kernel_error in the name of a thread: "mp::simulated_gpu: block 0, thread 37 (warp 1, lane 5),
     /// tile.hpp:120: <text>".
@@ -214,9 +214,9 @@ public:
 
     /// The barrier of all threads of the cluster.
     [[nodiscard]] block_barrier& cluster_barrier() { return cluster_barrier_; }
-    [[nodiscard]] int living_in_cluster() const {
+    [[nodiscard]] int active_in_cluster() const {
         int sum = 0;
-        for (const int count : living_) sum += count;
+        for (const int count : active_) sum += count;
         return sum;
     }
 
@@ -262,7 +262,7 @@ private:
         objects_ = 0;
         copy_moments_.fill(0);
         unfinished_ = thread_count();
-        living_.assign(memories_.size(), shape_.threads);
+        active_.assign(memories_.size(), shape_.threads);
         warp_slots_.assign(thread_count() / warp_size, collective_slot(warp_size));
         warpgroup_slots_.assign(thread_count() / warpgroup_size, collective_slot(warpgroup_size));
         warpgroups_.assign(thread_count() / warpgroup_size, warpgroup_state{});
@@ -278,7 +278,7 @@ private:
         for (const auto& thread : threads_) {
             thread->clock.reset();
             thread->fenced.reset();
-            next_moment(*thread);
+            next_epoch(*thread);
             thread->waiting_for = nullptr;
             thread->open_copies.clear();
             thread->copy_groups.clear();
@@ -322,12 +322,12 @@ private:
     /// A thread has left the kernel. Barriers for all threads do not wait for it.
     void leave(thread_state& thread) {
         --unfinished_;
-        --living_[static_cast<std::size_t>(thread.block)];
+        --active_[static_cast<std::size_t>(thread.block)];
         left_[static_cast<std::size_t>(thread.warp())] |= std::uint32_t{1} << thread.lane();
         for (block_barrier& it : barriers_[static_cast<std::size_t>(thread.block)]) {
-            if (it.expected < 0 && it.arrived == living(thread.block)) release(it);
+            if (it.expected < 0 && it.arrived == active(thread.block)) release(it);
         }
-        if (cluster_barrier_.expected < 0 && cluster_barrier_.arrived == living_in_cluster()) {
+        if (cluster_barrier_.expected < 0 && cluster_barrier_.arrived == active_in_cluster()) {
             release(cluster_barrier_);
         }
     }
@@ -397,7 +397,7 @@ private:
     std::vector<collective_slot> warpgroup_slots_;
     std::vector<warpgroup_state> warpgroups_;
     std::vector<std::uint32_t> left_;
-    std::vector<int> living_;
+    std::vector<int> active_;
     std::deque<std::unique_ptr<deferred_operation>> deferred_;
     std::array<std::uint32_t, copy_participants> copy_moments_ = {};
     std::size_t objects_ = 0;

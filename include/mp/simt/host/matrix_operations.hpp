@@ -119,8 +119,8 @@ private:
 
     /// The factors of the 32 lanes as lines of bytes.
     struct warp_factors {
-        unsigned char a[mma_rows][mma_depth_bytes];
-        unsigned char b[mma_columns][mma_depth_bytes];
+        unsigned char a[mma_rows][mma_k_bytes];
+        unsigned char b[mma_columns][mma_k_bytes];
 
         template <class Operands>
         explicit warp_factors(Operands* const* lanes) {
@@ -150,7 +150,7 @@ private:
             }
         };
         for_each_sum([](float sum, float& element) { element = sum; });
-        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_depth<A>, &factors.a[0][0], &factors.b[0][0],
+        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_k<A>, &factors.a[0][0], &factors.b[0][0],
                                  synchronous_unit<Arch>())
             .add_to(&c[0][0]);
         for_each_sum([](float& sum, float element) { sum = element; });
@@ -172,7 +172,7 @@ private:
                 const int shift = i % 2 * 16;
                 std::uint32_t sum = mp::detail::accumulator_bits(
                     half::from_bits(static_cast<std::uint16_t>(pair >> shift & 0xFFFFU)));
-                for (int k = 0; k < mma_depth<half>; k += rule.products) {
+                for (int k = 0; k < mma_k<half>; k += rule.products) {
                     sum = mp::detail::block_fma_bits<half, half>(
                         rule, rule.products, [&](int j) { return element_of(factors.a[place.line], k + j); },
                         [&](int j) { return element_of(factors.b[place.position], k + j); }, sum);

@@ -114,7 +114,7 @@ public:
         });
     }
 
-    /// A copy into these bytes begins, which may land at any moment: nobody may touch them until it has been
+    /// A copy into these bytes begins, which may land at any time: nobody may touch them until it has been
     /// waited for.
     void begin_copy(const accessor& who, std::uint32_t offset, std::size_t bytes) {
         for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t place) {
@@ -126,12 +126,12 @@ public:
         std::memset(data() + offset, poison, bytes);
     }
 
-    /// The copy has landed, as a write of the participant at the moment.
-    void land_copy(int participant, std::uint32_t moment, bool asynchronous, std::uint32_t offset,
+    /// The copy has landed, as a write of the participant in this epoch.
+    void land_copy(int participant, std::uint32_t epoch, bool asynchronous, std::uint32_t offset,
                    const unsigned char* from, std::size_t bytes) {
         for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t) {
             it.in_flight = static_cast<std::uint16_t>(it.in_flight & ~mask);
-            note_write(it, participant, moment, mask, asynchronous);
+            note_write(it, participant, epoch, mask, asynchronous);
         });
         std::memcpy(data() + offset, from, bytes);
     }
@@ -143,7 +143,7 @@ public:
             check_read(it, who, mask, place);
             for (const access& write : it.writes) {
                 if ((write.mask & mask) == 0 || write.kind == access_kind::asynchronous) continue;
-                if (write.moment > (*who.fenced)[static_cast<std::size_t>(write.participant)]) {
+                if (write.epoch > (*who.fenced)[static_cast<std::size_t>(write.participant)]) {
                     throw memory_fault{kernel_violation::missing_fence, place,
                                        "which an ordinary store wrote without a fence for asynchronous units "
                                        "after it",
@@ -155,7 +155,7 @@ public:
                          [&](granule& it, unsigned, std::uint32_t) { ++it.asynchronous_readers; });
     }
 
-    /// It has been waited for: a read of `who`, at its moment.
+    /// It has been waited for: a read of `who`, at its epoch.
     void end_asynchronous_read(const accessor& who, std::uint32_t offset, std::size_t bytes) {
         for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t) {
             --it.asynchronous_readers;
@@ -191,7 +191,7 @@ private:
     };
     enum class access_kind : unsigned char { ordinary, atomic, asynchronous };
     struct access {
-        std::uint32_t moment;
+        std::uint32_t epoch;
         std::uint16_t participant;
         std::uint16_t mask;
         access_kind kind;
@@ -225,7 +225,7 @@ private:
         for (const access& it : list) {
             if ((it.mask & mask) == 0 || it.participant == who.participant) continue;
             if (but_atomic && it.kind == access_kind::atomic) continue;
-            if (it.moment > (*who.clock)[it.participant]) {
+            if (it.epoch > (*who.clock)[it.participant]) {
                 throw memory_fault{kernel_violation::race, place, text, it.participant};
             }
         }
@@ -262,13 +262,13 @@ private:
     static void note_read(granule& it, const accessor& who, unsigned mask) {
         std::erase_if(it.reads, [&](const access& read) {
             return (read.mask & ~mask) == 0 &&
-                   (read.participant == who.participant || read.moment <= (*who.clock)[read.participant]);
+                   (read.participant == who.participant || read.epoch <= (*who.clock)[read.participant]);
         });
         it.reads.push_back({(*who.clock)[index_of(who)], static_cast<std::uint16_t>(who.participant),
                             static_cast<std::uint16_t>(mask), access_kind::ordinary});
     }
 
-    static void note_write(granule& it, int participant, std::uint32_t moment, unsigned mask,
+    static void note_write(granule& it, int participant, std::uint32_t epoch, unsigned mask,
                            bool asynchronous) {
         it.written = static_cast<std::uint16_t>(it.written | mask);
         const auto remove = [mask](std::vector<access>& list) {
@@ -277,8 +277,7 @@ private:
         };
         remove(it.writes);
         remove(it.reads);
-        it.writes.push_back({moment, static_cast<std::uint16_t>(participant),
-                             static_cast<std::uint16_t>(mask),
+        it.writes.push_back({epoch, static_cast<std::uint16_t>(participant), static_cast<std::uint16_t>(mask),
                              asynchronous ? access_kind::asynchronous : access_kind::ordinary});
     }
 

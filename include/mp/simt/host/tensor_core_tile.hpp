@@ -26,20 +26,20 @@ constexpr float8_unit synchronous_unit() {
     return has_float8_through_half(Arch) ? float8_unit::through_half : float8_unit::native;
 }
 
-/// c += a b for `rows` lines of A, `columns` lines of B and `depth` elements in each, as lines of bytes that
-/// follow each other; c has `columns` floats a row. Blocks of ascending depth, each with the sum before as
+/// c += a b for `rows` lines of A, `columns` lines of B and `k` elements in each, as lines of bytes that
+/// follow each other; c has `columns` floats a row. Blocks of ascending k, each with the sum before as
 /// its addend.
 template <arch Arch, class A, class B>
 class tile_product {
 public:
-    tile_product(int rows, int columns, int depth, const unsigned char* a, const unsigned char* b,
+    tile_product(int rows, int columns, int k, const unsigned char* a, const unsigned char* b,
                  float8_unit unit)
         : rows_(rows),
           columns_(columns),
-          depth_(depth),
+          k_(k),
           unit_(mp::detail::unit_for<A>(unit)),
-          a_(static_cast<std::size_t>(rows * depth)),
-          b_(static_cast<std::size_t>(columns * depth)) {
+          a_(static_cast<std::size_t>(rows * k)),
+          b_(static_cast<std::size_t>(columns * k)) {
         std::memcpy(static_cast<void*>(a_.data()), a, a_.size() * sizeof(A));
         std::memcpy(static_cast<void*>(b_.data()), b, b_.size() * sizeof(B));
     }
@@ -55,7 +55,7 @@ public:
         for (int i = 0; i < rows_; ++i) {
             for (int j = 0; j < columns_; ++j) {
                 auto bits = mp::detail::bit_cast<std::uint32_t>(c[i * columns_ + j]);
-                for (int block = 0; block * products < depth_; ++block) bits = step(i, j, block, bits);
+                for (int block = 0; block * products < k_; ++block) bits = step(i, j, block, bits);
                 c[i * columns_ + j] = mp::detail::bit_cast<float>(bits);
             }
         }
@@ -68,11 +68,11 @@ private:
     [[nodiscard]] std::uint32_t step(std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t block,
                                      std::uint32_t addend) const {
         const std::ptrdiff_t products = mp::detail::products_of<A>(rule, unit_);
-        const A* const a = a_.data() + row * depth_ + block * products;
-        const B* const b = b_.data() + column * depth_ + block * products;
+        const A* const a = a_.data() + row * k_ + block * products;
+        const B* const b = b_.data() + column * k_ + block * products;
         return mp::detail::block_step_bits<Arch, float, A, B>(
-            unit_, static_cast<int>((std::min)(products, depth_ - block * products)),
-            [a](int i) { return a[i]; }, [b](int i) { return b[i]; }, addend);
+            unit_, static_cast<int>((std::min)(products, k_ - block * products)), [a](int i) { return a[i]; },
+            [b](int i) { return b[i]; }, addend);
     }
     static std::uint32_t slow_step(const void* context, std::ptrdiff_t row, std::ptrdiff_t column,
                                    std::ptrdiff_t block, std::uint32_t addend) {
@@ -82,7 +82,7 @@ private:
     /// The same bits by the loops of mp::gemm on mp::emulated.
     void add_panels(float* c) const {
         const instruction_set level = best_instruction_set();
-        const std::ptrdiff_t blocks = (depth_ + rule.products - 1) / rule.products;
+        const std::ptrdiff_t blocks = (k_ + rule.products - 1) / rule.products;
         mp::detail::factor_panels a_panels;
         mp::detail::factor_panels b_panels;
         a_panels.resize(1, rule.products, static_cast<std::size_t>(rows_), static_cast<std::size_t>(blocks));
@@ -91,10 +91,9 @@ private:
         std::vector<A> a_line;
         std::vector<B> b_line;
         std::vector<float> floats;
-        mp::detail::pack_factor<rule.products>(level, a_.data(), depth_, 1, rows_, depth_, a_panels, a_line,
+        mp::detail::pack_factor<rule.products>(level, a_.data(), k_, 1, rows_, k_, a_panels, a_line, floats);
+        mp::detail::pack_factor<rule.products>(level, b_.data(), k_, 1, columns_, k_, b_panels, b_line,
                                                floats);
-        mp::detail::pack_factor<rule.products>(level, b_.data(), depth_, 1, columns_, depth_, b_panels,
-                                               b_line, floats);
         const mp::detail::panel_task task{&a_panels, &b_panels, rule, blocks, &slow_step, this};
         const mp::detail::panel_function multiply = MP_SELECT_TARGET(
             level, (&mp::detail::every_processor::multiply_panel<rule.products, rule.output>),
@@ -118,7 +117,7 @@ private:
 
     std::ptrdiff_t rows_;
     std::ptrdiff_t columns_;
-    std::ptrdiff_t depth_;
+    std::ptrdiff_t k_;
     float8_unit unit_;
     std::vector<A> a_;
     std::vector<B> b_;

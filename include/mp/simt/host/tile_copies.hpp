@@ -77,10 +77,10 @@ public:
                                             static_cast<const unsigned char*>(tiles_.data) + from, inside);
                             });
         memory_barrier_state& object = owner_->memory_barrier_at(block_, barrier_);
-        const std::uint32_t moment = owner_->next_copy_moment(object.participant);
-        owner_->memory(block_).land_copy(static_cast<int>(object.participant), moment, true, to_, tile.data(),
+        const std::uint32_t epoch = owner_->next_copy_epoch(object.participant);
+        owner_->memory(block_).land_copy(static_cast<int>(object.participant), epoch, true, to_, tile.data(),
                                          tile.size());
-        object.known[object.participant] = moment;
+        object.known[object.participant] = epoch;
         object.bytes -= tiles_.tile_bytes();
         owner_->complete_phase(object);
     }

@@ -32,8 +32,8 @@ public:
           stride_(static_cast<std::uint32_t>(descriptor.bits >> 32 & 0x3FFF) * 16),
           swizzle_(descriptor.bits >> 62) {}
 
-    /// Where 16 bytes lie: of line `line` and byte `byte` of the depth where lines run along the depth;
-    /// transposed, of depth `line` and the rows of A (columns of B) from byte `byte` on.
+    /// Where 16 bytes lie: of line `line` and byte `byte` of k where lines run along k;
+    /// transposed, of k `line` and the rows of A (columns of B) from byte `byte` on.
     [[nodiscard]] std::uint32_t piece(int line, int byte) const {
         const auto l = static_cast<std::uint32_t>(line);
         const auto b = static_cast<std::uint32_t>(byte);
@@ -88,11 +88,11 @@ public:
 
     /// Registers are not counted on the host.
     template <int Count>
-    void release_registers() const {
+    void setmaxnreg_decrease() const {
         static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0);
     }
     template <int Count>
-    void claim_registers() const {
+    void setmaxnreg_increase() const {
         static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0);
     }
 
@@ -137,10 +137,10 @@ public:
                     registers[static_cast<std::size_t>(i)] = lanes[i]->sum;
                 sums_in_flight& total = sums_of(registers, Columns);
                 if (!add) std::fill(total.values.begin(), total.values.end(), 0.0F);
-                constexpr int depth = mma_depth<A>;
+                constexpr int k = mma_k<A>;
                 const std::vector<unsigned char> left = read_factor<A, ATransposed>(a, 64, where);
                 const std::vector<unsigned char> right = read_factor<B, BTransposed>(b, Columns, where);
-                tile_product<Arch, A, B>(64, Columns, depth, left.data(), right.data(), float8_unit::native)
+                tile_product<Arch, A, B>(64, Columns, k, left.data(), right.data(), float8_unit::native)
                     .add_to(total.values.data());
                 total.last_group = group_of_warps.committed;
             });
@@ -192,17 +192,17 @@ private:
         return *it.sums.back();
     }
 
-    /// The bytes of a factor, `lines` lines of 32 bytes of depth; reading them is under way from now on.
+    /// The bytes of a factor, `lines` lines of 32 bytes of k; reading them is under way from now on.
     template <class Value, bool Transposed>
     std::vector<unsigned char> read_factor(matrix_descriptor descriptor, int lines, const site& where) const {
         constexpr int size = static_cast<int>(sizeof(Value));
-        constexpr int depth = mma_depth<Value>;
+        constexpr int k = mma_k<Value>;
         const described_tile tile(descriptor);
         cluster& all = this->owner();
         shared_memory& memory = all.memory_of(this->state());
-        std::vector<unsigned char> factor(static_cast<std::size_t>(lines * mma_depth_bytes));
-        const int outer = Transposed ? depth : lines;
-        const int inner_bytes = Transposed ? lines * size : mma_depth_bytes;
+        std::vector<unsigned char> factor(static_cast<std::size_t>(lines * mma_k_bytes));
+        const int outer = Transposed ? k : lines;
+        const int inner_bytes = Transposed ? lines * size : mma_k_bytes;
         for (int line = 0; line < outer; ++line) {
             for (int byte = 0; byte < inner_bytes; byte += 16) {
                 const std::uint32_t at = tile.piece(line, byte);
@@ -213,12 +213,12 @@ private:
                 group().open.pieces.emplace_back(at, 16U);
                 if constexpr (Transposed) {
                     for (int i = 0; i < 16 / size; ++i) {
-                        std::memcpy(&factor[static_cast<std::size_t>((byte / size + i) * mma_depth_bytes +
-                                                                     line * size)],
-                                    memory.data() + at + i * size, sizeof(Value));
+                        std::memcpy(
+                            &factor[static_cast<std::size_t>((byte / size + i) * mma_k_bytes + line * size)],
+                            memory.data() + at + i * size, sizeof(Value));
                     }
                 } else {
-                    std::memcpy(&factor[static_cast<std::size_t>(line * mma_depth_bytes + byte)],
+                    std::memcpy(&factor[static_cast<std::size_t>(line * mma_k_bytes + byte)],
                                 memory.data() + at, 16);
                 }
             }
@@ -248,7 +248,7 @@ private:
             std::uint32_t& known = this->owner().thread(i).clock[self];
             known = (std::max)(known, this->state().clock[self]);
         }
-        cluster::next_moment(this->state());
+        cluster::next_epoch(this->state());
         while (!it.groups.empty() && it.groups.front().warps_that_wait == 0) {
             it.groups.pop_front();
             ++it.first;

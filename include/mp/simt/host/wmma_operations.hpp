@@ -40,10 +40,10 @@ class wmma_operations : public matrix_operations<Arch> {
 public:
     using matrix_operations<Arch>::matrix_operations;
 
-    template <class Input, bool DepthContiguous>
-    using wmma_a = wmma_fragment<Input, wmma_size, wmma_depth<Input>, DepthContiguous>;
-    template <class Input, bool DepthContiguous>
-    using wmma_b = wmma_fragment<Input, wmma_depth<Input>, wmma_size, !DepthContiguous>;
+    template <class Input, bool KMajor>
+    using wmma_a = wmma_fragment<Input, wmma_size, wmma_k<Input>, KMajor>;
+    template <class Input, bool KMajor>
+    using wmma_b = wmma_fragment<Input, wmma_k<Input>, wmma_size, !KMajor>;
     template <class Input>
     using wmma_sums = wmma_fragment<float, wmma_size, wmma_size, true>;
 
@@ -74,22 +74,22 @@ public:
             [&](product_operands* const* lanes) {
                 using a_value = typename A::value_type;
                 using b_value = typename B::value_type;
-                constexpr int depth = A::columns;
-                static_assert(depth == B::rows, "mp: fragments of one type of factor are multiplied");
-                a_value left[std::size_t{wmma_size}][std::size_t{depth}];
-                b_value right[std::size_t{wmma_size}][std::size_t{depth}];
+                constexpr int k = A::columns;
+                static_assert(k == B::rows, "mp: fragments of one type of factor are multiplied");
+                a_value left[std::size_t{wmma_size}][std::size_t{k}];
+                b_value right[std::size_t{wmma_size}][std::size_t{k}];
                 float total[wmma_size][wmma_size];
                 for (int i = 0; i < wmma_size; ++i) {
-                    for (int k = 0; k < depth; ++k) {
-                        left[i][k] = places.template of<A>(i, k, lanes, &product_operands::a);
-                        right[i][k] = places.template of<B>(k, i, lanes, &product_operands::b);
+                    for (int p = 0; p < k; ++p) {
+                        left[i][p] = places.template of<A>(i, p, lanes, &product_operands::a);
+                        right[i][p] = places.template of<B>(p, i, lanes, &product_operands::b);
                     }
                     for (int j = 0; j < wmma_size; ++j) {
                         total[i][j] = places.template of<Sums>(i, j, lanes, &product_operands::sums);
                     }
                 }
                 tile_product<Arch, a_value, b_value>(
-                    wmma_size, wmma_size, depth, reinterpret_cast<const unsigned char*>(&left[0][0]),
+                    wmma_size, wmma_size, k, reinterpret_cast<const unsigned char*>(&left[0][0]),
                     reinterpret_cast<const unsigned char*>(&right[0][0]), synchronous_unit<Arch>())
                     .add_to(&total[0][0]);
                 for (int i = 0; i < wmma_size; ++i) {

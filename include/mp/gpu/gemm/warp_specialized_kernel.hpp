@@ -7,9 +7,9 @@
 #include <mp/config.hpp>
 #include <mp/format/device.hpp>
 #include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
-#include <mp/gpu/gemm/ring_kernel.hpp>
 #include <mp/gpu/gemm/tile_stage.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
@@ -35,9 +35,9 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// `Scales` they are multiplied by the scales of the stage: each warp that multiplies copies those of its
 /// rows and of all columns to a ring of its own in shared memory, two stages ahead, so that they arrive
 /// behind products.
-template <class A, class B, bool ADepthContiguous, bool BDepthContiguous, int Columns, int ClusterBlocks,
-          class Output, class Epilogue, class Scales = no_scales>
-struct warpgroup_gemm_kernel {
+template <class A, class B, bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Output,
+          class Epilogue, class Scales = no_scales>
+struct warp_specialized_gemm_kernel {
     static constexpr int rows = 128;
     static constexpr int columns = Columns;
     static constexpr bool promotes = sizeof(A) == 1;
@@ -46,24 +46,25 @@ struct warpgroup_gemm_kernel {
     static constexpr int cluster_blocks = ClusterBlocks;
     static constexpr int stages = 4;
 
-    using a_stage = tile_stage<A, rows, ADepthContiguous>;
-    using b_stage = tile_stage<B, Columns, BDepthContiguous>;
+    using a_stage = tile_stage<A, rows, AKMajor>;
+    using b_stage = tile_stage<B, Columns, BKMajor>;
 
     static constexpr int b_part = Columns / ClusterBlocks;
     static constexpr int stage_bytes = a_stage::bytes + b_stage::bytes;
     static constexpr std::uint32_t barriers_begin = stages * stage_bytes;
     /// Columns that a warp passes to C at a time, and floats from one row of them to the next: see
-    /// ring_gemm_kernel.
-    static constexpr int strip_columns = 32;
-    static constexpr int strip_pitch = strip_columns + 8;
-    static constexpr int strip_rows = 16;
-    static constexpr std::uint32_t strips_begin = barriers_begin + 128;
-    static constexpr int strip_bytes = strip_rows * strip_pitch * static_cast<int>(sizeof(float));
+    /// multistage_gemm_kernel.
+    static constexpr int epilogue_tile_columns = 32;
+    static constexpr int epilogue_tile_pitch = epilogue_tile_columns + 8;
+    static constexpr int epilogue_tile_rows = 16;
+    static constexpr std::uint32_t epilogue_tiles_begin = barriers_begin + 128;
+    static constexpr int epilogue_tile_bytes =
+        epilogue_tile_rows * epilogue_tile_pitch * static_cast<int>(sizeof(float));
     static constexpr std::uint32_t scales_begin =
-        strips_begin + static_cast<std::uint32_t>(multiplying_groups * 4 * strip_bytes);
+        epilogue_tiles_begin + static_cast<std::uint32_t>(multiplying_groups * 4 * epilogue_tile_bytes);
     static constexpr bool has_scales = Scales::values_of_line != 0;
-    /// Scales of 16 rows and of the columns, for one block of the depth; a ring of three for each warp.
-    static constexpr int scales_of_stage = (strip_rows + Columns) * Scales::values_of_line;
+    /// Scales of 16 rows and of the columns, for one block of k; a ring of three for each warp.
+    static constexpr int scales_of_stage = (epilogue_tile_rows + Columns) * Scales::values_of_line;
     static constexpr int scale_stages = 3;
     static constexpr std::size_t shared_bytes =
         scales_begin +
@@ -76,10 +77,10 @@ struct warpgroup_gemm_kernel {
     simt::tensor_map a_map;
     simt::tensor_map b_map;
     product_output<Output, Epilogue> c;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t k;
     std::ptrdiff_t batch;
     std::ptrdiff_t splits;
-    float* sums;  ///< of pieces of the depth: see split_sum_kernel
+    float* sums;  ///< of pieces of k: see split_sum_kernel
     /// Matrices of the factors from one product of a batch to the next: one, or none.
     int a_matrices;
     int b_matrices;
@@ -136,10 +137,10 @@ private:
         synchronize(thread);
         const int group = thread.index() / simt::warpgroup_size;
         if (group == 0) {
-            thread.template release_registers<40>();
+            thread.template setmaxnreg_decrease<40>();
             if (thread.index() == 0) copy_stages(thread);
         } else {
-            thread.template claim_registers<232>();
+            thread.template setmaxnreg_increase<232>();
             multiply_tiles(thread, group - 1);
         }
         // A block must not leave while others still arrive at its barriers. The lanes of the copying warp, of
@@ -161,7 +162,7 @@ private:
     /// Tiles of a cluster: ClusterBlocks of them below each other.
     MP_HOST_DEVICE std::ptrdiff_t cluster_rows() const { return tile_count(c.rows, rows * ClusterBlocks); }
     MP_HOST_DEVICE std::ptrdiff_t cluster_columns() const { return tile_count(c.columns, Columns); }
-    /// A tile of one of the products, and a piece of the depth.
+    /// A tile of one of the products, and a piece of k.
     struct tile_work {
         std::ptrdiff_t row;
         std::ptrdiff_t column;
@@ -179,7 +180,7 @@ private:
         tile_work work{(at.row * ClusterBlocks + own) * rows, at.column * Columns, number / tiles, 0, 0, 0};
         work.product = work.piece / splits;
         if (c.has_product) {
-            const std::ptrdiff_t steps = tile_count(depth, a_stage::depth);
+            const std::ptrdiff_t steps = tile_count(k, a_stage::k);
             const std::ptrdiff_t share = share_of_split(steps, splits, 1);
             work.begin = work.piece % splits * share;
             work.end = work.begin + share < steps ? work.begin + share : steps;
@@ -199,14 +200,14 @@ private:
             const auto column = static_cast<int>(work.column);
             const auto product = static_cast<int>(work.product);
             for (std::ptrdiff_t step = work.begin; step < work.end; ++step) {
-                const auto k = static_cast<int>(step * a_stage::depth);
+                const auto p = static_cast<int>(step * a_stage::k);
                 // The phase before the first one counts as ended.
                 thread.wait_barrier(empty(place.stage), !place.parity);
                 thread.arrive_expect(full(place.stage), stage_bytes);
-                a_stage::template copy<rows>(thread, a_at(place.stage), 0, a_map, row, k,
+                a_stage::template copy<rows>(thread, a_at(place.stage), 0, a_map, row, p,
                                              product * a_matrices, full(place.stage), 0);
                 b_stage::template copy<b_part>(
-                    thread, b_at(place.stage), own_part, b_map, column + own_part, k, product * b_matrices,
+                    thread, b_at(place.stage), own_part, b_map, column + own_part, p, product * b_matrices,
                     full(place.stage),
                     static_cast<std::uint16_t>(ClusterBlocks == 1 ? 0 : (1 << ClusterBlocks) - 1));
                 place.advance();
@@ -271,8 +272,8 @@ private:
             thread.wait_barrier(full(place.stage), place.parity);
             thread.fence_products();
             MP_UNROLL
-            for (int i = 0; i < warpgroup_depth_bytes / simt::mma_depth_bytes; ++i) {
-                thread.template multiply_async<A, B, Columns, !ADepthContiguous, !BDepthContiguous>(
+            for (int i = 0; i < warpgroup_k_bytes / simt::mma_k_bytes; ++i) {
+                thread.template multiply_async<A, B, Columns, !AKMajor, !BKMajor>(
                     sum, a_stage::describe(thread, a_at(place.stage), group * 64, i),
                     b_stage::describe(thread, b_at(place.stage), 0, i), (!promotes && step != 0) || i != 0);
             }
@@ -332,15 +333,15 @@ private:
                                                      std::ptrdiff_t step, scale_ring& ring) const {
         if (work.begin + step < work.end) {
             const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
-            scales.template copy<strip_rows, Columns, simt::warp_size>(
+            scales.template copy<epilogue_tile_rows, Columns, simt::warp_size>(
                 thread, scales_at(thread, group, ring.writes), thread.lane(),
-                work.row + group * 64 + warp * strip_rows, work.column, work.begin + step);
+                work.row + group * 64 + warp * epilogue_tile_rows, work.column, work.begin + step);
         }
         thread.commit_copies();
         ring.writes = ring.writes + 1 == scale_stages ? 0 : ring.writes + 1;
     }
 
-    /// total = fma(sum, factor, total) for the sums of a block of the depth.
+    /// total = fma(sum, factor, total) for the sums of a block of k.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add_scaled(Thread thread, simt::shared_pointer<float> from,
@@ -349,7 +350,7 @@ private:
         using pair = chunk<float, 2>;
         const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
         float row_scale[2] = {thread.load(from + place.line), thread.load(from + (place.line + 8))};
-        const auto columns_from = from + (strip_rows + place.position);
+        const auto columns_from = from + (epilogue_tile_rows + place.position);
         if (scales.same_for_columns(Columns)) {
             const float column_scale = thread.load(columns_from);
             for (float& scale : row_scale) scale = float_multiply(scale, column_scale);
@@ -375,7 +376,7 @@ private:
         for (std::size_t i = 0; i < Count; ++i) sum[i] = 0.0F;
     }
 
-    /// Passes a warp's 16 rows through its strip, 32 columns at a time, to C.
+    /// Passes a warp's 16 rows through its epilogue_tile, 32 columns at a time, to C.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Target, class End>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, int group,
@@ -384,29 +385,30 @@ private:
                                                            const product_output<Target, End>& to_c) {
         using pair = chunk<float, 2>;
         constexpr int count = output_chunk<Target>;
-        constexpr int chunks_across = strip_columns / count;
+        constexpr int chunks_across = epilogue_tile_columns / count;
         const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
-        const simt::shared_pointer<float> strip{strips_begin +
-                                                static_cast<std::uint32_t>((group * 4 + warp) * strip_bytes)};
+        const simt::shared_pointer<float> epilogue_tile{
+            epilogue_tiles_begin + static_cast<std::uint32_t>((group * 4 + warp) * epilogue_tile_bytes)};
         MP_UNROLL
-        for (int part = 0; part < Columns / strip_columns; ++part) {
+        for (int part = 0; part < Columns / epilogue_tile_columns; ++part) {
             MP_UNROLL
-            for (int n = 0; n < strip_columns / 2; n += 2) {
+            for (int n = 0; n < epilogue_tile_columns / 2; n += 2) {
                 const simt::fragment_place place = simt::mma_c_place(thread.lane(), n % 4);
-                const auto to = strip + (place.line * strip_pitch + n / 4 * 8 + place.position);
-                const int i = part * strip_columns / 2 + n;
+                const auto to =
+                    epilogue_tile + (place.line * epilogue_tile_pitch + n / 4 * 8 + place.position);
+                const int i = part * epilogue_tile_columns / 2 + n;
                 thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
             }
             thread.sync_warp();
-            for (int n = 0; n < strip_rows * chunks_across / simt::warp_size; ++n) {
+            for (int n = 0; n < epilogue_tile_rows * chunks_across / simt::warp_size; ++n) {
                 const int number = n * simt::warp_size + thread.lane();
                 const int line = number / chunks_across;
                 const int position = number % chunks_across * count;
-                const auto from = strip + (line * strip_pitch + position);
+                const auto from = epilogue_tile + (line * epilogue_tile_pitch + position);
                 float product[std::size_t{count}];
                 load_chunk_of_sums(thread, from, product);
-                finish_chunk(thread, to_c, product, row + warp * strip_rows + line,
-                             column + part * strip_columns + position);
+                finish_chunk(thread, to_c, product, row + warp * epilogue_tile_rows + line,
+                             column + part * epilogue_tile_columns + position);
             }
             thread.sync_warp();
         }

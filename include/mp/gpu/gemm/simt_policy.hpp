@@ -6,7 +6,7 @@
 #include <mp/config.hpp>
 #include <mp/format/device.hpp>
 #include <mp/gpu/chunks.hpp>
-#include <mp/gpu/gemm/wmma_engine.hpp>
+#include <mp/gpu/gemm/wmma_policy.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// An engine of ring_gemm_kernel: right everywhere, but slow. Of each 16 x 16 sums lane l has the 8 of row l
-/// / 2 that begin at column l % 2 * 8. Products are added in ascending depth by fused multiply-adds: the bits
+/// An policy of multistage_gemm_kernel: right everywhere, but slow. Of each 16 x 16 sums lane l has the 8 of row l
+/// / 2 that begin at column l % 2 * 8. Products are added in ascending k by fused multiply-adds: the bits
 /// of mp::gemm on mp::cpu with accumulation::ordered.
-template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
-struct lanes_engine {
+template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
+struct simt_policy {
     using tile = Tile;
     using a_value = A;
     using b_value = B;
-    using a_stage = padded_stage<A, Tile::rows, ADepthContiguous, Tile::threads>;
-    using b_stage = padded_stage<B, Tile::columns, BDepthContiguous, Tile::threads>;
+    using a_stage = padded_stage<A, Tile::rows, AKMajor, Tile::threads>;
+    using b_stage = padded_stage<B, Tile::columns, BKMajor, Tile::threads>;
 
     static constexpr int row_fragments = Tile::warp_rows / 16;
     static constexpr int column_fragments = Tile::warp_columns / 16;
@@ -50,15 +50,15 @@ struct lanes_engine {
         const int row = warp_row + thread.lane() / 2;
         const int column = warp_column + thread.lane() % 2 * 8;
         MP_UNROLL_BY(1)
-        for (int k = 0; k < a_stage::depth; ++k) {
+        for (int p = 0; p < a_stage::k; ++p) {
             float left[std::size_t{row_fragments}];
             for (int i = 0; i < row_fragments; ++i) {
-                left[i] = static_cast<float>(thread.load(a_stage::element(a, row + i * 16, k)));
+                left[i] = static_cast<float>(thread.load(a_stage::element(a, row + i * 16, p)));
             }
             for (int j = 0; j < column_fragments; ++j) {
                 for (int n = 0; n < 8; ++n) {
                     const auto right =
-                        static_cast<float>(thread.load(b_stage::element(b, column + j * 16 + n, k)));
+                        static_cast<float>(thread.load(b_stage::element(b, column + j * 16 + n, p)));
                     for (int i = 0; i < row_fragments; ++i) {
                         float& total = sum.of[i][j][n];
                         total = float_multiply_add(left[i], right, total);
@@ -75,12 +75,13 @@ struct lanes_engine {
     /// Stores rows 16 i to 16 i + 15 of the warp's sums.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const Sums& sum, int i,
-                                                            simt::shared_pointer<float> strip, int pitch) {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_epilogue_tile(Thread thread, const Sums& sum, int i,
+                                                                    simt::shared_pointer<float> epilogue_tile,
+                                                                    int pitch) {
         using quarter = chunk<float, 4>;
         for (int j = 0; j < column_fragments; ++j) {
             const float(&v)[8] = sum.of[i][j];
-            const auto to = strip + (thread.lane() / 2 * pitch + j * 16 + thread.lane() % 2 * 8);
+            const auto to = epilogue_tile + (thread.lane() / 2 * pitch + j * 16 + thread.lane() % 2 * 8);
             thread.store(to.template as<quarter>(), quarter{{v[0], v[1], v[2], v[3]}});
             thread.store((to + 4).template as<quarter>(), quarter{{v[4], v[5], v[6], v[7]}});
         }

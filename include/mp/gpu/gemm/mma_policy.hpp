@@ -6,7 +6,7 @@
 #include <mp/config.hpp>
 #include <mp/format/device.hpp>
 #include <mp/gpu/chunks.hpp>
-#include <mp/gpu/gemm/ring_kernel.hpp>
+#include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/swizzled_stage.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -27,14 +27,14 @@ inline constexpr bool promotes_sums = sizeof(Input) == 1 && Capability == 89;
     return capability >= 90 && capability < 120;
 }
 
-/// An engine of ring_gemm_kernel. Each warp multiplies 16 x 8 sums at a time, with 32 bytes of depth.
-template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
-struct mma_engine {
+/// An policy of multistage_gemm_kernel. Each warp multiplies 16 x 8 sums at a time, with 32 bytes of k.
+template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
+struct mma_policy {
     using tile = Tile;
     using a_value = A;
     using b_value = B;
-    using a_stage = swizzled_stage<A, Tile::rows, ADepthContiguous, Tile::threads>;
-    using b_stage = swizzled_stage<B, Tile::columns, BDepthContiguous, Tile::threads>;
+    using a_stage = swizzled_stage<A, Tile::rows, AKMajor, Tile::threads>;
+    using b_stage = swizzled_stage<B, Tile::columns, BKMajor, Tile::threads>;
 
     static_assert(sizeof(A) == sizeof(B));
 
@@ -65,7 +65,7 @@ struct mma_engine {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
                                                          simt::shared_pointer<B> b, int warp_row,
                                                          int warp_column, Sums& sum) {
-        constexpr int steps = stage_depth_bytes / simt::mma_depth_bytes;
+        constexpr int steps = stage_k_bytes / simt::mma_k_bytes;
         // Fragments that are gathered by elements take so many registers that unrolled kernels spill.
         [[maybe_unused]] constexpr int unrolled = sizeof(A) == 1 ? 1 : steps;
         MP_UNROLL_BY(unrolled)
@@ -98,7 +98,7 @@ struct mma_engine {
                                                          [[maybe_unused]] bool last,
                                                          [[maybe_unused]] sums<Thread>& sum) {
         if constexpr (sums<Thread>::promotes) {
-            constexpr int interval = 128 / a_stage::depth;
+            constexpr int interval = 128 / a_stage::k;
             if (steps % interval != 0 && !last) return;
             for (int i = 0; i < row_fragments; ++i) {
                 for (int j = 0; j < column_fragments; ++j) {
@@ -114,15 +114,16 @@ struct mma_engine {
     /// Stores rows 16 i to 16 i + 15 of the warp's sums.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const Sums& sum, int i,
-                                                            simt::shared_pointer<float> strip, int pitch) {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_epilogue_tile(Thread thread, const Sums& sum, int i,
+                                                                    simt::shared_pointer<float> epilogue_tile,
+                                                                    int pitch) {
         using pair = chunk<float, 2>;
         MP_UNROLL
         for (int j = 0; j < column_fragments; ++j) {
             MP_UNROLL
             for (int n = 0; n < 4; n += 2) {
                 const simt::fragment_place place = simt::mma_c_place(thread.lane(), n);
-                const auto to = strip + (place.line * pitch + j * simt::mma_columns + place.position);
+                const auto to = epilogue_tile + (place.line * pitch + j * simt::mma_columns + place.position);
                 thread.store(to.template as<pair>(), pair{{sum.of[i][j][n], sum.of[i][j][n + 1]}});
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Scales of blocks of a matrix product's depth: what mp::gemm_scaled takes beside its factors.
+/// Scales of blocks of a matrix product's k: what mp::gemm_scaled takes beside its factors.
 #pragma once
 
 #include <mp/config.hpp>
@@ -15,12 +15,12 @@
 
 namespace mp {
 
-/// Neighbouring elements of the depth that share a scale in mp::gemm_scaled: as many as the sums of 8-bit
+/// Neighbouring elements of k that share a scale in mp::gemm_scaled: as many as the sums of 8-bit
 /// products of tensor cores are kept for before they go to a float.
-inline constexpr std::ptrdiff_t depth_per_scale = 128;
+inline constexpr std::ptrdiff_t k_per_scale = 128;
 
 /// The scales of one factor of mp::gemm_scaled: by what its elements have to be multiplied, one number for
-/// `lines_per_scale` neighbouring rows of a (columns of b) and depth_per_scale of depth.
+/// `lines_per_scale` neighbouring rows of a (columns of b) and k_per_scale of k.
 ///
 /// `values` lies the way its factor does: a(i, k) is scaled by values(i / lines_per_scale, k / 128), and
 /// b(k, j) by values(k / 128, j / lines_per_scale). So for a of m x k it is a matrix of
@@ -32,7 +32,7 @@ inline constexpr std::ptrdiff_t depth_per_scale = 128;
 ///     mp::gemm_scaled(stream, 1, mp::row_major(x, m, k), {mp::row_major(x_scales, m, k / 128)},
 ///                     mp::transposed(mp::row_major(w, n, k)),
 ///                     {mp::transposed(mp::row_major(w_scales, n / 128, k / 128)), 128}, 0, c);
-struct depth_block_scales {
+struct k_block_scales {
     matrix_view<const float> values;
     std::ptrdiff_t lines_per_scale = 1;
 };
@@ -42,32 +42,32 @@ namespace detail::inline MP_ISA_NAMESPACE {
 /// Scales as products read them: whichever factor they are of, a line is a row of a or a column of b.
 struct scale_lines {
     const float* data;
-    std::ptrdiff_t line_stride;   ///< elements from one group of lines to the next
-    std::ptrdiff_t depth_stride;  ///< elements from one block of the depth to the next
-    std::ptrdiff_t lines;         ///< of the factor
-    int shift;                    ///< 1 << shift lines share a scale
+    std::ptrdiff_t line_stride;  ///< elements from one group of lines to the next
+    std::ptrdiff_t k_stride;     ///< elements from one block of k to the next
+    std::ptrdiff_t lines;        ///< of the factor
+    int shift;                   ///< 1 << shift lines share a scale
 
     [[nodiscard]] MP_HOST_DEVICE const float* at(std::ptrdiff_t line, std::ptrdiff_t block) const {
-        return data + ((line >> shift) * line_stride + block * depth_stride);
+        return data + ((line >> shift) * line_stride + block * k_stride);
     }
 };
 
 /// The scales of a factor with so many lines, whose values have a row for each group of them.
-inline scale_lines lines_of_scales(const depth_block_scales& scales, std::ptrdiff_t lines) {
+inline scale_lines lines_of_scales(const k_block_scales& scales, std::ptrdiff_t lines) {
     int shift = 0;
     while (std::ptrdiff_t{1} << shift < scales.lines_per_scale) ++shift;
     return {scales.values.data, scales.values.row_stride(), scales.values.column_stride(), lines, shift};
 }
-inline scale_lines lines_of_scales_of_a(const depth_block_scales& scales, std::ptrdiff_t rows) {
+inline scale_lines lines_of_scales_of_a(const k_block_scales& scales, std::ptrdiff_t rows) {
     return lines_of_scales(scales, rows);
 }
-inline scale_lines lines_of_scales_of_b(const depth_block_scales& scales, std::ptrdiff_t columns) {
+inline scale_lines lines_of_scales_of_b(const k_block_scales& scales, std::ptrdiff_t columns) {
     return lines_of_scales({transposed(scales.values), scales.lines_per_scale}, columns);
 }
 
 /// Checks the scales of one factor.
-inline void check_depth_scales(std::string_view function, const std::string& name,
-                               const depth_block_scales& scales, const view_extent& c) {
+inline void check_k_scales(std::string_view function, const std::string& name, const k_block_scales& scales,
+                           const view_extent& c) {
     const std::ptrdiff_t lines = scales.lines_per_scale;
     if (lines < 1 || (lines & (lines - 1)) != 0) {
         throw_argument(function, name + ".lines_per_scale", lines,
@@ -79,15 +79,15 @@ inline void check_depth_scales(std::string_view function, const std::string& nam
 
 /// Checks everything about the matrices of a product with scales.
 inline void check_scaled_product(std::string_view function, const view_extent& a,
-                                 const depth_block_scales& a_scales, const view_extent& b,
-                                 const depth_block_scales& b_scales, const view_extent& c) {
+                                 const k_block_scales& a_scales, const view_extent& b,
+                                 const k_block_scales& b_scales, const view_extent& c) {
     check_product(function, a, b, c);
-    check_depth_scales(function, "a_scales", a_scales, c);
-    check_depth_scales(function, "b_scales", b_scales, c);
+    check_k_scales(function, "a_scales", a_scales, c);
+    check_k_scales(function, "b_scales", b_scales, c);
     const auto up = [](std::ptrdiff_t size, std::ptrdiff_t by) {
         return size / by + (size % by != 0 ? 1 : 0);
     };
-    const std::ptrdiff_t blocks = up(a.columns, depth_per_scale);
+    const std::ptrdiff_t blocks = up(a.columns, k_per_scale);
     check_equal_sizes(function, "a_scales.values.rows", a_scales.values.rows,
                       "a.rows / a_scales.lines_per_scale, rounded up", up(a.rows, a_scales.lines_per_scale));
     check_equal_sizes(function, "a_scales.values.columns", a_scales.values.columns,

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/problem.hpp>
-#include <mp/gpu/gemm/ring_kernel.hpp>
 #include <mp/gpu/gemm/stage_copies.hpp>
 #include <mp/half.hpp>
 #include <mp/simt/fragments.hpp>
@@ -18,15 +18,15 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// `Extent` rows of A (columns of B) and 64 bytes of depth, in the order of the elements in memory. Lines are
+/// `Extent` rows of A (columns of B) and 64 bytes of k, in the order of the elements in memory. Lines are
 /// 16 bytes longer than they need be: then the eight lines from which a fragment is loaded at a time begin 4
 /// banks apart modulo 32, and take all 32 banks once. (The loads of wmma cannot follow a swizzle.)
-template <class Input, int Extent, bool DepthContiguous, int Threads>
+template <class Input, int Extent, bool KMajor, int Threads>
 struct padded_stage {
     static constexpr int size = static_cast<int>(sizeof(Input));
-    static constexpr int depth = stage_depth_bytes / size;
-    static constexpr int lines = DepthContiguous ? Extent : depth;
-    static constexpr int length = DepthContiguous ? depth : Extent;
+    static constexpr int k = stage_k_bytes / size;
+    static constexpr int lines = KMajor ? Extent : k;
+    static constexpr int length = KMajor ? k : Extent;
     static constexpr int chunk_elements = 16 / size;
     static constexpr int pitch = length + chunk_elements;
     static constexpr int bytes = lines * pitch * size;
@@ -37,9 +37,9 @@ struct padded_stage {
 
     using pointer = simt::shared_pointer<Input>;
 
-    /// The element at a row of A (column of B) and depth.
-    [[nodiscard]] MP_HOST_DEVICE static constexpr pointer element(pointer stage, int outer, int k) {
-        return stage + (DepthContiguous ? outer * pitch + k : k * pitch + outer);
+    /// The element at a row of A (column of B) and k.
+    [[nodiscard]] MP_HOST_DEVICE static constexpr pointer element(pointer stage, int outer, int p) {
+        return stage + (KMajor ? outer * pitch + p : p * pitch + outer);
     }
 
     /// Begins to copy the tile that starts at `outer` (row of A, column of B) and `k`. All threads call it.
@@ -47,9 +47,9 @@ struct padded_stage {
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE void copy(Thread thread, pointer stage,
                                                      const factor_lines<Input>& factor, std::ptrdiff_t outer,
-                                                     std::ptrdiff_t k) {
-        const std::ptrdiff_t first_line = DepthContiguous ? outer : k;
-        const std::ptrdiff_t first_position = DepthContiguous ? k : outer;
+                                                     std::ptrdiff_t p) {
+        const std::ptrdiff_t first_line = KMajor ? outer : p;
+        const std::ptrdiff_t first_position = KMajor ? p : outer;
         MP_UNROLL
         for (int i = 0; i < chunks / Threads; ++i) {
             const int number = thread.index() + i * Threads;
@@ -61,16 +61,16 @@ struct padded_stage {
     }
 };
 
-/// An engine of ring_gemm_kernel. Each warp multiplies 16 x 16 sums at a time.
-template <class Tile, class A, class B, bool ADepthContiguous, bool BDepthContiguous>
-struct wmma_engine {
+/// An policy of multistage_gemm_kernel. Each warp multiplies 16 x 16 sums at a time.
+template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
+struct wmma_policy {
     static_assert(std::is_same_v<A, B>, "mp: the factors of wmma are of one type");
 
     using tile = Tile;
     using a_value = A;
     using b_value = B;
-    using a_stage = padded_stage<A, Tile::rows, ADepthContiguous, Tile::threads>;
-    using b_stage = padded_stage<B, Tile::columns, BDepthContiguous, Tile::threads>;
+    using a_stage = padded_stage<A, Tile::rows, AKMajor, Tile::threads>;
+    using b_stage = padded_stage<B, Tile::columns, BKMajor, Tile::threads>;
 
     static constexpr int row_fragments = Tile::warp_rows / 16;
     static constexpr int column_fragments = Tile::warp_columns / 16;
@@ -101,16 +101,16 @@ struct wmma_engine {
                                                          int warp_column, sums<Thread>& sum) {
         // A loop, for registers: unrolled, the kernels of some architectures spill.
         MP_UNROLL_BY(1)
-        for (int k = 0; k < a_stage::depth; k += simt::wmma_depth<A>) {
-            typename Thread::template wmma_a<A, ADepthContiguous> left[std::size_t{row_fragments}];
+        for (int p = 0; p < a_stage::k; p += simt::wmma_k<A>) {
+            typename Thread::template wmma_a<A, AKMajor> left[std::size_t{row_fragments}];
             MP_UNROLL
             for (int i = 0; i < row_fragments; ++i) {
-                thread.load_fragment(left[i], a_stage::element(a, warp_row + i * 16, k), a_stage::pitch);
+                thread.load_fragment(left[i], a_stage::element(a, warp_row + i * 16, p), a_stage::pitch);
             }
             MP_UNROLL
             for (int j = 0; j < column_fragments; ++j) {
-                typename Thread::template wmma_b<B, BDepthContiguous> right;
-                thread.load_fragment(right, b_stage::element(b, warp_column + j * 16, k), b_stage::pitch);
+                typename Thread::template wmma_b<B, BKMajor> right;
+                thread.load_fragment(right, b_stage::element(b, warp_column + j * 16, p), b_stage::pitch);
                 MP_UNROLL
                 for (int i = 0; i < row_fragments; ++i) {
                     thread.multiply_fragments(sum.of[i][j], left[i], right);
@@ -126,11 +126,13 @@ struct wmma_engine {
     /// Stores rows 16 i to 16 i + 15 of the warp's sums.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_strip(Thread thread, const sums<Thread>& sum, int i,
-                                                            simt::shared_pointer<float> strip, int pitch) {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_epilogue_tile(Thread thread, const sums<Thread>& sum,
+                                                                    int i,
+                                                                    simt::shared_pointer<float> epilogue_tile,
+                                                                    int pitch) {
         MP_UNROLL
         for (int j = 0; j < column_fragments; ++j) {
-            thread.store_fragment(strip + j * 16, sum.of[i][j], pitch);
+            thread.store_fragment(epilogue_tile + j * 16, sum.of[i][j], pitch);
         }
     }
 };

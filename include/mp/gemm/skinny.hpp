@@ -44,38 +44,38 @@ struct direct_product {
 
 /// Computes some columns of C, all rows, on the calling thread. Runs of B's rows pass by while the sums of
 /// all columns wait in the cache.
-class few_rows_piece {
+class skinny_tile {
 public:
     /// Rows of B that are read side by side: no more than a processor fetches ahead.
     static constexpr std::ptrdiff_t rows_of_run = 16;
-    static constexpr std::ptrdiff_t depth_block = 512;
+    static constexpr std::ptrdiff_t k_block = 512;
 
     static std::ptrdiff_t workspace_bytes(const direct_product& direct, std::ptrdiff_t columns) {
         const std::ptrdiff_t rows = direct.kernel->rows;
         return rows * a_row_bytes + rows * round_up(columns, panel_width) * 4 +
-               panel_bytes_of(panel_element::float32, depth_block);
+               panel_bytes_of(panel_element::float32, k_block);
     }
 
-    few_rows_piece(const product_task& task, const direct_product& direct, std::byte* workspace,
-                   std::ptrdiff_t columns)
+    skinny_tile(const product_task& task, const direct_product& direct, std::byte* workspace,
+                std::ptrdiff_t columns)
         : task_(task),
           direct_(direct),
           stride_(round_up(columns, panel_width)),
           panel_(workspace),
-          a_(panel_ + panel_bytes_of(panel_element::float32, depth_block)),
+          a_(panel_ + panel_bytes_of(panel_element::float32, k_block)),
           sums_(reinterpret_cast<float*>(a_ + direct.kernel->rows * a_row_bytes)) {}
 
     void compute(std::ptrdiff_t first_column, std::ptrdiff_t columns) {
         const default_floating_point_modes modes;
-        for (std::ptrdiff_t k = 0; k < task_.depth; k += depth_block) {
-            const std::ptrdiff_t depth = (std::min)(depth_block, task_.depth - k);
-            const std::ptrdiff_t padded = round_up(depth, direct_.kernel->depth_unit);
-            task_.pack_a(task_.a, {0, task_.rows, direct_.kernel->rows, k, depth, padded}, a_);
+        for (std::ptrdiff_t p = 0; p < task_.k; p += k_block) {
+            const std::ptrdiff_t k = (std::min)(k_block, task_.k - p);
+            const std::ptrdiff_t padded = round_up(k, direct_.kernel->k_unit);
+            task_.pack_a(task_.a, {0, task_.rows, direct_.kernel->rows, p, k, padded}, a_);
             if (direct_.is_packed) {
-                add_panels(first_column, columns, k, depth);
+                add_panels(first_column, columns, p, k);
             } else {
-                add_whole_tiles(first_column, columns, k, depth);
-                add_last_columns(first_column, columns, k, depth);
+                add_whole_tiles(first_column, columns, p, k);
+                add_last_columns(first_column, columns, p, k);
             }
         }
         for (std::ptrdiff_t column = 0; column < columns; column += output_run) {
@@ -86,58 +86,56 @@ public:
 
 private:
     /// Runs of several packed panels by turns: memory delivers more from a few places at once than from one.
-    void add_panels(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
-                    std::ptrdiff_t depth) {
+    void add_panels(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t p, std::ptrdiff_t k) {
         constexpr std::ptrdiff_t side_by_side = 8 * panel_width;
         constexpr std::ptrdiff_t steps_of_run = 16;
         const product_kernel& kernel = *direct_.kernel;
         const multiply_tile multiply = kernel.multiply_for(task_.rows);
-        const std::ptrdiff_t column_bytes = bytes_together(kernel.b_element);
+        const std::ptrdiff_t column_bytes = interleaved_bytes(kernel.b_element);
         const std::ptrdiff_t step = panel_width * column_bytes;
         for (std::ptrdiff_t group = 0; group < columns; group += side_by_side) {
             const std::ptrdiff_t end = (std::min)(group + side_by_side, columns);
-            for (std::ptrdiff_t run = 0; run < depth; run += steps_of_run) {
-                const std::ptrdiff_t place = (k + run) / steps_together(kernel.b_element) * step;
+            for (std::ptrdiff_t run = 0; run < k; run += steps_of_run) {
+                const std::ptrdiff_t place = (p + run) / k_interleave(kernel.b_element) * step;
                 for (std::ptrdiff_t column = group; column < end; column += kernel.width) {
                     const std::ptrdiff_t panel = (first_column + column) / panel_width;
-                    multiply({round_up((std::min)(steps_of_run, depth - run), kernel.depth_unit),
+                    multiply({round_up((std::min)(steps_of_run, k - run), kernel.k_unit),
                               a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
                               task_.packed_b.data + panel * task_.packed_b.panel_bytes + place +
                                   column % panel_width * column_bytes,
-                              step, sums_ + column, stride_, k + run > 0});
+                              step, sums_ + column, stride_, p + run > 0});
                 }
             }
         }
     }
 
-    void add_whole_tiles(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
-                         std::ptrdiff_t depth) {
+    void add_whole_tiles(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t p,
+                         std::ptrdiff_t k) {
         const product_kernel& kernel = *direct_.kernel;
         const multiply_tile multiply = kernel.multiply_for(task_.rows);
-        const std::ptrdiff_t step = task_.b.depth_stride * direct_.element_size;
+        const std::ptrdiff_t step = task_.b.k_stride * direct_.element_size;
         const auto* const b =
             static_cast<const std::byte*>(task_.b.data) + first_column * direct_.element_size;
-        for (std::ptrdiff_t run = 0; run < depth; run += rows_of_run) {
-            const std::byte* const rows = b + (k + run) * step;
+        for (std::ptrdiff_t run = 0; run < k; run += rows_of_run) {
+            const std::byte* const rows = b + (p + run) * step;
             for (std::ptrdiff_t column = 0; column + kernel.width <= columns; column += kernel.width) {
-                multiply({(std::min)(rows_of_run, depth - run),
+                multiply({(std::min)(rows_of_run, k - run),
                           a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
-                          rows + column * direct_.element_size, step, sums_ + column, stride_, k + run > 0});
+                          rows + column * direct_.element_size, step, sums_ + column, stride_, p + run > 0});
             }
         }
     }
 
-    void add_last_columns(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t k,
-                          std::ptrdiff_t depth) {
+    void add_last_columns(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t p,
+                          std::ptrdiff_t k) {
         const product_kernel& kernel = *direct_.float_kernel;
         const std::ptrdiff_t done = columns / kernel.width * kernel.width;
         if (done == columns) return;
-        direct_.pack_float_panels(task_.b,
-                                  {first_column + done, columns - done, panel_width, k, depth, depth}, panel_,
-                                  panel_bytes_of(panel_element::float32, depth_block));
-        kernel.multiply_for(task_.rows)({depth, a_, a_row_bytes, 0, panel_,
+        direct_.pack_float_panels(task_.b, {first_column + done, columns - done, panel_width, p, k, k},
+                                  panel_, panel_bytes_of(panel_element::float32, k_block));
+        kernel.multiply_for(task_.rows)({k, a_, a_row_bytes, 0, panel_,
                                          panel_width * static_cast<std::ptrdiff_t>(sizeof(float)),
-                                         sums_ + done, stride_, k > 0});
+                                         sums_ + done, stride_, p > 0});
     }
 
     const product_task& task_;
@@ -150,29 +148,28 @@ private:
 
 /// Computes the whole product, of at most most_direct_rows rows, with B packed or its rows being runs of
 /// memory.
-inline void multiply_few_rows(cpu exec, const product_task& task, const direct_product& direct,
-                              gemm_workspace* workspace) {
+inline void multiply_skinny(cpu exec, const product_task& task, const direct_product& direct,
+                            gemm_workspace* workspace) {
     const std::ptrdiff_t panels = divide_up(task.columns, panel_width);
     constexpr double worth_a_thread = 1 << 16;  // elements of B
-    const double share_of_b = worth_a_thread / static_cast<double>(task.depth) / panel_width;
+    const double share_of_b = worth_a_thread / static_cast<double>(task.k) / panel_width;
     const auto grain = static_cast<std::ptrdiff_t>((std::max)(1.0, share_of_b));
     const std::ptrdiff_t pieces = std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{exec.threads});
     const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
-    const std::ptrdiff_t share = round_up(few_rows_piece::workspace_bytes(direct, piece_columns), 4096);
+    const std::ptrdiff_t share = round_up(skinny_tile::workspace_bytes(direct, piece_columns), 4096);
     gemm_workspace own;
     std::byte* const memory =
         (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
-    parallel_for(
-        cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
-        [&](std::size_t begin, std::size_t end) {
-            for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
-                 ++index) {
-                const std::ptrdiff_t column = index * piece_columns;
-                if (column >= task.columns) return;
-                const std::ptrdiff_t columns = (std::min)(piece_columns, task.columns - column);
-                few_rows_piece(task, direct, memory + index * share, columns).compute(column, columns);
-            }
-        });
+    parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
+                 [&](std::size_t begin, std::size_t end) {
+                     for (auto index = static_cast<std::ptrdiff_t>(begin);
+                          index < static_cast<std::ptrdiff_t>(end); ++index) {
+                         const std::ptrdiff_t column = index * piece_columns;
+                         if (column >= task.columns) return;
+                         const std::ptrdiff_t columns = (std::min)(piece_columns, task.columns - column);
+                         skinny_tile(task, direct, memory + index * share, columns).compute(column, columns);
+                     }
+                 });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -33,54 +33,55 @@ struct gemm_tile {
 };
 
 /// Rows of C that a warp passes through shared memory at a time.
-inline constexpr int strip_rows = 16;
+inline constexpr int epilogue_tile_rows = 16;
 
-/// A product without scales of the depth: see block_scales.
+/// A product without scales of k: see block_scales.
 struct no_scales {
     static constexpr int values_of_line = 0;
 };
 
-/// c = epilogue(alpha * a b + beta * c), or the sums of one piece of the depth.
+/// c = epilogue(alpha * a b + beta * c), or the sums of one piece of k.
 ///
-/// Shared memory is a ring of stages of 64 bytes of depth. At the begin of a step the thread waits for its
+/// Shared memory is a ring of stages of 64 bytes of k. At the begin of a step the thread waits for its
 /// copies into the stage that is next, and the block for all threads: now that stage is complete, and the one
 /// before it has been read by everybody, so the copies for the stage that comes last may be put there. One
-/// barrier a step. In the end each warp passes its sums through shared memory in strips of 16 rows, so that C
+/// barrier a step. In the end each warp passes its sums through shared memory in epilogue tiles of 16 rows, so that C
 /// is read and written in chunks.
 ///
-/// Every element of a b starts at zero and takes blocks of ascending depth, so it has the bits of
+/// Every element of a b starts at zero and takes blocks of ascending k, so it has the bits of
 /// mp::emulated.
 ///
-/// `Engine` is how tiles lie in shared memory and how warps multiply them:
-///  - a_stage and b_stage, with `bytes`, `depth` and copy();
+/// `Policy` is how tiles lie in shared memory and how warps multiply them:
+///  - a_stage and b_stage, with `bytes`, `k` and copy();
 ///  - sums<Thread>: what a thread has of the sums of its warp;
-///  - clear(), multiply() of one stage, end_step() after it, and store_strip().
+///  - clear(), multiply() of one stage, end_step() after it, and store_epilogue_tile().
 ///
-/// With `Scales`, a stage at which a block of the depth ends also brings the scales of the rows and columns
+/// With `Scales`, a stage at which a block of k ends also brings the scales of the rows and columns
 /// of the tile for that block: by the same copies that run ahead, so that no warp waits for them, and none
 /// keeps them in registers meanwhile.
-template <class Engine, class Output, class Epilogue, class Scales = no_scales>
-struct ring_gemm_kernel {
-    using tile = typename Engine::tile;
-    using a_value = typename Engine::a_value;
-    using b_value = typename Engine::b_value;
-    using a_stage = typename Engine::a_stage;
-    using b_stage = typename Engine::b_stage;
+template <class Policy, class Output, class Epilogue, class Scales = no_scales>
+struct multistage_gemm_kernel {
+    using tile = typename Policy::tile;
+    using a_value = typename Policy::a_value;
+    using b_value = typename Policy::b_value;
+    using a_stage = typename Policy::a_stage;
+    using b_stage = typename Policy::b_stage;
 
     static constexpr int threads = tile::threads;
-    static constexpr int resident_blocks = Engine::resident_blocks;
+    static constexpr int resident_blocks = Policy::resident_blocks;
     static constexpr int stage_bytes = a_stage::bytes + b_stage::bytes;
-    /// Floats from one row of a strip to the next: with 8 more than the row has, the 4 rows that half a warp
+    /// Floats from one row of a epilogue_tile to the next: with 8 more than the row has, the 4 rows that half a warp
     /// writes at a time, 8 words each, fill the banks once.
-    static constexpr int strip_pitch = tile::warp_columns + 8;
-    static constexpr int strip_bytes = strip_rows * strip_pitch * static_cast<int>(sizeof(float));
-    static constexpr int strips_bytes = threads / simt::warp_size * strip_bytes;
+    static constexpr int epilogue_tile_pitch = tile::warp_columns + 8;
+    static constexpr int epilogue_tile_bytes =
+        epilogue_tile_rows * epilogue_tile_pitch * static_cast<int>(sizeof(float));
+    static constexpr int epilogue_tiles_bytes = threads / simt::warp_size * epilogue_tile_bytes;
     static constexpr bool has_scales = Scales::values_of_line != 0;
     static constexpr int scales_begin = tile::stages * stage_bytes;
     static constexpr int scales_bytes =
         (tile::rows + tile::columns) * Scales::values_of_line * static_cast<int>(sizeof(float));
-    static constexpr std::size_t shared_bytes =
-        static_cast<std::size_t>((std::max)(scales_begin + tile::stages * scales_bytes, strips_bytes));
+    static constexpr std::size_t shared_bytes = static_cast<std::size_t>(
+        (std::max)(scales_begin + tile::stages * scales_bytes, epilogue_tiles_bytes));
 
     product_problem<a_value, b_value, Output, Epilogue> problem;
     Scales scales;
@@ -94,7 +95,7 @@ struct ring_gemm_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         // On other devices it is not launched, and cannot be compiled.
-        if constexpr (Engine::template runs_on<Thread>) run(thread);
+        if constexpr (Policy::template runs_on<Thread>) run(thread);
     }
 
 private:
@@ -111,14 +112,14 @@ private:
         const std::ptrdiff_t row = place.row * tile::rows;
         const std::ptrdiff_t column = place.column * tile::columns;
 
-        typename Engine::template sums<Thread> sum;
-        Engine::clear(thread, sum);
+        typename Policy::template sums<Thread> sum;
+        Policy::clear(thread, sum);
         if (problem.c.has_product) {
             factor_lines<a_value> a = problem.a;
             factor_lines<b_value> b = problem.b;
             a.data += batch * a.batch_stride;
             b.data += batch * b.batch_stride;
-            const std::ptrdiff_t steps = tile_count(problem.depth, a_stage::depth);
+            const std::ptrdiff_t steps = tile_count(problem.k, a_stage::k);
             const std::ptrdiff_t share = share_of_split(steps, problem.splits, steps_of_scale());
             const std::ptrdiff_t begin = split * share;
             const std::ptrdiff_t end = begin + share < steps ? begin + share : steps;
@@ -140,7 +141,7 @@ private:
     /// Steps for which a scale holds.
     MP_HOST_DEVICE static constexpr int steps_of_scale() {
         if constexpr (has_scales) {
-            return Scales::depth / a_stage::depth;
+            return Scales::k / a_stage::k;
         } else {
             return 1;
         }
@@ -154,8 +155,8 @@ private:
                                                             std::ptrdiff_t row, std::ptrdiff_t column,
                                                             std::ptrdiff_t step,
                                                             [[maybe_unused]] std::ptrdiff_t end, int stage) {
-        a_stage::copy(thread, a_at(stage), a, row, step * a_stage::depth);
-        b_stage::copy(thread, b_at(stage), b, column, step * b_stage::depth);
+        a_stage::copy(thread, a_at(stage), a, row, step * a_stage::k);
+        b_stage::copy(thread, b_at(stage), b, column, step * b_stage::k);
         if constexpr (has_scales) {
             if ((step + 1) % steps_of_scale() == 0 || step + 1 == end) {
                 scales.template copy<tile::rows, tile::columns, threads>(
@@ -189,24 +190,24 @@ private:
             const std::ptrdiff_t next = step + (tile::stages - 1);
             if (next < end) begin_stage(thread, a, b, scales, row, column, next, end, next_stage);
             thread.commit_copies();
-            Engine::multiply(thread, a_at(stage), b_at(stage), warp_row, warp_column, sum);
+            Policy::multiply(thread, a_at(stage), b_at(stage), warp_row, warp_column, sum);
             if constexpr (has_scales) {
                 if ((step + 1) % steps_of_scale() == 0 || step + 1 == end) {
-                    Engine::end_scaled(thread, scales_at(stage), warp_row, tile::rows + warp_column,
+                    Policy::end_scaled(thread, scales_at(stage), warp_row, tile::rows + warp_column,
                                        scales.same_for_columns(tile::columns), step + 1 == end, sum);
                 }
             } else {
-                Engine::end_step(thread, step - begin + 1, step + 1 == end, sum);
+                Policy::end_step(thread, step - begin + 1, step + 1 == end, sum);
             }
             stage = stage + 1 == tile::stages ? 0 : stage + 1;
             next_stage = next_stage + 1 == tile::stages ? 0 : next_stage + 1;
         }
-        // The strips of the output lie where the stages are.
+        // The epilogue tiles of the output lie where the stages are.
         thread.template wait_copies<0>();
         thread.sync_block();
     }
 
-    /// Passes a warp's sums through its strip, 16 rows at a time, to C.
+    /// Passes a warp's sums through its epilogue_tile, 16 rows at a time, to C.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums, class Target, class End>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, const Sums& sum, std::ptrdiff_t row,
@@ -214,20 +215,21 @@ private:
                                                            const product_output<Target, End>& c) {
         constexpr int count = output_chunk<Target>;
         constexpr int chunks_across = tile::warp_columns / count;
-        const simt::shared_pointer<float> strip{static_cast<std::uint32_t>(thread.warp() * strip_bytes)};
+        const simt::shared_pointer<float> epilogue_tile{
+            static_cast<std::uint32_t>(thread.warp() * epilogue_tile_bytes)};
         MP_UNROLL
-        for (int i = 0; i < tile::warp_rows / strip_rows; ++i) {
-            Engine::store_strip(thread, sum, i, strip, strip_pitch);
+        for (int i = 0; i < tile::warp_rows / epilogue_tile_rows; ++i) {
+            Policy::store_epilogue_tile(thread, sum, i, epilogue_tile, epilogue_tile_pitch);
             thread.sync_warp();
             // A loop, so that the compiler has four of them to do with and not up to thirty-two.
             MP_UNROLL_BY(1)
-            for (int n = 0; n < strip_rows * chunks_across / simt::warp_size; ++n) {
+            for (int n = 0; n < epilogue_tile_rows * chunks_across / simt::warp_size; ++n) {
                 const int number = n * simt::warp_size + thread.lane();
                 const int line = number / chunks_across;
                 const int position = number % chunks_across * count;
                 float product[std::size_t{count}];
-                load_chunk_of_sums(thread, strip + (line * strip_pitch + position), product);
-                finish_chunk(thread, c, product, row + i * strip_rows + line, column + position);
+                load_chunk_of_sums(thread, epilogue_tile + (line * epilogue_tile_pitch + position), product);
+                finish_chunk(thread, c, product, row + i * epilogue_tile_rows + line, column + position);
             }
             thread.sync_warp();
         }
