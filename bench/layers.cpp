@@ -68,7 +68,7 @@ public:
                                  mp::ops::absent, square(first.weight_gradient), first.bias_gradient);
     }
 
-    /// Of the matrix products of an iteration: forward, and backward to weights and, but for the first layer,
+    /// Of the matrix products of an iteration: forward, and backward to weights and, except for the first layer,
     /// to inputs.
     [[nodiscard]] double operations() const {
         return 2.0 * static_cast<double>(batch_ * units * units) * (3 * layer_count - 1);

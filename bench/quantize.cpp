@@ -128,7 +128,7 @@ void add_format(const std::string& row, const std::string& direction) {
     const std::string to_blocks = "float to blocks along " + direction;
     const std::string to_float = "blocks along " + direction + " to float";
 
-    // The contenders agree, but for what is rounded twice: the loop's quotients, and its scales times the
+    // The contenders agree, except for what is rounded twice: the loop's quotients, and its scales times the
     // tensor scale, whose last bits are no difference in elements.
     simple_quantized<BlockScaled> of_loop;
     quantize_in_loop<BlockScaled, Direction>(matrix(), of_loop);

@@ -34,13 +34,13 @@ const peak* int8_peak();
 double run(const peak& it, double operations, int threads);
 
 /// Waits until this thread does multiply-adds of both kinds, float and bfloat16, at nine tenths of the best
-/// rate that it has seen, but for at most a second, and a minute in all calls. On a processor that is shared,
+/// rate that it has seen, except for at most a second, and a minute in all calls. On a processor that is shared,
 /// what other programs leave changes by a factor of four from one moment to the next, and contenders are to
 /// meet the same moments.
 void await_peaks();
 
 /// A way to move memory. All addresses are multiples of 64, what is read and written is a multiple of 256
-/// bytes, and the two stand in the proportion of `reads` to `writes`, but for memcpy, which moves half of the
+/// bytes, and the two stand in the proportion of `reads` to `writes`, except for memcpy, which moves half of the
 /// sum.
 struct move {
     std::string_view name;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The style sheet of the reports, but for the colours of lines: those are up to each program.
+/// The style sheet of the reports, except for the colours of lines: those are up to each program.
 #pragma once
 
 #include <string_view>

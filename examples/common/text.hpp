@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Numbers as text for people.
+/// Numbers as text for output.
 #pragma once
 
 #include <algorithm>

@@ -25,8 +25,8 @@ inline double log10_or_gap(double value) {
 
 /// The losses of a training, or of several that are drawn as one.
 struct loss_curve {
-    std::string style;           ///< class of the style sheet, which goes with "line" and "area"
-    std::string title;           ///< for people
+    std::string style;  ///< class of the style sheet, which goes with "line" and "area"
+    std::string title;
     std::vector<spread> losses;  ///< by epoch
 };
 
@@ -93,8 +93,8 @@ inline std::string loss_chart(std::string_view label, const std::vector<loss_cur
 
 /// The loss scale of every step of a training.
 struct scale_curve {
-    std::string style;                 ///< class of the style sheet, which goes with "line"
-    std::string title;                 ///< for people
+    std::string style;  ///< class of the style sheet, which goes with "line"
+    std::string title;
     std::vector<float> scales;         ///< by step
     std::vector<std::size_t> skipped;  ///< the steps that were skipped, counted from 0
 };

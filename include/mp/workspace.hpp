@@ -46,7 +46,7 @@ public:
     workspace(const workspace&) = delete;
     workspace& operator=(const workspace&) = delete;
 
-    /// Bytes that so many bytes take.
+    /// Size of an allocation of `bytes` after alignment.
     [[nodiscard]] static constexpr std::size_t aligned_size(std::size_t bytes) {
         return (bytes + alignment - 1) / alignment * alignment;
     }
@@ -109,7 +109,7 @@ public:
 protected:
     workspace() = default;
 
-    /// Memory for so many more bytes, aligned; null where there is none.
+    /// `bytes` more bytes, aligned; null where there is no room.
     virtual std::byte* grow(std::size_t /*bytes*/) noexcept { return nullptr; }
     /// Takes back what grow() has returned.
     virtual void release(std::byte* /*memory*/, std::size_t /*bytes*/) noexcept {}
@@ -180,7 +180,7 @@ private:
 /// A workspace in the memory of the host, for mp::cpu and mp::simulated_gpu.
 class host_workspace final : public workspace {
 public:
-    /// With so many bytes from the beginning.
+    /// Holds `bytes` from the start.
     explicit host_workspace(std::size_t bytes = 0) { reserve(bytes); }
     ~host_workspace() override { release_all(); }
 

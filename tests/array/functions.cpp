@@ -154,7 +154,7 @@ TEST_CASE_TEMPLATE("the logistic function is correctly rounded for all arguments
             continue;
         }
         const real exact = 1 / (1 + exp(real(-argument)));
-        // Between the midpoints on either side; a midpoint itself is no value of the function but for 1/2.
+        // Between the midpoints on either side; a midpoint itself is no value of the function except for 1/2.
         const bool above =
             mp::is_zero(result) || exact >= (value_in_real(result) + value_in_real(mp::nextdown(result))) / 2;
         const bool below = exact <= (value_in_real(result) + value_in_real(mp::nextup(result))) / 2;

@@ -56,7 +56,7 @@ TEST_CASE_TEMPLATE("vectors count what the portable code counts", Source, float,
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("floats around every change of fate are counted right", Target, mp::half, mp::bfloat16,
+TEST_CASE_TEMPLATE("floats around every change of class are counted right", Target, mp::half, mp::bfloat16,
                    mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3fnuz, mp::float6_e2m3fn,
                    mp::float4_e2m1fn) {
     // The neighbours of all numbers of the format near zero and infinity, and of the midpoints between them.

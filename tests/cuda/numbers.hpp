@@ -88,7 +88,7 @@ constexpr std::array names{"a + b",
                            "pow(a, b)",
                            "flags of a / b"};
 
-/// Results of operations on NaN: which NaN is not specified, but for conversions.
+/// Results of operations on NaN: which NaN is not specified, except for conversions.
 constexpr std::size_t arithmetic = 10;
 
 struct results {

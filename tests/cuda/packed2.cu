@@ -33,7 +33,7 @@ constexpr std::array names{
     "floats, first", "floats, second", "from floats", "a to half",       "a to bfloat16",  "a to e4m3fn",
     "a to e5m2",     "a to e3m2fn",    "a to e2m1fn"};
 
-/// Results of operations on NaN: which NaN is not specified, but for conversions.
+/// Results of operations on NaN: which NaN is not specified, except for conversions.
 constexpr std::size_t arithmetic = 11;
 
 struct results {
@@ -115,7 +115,7 @@ std::vector<operands> make_operands() {
     return in;
 }
 
-/// Whether results are the same but for which NaN a NaN is.
+/// Whether results are the same except for which NaN a NaN is.
 template <class Number>
 bool same_but_for_nan(std::uint32_t a, std::uint32_t b) {
     using pair = mp::packed2<Number>;

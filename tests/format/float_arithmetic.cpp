@@ -31,7 +31,7 @@ TEST_CASE("a fused product and sum in doubles is the one of the C library") {
         const auto a = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));
         const auto b = std::bit_cast<float>(static_cast<std::uint32_t>(random.next()));
         check(a, b, std::bit_cast<float>(static_cast<std::uint32_t>(random.next())));
-        check(a, b, -a * b);  // cancels, but for the error of the product
+        check(a, b, -a * b);  // cancels, except for the error of the product
         // A term near half a unit of the other's last place, and far below: ties that one rounding breaks.
         const auto few = static_cast<float>(random.next() >> 52);
         const auto scale = static_cast<int>(random.below(60));

@@ -115,7 +115,7 @@ TEST_CASE_TEMPLATE("conversions of own formats are the oracle's, in every projec
             wrong, convert(f, code, oracle::binary16),
             [&](mp::projection p) { return mp::round_to<mp::half>(x, p); }, "to half", code);
         if (!mp::isnan(x) && Value(static_cast<double>(x)).bits() != code) wrong.add("through double", code);
-        constexpr bool fits_float = mp::detail::is_exact_in<typename Value::format, float>;
+        constexpr bool fits_float = mp::detail::exactly_representable_in<typename Value::format, float>;
         if (fits_float && !mp::isnan(x) && Value(static_cast<float>(x)).bits() != code) {
             wrong.add("through float", code);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes mp::load_state: a text is refused with mp::error, or the scaler goes on and is saved as the same
-// text again, but for the order of lines and the checksum that a text of version 1 gets.
+// text again, except for the order of lines and the checksum that a text of version 1 gets.
 #include <mp/loss_scaling.hpp>
 #include <mp/scaling/state_text.hpp>
 

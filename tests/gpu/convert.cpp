@@ -154,7 +154,7 @@ TEST_CASE("aligned arrays move in full sectors, 16 bytes of the wider type at a 
         using to_number = decltype(to_type);
         constexpr std::size_t wider =
             sizeof(from_number) > sizeof(to_number) ? sizeof(from_number) : sizeof(to_number);
-        // Also where both begin in the same place behind a multiple of 16 bytes, but for the ends.
+        // Also where both begin in the same place behind a multiple of 16 bytes, except for the ends.
         for (const std::size_t shift : {std::size_t{0}, 16 / wider - 1}) {
             mp::simt::access_statistics statistics;
             simulated_device device(0, &statistics);

@@ -135,7 +135,7 @@ struct arrays_on_device {
 /// What a training run is like.
 struct run {
     std::vector<std::size_t> sizes{1, 2, 3, 5, 33, 2100, 64, 4099};
-    std::size_t shift = 0;  ///< elements between a multiple of 256 bytes and the begin of every array
+    std::size_t shift = 0;  ///< elements between a multiple of 256 bytes and the beginning of every array
     int steps = 4;
     int bad_step = 2;     ///< its gradients have a NaN, so that it is skipped
     double max_norm = 0;  ///< 0: gradients are not clipped

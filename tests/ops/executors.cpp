@@ -179,7 +179,7 @@ TEST_CASE("linear layers of floats have the bits of ordered products on the CPU"
     CHECK(y == expected);
 }
 
-/// What a region says about an op on an executor and two matrices, but for the executor's own name.
+/// What a region says about an op on an executor and two matrices, except for the executor's own name.
 template <class Executor, class Op>
 std::string explained(mp::matrix_view<float> y) {
     using view = mp::matrix_view<const float>;

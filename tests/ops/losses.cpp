@@ -71,7 +71,7 @@ void check(storage_order order, std::ptrdiff_t padding) {
             sum += static_cast<long double>(Case::value(number(x.view(r, c)) - number(t.view(r, c))));
         }
     }
-    // The sum in double is the exact one but for 2^-43 of it; one rounding to float.
+    // The sum in double is the exact one except for 2^-43 of it; one rounding to float.
     const auto mean = static_cast<double>(sum / (rows * columns));
     CHECK(std::abs(number(Case::loss(mp::cpu{}, x.view, t.view)) / mean - 1) <= 0x1p-24 * 1.001);
     CHECK(std::abs(number(Case::loss(mp::cpu{}, x.view, t.view, factors)) / mean / 0.75 - 1) <=
@@ -84,7 +84,7 @@ void check(storage_order order, std::ptrdiff_t padding) {
             const auto part = [&] { return Case::value(variable - number(t.view(r, c))); };
             if (std::abs(variable - number(t.view(r, c))) < 0x1p-12) continue;  // where |x| has a corner
             const double expected = ops_test::derivative(variable, part, 0x1p-14) / 630 * 0.75 * 4096;
-            // Differences of squares are exact but for rounding, 2^-53 / step; one rounding to DX.
+            // Differences of squares are exact except for rounding, 2^-53 / step; one rounding to DX.
             const double allowed =
                 0.5001 * ops_test::unit_in_last_place<DX>(expected) + 1e-10 + 0x1p-24 * std::abs(expected);
             wrong += std::abs(number(dx.view(r, c)) - expected) <= allowed ? 0 : 1;

@@ -45,7 +45,7 @@ TEST_CASE("the rest of an argument counts, and so do the ends of the range") {
 
 TEST_CASE("pairs of floats sum what float sums lose") {
     std::mt19937 random(3);
-    double_float sum;
+    float_float sum;
     double expected = 0;
     for (int i = 0; i < 100'000; ++i) {
         const float x = (static_cast<float>(random() >> 8) * 0x1p-23F - 1.0F) * 1000.0F;
@@ -53,14 +53,14 @@ TEST_CASE("pairs of floats sum what float sums lose") {
         expected += static_cast<double>(x);
     }
     CHECK(sum.value() == static_cast<float>(expected));
-    double_float far = double_float{0x1p60F, 0} + 1.0F;
-    far = far + double_float{-0x1p60F, 0};
+    float_float far = float_float{0x1p60F, 0} + 1.0F;
+    far = far + float_float{-0x1p60F, 0};
     CHECK(far.value() == 1.0F);
     CHECK(static_cast<double>(divided({10.0F, 0x1p-25F}, 3.0F).value()) == doctest::Approx(10.0 / 3.0));
-    const double_float third = reciprocal({3.0F, 0});
+    const float_float third = reciprocal({3.0F, 0});
     CHECK(std::fabs(static_cast<double>(third.high) + static_cast<double>(third.low) - 1.0 / 3.0) < 0x1p-45);
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    CHECK(((double_float{1, 0} + infinity) + 2.0F).value() == infinity);
+    CHECK(((float_float{1, 0} + infinity) + 2.0F).value() == infinity);
 }
 
 }  // namespace

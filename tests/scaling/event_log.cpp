@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The log of a scaler: what it keeps and counts, its lines for people, and its table, there and back.
+// The log of a scaler: what it keeps and counts, its lines and its table, there and back.
 #include <doctest/doctest.h>
 #include <mp/loss_scaling.hpp>
 #include <mp/scaling/event_log.hpp>

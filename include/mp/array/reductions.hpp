@@ -23,7 +23,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <array_range Range>
 void check_reduced_range(std::string_view function, std::string_view name, const Range& range) {
     using value = array_element<Range>;
-    static_assert(is_exact_in<format_of_t<value>, float>,
+    static_assert(exactly_representable_in<format_of_t<value>, float>,
                   "mp: sums are of numbers that float holds exactly; convert others with mp::convert");
     const std::span values = as_span(range);
     check_not_null(function, name, values.data(), values.size());

@@ -83,7 +83,7 @@ namespace mp::autocast {
 template <class View>
 struct operand_traits<cached_operand<View>> : operand_traits<View> {};
 
-/// One cast that a cache holds, for people.
+/// One cast that a cache holds, as text.
 struct cached_cast {
     const void* buffer;     ///< address of the first element that was cast
     std::uint64_t version;  ///< count() of its version at that time

@@ -100,7 +100,7 @@ region_decision decide(const autocast_state& state, const Arguments&... argument
     return result;
 }
 
-/// Which rule decided, for people.
+/// Which rule decided, as text.
 inline std::string rule_text(autocast::decided_by by, std::string_view list, const autocast::op_rule* rule,
                              const autocast::region_rule* scope) {
     std::string text(name_of(by));

@@ -18,7 +18,7 @@ struct op_rule {
     op_category category;          ///< what happens to its arguments
     std::string_view parameter{};  ///< if not empty, the rule holds only where this parameter of the op ...
     std::string_view value{};      ///< ... has this value, written out
-    std::string_view reason{};     ///< for people, mostly why the op is banned and what to call instead
+    std::string_view reason{};     ///< readable, mostly why the op is banned and what to call instead
 
     friend constexpr bool operator==(const op_rule&, const op_rule&) = default;
 };

@@ -38,7 +38,7 @@ struct preset {
     precision value = precision::off;
     const op_list* ops = &own_categories;
     bool master_weights = true;  ///< whether the system keeps weights in float and casts them for the ops
-    std::string_view meaning{};  ///< a sentence for people
+    std::string_view meaning{};  ///< a readable sentence
 };
 
 }  // namespace mp::autocast

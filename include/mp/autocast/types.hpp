@@ -111,7 +111,7 @@ template <class... Elements>
 using widest_t =
     typename detail::widest<typename detail::floating_only<detail::type_list<>, Elements...>::type>::type;
 
-/// The name of an element type for people: "half", "bfloat16", "float"; "none" for a type without floating-
+/// The name of an element type: "half", "bfloat16", "float"; "none" for a type without floating-
 /// point values.
 template <class Element>
 constexpr std::string_view type_name() {

@@ -152,7 +152,7 @@ template <std::ranges::input_range Computed, std::ranges::input_range References
     return errors.finish();
 }
 
-/// The summary as a few lines of text for people.
+/// The summary as a few readable lines.
 [[nodiscard]] inline std::string to_string(const error_summary& s) {
     std::string text = std::to_string(s.count) + " values of " + s.format + ": " + std::to_string(s.exact) +
                        " exact, " + std::to_string(s.correctly_rounded) + " correctly rounded, " +

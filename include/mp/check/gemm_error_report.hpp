@@ -261,7 +261,7 @@ template <readable_matrix A, readable_matrix B, readable_matrix C, readable_matr
     return detail::check_gemm(a, b, computed, check, &initial);
 }
 
-/// The summary as a few lines of text for people.
+/// The summary as a few readable lines.
 [[nodiscard]] inline std::string to_string(const gemm_error_summary& s) {
     std::string text = std::to_string(s.rows) + " x " + std::to_string(s.columns) + " product, " +
                        std::to_string(s.k) + " terms a sum; " + to_string(s.elements);

@@ -66,7 +66,7 @@ private:
 template <class T>
 concept block_element = std::same_as<T, mx_int8> ||(
     reduced<T>&& requires { requires layout_of<typename T::format>::width <= 8; } &&
-    requires { requires detail::fits_in<typename T::format, float>; });
+    requires { requires detail::fast_path_in<typename T::format, float>; });
 
 namespace detail::inline MP_ISA_NAMESPACE {
 

@@ -49,7 +49,7 @@ namespace detail::inline MP_ISA_NAMESPACE {
 
 /// The type in which values are looked at: float where it holds them all.
 template <class Number>
-using block_wide = std::conditional_t<is_exact_in<format_of_t<Number>, float>, float, double>;
+using block_wide = std::conditional_t<exactly_representable_in<format_of_t<Number>, float>, float, double>;
 
 template <class Wide>
 using wide_format = typename native_format<Wide>::type;

@@ -67,7 +67,7 @@ inline constexpr bool widens_exactly = [] {
     if constexpr (std::same_as<From, To> || (std::same_as<From, float> && std::same_as<To, double>)) {
         return built_in<To>;
     } else if constexpr (reduced<From> && built_in<To>) {
-        return is_exact_in<format_of_t<From>, To>;
+        return exactly_representable_in<format_of_t<From>, To>;
     } else {
         return false;
     }

@@ -77,7 +77,7 @@ void check_dequantize(std::string_view function, cpu exec, const BlockScaled& fr
 namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Writes the values of a block-scaled matrix: the exact product of element, block scale and tensor scale,
-/// rounded once as the projection says. To float, and to anything that holds them, values are exact but for
+/// rounded once as the projection says. To float, and to anything that holds them, values are exact except for
 /// those beyond its range.
 ///
 /// Throws argument_error, with nothing written, if the sizes differ, the view is not that of a matrix,

@@ -223,7 +223,7 @@ public:
     [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t size() const noexcept { return size_; }
     [[nodiscard]] MP_HOST_DEVICE constexpr bool empty() const noexcept { return size_ == 0; }
     /// The byte in which the first element begins, and the bit of that byte at which it does. The latter is
-    /// zero but for some parts that subspan cuts out.
+    /// zero except for some parts that subspan cuts out.
     [[nodiscard]] MP_HOST_DEVICE constexpr byte_type* data() const noexcept { return bytes_; }
     [[nodiscard]] MP_HOST_DEVICE constexpr unsigned bit_offset() const noexcept { return offset_; }
     /// The bytes in which elements lie. The first and the last one may hold bits of something else.

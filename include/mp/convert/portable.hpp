@@ -39,7 +39,7 @@ inline constexpr bool is_float_exponent = [] {
            Format::nans == nan_encoding::all_ones;
 }();
 
-/// The value of a code of E8M0: it is the exponent field, but for 2^-127, which is a subnormal float, and
+/// The value of a code of E8M0: it is the exponent field, except for 2^-127, which is a subnormal float, and
 /// NaN.
 template <class Native>
 constexpr Native widen_float_exponent(std::uint8_t code) noexcept {
@@ -64,7 +64,7 @@ void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict 
         return;
     }
 #endif
-    if constexpr (MP_HARDWARE_FLOAT && std::same_as<Native, double> && fits_in<Format, float> &&
+    if constexpr (MP_HARDWARE_FLOAT && std::same_as<Native, double> && fast_path_in<Format, float> &&
                   layout_of<Format>::quantum_exponent - 1 > -126) {
         // First to odd to float's 24 bits, which is exact in float, after which rounding is rounding once
         // (Boldo and Melquiond 2008). What is too small for float, or flushed, becomes zero in either case;
@@ -79,7 +79,7 @@ void narrow_block(const Native* __restrict from, storage_of<Format>* __restrict 
         float floats[convert_block];
         for (std::size_t i = 0; i < convert_block; ++i) floats[i] = static_cast<float>(doubles[i]);
         narrow_block<Format>(floats, to);
-    } else if constexpr (MP_HARDWARE_FLOAT && fits_in<Format, Native>) {
+    } else if constexpr (MP_HARDWARE_FLOAT && fast_path_in<Format, Native>) {
         std::uint32_t words[convert_block];
         for (std::size_t i = 0; i < convert_block; ++i) words[i] = narrow_to_word<Format>(from[i]);
         for (std::size_t i = 0; i < convert_block; ++i) to[i] = contained<Format>(words[i]);
@@ -101,11 +101,11 @@ void widen_block(const storage_of<Format>* __restrict from, Native* __restrict t
 #endif
     if constexpr (is_float_exponent<Format>) {
         for (std::size_t i = 0; i < convert_block; ++i) to[i] = widen_float_exponent<Native>(from[i]);
-    } else if constexpr (!fits_in<Format, Native>) {
+    } else if constexpr (!fast_path_in<Format, Native>) {
         for (std::size_t i = 0; i < convert_block; ++i) {
             to[i] = static_cast<Native>(basic_float<Format>::from_bits(code_in<Format>(from[i])));
         }
-    } else if constexpr (std::same_as<Native, double> && fits_in<Format, float> &&
+    } else if constexpr (std::same_as<Native, double> && fast_path_in<Format, float> &&
                          Format::exponent_bits < 8) {
         // All finite values are normal floats or zero, so the second step is safe from flushing.
         float values[convert_block];
@@ -171,7 +171,7 @@ const storage_of<Format>* codes_of(const basic_float<Format>* values) noexcept {
 template <number T>
 inline constexpr bool needs_scalar_conversion = [] {
     if constexpr (reduced<T>) {
-        return !is_exact_in<format_of_t<T>, float>;
+        return !exactly_representable_in<format_of_t<T>, float>;
     }
     return false;
 }();

@@ -97,19 +97,19 @@ constexpr bool beyond_range(Source x) noexcept {
     }
 }
 
-/// What a finite value that is not zero becomes in a format. Greater magnitudes have greater fates.
-enum class range_fate { flushed, subnormal, normal, overflow };
+/// What a finite value that is not zero becomes in a format. Ordered by magnitude.
+enum class range_class { flushed, subnormal, normal, overflow };
 template <reduced Target, number Source>
-constexpr range_fate fate_in(Source x) noexcept {
+constexpr range_class classify_in(Source x) noexcept {
     using layout = layout_of<typename Target::format>;
     // Rounded without bound: a value is too large when even truncation, which saturates, differs from
     // nearest.
     const Target rounded = round_to<Target>(x);
     const auto code = rounded.bits() & layout::magnitude_mask;
     // First, since in formats without a minus zero the NaN of an overflow has the magnitude of zero.
-    if (!isfinite(rounded) || beyond_range<Target>(x)) return range_fate::overflow;
-    if (code == 0) return range_fate::flushed;
-    return code < layout::hidden_bit ? range_fate::subnormal : range_fate::normal;
+    if (!isfinite(rounded) || beyond_range<Target>(x)) return range_class::overflow;
+    if (code == 0) return range_class::flushed;
+    return code < layout::hidden_bit ? range_class::subnormal : range_class::normal;
 }
 
 /// Adds one value to a report on the target format.
@@ -137,16 +137,16 @@ constexpr void report_one(range_report& report, Source x) noexcept {
     if (exponent > range_report::max_exponent) exponent = range_report::max_exponent;
     ++report.exponents[static_cast<std::size_t>(exponent - range_report::min_exponent)];
 
-    switch (fate_in<Target>(x)) {
-        case range_fate::flushed:
+    switch (classify_in<Target>(x)) {
+        case range_class::flushed:
             ++report.flushed;
             break;
-        case range_fate::subnormal:
+        case range_class::subnormal:
             ++report.subnormals;
             break;
-        case range_fate::normal:
+        case range_class::normal:
             break;
-        case range_fate::overflow:
+        case range_class::overflow:
             ++report.overflows;
             break;
     }
@@ -167,17 +167,17 @@ void report_portable(range_report& report, const Source* values, std::size_t cou
 template <reduced Target>
 constexpr range_thresholds thresholds_of() noexcept {
     constexpr std::uint32_t infinity = 0x7f80'0000;
-    const auto smallest_with = [](range_fate fate) {
-        std::uint32_t below = 0;  // has a lesser fate, or is zero
+    const auto smallest_with = [](range_class wanted) {
+        std::uint32_t below = 0;  // of a lesser class, or zero
         std::uint32_t found = infinity;
         while (found - below > 1) {
             const std::uint32_t middle = below + (found - below) / 2;
-            (fate_in<Target>(bit_cast<float>(middle)) < fate ? below : found) = middle;
+            (classify_in<Target>(bit_cast<float>(middle)) < wanted ? below : found) = middle;
         }
         return found;
     };
-    return {smallest_with(range_fate::subnormal), smallest_with(range_fate::normal),
-            smallest_with(range_fate::overflow)};
+    return {smallest_with(range_class::subnormal), smallest_with(range_class::normal),
+            smallest_with(range_class::overflow)};
 }
 
 /// Adds what vectors counted to a report.

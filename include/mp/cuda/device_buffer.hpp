@@ -36,7 +36,7 @@ public:
     /// No elements and no memory.
     device_buffer() = default;
 
-    /// Uninitialised elements. Throws cuda_error, or argument_error when so many cannot be addressed.
+    /// Uninitialised elements. Throws cuda_error, or argument_error when the size cannot be addressed.
     explicit device_buffer(std::size_t size) : size_(size) {
         if (size > (std::numeric_limits<std::size_t>::max)() / sizeof(Value)) {
             detail::throw_argument("mp::device_buffer", "size", size, "must be small enough to be addressed");

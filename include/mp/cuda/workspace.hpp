@@ -63,7 +63,7 @@ namespace mp {
 ///     mp::ops::layer_norm_backward(stream, x, gamma, dy, dx, dgamma, dbeta);
 class device_workspace final : public workspace {
 public:
-    /// With so many bytes from the beginning; argument_error where there are not so many.
+    /// Holds `bytes` from the start; argument_error where the device has not that much.
     explicit device_workspace(cuda_stream exec, std::size_t bytes = 0) : stream_(exec.stream) {
         reserve(bytes);
     }

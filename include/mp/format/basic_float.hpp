@@ -80,7 +80,7 @@ public:
     using layout = layout_of<Format>;
     using storage = typename layout::storage;
     /// Whether a float holds every number of the format.
-    static constexpr bool converts_silently = detail::is_exact_in<Format, float>;
+    static constexpr bool converts_silently = detail::exactly_representable_in<Format, float>;
 
     /// Uninitialised, like a built-in number; basic_float{} is zero.
     basic_float() = default;
@@ -128,7 +128,7 @@ public:
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr basic_float(basic_float<Other> x) noexcept
         : bits_(contained(detail::from_number<Format, Other>(x.bits(), projection{}))) {}
 
-    /// Exact, but for formats that have more precision or range than the type; then rounded to nearest even.
+    /// Exact, except for formats that have more precision or range than the type; then rounded to nearest even.
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit(!converts_silently) constexpr operator float() const noexcept {
         return detail::to_float<Format>(bits());
     }

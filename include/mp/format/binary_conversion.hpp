@@ -48,7 +48,7 @@ MP_HOST_DEVICE constexpr Native power_of_two(int exponent) {
 /// sign, a fraction and a smaller exponent field, in the middle of Native's range, or it is Native with fewer
 /// fraction bits (bfloat16 in float).
 template <class Format, class Native>
-inline constexpr bool fits_in = [] {
+inline constexpr bool fast_path_in = [] {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;
     using wide = layout_of<native>;
@@ -64,7 +64,7 @@ inline constexpr bool fits_in = [] {
 
 /// Whether every number of a format is a number of Native.
 template <class Format, class Native>
-inline constexpr bool is_exact_in =
+inline constexpr bool exactly_representable_in =
     layout_of<Format>::precision <= layout_of<typename native_format<Native>::type>::precision &&
     layout_of<Format>::quantum_exponent >=
         layout_of<typename native_format<Native>::type>::quantum_exponent &&
@@ -101,7 +101,7 @@ MP_HOST_DEVICE constexpr Word select(bool condition, Word yes, Word no) {
 /// - Infinities and NaNs of IEEE formats have all ones in the exponent field; adding what is missing to all
 ///   ones in the wider field leaves the payload alone.
 template <class Native, class Format, std::unsigned_integral Code>
-    requires fits_in<Format, Native>
+    requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr Native widen(Code code) {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;
@@ -226,7 +226,7 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
 /// below is: this rounds to odd to 21 bits of precision, and rounding that to nearest at 19 bits or fewer is
 /// rounding once (Boldo and Melquiond 2008).
 template <class Format, class Native>
-    requires fits_in<Format, Native>
+    requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr std::uint32_t narrow_to_word(Native x) {
     using narrow = layout_of<Format>;
     using native = typename native_format<Native>::type;
@@ -276,7 +276,7 @@ MP_HOST_DEVICE constexpr std::uint32_t narrow_to_word(Native x) {
 
 /// What widen_one leaves: zero, subnormal numbers, infinities and NaNs, by integers.
 template <class Native, class Format>
-    requires fits_in<Format, Native>
+    requires fast_path_in<Format, Native>
 MP_HOST_DEVICE MP_NEVER_INLINE constexpr Native widen_special(typename layout_of<Format>::storage code) {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;
@@ -299,7 +299,7 @@ MP_HOST_DEVICE MP_NEVER_INLINE constexpr Native widen_special(typename layout_of
 /// through all cases: normal numbers first. Nothing here is float arithmetic, so that neither the rounding
 /// direction nor the flush modes of the caller matter.
 template <class Native, class Format>
-    requires fits_in<Format, Native>
+    requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr Native widen_one(typename layout_of<Format>::storage code) {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;
@@ -338,7 +338,7 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_to_subnormal(
 
 /// What narrow_nearest_even leaves: results that are zero or subnormal, infinities, NaNs and overflow.
 template <class Format, class Native>
-    requires fits_in<Format, Native>
+    requires fast_path_in<Format, Native>
 MP_HOST_DEVICE MP_NEVER_INLINE constexpr typename layout_of<Format>::storage narrow_special(Native x) {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;
@@ -359,10 +359,10 @@ MP_HOST_DEVICE MP_NEVER_INLINE constexpr typename layout_of<Format>::storage nar
     return static_cast<typename narrow::storage>(narrow_to_word<Format>(x));
 }
 
-/// Rounds a float or double to nearest even once, overflow as saturation::none: as narrow_to_word, but for a
+/// Rounds a float or double to nearest even once, overflow as saturation::none: as narrow_to_word, except for a
 /// number that stands alone: results that are normal first, and no float arithmetic.
 template <class Format, class Native>
-    requires fits_in<Format, Native>
+    requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr typename layout_of<Format>::storage narrow_nearest_even(Native x) {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;

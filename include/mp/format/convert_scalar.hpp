@@ -17,7 +17,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class To, built_in Native, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<To> from_native(Native x, Context&& context) {
     using native = typename native_format<Native>::type;
-    if constexpr (fits_in<To, Native> && !keeps_flags<Context>) {
+    if constexpr (fast_path_in<To, Native> && !keeps_flags<Context>) {
         if (MP_HARDWARE_FLOAT && context == projection{}) {
             if constexpr (std::same_as<Native, float>) {
                 return from_float<To>(x);
@@ -46,7 +46,7 @@ MP_HOST_DEVICE constexpr storage_of<To> from_native(Native x, Context&& context)
 template <class To, class From, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<To> from_number(storage_of<From> bits, Context&& context) {
 #if MP_DEVICE_CODE
-    if constexpr (fits_in<From, float> && fits_in<To, float> && !keeps_flags<Context>) {
+    if constexpr (fast_path_in<From, float> && fast_path_in<To, float> && !keeps_flags<Context>) {
         if (!__builtin_is_constant_evaluated()) return from_native<To>(to_float<From>(bits), context);
     }
 #endif
@@ -68,7 +68,7 @@ MP_HOST_DEVICE constexpr storage_of<To> from_integer(Integer value, Context&& co
     if (value == 0) return pack_zero<To>(false, context);
 #if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
     // An integer of up to 53 bits is a double, and the conversion of that is shorter.
-    if constexpr (sizeof(Integer) <= 8 && fits_in<To, double> && !keeps_flags<Context>) {
+    if constexpr (sizeof(Integer) <= 8 && fast_path_in<To, double> && !keeps_flags<Context>) {
         constexpr std::uint64_t limit = std::uint64_t{1} << 53;
         const auto distance = static_cast<std::uint64_t>(value);
         if ((negative ? std::uint64_t{0} - distance : distance) <= limit && context == projection{}) {
@@ -122,7 +122,7 @@ MP_HOST_DEVICE constexpr integer_conversion<Integer> clamped_integer(const exact
 template <class Integer, class From>
 MP_HOST_DEVICE constexpr Integer to_integer(storage_of<From> bits) {
 #if MP_DEVICE_CODE
-    if constexpr (fits_in<From, float> && sizeof(Integer) <= 8) {
+    if constexpr (fast_path_in<From, float> && sizeof(Integer) <= 8) {
         if (!__builtin_is_constant_evaluated()) return device_to_integer<Integer>(to_float<From>(bits));
     }
 #endif

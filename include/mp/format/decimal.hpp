@@ -60,7 +60,7 @@ MP_HOST_DEVICE constexpr exact_value shortened(uint128 x, int exponent, bool sti
     return {false, exponent + 64 - zeros, high, sticky || static_cast<std::uint64_t>(x) != 0};
 }
 
-/// digits * 10^exponent for at most 19 digits and |exponent| <= 27, exact but for the sticky tail.
+/// digits * 10^exponent for at most 19 digits and |exponent| <= 27, exact except for the sticky tail.
 ///
 /// Products: 19 digits are less than 2^64 and 5^27 less than 2^63, so nothing leaves 128 bits. Quotients: the
 /// dividend has its highest bit at 127 and the divisor has at most 63 bits, so the quotient has at least 65.

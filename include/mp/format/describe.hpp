@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A number taken apart for people to look at: its bits by field, its exact value, its neighbours.
+/// A number decomposed for a reader: its bits by field, its exact value, its neighbours.
 #pragma once
 
 #include <mp/format/number_traits.hpp>

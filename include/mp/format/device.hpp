@@ -91,7 +91,7 @@ __device__ __forceinline__ typename layout_of<Format>::storage device_multiply(
 
 // Comparisons. setp follows IEEE 754 as the integer comparisons of basic_float do: zeros are equal, NaN is
 // unordered, and without .ftz subnormal numbers keep their values. Before sm_90 there is none for bfloat16,
-// but a shift makes a float of it, exactly; float comparisons ask nothing of a NaN but that it is one.
+// but a shift makes a float of it, exactly; NaN payloads do not affect comparisons.
 
 template <class Format>
 inline constexpr bool compares_by_instruction = is_binary16<Format> || is_bfloat16<Format>;

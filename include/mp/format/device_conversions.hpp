@@ -322,7 +322,7 @@ __device__ __forceinline__ void device_widen_pair(std::uint32_t codes, float& fi
     }
 }
 
-/// Two halves in a projection that device_projects has, as device_narrow_pair. Not by way of float, but for
+/// Two halves in a projection that device_projects has, as device_narrow_pair. Not by way of float, except for
 /// what needs repair.
 template <class Format>
 __device__ __forceinline__ std::uint32_t device_narrow_halves(std::uint32_t halves,

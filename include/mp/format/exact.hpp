@@ -72,7 +72,7 @@ MP_HOST_DEVICE constexpr bool stochastically_up(const split_value& x, const proj
     if (p.round == rounding::stochastic_a) return x.rest_bits(count) + random >= one;
     const std::uint64_t finer = x.rest_bits(count + 1);
     if (p.round == rounding::stochastic_b) return finer + 2 * random + 1 >= 2 * one;
-    // Beyond the finer bits: what floor cut off, which decides ties.
+    // Sticky bits below the round bit break ties.
     const bool cut_off =
         x.sticky ||
         (x.shift > count + 1 &&

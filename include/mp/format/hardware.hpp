@@ -67,7 +67,7 @@ MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
         if (!__builtin_is_constant_evaluated()) return f16c_widen(bits);
     }
 #endif
-    if constexpr (fits_in<Format, float>) {
+    if constexpr (fast_path_in<Format, float>) {
         return widen_one<float, Format>(bits);
     } else {
         return bit_cast<float>(convert_bits<formats::binary32, Format>(bits, {}));
@@ -77,9 +77,9 @@ MP_HOST_DEVICE constexpr float to_float(storage_of<Format> bits) noexcept {
 /// The value of a code as a double, without passing through a subnormal float that the environment may flush.
 template <class Format>
 MP_HOST_DEVICE constexpr double to_double(storage_of<Format> bits) noexcept {
-    if constexpr (!fits_in<Format, double>) {
+    if constexpr (!fast_path_in<Format, double>) {
         return bit_cast<double>(convert_bits<formats::binary64, Format>(bits, {}));
-    } else if constexpr (fits_in<Format, float> && Format::exponent_bits < 8) {
+    } else if constexpr (fast_path_in<Format, float> && Format::exponent_bits < 8) {
 #if MP_DEVICE_CODE
         // What the device's conversion makes of a NaN is not written down.
         if (categorize<Format>(bits) == category::nan) {
@@ -104,7 +104,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
         if (!__builtin_is_constant_evaluated()) return f16c_narrow(x);
     }
 #endif
-    if constexpr (fits_in<Format, float>) {
+    if constexpr (fast_path_in<Format, float>) {
         return narrow_nearest_even<Format>(x);
     } else {
         return convert_bits<Format, formats::binary32>(bit_cast<std::uint32_t>(x), {});
@@ -135,7 +135,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
 /// bfloat16 and tfloat32 have float's own exponent range, see float_result_is_safe.
 template <class Format>
 inline constexpr bool arithmetic_through_float =
-    fits_in<Format, float> && 2 * layout_of<Format>::precision + 2 <= 24 &&
+    fast_path_in<Format, float> && 2 * layout_of<Format>::precision + 2 <= 24 &&
     (Format::exponent_bits == 8 ||
      (2 * layout_of<Format>::quantum_exponent > -126 && (2 * layout_of<Format>::max_exponent) < 126 &&
       layout_of<Format>::quantum_exponent - layout_of<Format>::max_exponent > -125));
@@ -456,7 +456,7 @@ MP_ALWAYS_INLINE bool load_frequent(storage_of<Format> code, double& value) noex
     if constexpr (MP_HARDWARE_F16C && is_binary16<Format>) {
         value = to_double<Format>(code);
         return true;
-    } else if constexpr (Format::exponent_bits == 8 && fits_in<Format, float>) {
+    } else if constexpr (Format::exponent_bits == 8 && fast_path_in<Format, float>) {
         // Float's own exponents: all but subnormal numbers, which the environment may flush.
         value = static_cast<double>(float_operand<Format>(code));
         return magnitude - 1 >= layout::hidden_bit - 1;
@@ -481,7 +481,7 @@ template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, storage_of<Format> b,
                                                         storage_of<Format> c) noexcept {
 #if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
-    if constexpr (fits_in<Format, double> && layout_of<Format>::precision <= 11) {
+    if constexpr (fast_path_in<Format, double> && layout_of<Format>::precision <= 11) {
         if (!__builtin_is_constant_evaluated()) {
             using layout = layout_of<Format>;
             constexpr int shift = 52 - layout::fraction_bits;

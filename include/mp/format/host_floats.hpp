@@ -85,7 +85,7 @@ struct extended_format {
         return (negative ? binary64::sign_mask : 0) | binary64::infinity_code | payload;
     }
 
-    /// A finite number of at most 32 bits, rounded to nearest even: that is exact but for what is too small
+    /// A finite number of at most 32 bits, rounded to nearest even: that is exact except for what is too small
     /// or too large.
     static constexpr code nearest(exact_value x) {
         if (x.exponent < quantum_exponent) {
@@ -247,7 +247,7 @@ constexpr To to_host_float(storage_of<From> bits) {
         return bit_cast<To>(convert_bits<host_format<To>, From>(bits, {}));
     } else {
         const auto nearest_double = bit_cast<double>(convert_bits<formats::binary64, From>(bits, {}));
-        if constexpr (!is_exact_in<From, double> && !has_range_of_double) {
+        if constexpr (!exactly_representable_in<From, double> && !has_range_of_double) {
             if (categorize<From>(bits) == category::finite) return beyond_double<To>(unpack<From>(bits));
         }
         return static_cast<To>(nearest_double);

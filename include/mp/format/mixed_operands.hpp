@@ -25,9 +25,9 @@ concept integer_operand = integer<T> || std::same_as<T, bool> || unscoped_enum<T
 /// What stands beside a number of the format as a floating-point number: a type that holds all of its
 /// numbers. Those of 16 bits are operands as the float that they are promoted to.
 template <class T, class Format>
-concept floating_operand = (built_in<T> && is_exact_in<Format, T>) ||
-                           (host_float<T> && sizeof(T) == 2 && is_exact_in<Format, float>) ||
-                           (host_float<T> && sizeof(T) > 2 && is_exact_in<Format, double>);
+concept floating_operand = (built_in<T> && exactly_representable_in<Format, T>) ||
+                           (host_float<T> && sizeof(T) == 2 && exactly_representable_in<Format, float>) ||
+                           (host_float<T> && sizeof(T) > 2 && exactly_representable_in<Format, double>);
 
 template <class T, class Format>
 concept mixed_operand = integer_operand<T> || floating_operand<T, Format>;
@@ -123,13 +123,13 @@ MP_HOST_DEVICE constexpr compared<int> compare_parts(const number_parts& a, cons
 MP_ANY_EXECUTION_SPACE
 template <class Format, class X>
 MP_HOST_DEVICE constexpr auto compare_with(storage_of<Format> bits, X x) noexcept {
-    if constexpr (std::same_as<X, float> && is_exact_in<Format, float>) {
+    if constexpr (std::same_as<X, float> && exactly_representable_in<Format, float>) {
         return compare_codes<formats::binary32>(bit_cast<std::uint32_t>(to_float<Format>(bits)),
                                                 bit_cast<std::uint32_t>(x));
-    } else if constexpr (std::same_as<X, double> && is_exact_in<Format, double>) {
+    } else if constexpr (std::same_as<X, double> && exactly_representable_in<Format, double>) {
         return compare_codes<formats::binary64>(bit_cast<std::uint64_t>(to_double<Format>(bits)),
                                                 bit_cast<std::uint64_t>(x));
-    } else if constexpr (integer<X> && sizeof(X) <= 4 && is_exact_in<Format, double>) {
+    } else if constexpr (integer<X> && sizeof(X) <= 4 && exactly_representable_in<Format, double>) {
         return compare_codes<formats::binary64>(bit_cast<std::uint64_t>(to_double<Format>(bits)),
                                                 bit_cast<std::uint64_t>(static_cast<double>(x)));
     } else {

@@ -208,7 +208,8 @@ private:
             } else if constexpr (detail::is_binary16<other> &&
                                  detail::narrows_halves_by_instruction<format>) {
                 return static_cast<storage>(detail::device_narrow_halves<format>(x.bits_));
-            } else if constexpr (detail::narrows_by_instruction<format> && detail::fits_in<other, float>) {
+            } else if constexpr (detail::narrows_by_instruction<format> &&
+                                 detail::fast_path_in<other, float>) {
                 return packed2(x.floats()).bits_;
             }
         }

@@ -25,7 +25,7 @@ enum class rounding : unsigned char {
     /// Away from zero with a probability that grows with the distance from the neighbour nearer to zero, as
     /// told by the N random bits R of the projection. With v the distance in units of the last place,
     /// away from zero when
-    stochastic_a,  ///< floor(v 2^N) + R >= 2^N: right on average over R but for what N bits cannot see
+    stochastic_a,  ///< floor(v 2^N) + R >= 2^N: right on average over R except for what N bits cannot see
     stochastic_b,  ///< floor(v 2^(N+1)) + 2 R + 1 >= 2^(N+1): R counts as the middle of its interval
     stochastic_c   ///< v 2^N rounded to nearest even + R >= 2^N
 };
@@ -58,7 +58,7 @@ enum class nan_propagation : unsigned char {
 /// What stands for NaN in a format that has none, such as fp6 and fp4.
 enum class nan_substitute : unsigned char {
     largest,  ///< the largest finite number, so that it is not taken for something small (CUDA)
-    zero      ///< zero, so that it has no part in a sum (ml_dtypes, but for a sign)
+    zero      ///< zero, so that it has no part in a sum (ml_dtypes, except for a sign)
 };
 
 /// A rounding direction and an overflow behaviour; for the stochastic directions also the random bits, which

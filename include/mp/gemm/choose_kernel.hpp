@@ -23,7 +23,7 @@ inline bool bfloat16_dot_is_fast(instruction_set level) {
            (level > instruction_set::avx512_bf16 && is_amd_processor());
 }
 
-/// The kernel for factors of these types, the left one of so many rows. `level` is one that the processor
+/// Selects the kernel for operand types A, B and m rows. `level` is one that the processor
 /// has. Which of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes
 /// into reading B, which is then left narrow, and with many it pays to widen it once. With fewer rows still,
 /// dot products have nothing to gain.

@@ -157,7 +157,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// rounding to nearest even after each step, in an order that exec.products chooses:
 /// - accumulation::ordered: one fused multiply-add after the other, in ascending k from zero. The same bits
 ///   on every processor.
-/// - accumulation::fastest (the default): the same, but for two cases. Where both types are bfloat16 or hold
+/// - accumulation::fastest (the default): the same, except for two cases. Where both types are bfloat16 or hold
 ///   only normal numbers of it (all of 8 bits and fewer, std::int8_t), c has more than four rows,
 ///   and the processor has dot products that are faster, these are used: vdpbf16ps adds the odd k of a pair
 ///   before the even one, tdpbf16ps (AMX) adds up the even and the odd k of 32 apart and then their sum; both

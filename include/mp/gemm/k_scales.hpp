@@ -52,7 +52,7 @@ struct scale_lines {
     }
 };
 
-/// The scales of a factor with so many lines, whose values have a row for each group of them.
+/// The scales of an operand: a row of them for each group of its rows (columns).
 inline scale_lines lines_of_scales(const k_block_scales& scales, std::ptrdiff_t lines) {
     int shift = 0;
     while (std::ptrdiff_t{1} << shift < scales.lines_per_scale) ++shift;

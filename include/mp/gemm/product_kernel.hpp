@@ -97,7 +97,7 @@ struct product_kernel {
     bool any_strides;  ///< whether rows of A and steps of B may be any distance apart and so stay where they
                        ///< lie
     bool normal_sums;  ///< whether no sum is subnormal, because the kernel takes such for zero
-    /// The functions, each for at most so many rows, ascending; the last one for `rows`.
+    /// The micro-kernels by the most rows that each takes, ascending; the last one takes `rows`.
     struct of_rows {
         std::ptrdiff_t rows;
         multiply_tile multiply;
@@ -108,7 +108,7 @@ struct product_kernel {
     void (*begin)() = nullptr;
     void (*end)() = nullptr;
 
-    /// The function that computes the fewest rows too many.
+    /// Smallest micro-kernel that covers `wanted` rows.
     [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted) const {
         std::size_t i = 0;
         while (choices[i].rows < wanted) ++i;

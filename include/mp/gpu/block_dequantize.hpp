@@ -59,7 +59,7 @@ struct block_dequantize_kernel {
                                                          : rounded_from(product);
                 }
             } else {
-                // 2^-127 and subnormal products included, exact in float but for overflow, which is the same
+                // 2^-127 and subnormal products included, exact in float except for overflow, which is the same
                 // in all formats that are as wide or narrower.
                 const auto code = static_cast<std::uint32_t>(by.bits());
                 const float factor = bit_cast<float>(code == 0 ? 0x0040'0000U : code << 23);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/gpu/row_access.hpp>
-#include <mp/rules/double_float.hpp>
+#include <mp/rules/float_float.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/workspace.hpp>
@@ -17,7 +17,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Parts into which so many rows are divided, and the rows of each: by the number of rows alone.
+/// Parts into which the rows are divided, and the rows of each: by the number of rows alone.
 [[nodiscard]] constexpr std::ptrdiff_t column_sum_parts(std::ptrdiff_t rows) {
     constexpr std::ptrdiff_t rows_of_a_part = 64;
     constexpr std::ptrdiff_t most = 256;
@@ -27,15 +27,15 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Bytes of the workspace for `sums` sums of each column.
 [[nodiscard]] constexpr std::size_t column_sum_bytes(std::ptrdiff_t rows, std::ptrdiff_t columns, int sums) {
     return workspace::aligned_size(static_cast<std::size_t>(column_sum_parts(rows) * columns * sums) *
-                                   sizeof(double_float));
+                                   sizeof(float_float));
 }
 
 /// Memory for the parts of `sums` sums of each column.
 template <class Executor>
-double_float* take_column_parts(std::string_view function, const Executor& exec, std::ptrdiff_t rows,
-                                std::ptrdiff_t columns, int sums) {
-    return take_workspace<double_float>(function, exec,
-                                        static_cast<std::size_t>(column_sum_parts(rows) * columns * sums));
+float_float* take_column_parts(std::string_view function, const Executor& exec, std::ptrdiff_t rows,
+                               std::ptrdiff_t columns, int sums) {
+    return take_workspace<float_float>(function, exec,
+                                       static_cast<std::size_t>(column_sum_parts(rows) * columns * sums));
 }
 
 /// Sums of parts. A block has 32 chunks of columns, one for each lane, and a part of the rows: its eight
@@ -52,10 +52,10 @@ struct column_parts_kernel {
     // In shared memory element i of lane l lies at i * stride + l. With this stride neighbouring columns,
     // which are read together, lie in different banks too.
     static constexpr int stride = simt::warp_size + 16 / width;
-    static constexpr std::size_t shared_bytes = sizeof(double_float) * warps * width * stride;
+    static constexpr std::size_t shared_bytes = sizeof(float_float) * warps * width * stride;
 
     Term term;
-    double_float* parts;  ///< [sum][part][column]
+    float_float* parts;  ///< [sum][part][column]
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     std::ptrdiff_t part_count;
@@ -75,13 +75,13 @@ struct column_parts_kernel {
         const std::ptrdiff_t first_row = part * part_rows;
         const std::ptrdiff_t end = first_row + part_rows < rows ? first_row + part_rows : rows;
         const std::ptrdiff_t column = first_column + thread.lane() * width;
-        double_float sums[std::size_t{Term::sums}][std::size_t{width}] = {};
+        float_float sums[std::size_t{Term::sums}][std::size_t{width}] = {};
         if (column < columns) {
             for (std::ptrdiff_t row = first_row + thread.warp(); row < end; row += warps) {
                 term.add(thread, row, column, columns, sums);
             }
         }
-        const simt::shared_pointer<double_float> room{};
+        const simt::shared_pointer<float_float> room{};
         MP_UNROLL
         for (int s = 0; s < Term::sums; ++s) {
             if (s != 0) thread.sync_block();
@@ -92,7 +92,7 @@ struct column_parts_kernel {
             thread.sync_block();
             for (int c = thread.index(); c < block_columns; c += threads) {
                 if (first_column + c >= columns) break;
-                double_float total{};
+                float_float total{};
                 for (int w = 0; w < warps; ++w) {
                     total = total + thread.load(room + ((w * width + c % width) * stride + c / width));
                 }
@@ -107,7 +107,7 @@ struct column_parts_kernel {
 template <class Result>
 struct column_totals_kernel {
     static constexpr int threads = row_threads;
-    const double_float* parts;
+    const float_float* parts;
     Result* results;
     std::ptrdiff_t columns;
     std::ptrdiff_t part_count;
@@ -118,7 +118,7 @@ struct column_totals_kernel {
     MP_HOST_DEVICE void operator()(Thread thread) const {
         const std::ptrdiff_t step = thread.blocks() * threads;
         for (std::ptrdiff_t c = thread.block() * threads + thread.index(); c < columns; c += step) {
-            double_float total{};
+            float_float total{};
             for (std::ptrdiff_t part = 0; part < part_count; ++part) {
                 total = total + thread.load(parts + (part * columns + c));
             }
@@ -130,7 +130,7 @@ struct column_totals_kernel {
 /// Enqueues the sums of parts of a term into the workspace, which has room for them.
 template <class Executor, class Term>
 void launch_column_parts(std::string_view function, const Executor& exec, const Term& term,
-                         std::ptrdiff_t rows, std::ptrdiff_t columns, double_float* parts) {
+                         std::ptrdiff_t rows, std::ptrdiff_t columns, float_float* parts) {
     using kernel = column_parts_kernel<Term>;
     const std::ptrdiff_t count = column_sum_parts(rows);
     launch(function, exec,
@@ -140,7 +140,7 @@ void launch_column_parts(std::string_view function, const Executor& exec, const 
 }
 /// Enqueues the sums of the parts of sum number `sum`.
 template <class Executor, class Result>
-void launch_column_totals(std::string_view function, const Executor& exec, const double_float* parts, int sum,
+void launch_column_totals(std::string_view function, const Executor& exec, const float_float* parts, int sum,
                           std::ptrdiff_t rows, std::span<Result> results, float divisor = 1.0F) {
     const auto columns = static_cast<std::ptrdiff_t>(results.size());
     const std::ptrdiff_t count = column_sum_parts(rows);

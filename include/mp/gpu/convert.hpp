@@ -185,7 +185,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// on a CPU, NaN included.
 ///
 /// `from` and `to` are device_buffers or spans of device memory, of any number types, with the same number of
-/// elements, aligned as their type is. Wherever both are at the begin of 16 bytes for the same element, all
+/// elements, aligned as their type is. Wherever both are at the beginning of 16 bytes for the same element, all
 /// but a few elements at the ends move in accesses of 16 bytes of the wider type. Nothing waits and nothing
 /// is allocated. Nearest even is the fastest, with any saturation: two numbers at a time where the device has
 /// instructions for that.

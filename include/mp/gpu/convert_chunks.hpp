@@ -22,7 +22,7 @@ template <class Number>
 inline constexpr bool comes_in_pairs = std::is_same_v<Number, float>;
 template <class Format>
 inline constexpr bool comes_in_pairs<basic_float<Format>> =
-    sizeof(basic_float<Format>) <= 2 && fits_in<Format, float>;
+    sizeof(basic_float<Format>) <= 2 && fast_path_in<Format, float>;
 
 /// Two neighbouring numbers as floats, exactly.
 MP_HOST_DEVICE constexpr float_pair floats_of(float first, float second) {
@@ -158,7 +158,7 @@ private:
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static To converted(From x) {
         if constexpr (!reduced<From> || !reduced<To>) {
             return static_cast<To>(x);
-        } else if constexpr (fits_in<typename From::format, float>) {
+        } else if constexpr (fast_path_in<typename From::format, float>) {
             return To(static_cast<float>(x));  // exact in float, so rounded once
         } else {
             return round_to<To>(x);

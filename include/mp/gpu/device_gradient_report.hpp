@@ -45,7 +45,7 @@ inline void check_gradient_place(std::string_view function, std::size_t paramete
 
 }  // namespace detail::inline MP_ISA_NAMESPACE
 
-/// What was found in gradients on a device since the report was last reset. It is zero-initialised but for
+/// What was found in gradients on a device since the report was last reset. It is zero-initialised except for
 /// `first`, so start from device_gradient_report{}. Infinities and NaNs are counted by unscale_and_check; the
 /// measurements, for policies that look at them, by convert_and_observe.
 ///

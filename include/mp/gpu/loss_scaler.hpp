@@ -30,7 +30,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     scaler.step(optimizer);
 ///     scaler.update();
 ///
-/// The scale moves with the bits of loss_scaler, but for one thing: a step is skipped if any optimizer whose
+/// The scale moves with the bits of loss_scaler, except for one thing: a step is skipped if any optimizer whose
 /// gradients have been looked at before it in this iteration has infinities. training_iteration looks at all
 /// of them before it steps any.
 ///

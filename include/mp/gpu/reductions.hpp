@@ -68,7 +68,7 @@ struct warp_group {
     /// Threads of the group.
     static constexpr int size = simt::warp_size;
 
-    /// Groups of a block of so many threads, and the shared memory that they need to reduce.
+    /// Groups of a thread block, and the shared memory that they need to reduce.
     [[nodiscard]] static constexpr int of_block(int block_threads) { return block_threads / size; }
     [[nodiscard]] static constexpr std::size_t shared_bytes(int /*block_threads*/) { return 0; }
 

@@ -10,7 +10,7 @@
 #include <mp/config.hpp>
 #include <mp/gpu/reductions.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/rules/double_float.hpp>
+#include <mp/rules/float_float.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -43,7 +43,7 @@ template <int Width, class Value>
     const bool wide = step == 1 && aligned && (stride % Width == 0 || view.rows <= 1);
     return {view.data, stride, step, wide};
 }
-/// An array as a row that every row of the matrix meets.
+/// A 1-D array broadcast over rows.
 template <int Width, class Value, std::size_t Extent>
 [[nodiscard]] row_matrix<Value> rows_of(std::span<Value, Extent> array) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(array.data()) % (Width * sizeof(Value)) == 0;
@@ -121,11 +121,11 @@ template <int Width>
 
 /// For the reductions of groups.
 struct add_pairs {
-    MP_HOST_DEVICE double_float operator()(double_float a, double_float b) const { return a + b; }
+    MP_HOST_DEVICE float_float operator()(float_float a, float_float b) const { return a + b; }
 };
 struct two_double_floats {
-    double_float first;
-    double_float second;
+    float_float first;
+    float_float second;
 };
 struct add_two_pairs {
     MP_HOST_DEVICE two_double_floats operator()(const two_double_floats& a,
@@ -136,7 +136,7 @@ struct add_two_pairs {
 
 /// Threads of the blocks of row kernels.
 inline constexpr int row_threads = 256;
-/// Rows of up to so many columns have a warp each, longer ones a block.
+/// Rows of at most 1024 columns use one warp, longer rows one block.
 inline constexpr std::ptrdiff_t columns_of_a_warp = 1024;
 
 /// The launch of a kernel whose groups walk over rows.

@@ -19,7 +19,7 @@
 namespace mp::inline MP_ISA_NAMESPACE {
 
 /// One update of all parameters of a list that have a gradient, as mp::sgd does it on a CPU: what is stored
-/// has the same bits (but for payloads of NaNs, and as long as all parameters have had as many updates). One
+/// has the same bits (except for payloads of NaNs, and as long as all parameters have had as many updates). One
 /// launch that decides, counts and calculates the coefficients, and one pass over the arrays for some sixty
 /// parameters: it reads gradient, master copy and state, multiplies the gradient by the inverse scale and
 /// then by the clip factor, each product rounded to float, and writes master copy, state and weights. With

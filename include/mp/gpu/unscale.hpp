@@ -133,7 +133,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// mp::unscale_and_check on a CPU (payloads of NaNs apart); with an inverse scale of exactly 1 the bits are
 /// copied. The results are checked, bad ones included in what is written. Subnormal results survive nvcc's
 /// -ftz=true. The report's counts and its first place do not depend on the order in which threads run; the
-/// calls that share a report may run in several streams. Where both arrays are at the begin of 16 bytes for
+/// calls that share a report may run in several streams. Where both arrays are at the beginning of 16 bytes for
 /// the same element, all but a few elements at the ends move in accesses of 16 bytes of the wider type.
 ///
 /// \param exec           mp::cuda_stream or mp::simulated_gpu
@@ -183,7 +183,7 @@ void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscale
 ///     const std::vector<mp::gpu_gradient<mp::half>> list{{w1.scaled, w1.gradient}, {w2.scaled,
 ///     w2.gradient}}; mp::unscale_and_check(stream, list, scale.data());
 ///
-/// The list is the host's, and read before this returns. Arrays may not overlap, but for `unscaled` with a
+/// The list is the host's, and read before this returns. Arrays may not overlap, except for `unscaled` with a
 /// float `gradient` of the same item where they are the same memory.
 template <gpu_executor Executor, detail::contiguous List>
     requires requires(const List& list) { detail::as_span(list)[0].unscaled; } &&

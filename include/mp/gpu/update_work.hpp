@@ -92,7 +92,7 @@ struct update_work {
         master_type* masters;  // or the weights themselves
         const gradient_type* gradient;
         state_type* states[coefficients::states];  // null without states
-        master_type* compensation;                 // null but for kahan
+        master_type* compensation;                 // null except for kahan
     };
     static constexpr int count = 4;
     /// A call of the generator has the bits of four elements that are sixteen apart, and a thread that needs

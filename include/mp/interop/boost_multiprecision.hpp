@@ -45,7 +45,7 @@ struct foreign_conversion<boost::multiprecision::number<Backend, Option>> {
         } else {
             // A double holds every number of up to 32 bits that has a name, and all binary ones take it in.
             // Any other number goes through a Boost number that holds it.
-            if constexpr (is_exact_in<typename Number::format, double>) {
+            if constexpr (exactly_representable_in<typename Number::format, double>) {
                 return foreign(static_cast<double>(x));
             } else {
                 return foreign(to_exact<reference_real>(x));

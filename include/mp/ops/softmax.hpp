@@ -121,7 +121,7 @@ struct softmax_op {
     }
 };
 
-/// y(r, c) = exp(x(r, c)) / sum_j exp(x(r, j)): every row of y adds up to 1, but for rounding.
+/// y(r, c) = exp(x(r, c)) / sum_j exp(x(r, j)): every row of y adds up to 1, except for rounding.
 ///
 /// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
 /// otherwise. The largest element of a row is subtracted first, so that nothing overflows; exponentials are
@@ -130,7 +130,7 @@ struct softmax_op {
 /// threads. Under a policy y has the precision of float.
 ///
 /// On a GPU a float result is within 2^-21 of itself of the exact one (2 ulp measured), and a result of
-/// another format is the CPU's but for about one in a thousand. The order of sums depends on the number of
+/// another format is the CPU's except for about one in a thousand. The order of sums depends on the number of
 /// columns and the sizes of the formats only. Rows of at most 1024 columns use one warp, longer rows one
 /// block; row-major matrices whose rows begin at multiples of 16 bytes are the fastest, and column-major ones
 /// slow.

@@ -41,7 +41,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 /// The memory of the parameters belongs to the caller and must outlive the optimizer. Between a call of
 /// unscale_gradients and step the gradients must not be added to. Results depend neither on the number of
-/// threads nor on the instruction set (but for the payload of a NaN that comes from two), nor on the modes of
+/// threads nor on the instruction set (except for the payload of a NaN that comes from two), nor on the modes of
 /// rounding and flushing of the calling thread. Objects are not synchronised. A function that throws has
 /// changed nothing. After the first round, one thread allocates nothing.
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>

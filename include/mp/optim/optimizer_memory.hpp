@@ -144,7 +144,7 @@ protected:
     optimizer_memory& operator=(optimizer_memory&&) noexcept = default;
     ~optimizer_memory() = default;
 
-    /// State array `state` of parameter `index`; empty if there are not so many.
+    /// State array `state` of parameter `index`; empty if there is none.
     [[nodiscard]] std::span<const State> state_of(std::string_view function, std::size_t index,
                                                   std::size_t state) const {
         const std::size_t size = at(function, index).weights.size();
@@ -184,7 +184,7 @@ protected:
     std::vector<parameter_type> parameters_;
     detail::parameter_layout layout_;   // of the parameters in the arrays below
     std::vector<Master> masters_;       // empty without a master copy
-    std::vector<Master> compensation_;  // empty but for weight_update::kahan
+    std::vector<Master> compensation_;  // empty except for weight_update::kahan
     std::vector<std::vector<State>> states_;
     std::vector<float> unscaled_memory_;  // empty for float gradients, and until the first unscaling
     std::vector<std::span<float>> unscaled_spans_;

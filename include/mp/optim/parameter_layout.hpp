@@ -16,7 +16,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// The sizes of the arrays of an optimizer, and where each would begin if they lay one after the other.
 class parameter_layout {
 public:
-    /// Arrays are cut only at multiples of so many elements: whole groups of random bits, whole blocks of a
+    /// Arrays are cut only at multiples of this many elements: whole groups of random bits, whole blocks of a
     /// sum, and no cache line with two writers in arrays that begin on one.
     static constexpr std::size_t chunk = 4096;
 

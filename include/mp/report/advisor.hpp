@@ -406,7 +406,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return check_dimensions(contents_of(ledger));
 }
 
-/// The advice as lines for people: what it is about and the sentence, and the categories where another one is
+/// The advice as readable lines: what it is about and the sentence, and the categories where another one is
 /// proposed. One line if there is none.
 [[nodiscard]] inline std::string advice_text(std::span<const advice> list) {
     if (list.empty()) return "Nothing stands out.\n";

@@ -51,7 +51,7 @@ inline std::string shortened(std::string_view text, std::size_t most) {
     return std::string(text.substr(0, end)) + "…";
 }
 
-/// Bytes for people: "1.5 MiB".
+/// Bytes as text: "1.5 MiB".
 inline std::string bytes_text(std::uint64_t bytes) {
     constexpr std::array<std::string_view, 7> units = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
     auto value = static_cast<double>(bytes);

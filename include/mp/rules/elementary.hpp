@@ -64,7 +64,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE T exponential(T x) {
     return power + power * exponential_minus_one_of_rest(r);
 }
 
-/// 2^x for |x| <= 300: the ends stand for what is beyond, and for NaN. The exact value rounded but for about
+/// 2^x for |x| <= 300: the ends stand for what is beyond, and for NaN. The exact value rounded except for about
 /// one in fifty, which is the double next to it; exact for integers.
 template <class T>
 MP_HOST_DEVICE MP_ALWAYS_INLINE T binary_exponential(T x) {

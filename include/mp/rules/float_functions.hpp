@@ -9,7 +9,7 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
-#include <mp/rules/double_float.hpp>
+#include <mp/rules/float_float.hpp>
 
 #include <cstdint>
 
@@ -110,7 +110,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_exponential_term(float x, float rest
 
 /// log(sum) for a sum of at least 1/2 and less than 2^120: less than one unit in the last place, and the rest
 /// of the sum counts, as it has to near 1.
-MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(double_float sum) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(float_float sum) {
     constexpr float ln_2 = 0x1.62e430p-1F;
     constexpr float ln_2_rest = -0x1.05c610p-29F;
     constexpr std::uint32_t root_half = 0x3F35'04F3U;
@@ -131,8 +131,8 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(double_float sum) {
     const float square = float_multiply(f, f);
     // What float loses of n ln 2 + f and what the rest of the sum adds come together with the small terms.
     const auto whole = static_cast<float>(n);
-    const double_float of_power = exact_product(whole, ln_2);
-    const double_float large = exact_sum(of_power.high, f);
+    const float_float of_power = exact_product(whole, ln_2);
+    const float_float large = exact_sum(of_power.high, f);
     float tail = float_add(large.low, of_power.low);
     tail = float_multiply_add(whole, ln_2_rest, tail);
     tail = float_add(tail, float_divide(sum.low, sum.high));

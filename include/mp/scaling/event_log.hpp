@@ -147,7 +147,7 @@ public:
         totals_ = {};
     }
 
-    /// The kept events as lines for people, see to_string(scale_event); clean iterations in a row without any
+    /// The kept events as readable lines, see to_string(scale_event); clean iterations in a row without any
     /// change have one line together. If events were dropped, the first line says how many.
     [[nodiscard]] std::string to_text() const {
         std::string text;

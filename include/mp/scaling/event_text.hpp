@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Events of a scaler as lines for people.
+/// Events of a scaler as readable lines.
 #pragma once
 
 #include <mp/detail/bits.hpp>

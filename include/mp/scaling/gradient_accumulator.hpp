@@ -26,7 +26,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// The sum of gradients of several backward passes, in float. The scale may differ from pass to pass, as it
 /// does when it is updated in between or when losses have scalers of their own: the sum carries the scale of
 /// the gradient that was added last, and what was there before is multiplied by the ratio of the scales. With
-/// scales that are powers of two that is exact, but for results beyond the range of float. (Apex calls this
+/// scales that are powers of two that is exact, except for results beyond the range of float. (Apex calls this
 /// unscaling with stashed gradients.)
 ///
 ///     mp::gradient_accumulator sum(weights.size());
@@ -36,7 +36,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// Not synchronised. A function that throws has changed nothing.
 class gradient_accumulator {
 public:
-    /// A sum of `size` zeros. Throws argument_error if so many cannot be addressed.
+    /// A sum of `size` zeros. Throws argument_error if the size cannot be addressed.
     explicit gradient_accumulator(std::size_t size)
         : values_(detail::addressable("mp::gradient_accumulator", "size", size, 8 * sizeof(float))) {}
 

@@ -144,7 +144,7 @@ public:
         return seen;
     }
 
-    /// The event of the iteration so far, but for its number and the change of the scale.
+    /// The event of the iteration so far, except for its number and the change of the scale.
     /// `applies(report)` says whether a step by such gradients is applied.
     template <class Applies>
     [[nodiscard]] scale_event summary(const reducer_reference& reducer, Applies applies) {

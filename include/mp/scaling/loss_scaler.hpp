@@ -396,7 +396,7 @@ private:
         return record_.last().report;
     }
 
-    /// The event of the iteration so far, but for the change of the scale.
+    /// The event of the iteration so far, except for the change of the scale.
     [[nodiscard]] scale_event summary() {
         scale_event event =
             record_.summary(reducer_, [this](const gradient_report& report) { return applies(report); });

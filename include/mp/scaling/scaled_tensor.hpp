@@ -43,7 +43,7 @@ constexpr void require_accumulated(std::string_view function, std::string_view a
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Multiplies a tensor by a power of two, in place and on its tag. Exact but for what underflows or
+/// Multiplies a tensor by a power of two, in place and on its tag. Exact except for what underflows or
 /// overflows.
 ///
 /// \throws argument_error  the factor is not finite and positive, the scale would not be a finite positive

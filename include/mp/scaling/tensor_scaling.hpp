@@ -215,7 +215,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// Converts an array of float, or of a reduced format, with a scale: to[i] = from[i] * scale, exact and
 /// rounded once to nearest even; what is too large becomes the largest finite number, infinities included,
 /// and NaN stays NaN where the format has one. The kernels that multiply in float round twice and can differ
-/// in the last place, but for scales that are powers of two.
+/// in the last place, except for scales that are powers of two.
 ///
 /// \param scale  what a recipe above returns; finite and greater than 0
 /// \throws argument_error  sizes differ, null with a size other than zero, overlap, a scale out of range, or

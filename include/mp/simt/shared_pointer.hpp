@@ -10,7 +10,7 @@
 
 namespace mp::simt {
 
-/// Place of a Value in the shared memory of a block: a number of bytes from the begin of what the launch
+/// Place of a Value in the shared memory of a block: a number of bytes from the beginning of what the launch
 /// asked for, the same on host and device. It is read and written through a thread (`thread.load(pointer)`),
 /// so that the host sees every access. Arithmetic is that of pointers, in elements.
 template <class Value>

@@ -9,7 +9,7 @@
 ///   arXiv 2511.10909. Its newer version has the exponents of zero.
 /// - Fasi and others: M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor
 ///   cores", PeerJ Computer Science 7:e330, 2021 (Volta, Turing, Ampere).
-/// They agree on everything below but for one constant; see block_rule::least_addend_exponent.
+/// They agree on everything below except for one constant; see block_rule::least_addend_exponent.
 #pragma once
 
 #include <mp/bfloat16.hpp>

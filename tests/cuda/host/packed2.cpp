@@ -38,7 +38,7 @@ __nv_bfloat162 to_cuda(mp::bfloat162 x) {
     return raw;
 }
 
-/// Whether the bits are the same, but for which NaN a NaN is.
+/// Whether the bits are the same, except for which NaN a NaN is.
 template <class Number>
 bool agree(std::uint32_t theirs, mp::packed2<Number> ours) {
     const auto x = mp::packed2<Number>::from_bits(theirs);

@@ -59,7 +59,7 @@ struct triple {
     std::uint64_t a, b, c;
 };
 
-/// Triples near which rounding is decided: sums that cancel but for a few bits, products that are midpoints
+/// Triples near which rounding is decided: sums that cancel except for a few bits, products that are midpoints
 /// or nearly so with an addend far below, addends whose last place the product just reaches, results around
 /// the smallest normal number and the largest, and random ones.
 triple hard_case(oracle::random_bits& random, const oracle::format& f) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the graph rewrite has decided, for programs and, as text, for people.
+/// What the graph rewrite has decided, for programs and as text.
 #pragma once
 
 #include <mp/autocast/category.hpp>

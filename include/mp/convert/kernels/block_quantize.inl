@@ -21,7 +21,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> element_codes(vec<float> x) {
         constexpr float unit = 0x1.8p17f;
         return as_words(as_floats(limited | (bits & 0x8000'0000U)) + unit) & 0xffU;
     } else {
-        // As narrow_codes, but for what cannot happen.
+        // As narrow_codes, except for what cannot happen.
         constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
         vec<std::uint32_t> code =
             (limited - bias_difference + half_minus_one + ((limited >> shift) & 1U)) >> shift;

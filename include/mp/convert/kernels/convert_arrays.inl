@@ -35,7 +35,7 @@ inline constexpr std::uint64_t below_float = (std::uint64_t{1} << 29) - 1;
 inline constexpr std::uint64_t smallest_normal_float = std::uint64_t{1023 - 126} << 52;
 
 /// 24 leading bits of numbers, the last of them set if anything was below: conversion to float is then exact,
-/// but for numbers below 2^-126.
+/// except for numbers below 2^-126.
 MP_ALWAYS_INLINE longwords leading_bits_to_odd(longwords x) {
     longwords carry = (x & below_float) + below_float;
 #if MP_TARGET_LEVEL >= MP_LEVEL_AVX512

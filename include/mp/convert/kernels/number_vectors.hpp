@@ -15,14 +15,14 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Types of which the kernels read and write arrays through vectors of floats: float, and every reduced
-/// format that fits_in float, with room for the sums of narrow_codes.
+/// format that fast_path_in float, with room for the sums of narrow_codes.
 template <class Value>
 inline constexpr bool has_number_vectors = [] {
     if constexpr (std::is_same_v<Value, float>) {
         return true;
     } else if constexpr (reduced<Value>) {
         using layout = layout_of<typename Value::format>;
-        return fits_in<typename Value::format, float> &&
+        return fast_path_in<typename Value::format, float> &&
                (layout::exponent_bits == 8 || layout::max_exponent + 24 - layout::fraction_bits <= 127);
     } else {
         return false;

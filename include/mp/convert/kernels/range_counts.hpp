@@ -12,7 +12,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Magnitude codes of floats at which the fate of a value in some format changes, each the smallest one.
+/// Magnitude codes of floats at which the class of a value in some format changes, each the smallest one.
 struct range_thresholds {
     std::uint32_t nonzero;   ///< that does not become zero
     std::uint32_t normal;    ///< that becomes a normal number

@@ -33,8 +33,8 @@ inline constexpr int fast_accuracy = 36;
 /// squares of them are as well.
 template <class Format>
 inline constexpr bool has_fast_math =
-    fits_in<Format, double> && layout_of<Format>::precision <= 11 && layout_of<Format>::max_exponent <= 200 &&
-    layout_of<Format>::quantum_exponent >= -200;
+    fast_path_in<Format, double> && layout_of<Format>::precision <= 11 &&
+    layout_of<Format>::max_exponent <= 200 && layout_of<Format>::quantum_exponent >= -200;
 
 /// Whether a code is that of a normal number, of either sign.
 template <class Format>
@@ -188,7 +188,7 @@ inline constexpr double thirty_second_powers[32] = {
 /// What z = 32 log2(result) is limited to: 2^300 is beyond every format here, and its square is a double.
 inline constexpr double fast_power_limit = 32 * 300;
 
-/// The difference z - i is exact but for an error of 2^-52 of 1/2 or less, being that of two multiples of z's
+/// The difference z - i is exact except for an error of 2^-52 of 1/2 or less, being that of two multiples of z's
 /// last place.
 MP_ALWAYS_INLINE fast_power fast_power_of(double z) {
     z = z < fast_power_limit ? z : fast_power_limit;

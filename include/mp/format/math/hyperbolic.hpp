@@ -61,7 +61,7 @@ MP_HOST_DEVICE constexpr approximation acosh_of(const approximation& x) {
     return log_of(x + root);
 }
 
-/// atanh(x) for 0 < |x| < 1 is log((1 + x) / (1 - x)) / 2 but for small x.
+/// atanh(x) for 0 < |x| < 1 is log((1 + x) / (1 - x)) / 2 except for small x.
 MP_HOST_DEVICE constexpr approximation atanh_of(const approximation& x) {
     if (x.top() < -3) return small_atanh(x);
     const approximation magnitude = x.magnitude();
@@ -71,7 +71,7 @@ MP_HOST_DEVICE constexpr approximation atanh_of(const approximation& x) {
     return result;
 }
 
-// Exponentials and logarithms of algebraic numbers are transcendental but for the zeros, and so are these.
+// Exponentials and logarithms of algebraic numbers are transcendental except for the zeros, and so are these.
 
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> sinh_bits(storage_of<Format> a, Context&& context) {

@@ -77,7 +77,7 @@ MP_HOST_DEVICE constexpr approximation other_leg(const approximation& x) {
 }
 
 // Sines and cosines of algebraic numbers other than zero are transcendental, and so are inverse sines and so
-// on but for the zeros.
+// on except for the zeros.
 
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> asin_bits(storage_of<Format> a, Context&& context) {

@@ -57,7 +57,7 @@ MP_HOST_DEVICE constexpr exact_value exact_power(const exact_value& base, const 
 ///
 /// The logarithm has a relative error below 2^-61, so that for |y log2 x| < 2^8 the power has one below
 /// 2^-52. Over all pairs of half no inexact power comes closer than 2^-45 to a number or midpoint, and over
-/// those of bfloat16 not closer than 2^-38, but for powers next to one, where the sign of the logarithm
+/// those of bfloat16 not closer than 2^-38, except for powers next to one, where the sign of the logarithm
 /// decides. exhaustive/math_pairs.cpp runs through them.
 MP_HOST_DEVICE constexpr exact_value power_of(const exact_value& x, const exact_value& y) {
     const exact_value exact = exact_power(x, y);

@@ -75,7 +75,7 @@ MP_HOST_DEVICE constexpr reduced_angle reduce_radians(const exact_value& x) {
     return reduce_quarters(product, x.negative);
 }
 
-/// Reduces an angle in half turns, exactly but for the product with pi/2.
+/// Reduces an angle in half turns, exactly except for the product with pi/2.
 MP_HOST_DEVICE constexpr reduced_angle reduce_half_turns(const exact_value& x) {
     const approximation y = approximate(x);
     if (y.top() < -4) return {0, y * approximate_pi()};

@@ -10,7 +10,7 @@ inline constexpr auto lane_count = static_cast<std::ptrdiff_t>(lanes);
 template <class Value>
 MP_ALWAYS_INLINE vec<float> load_factors(const Value* from) {
     if constexpr (std::is_same_v<Value, std::int8_t>) {
-        // Flipping the sign and subtracting what it is worth extends it.
+        // Sign-extends: (x ^ 0x80) - 0x80.
         const vec<std::uint32_t> code = widen(load(reinterpret_cast<const std::uint8_t*>(from)));
         return __builtin_convertvector(reinterpret_cast<vec<std::int32_t>>((code ^ 0x80U) - 0x80U),
                                        vec<float>);

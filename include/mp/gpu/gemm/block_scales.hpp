@@ -42,7 +42,7 @@ struct block_scales {
         }
     }
 
-    /// Whether the columns of a tile of so many (a power of two) share their scales.
+    /// Whether the columns of a tile share their scales; their number is a power of two.
     [[nodiscard]] MP_HOST_DEVICE bool same_for_columns(int columns) const { return columns >> b.shift <= 1; }
 
 private:

@@ -42,7 +42,7 @@ struct no_scales {
 
 /// c = epilogue(alpha * a b + beta * c), or the sums of one piece of k.
 ///
-/// Shared memory is a ring of stages of 64 bytes of k. At the begin of a step the thread waits for its
+/// Shared memory is a ring of stages of 64 bytes of k. At the beginning of a step the thread waits for its
 /// copies into the stage that is next, and the block for all threads: now that stage is complete, and the one
 /// before it has been read by everybody, so the copies for the stage that comes last may be put there. One
 /// barrier a step. In the end each warp passes its sums through shared memory in epilogue tiles of 16 rows, so that C

@@ -54,7 +54,7 @@ enum class gpu_gemm_kernel : unsigned char {
     /// column-major). Not taken automatically as long as it has not been measured. 8 bits have the bits of
     /// mp::emulated with float8_unit::native, promoted every 128 products.
     wgmma,
-    /// wgmma where the device has it and the matrices are as it takes them, and else what `automatic` takes.
+    /// Prefer wgmma when device and layout allow, else as `automatic`.
     /// Both are compiled. Of 16 bits and tfloat32 both have the same bits, of 8 bits they have not. A plan
     /// has to be made from the matrices: one that is made from a shape alone does not take wgmma.
     prefer_wgmma,

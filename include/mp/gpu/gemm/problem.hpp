@@ -23,7 +23,7 @@ struct factor_lines {
     std::ptrdiff_t lines;
     std::ptrdiff_t length;        ///< elements of a line
     std::ptrdiff_t batch_stride;  ///< elements from one matrix to the next
-    int alignment;  ///< every line begins at a multiple of so many bytes: 16, 8, 4, or one element
+    int alignment;  ///< every row (column) is aligned to this many bytes: 16, 8, 4, or one element
     bool k_major;   ///< lines run along k: rows of A, columns of B
 };
 
@@ -50,7 +50,7 @@ struct product_problem {
     factor_lines<B> b;
     product_output<Output, Epilogue> c;
     std::ptrdiff_t k;
-    /// The k is divided among so many blocks of threads, each of which writes its sums into `sums`: see
+    /// Split-k: k is divided among this many thread blocks, each of which writes its sums into `sums`: see
     /// split_sums.
     std::ptrdiff_t splits;
     float* sums;

@@ -221,7 +221,7 @@ void to_probabilities(const softmax_kernels& kernels, const seen_keys<Mask>& see
             std::fill(scores, scores + keys, 0.0F);
             return;
         }
-        // Sums that the forward pass saved are not below the largest score, but for rounding.
+        // Sums that the forward pass saved are not below the largest score, except for rounding.
         const row_maximum largest = kernels.maximum(scores, count);
         if (!isfinite(*log_sum) || largest.is_bad || !(largest.value <= *log_sum + 40.0F)) {
             return spoil_scores(seen, scores, keys);

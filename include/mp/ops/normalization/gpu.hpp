@@ -200,7 +200,7 @@ struct normalization_terms {
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add(
         Thread thread, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t columns,
-        double_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
+        float_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, column, columns);
         if constexpr (OfGamma) {
             const float_row_scaling scaling = scalings.of(thread, row);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/gpu/row_access.hpp>
-#include <mp/rules/double_float.hpp>
+#include <mp/rules/float_float.hpp>
 #include <mp/rules/float_functions.hpp>
 
 #include <cstddef>
@@ -46,17 +46,17 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
     result.factor = factor;
     const auto count = static_cast<float>(columns);
     if constexpr (Centered) {
-        double_float sum{};
+        float_float sum{};
         for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
             const row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
             MP_UNROLL
             for (int i = 0; i < Width; ++i) sum = sum + float_multiply(values.values[i], factor);
         }
-        const double_float mean = divided(Group::reduce(thread, sum, add_pairs{}), count);
+        const float_float mean = divided(Group::reduce(thread, sum, add_pairs{}), count);
         result.center = mean.high;
         result.center_rest = is_float_finite(mean.low) ? mean.low : 0.0F;
     }
-    double_float squares{};
+    float_float squares{};
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
         MP_UNROLL

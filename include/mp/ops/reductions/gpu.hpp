@@ -10,7 +10,7 @@
 #include <mp/ops/arithmetic.hpp>
 #include <mp/ops/gpu_casts.hpp>
 #include <mp/ops/reductions.hpp>
-#include <mp/rules/double_float.hpp>
+#include <mp/rules/float_float.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/workspace.hpp>
@@ -31,7 +31,7 @@ struct plain_column_terms {
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add(
         Thread thread, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t columns,
-        double_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
+        float_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
         MP_UNROLL
         for (int i = 0; i < width; ++i) totals[0][i] = totals[0][i] + values.values[i];
@@ -50,7 +50,7 @@ struct product_column_terms {
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add(
         Thread thread, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t columns,
-        double_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
+        float_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
         const row_floats<width> factors = load_row_floats<width>(thread, y, row, column, columns);
         MP_UNROLL
@@ -74,7 +74,7 @@ struct row_sums_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            double_float sum{};
+            float_float sum{};
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 const row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
                 MP_UNROLL

@@ -38,13 +38,13 @@ struct softmax_kernel {
         constexpr bool exact = shows_float_rounding<Y>;
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
             const softmax_sum total = sum_of_exponentials<Group, width, exact>(thread, x, row, columns);
-            const double_float inverse = reciprocal(total.sum);
+            const float_float inverse = reciprocal(total.sum);
             const float logarithm = float_logarithm(total.sum);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
                 MP_UNROLL
                 for (int i = 0; i < width; ++i) {
-                    const double_float distance = exact_distance(values.values[i], total.largest);
+                    const float_float distance = exact_distance(values.values[i], total.largest);
                     float result = 0;
                     if constexpr (Logarithm) {
                         result = float_subtract(distance.high, float_subtract(logarithm, distance.low));
@@ -74,7 +74,7 @@ struct softmax_backward_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            double_float sum{};
+            float_float sum{};
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> gradients = load_row_floats<width>(thread, dy, row, c, columns);
                 if constexpr (!Logarithm) {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/gpu/row_access.hpp>
-#include <mp/rules/double_float.hpp>
+#include <mp/rules/float_float.hpp>
 #include <mp/rules/float_functions.hpp>
 
 #include <cstddef>
@@ -14,16 +14,16 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// x - reference, and what rounding it lost. Far below, where the exponential is nothing, nothing is lost.
-MP_HOST_DEVICE MP_ALWAYS_INLINE double_float exact_distance(float x, float reference) {
-    const double_float distance = exact_sum(x, -reference);
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float exact_distance(float x, float reference) {
+    const float_float distance = exact_sum(x, -reference);
     return {distance.high, distance.high > -110.0F ? distance.low : 0.0F};
 }
 
 /// What is known of a row.
 struct softmax_sum {
-    float largest;     ///< its largest element
-    double_float sum;  ///< sum of exp(element - largest), at least 1
-    bool defined;      ///< whether it has a finite largest element, and no NaN
+    float largest;    ///< its largest element
+    float_float sum;  ///< sum of exp(element - largest), at least 1
+    bool defined;     ///< whether it has a finite largest element, and no NaN
 };
 
 /// The largest element, and whether there is one that makes the row undefined.
@@ -56,7 +56,7 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
     const float minus_infinity = bit_cast<float>(infinity_bits | sign_bit);
     largest_element mine{minus_infinity, 0};
     float reference = minus_infinity;
-    double_float sum{};
+    float_float sum{};
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         const row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns, minus_infinity);
         float largest = minus_infinity;
@@ -81,7 +81,7 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
         MP_UNROLL
         for (int i = 0; i < Width; ++i) {
             if constexpr (Exact) {
-                const double_float distance = exact_distance(values.values[i], reference);
+                const float_float distance = exact_distance(values.values[i], reference);
                 terms.values[i] = float_exponential_term(distance.high, distance.low);
             } else {
                 terms.values[i] = float_exponential_term(float_subtract(values.values[i], reference));
@@ -97,7 +97,7 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
     sum = Group::reduce(thread, sum, add_pairs{});
     // The largest element alone is 1; the roundings above may say a little less.
     const bool below_one = sum.value() < 1.0F;
-    return {all.value, below_one ? double_float{1.0F, 0.0F} : sum, defined};
+    return {all.value, below_one ? float_float{1.0F, 0.0F} : sum, defined};
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -64,7 +64,7 @@ struct cross_entropy_kernel {
                     const float logit = static_cast<float>(thread.load(
                         logits.data + (row * logits.row_stride +
                                        static_cast<std::ptrdiff_t>(label) * logits.column_stride)));
-                    const double_float distance = exact_distance(logit, total.largest);
+                    const float_float distance = exact_distance(logit, total.largest);
                     loss = float_subtract(float_subtract(float_logarithm(total.sum), distance.low),
                                           distance.high);
                 }
@@ -77,12 +77,12 @@ struct cross_entropy_kernel {
             } else {
                 thread.sync_warp();
             }
-            const double_float inverse = reciprocal(total.sum);
+            const float_float inverse = reciprocal(total.sum);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, logits, row, c, columns);
                 MP_UNROLL
                 for (int i = 0; i < width; ++i) {
-                    const double_float distance = exact_distance(values.values[i], total.largest);
+                    const float_float distance = exact_distance(values.values[i], total.largest);
                     float result =
                         product(float_exponential(distance.high, exact ? distance.low : 0.0F), inverse);
                     const bool is_label = static_cast<std::uint64_t>(c + i) == label;
@@ -107,11 +107,11 @@ struct mean_loss_kernel {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
-        double_float sum{};
+        float_float sum{};
         for (std::ptrdiff_t row = thread.index(); row < rows; row += threads) {
             sum = sum + thread.load(losses + row);
         }
-        sum = gpu::block_reduce<threads>(thread, sum, add_pairs{}, simt::shared_pointer<double_float>{});
+        sum = gpu::block_reduce<threads>(thread, sum, add_pairs{}, simt::shared_pointer<float_float>{});
         if (thread.index() != 0) return;
         const float result = float_divide(sum.value(), static_cast<float>(rows));
         thread.store(mean, static_cast<Loss>(float_multiply(result, weight)));

@@ -92,7 +92,7 @@ MP_ALWAYS_INLINE void store_stochastic(Value* to, vec<float> x, vec<std::uint32_
         const vec<std::uint32_t> limited = magnitude < largest ? magnitude : vec<std::uint32_t>{} + largest;
         vec<std::uint32_t> code = (limited - bias_difference + threshold) >> shift;
         // Subnormal results: in units of the last place, with 32 bits behind the point. All steps are exact
-        // but for bits beyond those, which are cut off.
+        // except for bits beyond those, which are cut off.
         constexpr float unit = power_of_two<float>(-narrow::quantum_exponent);
         const vec<float> tiny = as_floats(magnitude < smallest_normal ? magnitude : vec<std::uint32_t>{});
         const vec<float> value = opt_barrier(tiny * unit);

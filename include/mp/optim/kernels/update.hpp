@@ -2,7 +2,7 @@
 /// \file
 /// The fused pass of the built-in optimizers over a piece of a parameter: read gradient, weight and state,
 /// take the scale out of the gradient, update, write state, weight and its low-precision copy. Every
-/// instruction set gives the same bits, but for the payload of a NaN that comes from two.
+/// instruction set gives the same bits, except for the payload of a NaN that comes from two.
 #pragma once
 
 #include <mp/convert/kernels/number_vectors.hpp>
@@ -181,7 +181,7 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
         if (rule.has_states()) {
             for (std::size_t s = 0; s < states_of_rule; ++s) copy_block(a.states[s] + at, states[s], count);
         }
-        // Past the end of a short block, too, where there are zeros or what the block before has left.
+        // Also runs on the padding; its results are not stored.
         for (std::size_t i = 0; i < count; i += target::lanes) {
             target::vec<float> weight = target::load(weights + i);
             if constexpr (How == weight_update::kahan) {

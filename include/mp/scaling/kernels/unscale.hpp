@@ -192,9 +192,9 @@ inline constexpr std::size_t large_result = std::size_t{1} << 26;
 template <class Gradient>
 using unscale_pass = non_finite_report (*)(const Gradient*, float*, std::size_t, float);
 template <bool Multiply, class Gradient>
-unscale_pass<Gradient> select_unscale(instruction_set level, [[maybe_unused]] bool past_caches) noexcept {
+unscale_pass<Gradient> select_unscale(instruction_set level, [[maybe_unused]] bool non_temporal) noexcept {
     if constexpr (MP_SIMD_TARGETS && has_number_vectors<Gradient>) {
-        if (past_caches && level >= instruction_set::avx2) {
+        if (non_temporal && level >= instruction_set::avx2) {
             return MP_SELECT_TARGET(level, (&unscale_array_portable<Multiply, Gradient>),
                                     unscale_large_array<Multiply, Gradient>);
         }
@@ -211,9 +211,9 @@ unscale_pass<Gradient> select_unscale(instruction_set level, [[maybe_unused]] bo
 template <class Gradient>
 unscale_pass<Gradient> select_unscale(instruction_set level, float inverse, bool in_place,
                                       std::size_t count) noexcept {
-    const bool past_caches = !in_place && count >= large_result / sizeof(float);
-    return same_value(inverse, 1.0F) ? select_unscale<false, Gradient>(level, past_caches)
-                                     : select_unscale<true, Gradient>(level, past_caches);
+    const bool non_temporal = !in_place && count >= large_result / sizeof(float);
+    return same_value(inverse, 1.0F) ? select_unscale<false, Gradient>(level, non_temporal)
+                                     : select_unscale<true, Gradient>(level, non_temporal);
 }
 
 /// The pass that only looks.

@@ -4,7 +4,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Where the results of unscaling go: to memory of their own or back, to memory past the caches, or nowhere.
-enum class unscale_target { memory, past_caches, nowhere };
+enum class unscale_target { memory, non_temporal, nowhere };
 
 /// One vector; says by a sign bit in `carries` whether there is something bad. See carry_of.
 template <bool Multiply, unscale_target Target, class Gradient>
@@ -13,7 +13,7 @@ MP_ALWAYS_INLINE void unscale_vector(const Gradient* gradient, [[maybe_unused]] 
     vec<float> value = load_numbers(gradient);
     if constexpr (Multiply) value *= inverse;
     if constexpr (Target == unscale_target::memory) store(unscaled, value);
-    if constexpr (Target == unscale_target::past_caches) store_nontemporal(unscaled, value);
+    if constexpr (Target == unscale_target::non_temporal) store_nontemporal(unscaled, value);
     carries |= (as_words(value) & 0x7fff'ffffU) + exponent_carry;
 }
 
@@ -77,7 +77,7 @@ non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled,
     std::size_t head = past == 0 ? 0 : lanes - past;
     if (head > count) head = count;
     unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, head, inverse, report);
-    unscale_blocks<Multiply, unscale_target::past_caches>(gradient, unscaled, head, count, inverse, report);
+    unscale_blocks<Multiply, unscale_target::non_temporal>(gradient, unscaled, head, count, inverse, report);
     __asm__ volatile("sfence" : : : "memory");
     return report;
 }

@@ -13,7 +13,7 @@
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-/// The type whose accesses are one instruction of so many bytes.
+/// The type that one instruction loads or stores: Bytes wide.
 template <std::size_t Bytes>
 struct word_of {
     static_assert(Bytes == 16, "mp: a thread loads and stores values of 1, 2, 4, 8 or 16 bytes");

@@ -130,7 +130,7 @@ public:
         return warpgroups_[static_cast<std::size_t>(thread.number / warpgroup_size)];
     }
     [[nodiscard]] std::size_t participants() const { return thread_count() + copy_participants; }
-    /// As whom the copies that arrive at a new barrier object write.
+    /// Participant under which async copies of a new mbarrier are recorded.
     [[nodiscard]] std::size_t next_copy_participant() {
         return thread_count() + objects_++ % copy_participants;
     }

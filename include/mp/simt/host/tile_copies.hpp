@@ -21,7 +21,7 @@ inline tensor_tiles tiles_of(const tensor_map& map) {
     return tiles;
 }
 
-/// Where byte `byte` of line `line` of a tile lies in shared memory, from the begin of the tile.
+/// Where byte `byte` of line `line` of a tile lies in shared memory, from the beginning of the tile.
 inline std::uint32_t tile_offset(const tensor_tiles& tiles, int line, int byte) {
     const auto offset = static_cast<std::uint32_t>(line * tiles.tile_line_bytes() + byte);
     switch (tiles.swizzle_bytes) {

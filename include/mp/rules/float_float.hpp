@@ -16,7 +16,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// high + low. `low` is an error term: small, and without meaning where high is infinite or NaN.
-struct double_float {
+struct float_float {
     float high = 0;
     float low = 0;
 
@@ -28,7 +28,7 @@ struct double_float {
 };
 
 /// a + b exactly: the rounded sum and its error (Knuth's two-sum, for operands in any order).
-MP_HOST_DEVICE MP_ALWAYS_INLINE double_float exact_sum(float a, float b) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float exact_sum(float a, float b) {
     const float sum = float_add(a, b);
     const float of_b = float_subtract(sum, a);
     const float of_a = float_subtract(sum, of_b);
@@ -36,39 +36,39 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE double_float exact_sum(float a, float b) {
 }
 
 /// a b exactly, unless it underflows.
-MP_HOST_DEVICE MP_ALWAYS_INLINE double_float exact_product(float a, float b) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float exact_product(float a, float b) {
     const float product = float_multiply(a, b);
     return {product, float_multiply_add(a, b, -product)};
 }
 
 /// Adds to a sum. The errors are added up apart from the sum: what comes out after n additions differs from
 /// the exact sum by 2^-24 of it, and less than n^2 2^-48 times the sum of the magnitudes.
-MP_HOST_DEVICE MP_ALWAYS_INLINE double_float operator+(double_float a, float b) {
-    const double_float sum = exact_sum(a.high, b);
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float operator+(float_float a, float b) {
+    const float_float sum = exact_sum(a.high, b);
     return {sum.high, float_add(a.low, sum.low)};
 }
-/// a + b has the bits of b + a, but for the signs of zeros in `low`.
-MP_HOST_DEVICE MP_ALWAYS_INLINE double_float operator+(double_float a, double_float b) {
-    const double_float sum = exact_sum(a.high, b.high);
+/// a + b has the bits of b + a, except for the signs of zeros in `low`.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float operator+(float_float a, float_float b) {
+    const float_float sum = exact_sum(a.high, b.high);
     return {sum.high, float_add(float_add(a.low, b.low), sum.low)};
 }
 
 /// sum / divisor with an error of some 2^-46 of it.
-MP_HOST_DEVICE MP_ALWAYS_INLINE double_float divided(double_float sum, float divisor) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float divided(float_float sum, float divisor) {
     const float quotient = float_divide(sum.value(), divisor);
     const float rest = float_add(float_multiply_add(-quotient, divisor, sum.high), sum.low);
     return {quotient, float_divide(rest, divisor)};
 }
 
 /// 1 / sum with an error of some 2^-46 of it.
-MP_HOST_DEVICE MP_ALWAYS_INLINE double_float reciprocal(double_float sum) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float reciprocal(float_float sum) {
     const float quotient = float_divide(1.0F, sum.value());
     const float rest = float_multiply_add(-quotient, sum.low, float_multiply_add(-quotient, sum.high, 1.0F));
     return {quotient, float_multiply(quotient, rest)};
 }
 
 /// x times a pair, rounded once and a little.
-MP_HOST_DEVICE MP_ALWAYS_INLINE float product(float x, double_float factor) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE float product(float x, float_float factor) {
     return float_multiply_add(x, factor.high, float_multiply(x, factor.low));
 }
 
