@@ -10,7 +10,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/unary_checks.hpp>
+#include <mp/ops/unary_op.hpp>
 #include <mp/rules/elementwise.hpp>
 
 #include <array>
@@ -120,21 +120,10 @@ void gelu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, m
 }
 
 /// Tag of silu(): as accurate in any format as the format is, so nothing is cast.
-struct silu_op {
+struct silu_op : detail::elementwise_op<silu_op, detail::silu_function> {
     static constexpr std::string_view name = "silu";
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
-
-    static void validate(const auto& exec, const auto& x, const auto& y) {
-        detail::check_unary("mp::ops::silu", exec, detail::named("x", x), detail::named("y", y));
-    }
-
-    template <executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        map_elements(detail::silu_function{}, exec, y, x);
-    }
 };
 
 /// y = x / (1 + e^-x), the sigmoid linear unit, element by element, to 4 ulp of float. Shapes, special values
@@ -145,24 +134,9 @@ void silu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
 }
 
 /// Tag of silu_backward().
-struct silu_backward_op {
+struct silu_backward_op : detail::elementwise_backward_op<silu_backward_op, silu_op, detail::silu_function> {
     static constexpr std::string_view name = "silu_backward";
-    static constexpr auto category = silu_op::category;
-    using forward_op = silu_op;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "dy", "dx"};
     static constexpr std::array<std::string_view, 0> known_as{};
-
-    static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx) {
-        detail::check_unary_backward("mp::ops::silu_backward", exec, detail::named("x", x),
-                                     detail::named("dy", dy), detail::named("dx", dx));
-    }
-
-    template <executor Executor, element X, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
-                    matrix_view<DX> dx) const {
-        map_elements(detail::slope_of<detail::silu_function>{}, exec, dx, x, dy);
-    }
 };
 
 /// The gradient of y = silu(x): dx = dy silu'(x), from the argument x. Shapes, accuracy and errors are those
@@ -174,21 +148,10 @@ void silu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, m
 }
 
 /// Tag of tanh(): as accurate in any format as the format is, so nothing is cast.
-struct tanh_op {
+struct tanh_op : detail::elementwise_op<tanh_op, detail::tanh_function> {
     static constexpr std::string_view name = "tanh";
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 2> known_as{"Tanh", "_npi_tanh"};
-
-    static void validate(const auto& exec, const auto& x, const auto& y) {
-        detail::check_unary("mp::ops::tanh", exec, detail::named("x", x), detail::named("y", y));
-    }
-
-    template <executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        map_elements(detail::tanh_function{}, exec, y, x);
-    }
 };
 
 /// y = tanh(x), element by element, to 3 ulp of float. Shapes and errors are those of gelu(); infinities give
@@ -199,24 +162,10 @@ void tanh(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
 }
 
 /// Tag of tanh_backward().
-struct tanh_backward_op {
+struct tanh_backward_op : detail::elementwise_backward_op<tanh_backward_op, tanh_op, detail::tanh_function,
+                                                          detail::gradient_from::result> {
     static constexpr std::string_view name = "tanh_backward";
-    static constexpr auto category = tanh_op::category;
-    using forward_op = tanh_op;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "y", "dy", "dx"};
     static constexpr std::array<std::string_view, 1> known_as{"TanhGrad"};
-
-    static void validate(const auto& exec, const auto& y, const auto& dy, const auto& dx) {
-        detail::check_unary_backward("mp::ops::tanh_backward", exec, detail::named("y", y),
-                                     detail::named("dy", dy), detail::named("dx", dx));
-    }
-
-    template <executor Executor, element Y, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
-                    matrix_view<DX> dx) const {
-        map_elements(detail::slope_of<detail::tanh_function>{}, exec, dx, y, dy);
-    }
 };
 
 /// The gradient of y = tanh(x): dx = dy (1 - y^2), from the result y. Where y was rounded to a narrow format,

@@ -9,7 +9,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/unary_checks.hpp>
+#include <mp/ops/unary_op.hpp>
 #include <mp/rules/elementwise.hpp>
 
 #include <array>
@@ -18,20 +18,11 @@
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of relu(): right in any format, so nothing is cast.
-struct relu_op {
+struct relu_op : detail::elementwise_op<relu_op, detail::relu_function> {
     static constexpr std::string_view name = "relu";
     static constexpr std::array<std::string_view, 2> known_as = {"Relu", "_npx_relu"};
-    static constexpr std::array<std::string_view, 3> argument_names = {"exec", "x", "y"};
     static constexpr auto category = op_category::pass_through;
-
-    static void validate(const auto& exec, const auto& x, const auto& y) {
-        detail::check_unary("mp::ops::relu", exec, detail::named("x", x), detail::named("y", y));
-    }
-
-    template <executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        map_elements(detail::relu_function{}, exec, y, x);
-    }
+    static constexpr bool computes_in_float = false;
 };
 
 /// y = max(x, 0), element by element; -0 becomes +0 and NaN stays NaN. x and y are matrices of one shape, in
@@ -43,23 +34,10 @@ void relu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
 }
 
 /// Tag of relu_backward(): right in any format, so nothing is cast.
-struct relu_backward_op {
+struct relu_backward_op : detail::elementwise_backward_op<relu_backward_op, relu_op, detail::relu_function,
+                                                          detail::gradient_from::result> {
     static constexpr std::string_view name = "relu_backward";
-    using forward_op = relu_op;
     static constexpr std::array<std::string_view, 1> known_as = {"ReluGrad"};
-    static constexpr std::array<std::string_view, 4> argument_names = {"exec", "y", "dy", "dx"};
-    static constexpr auto category = op_category::pass_through;
-
-    static void validate(const auto& exec, const auto& y, const auto& dy, const auto& dx) {
-        detail::check_unary_backward("mp::ops::relu_backward", exec, detail::named("y", y),
-                                     detail::named("dy", dy), detail::named("dx", dx));
-    }
-
-    template <executor Executor, element Y, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
-                    matrix_view<DX> dx) const {
-        map_elements(detail::slope_of<detail::relu_function>{}, exec, dx, y, dy);
-    }
 };
 
 /// The gradient of y = relu(x): dx = dy where y > 0 and +0 elsewhere; where y is NaN, dx = dy. y is the

@@ -10,7 +10,7 @@
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/softmax/rows.hpp>
-#include <mp/ops/unary_checks.hpp>
+#include <mp/ops/unary_op.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
@@ -104,21 +104,10 @@ void map_rows(slope_of<log_softmax_function>, const cpu& exec, matrix_view<DX> d
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of softmax(): exponentials and their sums, so in float.
-struct softmax_op {
+struct softmax_op : detail::rowwise_op<softmax_op, detail::softmax_function> {
     static constexpr std::string_view name = "softmax";
     static constexpr auto category = op_category::full_precision_output;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 3> known_as{"_softmax", "Softmax", "_npx_softmax"};
-
-    static void validate(const auto& exec, const auto& x, const auto& y) {
-        detail::check_unary("mp::ops::softmax", exec, detail::named("x", x), detail::named("y", y));
-    }
-
-    template <executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        map_rows(detail::softmax_function{}, exec, y, x);
-    }
 };
 
 /// y(r, c) = exp(x(r, c)) / sum_j exp(x(r, j)): every row of y adds up to 1, except for rounding.
@@ -144,24 +133,10 @@ void softmax(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
 }
 
 /// Tag of softmax_backward().
-struct softmax_backward_op {
+struct softmax_backward_op
+    : detail::rowwise_backward_op<softmax_backward_op, softmax_op, detail::softmax_function> {
     static constexpr std::string_view name = "softmax_backward";
-    static constexpr auto category = softmax_op::category;
-    using forward_op = softmax_op;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "y", "dy", "dx"};
     static constexpr std::array<std::string_view, 1> known_as{"_softmax_backward_data"};
-
-    static void validate(const auto& exec, const auto& y, const auto& dy, const auto& dx) {
-        detail::check_unary_backward("mp::ops::softmax_backward", exec, detail::named("y", y),
-                                     detail::named("dy", dy), detail::named("dx", dx));
-    }
-
-    template <executor Executor, element Y, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
-                    matrix_view<DX> dx) const {
-        map_rows(detail::slope_of<detail::softmax_function>{}, exec, dx, y, dy);
-    }
 };
 
 /// The gradient of y = softmax(x), from the result y: dx(r, c) = y(r, c) (dy(r, c) - sum_j y(r, j) dy(r, j)).
@@ -179,22 +154,11 @@ void softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy
 }
 
 /// Tag of log_softmax(): exponentials and their sums, so in float.
-struct log_softmax_op {
+struct log_softmax_op : detail::rowwise_op<log_softmax_op, detail::log_softmax_function> {
     static constexpr std::string_view name = "log_softmax";
     static constexpr auto category = op_category::full_precision_output;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
     static constexpr std::array<std::string_view, 3> known_as{"_log_softmax", "LogSoftmax",
                                                               "_npx_log_softmax"};
-
-    static void validate(const auto& exec, const auto& x, const auto& y) {
-        detail::check_unary("mp::ops::log_softmax", exec, detail::named("x", x), detail::named("y", y));
-    }
-
-    template <executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
-        map_rows(detail::log_softmax_function{}, exec, y, x);
-    }
 };
 
 /// y(r, c) = x(r, c) - log(sum_j exp(x(r, j))), the logarithm of softmax(x), which stays finite where softmax
@@ -209,24 +173,10 @@ void log_softmax(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
 }
 
 /// Tag of log_softmax_backward().
-struct log_softmax_backward_op {
+struct log_softmax_backward_op
+    : detail::rowwise_backward_op<log_softmax_backward_op, log_softmax_op, detail::log_softmax_function> {
     static constexpr std::string_view name = "log_softmax_backward";
-    static constexpr auto category = log_softmax_op::category;
-    using forward_op = log_softmax_op;
-    static constexpr bool computes_in_float = true;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "y", "dy", "dx"};
     static constexpr std::array<std::string_view, 1> known_as{"_log_softmax_backward_data"};
-
-    static void validate(const auto& exec, const auto& y, const auto& dy, const auto& dx) {
-        detail::check_unary_backward("mp::ops::log_softmax_backward", exec, detail::named("y", y),
-                                     detail::named("dy", dy), detail::named("dx", dx));
-    }
-
-    template <executor Executor, element Y, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
-                    matrix_view<DX> dx) const {
-        map_rows(detail::slope_of<detail::log_softmax_function>{}, exec, dx, y, dy);
-    }
 };
 
 /// The gradient of y = log_softmax(x), from the result y: dx(r, c) = dy(r, c) - exp(y(r, c)) sum_j dy(r, j).
