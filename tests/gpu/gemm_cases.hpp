@@ -89,7 +89,7 @@ bool same(const matrix<Value>& a, const matrix<Value>& b) {
 template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C, class Epilogue>
 void reference_gemm(float alpha, mp::matrix_view<const A> a, mp::matrix_view<const B> b, float beta,
                     mp::matrix_view<C> c, const Epilogue& epilogue) {
-    if constexpr (Kernel == gpu_gemm_kernel::lanes) {
+    if constexpr (Kernel == gpu_gemm_kernel::simt) {
         mp::gemm(mp::cpu{.products = mp::accumulation::ordered}, alpha, a, b, beta, c, epilogue);
     } else {
         constexpr auto unit = mp::has_float8_through_half(Arch) && Kernel != gpu_gemm_kernel::wgmma

@@ -23,7 +23,7 @@ TEST_CASE("a product by wmma has the bits of the model, wherever the elements of
 }
 
 TEST_CASE("a product by ordinary instructions has the bits of the CPU's ordered product") {
-    check_layouts<gpu_gemm_kernel::lanes, arch::sm_75, mp::bfloat16, mp::bfloat16, float>();
+    check_layouts<gpu_gemm_kernel::simt, arch::sm_75, mp::bfloat16, mp::bfloat16, float>();
 }
 
 }  // namespace

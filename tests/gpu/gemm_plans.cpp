@@ -67,11 +67,11 @@ TEST_CASE("a plan with a tile that no kernel has is refused before anything is w
 }
 
 TEST_CASE("other kernels refuse tiles that they do not have") {
-    constexpr auto lanes = gpu_gemm_kernel::lanes;
-    auto plan = mp::plan_gemm<mp::half, lanes>(mp::simulated_gpu<arch::sm_75>{}, 8, 8, 8);
-    CHECK(complaint<lanes, arch::sm_75, mp::half>(plan).empty());
+    constexpr auto simt = gpu_gemm_kernel::simt;
+    auto plan = mp::plan_gemm<mp::half, simt>(mp::simulated_gpu<arch::sm_75>{}, 8, 8, 8);
+    CHECK(complaint<simt, arch::sm_75, mp::half>(plan).empty());
     plan.tile_rows = plan.tile_columns = 128;
-    CHECK(complaint<lanes, arch::sm_75, mp::half>(plan).find("lanes has for factors of this type: 64x64") !=
+    CHECK(complaint<simt, arch::sm_75, mp::half>(plan).find("simt has for factors of this type: 64x64") !=
           std::string::npos);
 
     constexpr auto wgmma = gpu_gemm_kernel::wgmma;
@@ -95,9 +95,9 @@ double epilogue_error(const Epilogue& epilogue, std::vector<float>& results, Exa
     const std::vector<mp::half> one{mp::half(1)};
     results.resize(x.size());
     const auto rows = static_cast<std::ptrdiff_t>(x.size());
-    mp::gemm<gpu_gemm_kernel::lanes>(mp::simulated_gpu<arch::sm_75>{}, 1, mp::row_major(x.data(), rows, 1),
-                                     mp::row_major(one.data(), 1, 1), 0,
-                                     mp::row_major(results.data(), rows, 1), epilogue);
+    mp::gemm<gpu_gemm_kernel::simt>(mp::simulated_gpu<arch::sm_75>{}, 1, mp::row_major(x.data(), rows, 1),
+                                    mp::row_major(one.data(), 1, 1), 0,
+                                    mp::row_major(results.data(), rows, 1), epilogue);
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
         const double expected = exact(static_cast<double>(static_cast<float>(x[i])));

@@ -51,7 +51,7 @@ inline std::ptrdiff_t groups(std::ptrdiff_t size, std::ptrdiff_t of) {
 
 template <gpu_gemm_kernel Kernel, arch Arch>
 auto scaled_reference() {
-    if constexpr (Kernel == gpu_gemm_kernel::lanes) {
+    if constexpr (Kernel == gpu_gemm_kernel::simt) {
         return mp::cpu{.products = mp::accumulation::ordered};
     } else {
         constexpr auto unit = mp::has_float8_through_half(Arch) && Kernel != gpu_gemm_kernel::wgmma

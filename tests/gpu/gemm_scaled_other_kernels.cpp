@@ -51,7 +51,7 @@ TEST_CASE("a scaled product by wgmma has the bits of the model") {
 }
 
 TEST_CASE("a scaled product by ordinary instructions has the bits of the CPU's ordered one") {
-    check_scaled_layouts<gpu_gemm_kernel::lanes, arch::sm_80, mp::float8_e4m3fn, mp::float8_e4m3fn, float>();
+    check_scaled_layouts<gpu_gemm_kernel::simt, arch::sm_80, mp::float8_e4m3fn, mp::float8_e4m3fn, float>();
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST_CASE("what wgmma and TMA do not take is refused by name") {
         return std::string();
     };
     CHECK(product(mp::row_major(halves.data(), 8, 9), mp::row_major(halves.data(), 9, 8)) ==
-          "mp::gemm: a's alignment is 2; it must be 16 bytes at the begin of every line for wgmma");
+          "mp::gemm: a's alignment is 2; it must be 16 bytes at the beginning of every line for wgmma");
     CHECK(product(mp::row_major(floats.data(), 8, 8), mp::row_major(floats.data(), 8, 8)) ==
           "mp::gemm: b is 'lines across k'; it must have lines that run along k, for wgmma of "
           "elements that have not 16 bits");

@@ -64,8 +64,8 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
             }
         }
     }
-    if constexpr (has(gpu_gemm_kernel::lanes)) {
-        if (plan.kernel == gpu_gemm_kernel::lanes) {
+    if constexpr (has(gpu_gemm_kernel::simt)) {
+        if (plan.kernel == gpu_gemm_kernel::simt) {
             launch_layouts<simt_policy, simt_tile_64>("mp::gemm", exec, problem, no_scales{}, plan.batch);
         }
     }

@@ -38,8 +38,8 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
     if constexpr (has(gpu_gemm_kernel::wgmma)) {
         if (plan.kernel == gpu_gemm_kernel::wgmma) run_warpgroups(function, exec, plan, problem, scales);
     }
-    if constexpr (has(gpu_gemm_kernel::lanes)) {
-        if (plan.kernel == gpu_gemm_kernel::lanes) {
+    if constexpr (has(gpu_gemm_kernel::simt)) {
+        if (plan.kernel == gpu_gemm_kernel::simt) {
             launch_layouts<scaled_simt_policy, simt_tile_64>(function, exec, problem, scales, plan.batch);
         }
     }

@@ -46,7 +46,7 @@ concept gpu_gemm_pair =
 ///     mp::gemm<mp::gpu_gemm_kernel::wmma>(stream, 1, a, b, 0, c);
 enum class gpu_gemm_kernel : unsigned char {
     automatic,  ///< the fastest one that the device has for the types
-    lanes,      ///< ordinary instructions: every device, every type, far slower
+    simt,       ///< ordinary instructions: every device, every type, far slower
     wmma,       ///< nvcuda::wmma: half from sm_75 on, bfloat16 and tfloat32 from sm_80 on
     mma,        ///< mma.sync with copies that run ahead: from sm_80 on, 8 bits from sm_89 on
     /// wgmma and TMA, in code for sm_90a. Lines of a and b, in all matrices of a batch, have to begin at
@@ -65,7 +65,7 @@ enum class gpu_gemm_kernel : unsigned char {
 namespace mp::inline MP_ISA_NAMESPACE {
 
 [[nodiscard]] constexpr std::string_view name_of(gpu_gemm_kernel kernel) {
-    constexpr std::array<std::string_view, 6> names{"automatic", "lanes", "wmma",
+    constexpr std::array<std::string_view, 6> names{"automatic", "simt",  "wmma",
                                                     "mma",       "wgmma", "prefer_wgmma"};
     return names[static_cast<std::size_t>(kernel)];
 }
@@ -130,7 +130,7 @@ template <class Input>
 [[nodiscard]] constexpr int least_capability(gpu_gemm_kernel kernel) {
     constexpr bool is_half = std::is_same_v<Input, half>;
     constexpr int never = 1 << 20;
-    if (std::is_same_v<Input, float> && kernel != gpu_gemm_kernel::lanes) return never;
+    if (std::is_same_v<Input, float> && kernel != gpu_gemm_kernel::simt) return never;
     switch (kernel) {
         case gpu_gemm_kernel::wmma:
             return sizeof(Input) == 1 ? never : is_half ? 75 : 80;
@@ -160,7 +160,7 @@ template <class Input>
     for (const auto kernel : {gpu_gemm_kernel::mma, gpu_gemm_kernel::wmma}) {
         if (capability >= least_capability<Input>(kernel)) return kernel;
     }
-    return gpu_gemm_kernel::lanes;
+    return gpu_gemm_kernel::simt;
 }
 
 /// Whether a product with the template argument `Asked` is compiled with a kernel.
@@ -211,21 +211,38 @@ struct tile_choice {
     int cluster_blocks = 1;  ///< tiles below each other that are computed together
 };
 
+/// A tile of wgmma: of one thread block of a cluster.
+template <int Rows, int Columns, int ClusterBlocks>
+struct warpgroup_tile {
+    static constexpr int rows = Rows;
+    static constexpr int columns = Columns;
+    static constexpr int cluster_blocks = ClusterBlocks;
+};
+
+template <class Tile>
+inline constexpr int cluster_blocks_of = 1;
+template <int Rows, int Columns, int ClusterBlocks>
+inline constexpr int cluster_blocks_of<warpgroup_tile<Rows, Columns, ClusterBlocks>> = ClusterBlocks;
+
 /// A tile of a kernel as a type, with what choosing among them asks.
 template <class Tile, int RateInPercent, int ResidentBlocks>
 struct offered_tile {
     using tile = Tile;
-    static constexpr tile_choice choice{Tile::rows, Tile::columns, RateInPercent / 100.0, ResidentBlocks};
+    static constexpr tile_choice choice{Tile::rows, Tile::columns, RateInPercent / 100.0, ResidentBlocks,
+                                        cluster_blocks_of<Tile>};
 };
 template <class... Offered>
 struct tile_list {
     static constexpr std::array<tile_choice, sizeof...(Offered)> choices{Offered::choice...};
 
-    /// Calls f.template operator()<Tile>() for the tile with the sizes of the plan.
+    /// Calls f.template operator()<Tile>() for the tile of the plan.
     template <class Plan, class Function>
     static void call_for(const Plan& plan, Function f) {
         const auto call = [&]<class Tile>() {
-            if (plan.tile_rows != Tile::rows || plan.tile_columns != Tile::columns) return false;
+            if (plan.tile_rows != Tile::rows || plan.tile_columns != Tile::columns ||
+                plan.cluster_blocks != cluster_blocks_of<Tile>) {
+                return false;
+            }
             f.template operator()<Tile>();
             return true;
         };
@@ -244,8 +261,12 @@ using mma_tiles =
 using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
 using simt_tiles = tile_list<offered_tile<simt_tile_64, 100, 1>>;
 /// Those of wgmma for 8 bits, whose promoted sums take the registers of 256 columns, and for the others.
-inline constexpr std::array<tile_choice, 2> warpgroup_tiles_8{{{128, 128, 1.0, 1, 2}, {128, 128, 0.9, 1, 1}}};
-inline constexpr std::array<tile_choice, 2> warpgroup_tiles{{{128, 256, 1.0, 1, 2}, {128, 128, 0.8, 1, 1}}};
+template <class Input>
+using warpgroup_tiles = std::conditional_t<sizeof(Input) == 1,
+                                           tile_list<offered_tile<warpgroup_tile<128, 128, 2>, 100, 1>,
+                                                     offered_tile<warpgroup_tile<128, 128, 1>, 90, 1>>,
+                                           tile_list<offered_tile<warpgroup_tile<128, 256, 2>, 100, 1>,
+                                                     offered_tile<warpgroup_tile<128, 128, 1>, 80, 1>>>;
 
 /// The tiles that a kernel has for a type.
 template <class Input>
@@ -254,7 +275,7 @@ template <class Input>
         case gpu_gemm_kernel::mma:
             return mma_tiles<Input>::choices;
         case gpu_gemm_kernel::wgmma:
-            return sizeof(Input) == 1 ? warpgroup_tiles_8 : warpgroup_tiles;
+            return warpgroup_tiles<Input>::choices;
         case gpu_gemm_kernel::wmma:
             return wmma_tiles::choices;
         default:

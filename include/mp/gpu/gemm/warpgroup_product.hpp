@@ -33,7 +33,7 @@ void check_warpgroup_factor(std::string_view function, std::string_view name,
     if (warpgroups_take(factor)) return;
     if (factor.alignment != 16) {
         throw_argument(function, std::string(name) + "'s alignment", factor.alignment,
-                       "must be 16 bytes at the begin of every line for wgmma");
+                       "must be 16 bytes at the beginning of every line for wgmma");
     }
     if (sizeof(Value) != 2 && !factor.k_major) {
         throw_argument(function, name, std::string_view("lines across k"),
@@ -54,12 +54,13 @@ template <class A, class B>
            warpgroups_take(lines_of(b, storage_order::column_major, strides.b));
 }
 
-template <bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Executor, class A, class B,
-          class Output, class Epilogue, class Scales>
+template <bool AKMajor, bool BKMajor, class Tile, class Executor, class A, class B, class Output,
+          class Epilogue, class Scales>
 void launch_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                        const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
-    using kernel = warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Columns, ClusterBlocks, Output,
-                                                Epilogue, Scales>;
+    using kernel = warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns, Tile::cluster_blocks,
+                                                Output, Epilogue, Scales>;
+    static_assert(kernel::rows == Tile::rows);
     kernel it{{},
               {},
               problem.c,
@@ -76,10 +77,11 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
         it.b_map =
             make_tensor_map(exec, kernel::b_stage::template tiles<kernel::b_part>(problem.b, plan.batch));
     }
-    const std::ptrdiff_t clusters = (std::max)(1, plan.gpu.multiprocessors / ClusterBlocks);
-    launch(function, exec,
-           simt::launch_size{(std::min)(it.work_count(), clusters) * ClusterBlocks, kernel::shared_bytes},
-           it);
+    const std::ptrdiff_t clusters = (std::max)(1, plan.gpu.multiprocessors / Tile::cluster_blocks);
+    launch(
+        function, exec,
+        simt::launch_size{(std::min)(it.work_count(), clusters) * Tile::cluster_blocks, kernel::shared_bytes},
+        it);
 }
 
 /// A product by wgmma and TMA: the large tiles in clusters of two, the others by single blocks, so that there
@@ -91,17 +93,13 @@ void run_warpgroups(std::string_view function, const Executor& exec, const gpu_g
         check_warpgroup_factor(function, problem.c.swapped ? "b" : "a", problem.a);
         check_warpgroup_factor(function, problem.c.swapped ? "a" : "b", problem.b);
     }
-    constexpr int most_columns = tiles_of<A>(gpu_gemm_kernel::wgmma)[0].columns;
     with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
-        if constexpr (sizeof(A) == 2 || (AKMajor && BKMajor)) {
-            if (plan.cluster_blocks == 2) {
-                launch_warpgroups<AKMajor, BKMajor, most_columns, 2>(function, exec, plan, problem, scales);
-            } else {
-                launch_warpgroups<AKMajor, BKMajor, 128, 1>(function, exec, plan, problem, scales);
-            }
-        } else if (!problem.c.has_product) {
-            launch_warpgroups<true, true, 128, 1>(function, exec, plan, problem, scales);
-        }
+        // Only operands of 16 bits may be MN-major: see check_warpgroup_factor.
+        constexpr bool k_major = sizeof(A) != 2;
+        warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
+            launch_warpgroups<k_major || AKMajor, k_major || BKMajor, Tile>(function, exec, plan, problem,
+                                                                            scales);
+        });
     });
 }
 
