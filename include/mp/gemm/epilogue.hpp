@@ -54,6 +54,20 @@ struct activation_epilogue {
     }
 };
 
+/// values[j] += terms[j], each as a float, for `count` neighbours.
+template <class Value>
+void add_terms_to_line(float* values, std::ptrdiff_t count, const Value* terms) {
+    if constexpr (std::is_same_v<Value, float>) {
+        const float* const from = values;
+        map_floats<sum_function>(best_instruction_set(), static_cast<std::size_t>(count), values, from,
+                                 terms);
+    } else {
+        for (std::ptrdiff_t j = 0; j < count; ++j) {
+            values[j] = float_add(values[j], static_cast<float>(terms[j]));
+        }
+    }
+}
+
 /// Calls the epilogue on values that lie in a row of C from (row, column) on, or in a column where `down`: by
 /// its member apply(values, count, row, column, down) if it has one.
 template <class Epilogue>
@@ -145,6 +159,18 @@ struct bias_epilogue {
         return detail::float_add(value, static_cast<float>(bias[Axis == bias_axis::column ? column : row]));
     }
 
+    /// The same for a line of C whose values have one bias, or a bias each.
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+               bool down) const {
+        const std::ptrdiff_t at = Axis == bias_axis::column ? column : row;
+        if ((Axis == bias_axis::column) != down) {
+            detail::add_terms_to_line(values, count, bias + at);
+        } else {
+            const auto term = static_cast<float>(bias[at]);
+            for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = detail::float_add(values[j], term);
+        }
+    }
+
     /// Throws argument_error unless there is one bias per column (or row) of C.
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
         detail::check_epilogue_size("bias", size, Axis, rows, columns);
@@ -194,6 +220,20 @@ struct residual_epilogue {
 
     MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
         return detail::float_add(value, static_cast<float>(residual(row, column)));
+    }
+
+    /// The same for a line of C.
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+               bool down) const {
+        const std::ptrdiff_t stride = down ? residual.row_stride() : residual.column_stride();
+        const Value* const terms = &residual(row, column);
+        if (stride == 1) {
+            detail::add_terms_to_line(values, count, terms);
+        } else {
+            for (std::ptrdiff_t j = 0; j < count; ++j) {
+                values[j] = detail::float_add(values[j], static_cast<float>(terms[j * stride]));
+            }
+        }
     }
 
     /// Throws argument_error unless the matrix has the shape of C.

@@ -81,11 +81,20 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
     const float alpha = output.alpha;
     const float beta = output.beta;
     if (same_value(beta, 0.0F)) {
-        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = has_accumulators ? alpha * values[j] : 0.0F;
+        if (has_accumulators) {
+            scale_floats(best_instruction_set(), static_cast<std::size_t>(count), values, values, alpha);
+        } else {
+            std::fill_n(values, count, 0.0F);
+        }
         return;
     }
     float kept[output_run];
     output.read(c, kept, count);
+    if (has_accumulators && same_value(alpha, 1.0F) && same_value(beta, 1.0F)) {
+        // The sum of two floats, by way of double or not.
+        add_terms_to_line(values, count, static_cast<const float*>(kept));
+        return;
+    }
     if (!has_accumulators) {
         for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = beta * kept[j];
         return;

@@ -36,10 +36,13 @@ inline row_maximum maximum_of_row(const float* x, std::size_t count) {
     return {bit_cast<float>(top ^ ((top >> 31) & 0x7FFF'FFFF)), top >= plus_infinity || below != 0};
 }
 
-/// e^d times 2^60 for -104 <= d <= 45.
+/// Below it e^d rounds to 0 in float.
+inline constexpr float least_distance = -104.0F;
+
+/// e^d times 2^60 for d <= 45, as if d were not below least_distance.
 template <class... Low>
 MP_ALWAYS_INLINE vec<float> scaled_exponential_of_distance(vec<float> d, Low... low) {
-    return scaled_exponential(reduce_argument(max_or_nan(-104.0F, d), low...));
+    return scaled_exponential(reduce_argument(max_or_nan(least_distance, d), low...));
 }
 
 /// The distance d = x - reference, with what it lost by rounding (Knuth's two-sum), which does not count
@@ -49,7 +52,11 @@ MP_ALWAYS_INLINE vec<float> scaled_exponential_of_difference(vec<float> x, vec<f
     const vec<float> of_reference = sub(d, x);
     const vec<float> of_x = sub(d, of_reference);
     const vec<float> error = sub(sub(x, of_x), add(reference, of_reference));
-    return scaled_exponential_of_distance(d, select(d > -104.0F, error, broadcast(0.0F)));
+    const vec<float> zero = broadcast(0.0F);
+    const vec<float> power = scaled_exponential_of_distance(d, select(d > least_distance, error, zero));
+    // 0 for masked elements, before the scale is taken off: a product that underflows takes a hundred cycles.
+    const auto is_least = as_words(max_or_nan(least_distance, d)) == bit_cast<std::uint32_t>(least_distance);
+    return select(is_least, zero, power);
 }
 
 /// The sum of e^(x[i] - reference), which is also written to `to`, if Writes: there with the error of a float
