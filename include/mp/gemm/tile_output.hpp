@@ -73,9 +73,8 @@ struct tile_output {
     }
 };
 
-/// values = alpha * values + beta * c. With both terms, the products are exact in double and the sum is
-/// rounded to double and then to float, so that fused operations change nothing. Without accumulators (alpha
-/// == 0, or no k) the values are not read, and with beta == 0 c is not.
+/// values = alpha * values + beta * c, with both terms as scale_and_add_floats does it. Without accumulators
+/// (alpha == 0, or no k) the values are not read, and with beta == 0 c is not.
 inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumulators,
                           const tile_output& output, const void* c) {
     const float alpha = output.alpha;
@@ -99,10 +98,8 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
         for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = beta * kept[j];
         return;
     }
-    for (std::ptrdiff_t j = 0; j < count; ++j) {
-        const double product = static_cast<double>(alpha) * static_cast<double>(values[j]);
-        values[j] = static_cast<float>(product + static_cast<double>(beta) * static_cast<double>(kept[j]));
-    }
+    scale_and_add_floats(best_instruction_set(), static_cast<std::size_t>(count), values, values, alpha, kept,
+                         beta);
 }
 
 /// What becomes of up to output_run values that are neighbours in C, before they are rounded; the place is

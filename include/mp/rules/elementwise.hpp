@@ -51,4 +51,12 @@ inline void scale_floats(instruction_set level, std::size_t count, float* to, co
     kernel(count, to, from, factor);
 }
 
+/// to[i] = a x[i] + b y[i] for arrays, of which `to` may be one of the others.
+inline void scale_and_add_floats(instruction_set level, std::size_t count, float* to, const float* x, float a,
+                                 const float* y, float b) {
+    const auto kernel =
+        MP_SELECT_TARGET(level, &portable_vectors::scale_and_add_arrays, scale_and_add_arrays);
+    kernel(count, to, x, a, y, b);
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

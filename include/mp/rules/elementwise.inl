@@ -69,4 +69,19 @@ inline void scale_array(std::size_t count, float* to, const float* from, float f
     store_partial(to + i, mul(load_partial(from + i, count - i), all), count - i);
 }
 
+/// to[i] = a x[i] + b y[i]. The products are exact in double, and the sum is rounded to double and then to
+/// float, so that fused operations change nothing.
+inline void scale_and_add_arrays(std::size_t count, float* to, const float* x, float a, const float* y,
+                                 float b) {
+    const vec<double> of_x = broadcast(static_cast<double>(a));
+    const vec<double> of_y = broadcast(static_cast<double>(b));
+    const auto sum = [&](vec<float> p, vec<float> q)
+                         MP_INLINED_LAMBDA { return narrow(add(mul(of_x, widen(p)), mul(of_y, widen(q)))); };
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) store(to + i, sum(load(x + i), load(y + i)));
+    if (i == count) return;
+    const std::size_t rest = count - i;
+    store_partial(to + i, sum(load_partial(x + i, rest), load_partial(y + i, rest)), rest);
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
