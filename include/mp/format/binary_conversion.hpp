@@ -321,22 +321,26 @@ MP_HOST_DEVICE constexpr Native widen_one(typename layout_of<Format>::storage co
 }
 
 /// The magnitude code that a magnitude below the smallest normal number of the format rounds to, by integers:
-/// the significand loses as many bits as its exponent is below the quantum's, ties going to even.
+/// the significand loses as many bits as its exponent is below the quantum's, ties going to even. Without
+/// branches, so that it may be computed in vain for other magnitudes.
 template <class Format, class Source>
 MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_to_subnormal(
     typename layout_of<Source>::storage magnitude) {
     using source = layout_of<Source>;
     using word = typename source::storage;
     constexpr int last = Source::bias + layout_of<Format>::quantum_exponent + source::fraction_bits;
+    constexpr int all = source::fraction_bits + 2;  // nothing is left of a significand that loses these
     const bool is_normal = magnitude >= source::hidden_bit;
-    const int lost = last - (is_normal ? static_cast<int>(magnitude >> source::fraction_bits) : 1);
-    if (lost > source::fraction_bits + 1) return 0;  // less than half of the quantum
+    const int wanted = last - (is_normal ? static_cast<int>(magnitude >> source::fraction_bits) : 1);
+    const int at_least_one = wanted < 1 ? 1 : wanted;
+    const int lost = at_least_one < all ? at_least_one : all;
     const word significand = (magnitude & source::fraction_mask) | (is_normal ? source::hidden_bit : word{0});
     const word odd = (significand >> lost) & 1;
     return static_cast<word>(significand + ((word{1} << (lost - 1)) - 1) + odd) >> lost;
 }
 
-/// What narrow_nearest_even leaves: results that are zero or subnormal, infinities, NaNs and overflow.
+/// What narrow_nearest_even leaves: results that are zero or subnormal, infinities, NaNs and overflow; of IEEE's
+/// formats magnitudes of a power of two that overflows at least.
 template <class Format, class Native>
     requires fast_path_in<Format, Native>
 MP_HOST_DEVICE MP_NEVER_INLINE constexpr typename layout_of<Format>::storage narrow_special(Native x) {
@@ -349,6 +353,16 @@ MP_HOST_DEVICE MP_NEVER_INLINE constexpr typename layout_of<Format>::storage nar
                                   << wide::fraction_bits;
         const word bits = bit_cast<word>(x);
         const word magnitude = bits & wide::magnitude_mask;
+        if constexpr (narrow::is_ieee && Format::is_signed) {
+            // Which of the three cases it is no branch predictor can know.
+            constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
+            const word nan = word{narrow::nan_code} | ((magnitude >> shift) & narrow::fraction_mask);
+            const word large = select(magnitude > wide::infinity_code, nan, word{narrow::infinity_code});
+            const word code =
+                select(magnitude < smallest, round_to_subnormal<Format, native>(magnitude), large);
+            const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
+            return static_cast<typename narrow::storage>(code | sign);
+        }
         if (magnitude < smallest) {
             const word code = round_to_subnormal<Format, native>(magnitude);
             const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
@@ -360,8 +374,9 @@ MP_HOST_DEVICE MP_NEVER_INLINE constexpr typename layout_of<Format>::storage nar
 }
 
 /// Rounds a float or double to nearest even once, overflow as saturation::none: as narrow_to_word, except for a
-/// number that stands alone: results that are normal first, and no float arithmetic.
-template <class Format, class Native>
+/// number that stands alone: results that are normal first, and no float arithmetic. Ties of normal results can
+/// go toward zero instead.
+template <class Format, bool TiesTowardZero = false, class Native>
     requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr typename layout_of<Format>::storage narrow_nearest_even(Native x) {
     using native = typename native_format<Native>::type;
@@ -375,11 +390,13 @@ MP_HOST_DEVICE constexpr typename layout_of<Format>::storage narrow_nearest_even
                                          << wide::fraction_bits;
         constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
         constexpr word smallest = (word{narrow::hidden_bit} << shift) + bias_difference;
-        constexpr word largest = (word{narrow::max_finite_code} << shift) + bias_difference;
+        // In IEEE's formats what is above the largest number rounds to that or, one code on, to infinity.
+        constexpr word above = narrow::is_ieee ? (word{1} << shift) - 1 : 0;
+        constexpr word largest = (word{narrow::max_finite_code} << shift) + bias_difference + above;
         const word bits = bit_cast<word>(x);
         const word magnitude = bits & wide::magnitude_mask;
         if (magnitude - smallest <= largest - smallest) {
-            const word last_kept = (magnitude >> shift) & 1;
+            const word last_kept = TiesTowardZero ? 0 : (magnitude >> shift) & 1;
             const word code = (magnitude - bias_difference + half_minus_one + last_kept) >> shift;
             const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
             return static_cast<storage>(Format::is_signed ? code | sign : code);

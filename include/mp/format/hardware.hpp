@@ -20,6 +20,16 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// The float square root of a number of 11 bits, ready to be rounded to 11 bits in every direction that it was
+/// rounded in itself. The exact root is never a midpoint M (an integer of 12 bits), but upward float may round
+/// one below M to it. So one unit in the last place goes off the low 16 bits; zero, infinity and numbers of 11
+/// bits have none there or stay the nearest one. A root above M stays above: its square X has 11 bits, odd
+/// squares are 1 modulo 8, so X - M^2 >= 7 and the root is at least 3 units above M.
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float lowered_root(float root) noexcept {
+    const auto bits = bit_cast<std::uint32_t>(root);
+    return bit_cast<float>(bits - static_cast<std::uint32_t>((bits & 0xFFFF) != 0));
+}
+
 #if MP_HARDWARE_F16C
 /// vcvtps2ph and vcvtph2ps: <immintrin.h> alone would cost half a second of compile time in every file. They
 /// ignore the rounding direction and the flush modes of MXCSR for binary16, keep sign and leading payload of
@@ -41,11 +51,7 @@ MP_ALWAYS_INLINE float f16c_widen(std::uint16_t bits) noexcept {
     return __builtin_ia32_vcvtph2ps(f16c_load(bits))[0];
 }
 
-/// f16c_narrow(sqrt(x)) for the float of a half, in every direction of rounding. The root is never a midpoint
-/// M of half (M an integer of 12 bits), but upward float may round one below M to it. So one unit in the last
-/// place goes off the root's low 16 bits before it is rounded to half; zero, infinity and numbers of half
-/// have none there or keep their nearest one. A root above M stays above: its square X has 11 bits, odd
-/// squares are 1 modulo 8, so X - M^2 >= 7 and the root is at least 3 units above M.
+/// f16c_narrow(lowered_root(root)), in vector registers.
 MP_ALWAYS_INLINE std::uint16_t f16c_narrow_root(float root) noexcept {
     using float_x4 = float __attribute__((vector_size(16)));
     short_x8 bits = __builtin_bit_cast(short_x8, float_x4{root, 0, 0, 0});
@@ -125,8 +131,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> from_float(float x) noexcept {
 ///   2^j / B: relative to the midpoint at least 1 / (B M) > 2^(-2p-1) >= 2^-23, which is more than float's
 ///   unit.
 /// - A root is never a midpoint M, whose square has too many bits. |X - M^2| >= 1 keeps it 1/(2 M + 1) away,
-///   M in [2^p, 2^(p+1)), which is more than float's unit of 2^(p-23) while p <= 10; for p = 11, sqrt_nearest
-///   looks.
+///   M in [2^p, 2^(p+1)), which is more than float's unit of 2^(p-23) while p <= 10; for p = 11 see
+///   lowered_root.
 ///
 /// What remains is underflow. An exponent field of up to 7 bits keeps every result normal in float: with |x|
 /// >= 2^quantum, products are at least 2^(2 quantum), quotients 2^(quantum - max_exponent - 1), and both stay
@@ -245,15 +251,13 @@ MP_HOST_DEVICE MP_NEVER_INLINE storage_of<Format> through_double(Operation opera
 
 /// Applies `operation`, a function of floats or doubles, in float where that is proven right, in double where
 /// only this is, and else `exact`. InfinityIsRight tells whether an infinite float result can be trusted
-/// although the environment may have taken a subnormal operand for zero, MidpointMisleads whether an inexact
-/// float result can be a midpoint of the format.
+/// although the environment may have taken a subnormal operand for zero.
 ///
 /// The proof above holds for double all the more: 53 >= 2 p + 2, and no operation on two numbers of float's
 /// range comes near double's own underflow.
 ///
 /// `finish` is applied to codes that may be zero.
-template <class Format, bool InfinityIsRight, bool MidpointMisleads = false, class Operation, class Exact,
-          class Finish, class... Code>
+template <class Format, bool InfinityIsRight, class Operation, class Exact, class Finish, class... Code>
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
     [[maybe_unused]] Operation operation, Exact exact, [[maybe_unused]] Finish finish,
     [[maybe_unused]] Code... codes) noexcept {
@@ -266,10 +270,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
             }
 #endif
             const float result = operation(float_operand<Format>(codes)...);
-            if constexpr (MidpointMisleads) {
-                if (is_midpoint_of_normals<Format>(result))
-                    return through_double<Format>(operation, codes...);
-            }
             // On the device float honours subnormals whatever the options. That is enough for bfloat16, whose
             // results are never within float's rounding error of a midpoint below 2^-126: a product of two
             // 8-bit significands that small is a multiple of 2^-149.
@@ -402,19 +402,35 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) n
     const auto magnitude = static_cast<storage>(a & layout::magnitude_mask);
     const auto sign = static_cast<storage>(a & layout::sign_mask);
     const bool invalid = (sign != 0) & (magnitude != 0) & (magnitude <= layout::infinity_code);
-#if MP_HARDWARE_F16C
-    if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
+#if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
+    // Of a root that is a midpoint, upward rounding has made one of what is below.
+    if constexpr (arithmetic_through_float<Format> && Format::exponent_bits < 8 && layout::precision > 10 &&
+                  !float_arithmetic_rounds_to_nearest) {
         if (!__builtin_is_constant_evaluated()) {
-            const std::uint16_t root = f16c_narrow_root(float_sqrt(f16c_widen(magnitude)));
-            return select(invalid, pack_nan<Format>(), static_cast<storage>(sign | root));
+            const float root = float_sqrt(to_float<Format>(magnitude));
+#if MP_HARDWARE_F16C
+            if constexpr (is_binary16<Format>) {
+                const auto code = static_cast<storage>(sign | f16c_narrow_root(root));
+                return select(invalid, pack_nan<Format>(), code);
+            }
+#endif
+            const auto code = static_cast<storage>(sign | narrow_nearest_even<Format, true>(root));
+            return select(invalid, pack_nan<Format>(), code);
         }
     }
 #endif
-    constexpr bool midpoint_misleads = layout::precision > 10 && !float_arithmetic_rounds_to_nearest;
-    const auto root = static_cast<storage>(sign | through_float<Format, true, midpoint_misleads>(
-                                                      [](auto x) { return native_operations::sqrt(x); },
-                                                      [=] { return sqrt_bits<Format>(magnitude, {}); },
-                                                      no_finish{}, magnitude));
+    const auto root_of = [](auto x) {
+        const auto root = native_operations::sqrt(x);
+        constexpr bool is_float = sizeof root == sizeof(float);
+        if constexpr (is_float && layout::precision > 10 && !float_arithmetic_rounds_to_nearest) {
+            return lowered_root(root);
+        } else {
+            return root;
+        }
+    };
+    const auto root = static_cast<storage>(
+        sign | through_float<Format, true>(
+                   root_of, [=] { return sqrt_bits<Format>(magnitude, {}); }, no_finish{}, magnitude));
     return select(invalid, pack_nan<Format>(), root);
 }
 
