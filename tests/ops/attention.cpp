@@ -44,7 +44,7 @@ const float infinity = std::numeric_limits<float>::infinity();
 /// A problem in numbers of type Wide, by the definition, with whole matrices.
 template <class Wide>
 struct reference {
-    std::ptrdiff_t heads, queries, keys, depth, value_k;
+    std::ptrdiff_t heads, queries, keys, depth, value_depth;
     bool causal;
     Wide scale;
     matrix<double> q, k, v, mask;
@@ -55,7 +55,7 @@ struct reference {
           queries(nq),
           keys(nk),
           depth(d),
-          value_k(dv),
+          value_depth(dv),
           causal(c),
           scale(1 / sqrt(Wide(static_cast<double>(d)))),
           q(h * nq, d),

@@ -242,7 +242,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     gamma(k + 2) * (|alpha| * sum |a| |b| + |beta * initial|) + underflow + output rounding,
 ///     gamma(n) = n u / (1 - n u),
 ///
-/// where k is k and u the unit roundoff of the accumulator, so a product summed in float passes
+/// where u is the unit roundoff of the accumulator, so a product summed in float passes
 /// however it was blocked, and one summed in half does not. Formats may differ between the matrices. About 10
 /// ns a product.
 ///

@@ -74,7 +74,7 @@ struct tile_output {
 };
 
 /// values = alpha * values + beta * c, with both terms as scale_and_add_floats does it. Without accumulators
-/// (alpha == 0, or no k) the values are not read, and with beta == 0 c is not.
+/// (alpha == 0, or k == 0) the values are not read, and with beta == 0 c is not.
 inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumulators,
                           const tile_output& output, const void* c) {
     const float alpha = output.alpha;

@@ -100,8 +100,8 @@ struct scaled_dot_product_attention_op {
                 }
                 const V* const p = weights(static_cast<std::size_t>(block.count * block.keys));
                 gemm(inner, 1.0F, row_major(p, block.count, block.keys),
-                     v.block(block.head * sizes.keys, 0, block.keys, sizes.value_k), 0.0F,
-                     y.block(first_row, 0, block.count, sizes.value_k),
+                     v.block(block.head * sizes.keys, 0, block.keys, sizes.value_depth), 0.0F,
+                     y.block(first_row, 0, block.count, sizes.value_depth),
                      scale_per_row(std::span(inverse_sums).first(static_cast<std::size_t>(block.count))),
                      workspace);
             }
@@ -112,8 +112,8 @@ struct scaled_dot_product_attention_op {
 
 /// y = softmax(scale q k^T + mask) v, for each head by itself.
 ///
-/// Shapes: q is (heads * queries) x depth, k is (heads * keys) x depth, v is (heads * keys) x value_k and
-/// y is (heads * queries) x value_k, one head below the other, in any storage order; options.heads is
+/// Shapes: q is (heads * queries) x depth, k is (heads * keys) x depth, v is (heads * keys) x value_depth and
+/// y is (heads * queries) x value_depth, one head below the other, in any storage order; options.heads is
 /// the batch size times the number of heads. mask is mp::ops::absent, or a matrix that is added to the
 /// scores: queries x keys for all heads alike, or (heads * queries) x keys. statistics.log_sums, if not
 /// empty, receives what scaled_dot_product_attention_backward() would otherwise compute again.
@@ -207,14 +207,14 @@ struct scaled_dot_product_attention_backward_op {
             std::vector<float> slopes(probabilities.size());  // of the loss in the scores
             std::vector<float> key_sums(static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0));
             std::vector<float> value_sums(
-                static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_k : 0));
+                static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_depth : 0));
             for (std::ptrdiff_t head = begin; head < end; ++head) {
                 std::fill(key_sums.begin(), key_sums.end(), 0.0F);
                 std::fill(value_sums.begin(), value_sums.end(), 0.0F);
                 const std::ptrdiff_t first_key = head * sizes.keys;
                 detail::for_each_block(sizes, head, [&](const detail::query_block& block) {
                     const std::ptrdiff_t first_row = head * sizes.queries + block.first;
-                    const auto gradient = dy.block(first_row, 0, block.count, sizes.value_k);
+                    const auto gradient = dy.block(first_row, 0, block.count, sizes.value_depth);
                     const auto dense = [&](std::vector<float>& from) {
                         return row_major(static_cast<const float*>(from.data()), block.count, block.keys);
                     };
@@ -232,7 +232,7 @@ struct scaled_dot_product_attention_backward_op {
                                             value_sums.data(), workspace);
                     }
                     if constexpr (!wants_dq && !wants_dk) return;
-                    gemm(inner, 1.0F, gradient, transposed(v.block(first_key, 0, block.keys, sizes.value_k)),
+                    gemm(inner, 1.0F, gradient, transposed(v.block(first_key, 0, block.keys, sizes.value_depth)),
                          0.0F, row_major(slopes.data(), block.count, block.keys), {}, workspace);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                         kernels.score_slopes(probabilities.data() + row * block.keys,
@@ -254,7 +254,7 @@ struct scaled_dot_product_attention_backward_op {
                     detail::write_rounded(key_sums, dk.block(first_key, 0, sizes.keys, sizes.depth));
                 }
                 if constexpr (wants_dv) {
-                    detail::write_rounded(value_sums, dv.block(first_key, 0, sizes.keys, sizes.value_k));
+                    detail::write_rounded(value_sums, dv.block(first_key, 0, sizes.keys, sizes.value_depth));
                 }
             }
         };

@@ -38,7 +38,7 @@ struct product_output {
     std::ptrdiff_t batch_stride;
     bool aligned;      ///< every row begins at a multiple of the bytes of a chunk: see output_chunk
     bool swapped;      ///< the rows are columns to the epilogue
-    bool has_product;  ///< false if the factors are not read: alpha is 0, or there is no k
+    bool has_product;  ///< false if the factors are not read: alpha is 0, or k is 0
     float alpha;
     float beta;
     Epilogue epilogue;

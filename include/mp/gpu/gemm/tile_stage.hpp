@@ -20,7 +20,7 @@ inline constexpr int warpgroup_k_bytes = 128;
 
 /// How a factor of `Extent` rows (columns of B) lies in a stage, and how TMA brings it there. With
 /// KMajor, a line is one row and 128 bytes of k. Else, which is for 16 bits only, a line is 64
-/// rows of one k, and the lines of the next 64 rows follow behind those of all ks.
+/// rows of one k, and the lines of the next 64 rows follow behind those of every k.
 template <class Input, int Extent, bool KMajor>
 struct tile_stage {
     static constexpr int size = static_cast<int>(sizeof(Input));

@@ -64,7 +64,7 @@ struct attention_sizes {
     std::ptrdiff_t queries;
     std::ptrdiff_t keys;
     std::ptrdiff_t depth;
-    std::ptrdiff_t value_k;
+    std::ptrdiff_t value_depth;
     float scale;
     bool causal;
 
@@ -75,7 +75,7 @@ struct attention_sizes {
           queries(q.rows / options.heads),
           keys(k.rows / options.heads),
           depth(q.columns),
-          value_k(v.columns),
+          value_depth(v.columns),
           scale(options.scale
                     ? *options.scale
                     : static_cast<float>(double_divide(
@@ -90,7 +90,7 @@ struct attention_sizes {
         const std::ptrdiff_t count = (std::min)(attention_block_rows, queries - first);
         return {head, first, count, keys_before(first + count)};
     }
-    [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const { return rows * keys * (depth + value_k); }
+    [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const { return rows * keys * (depth + value_depth); }
 };
 
 /// Calls f(block) for each block of a head.

@@ -92,7 +92,7 @@ public:
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
             MP_MMA("m16n8k16", "f16", "f16");
 #else
-            // Turing's instruction has half k, and adds its products as this one adds a block of
+            // Turing's instruction has half of that k, and adds its products as this one adds a block of
             // them.
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
