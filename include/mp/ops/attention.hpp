@@ -232,8 +232,9 @@ struct scaled_dot_product_attention_backward_op {
                                             value_sums.data(), workspace);
                     }
                     if constexpr (!wants_dq && !wants_dk) return;
-                    gemm(inner, 1.0F, gradient, transposed(v.block(first_key, 0, block.keys, sizes.value_depth)),
-                         0.0F, row_major(slopes.data(), block.count, block.keys), {}, workspace);
+                    gemm(inner, 1.0F, gradient,
+                         transposed(v.block(first_key, 0, block.keys, sizes.value_depth)), 0.0F,
+                         row_major(slopes.data(), block.count, block.keys), {}, workspace);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                         kernels.score_slopes(probabilities.data() + row * block.keys,
                                              static_cast<std::size_t>(block.keys),

@@ -90,7 +90,9 @@ struct attention_sizes {
         const std::ptrdiff_t count = (std::min)(attention_block_rows, queries - first);
         return {head, first, count, keys_before(first + count)};
     }
-    [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const { return rows * keys * (depth + value_depth); }
+    [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const {
+        return rows * keys * (depth + value_depth);
+    }
 };
 
 /// Calls f(block) for each block of a head.
