@@ -152,8 +152,8 @@ __attribute__((target("avx512f"))) void read_avx512(const void* from, std::size_
     }
 }
 
-bool has(mp::instruction_set level) {
-    return mp::processor_instruction_set() >= level;
+bool has(mp::instruction_set isa) {
+    return mp::processor_instruction_set() >= isa;
 }
 
 #endif

@@ -122,9 +122,9 @@ constexpr peak int8_tiles_peak{"int8 tiles, AMX", 4 * 16 * 16 * 64 * 2, int8_til
 
 #endif
 
-bool has([[maybe_unused]] mp::instruction_set level) {
+bool has([[maybe_unused]] mp::instruction_set isa) {
 #if MP_SIMD_TARGETS
-    return mp::processor_instruction_set() >= level;
+    return mp::processor_instruction_set() >= isa;
 #else
     return false;
 #endif
@@ -136,12 +136,12 @@ std::span<const peak> peaks() {
     static const std::vector<peak> all = [] {
         std::vector<peak> result;
 #if MP_SIMD_TARGETS
-        using level = mp::instruction_set;
-        if (has(level::avx2)) result.push_back(float_avx2_peak);
-        if (has(level::avx512)) result.push_back(float_avx512_peak);
-        if (has(level::avx512_bf16)) result.push_back(bfloat16_pairs_peak);
-        if (has(level::avx512_fp16)) result.push_back(half_avx512_peak);
-        if (has(level::amx)) {
+        using isa = mp::instruction_set;
+        if (has(isa::avx2)) result.push_back(float_avx2_peak);
+        if (has(isa::avx512)) result.push_back(float_avx512_peak);
+        if (has(isa::avx512_bf16)) result.push_back(bfloat16_pairs_peak);
+        if (has(isa::avx512_fp16)) result.push_back(half_avx512_peak);
+        if (has(isa::amx)) {
             result.push_back(bfloat16_tiles_peak);
             result.push_back(int8_tiles_peak);
         }

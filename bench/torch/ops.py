@@ -105,6 +105,9 @@ def main():
     options = parser.parse_args()
     if options.isa:
         os.environ["MP_ISA"] = os.environ["ATEN_CPU_CAPABILITY"] = options.isa
+        # The libraries that torch computes products with choose for themselves.
+        os.environ["MKL_ENABLE_INSTRUCTIONS"] = options.isa.upper()
+        os.environ["ONEDNN_MAX_CPU_ISA"] = {"avx2": "AVX2", "avx512": "AVX512_CORE"}[options.isa]
     theirs, version = torch_ops()
     with tempfile.TemporaryDirectory() as folder:
         ours = library(folder)

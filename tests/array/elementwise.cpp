@@ -67,7 +67,7 @@ struct expectations {
     }
 };
 
-/// Runs all operations on the level and compares.
+/// Runs all operations with the instruction set and compares.
 template <class Value>
 void check_arithmetic(mp::cpu exec, const std::vector<Value>& a, const std::vector<Value>& b,
                       const std::vector<Value>& c, Value alpha, const expectations<Value>& expected) {
@@ -108,16 +108,16 @@ void check_arithmetic(std::size_t count) {
         }
         const Value alpha = seed == 0 ? a[5] : -Value{};
         const expectations<Value> expected(a, b, c, alpha);
-        for (const auto level : arrays::levels()) {
-            check_arithmetic(mp::cpu{.instructions = level}, a, b, c, alpha, expected);
+        for (const auto isa : arrays::instruction_sets()) {
+            check_arithmetic(mp::cpu{.instructions = isa}, a, b, c, alpha, expected);
         }
     }
 }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("arithmetic on arrays has the results of the operators on every level", Value, mp::half,
-                   mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
+TEST_CASE_TEMPLATE("arithmetic on arrays has the results of the operators on every instruction set", Value,
+                   mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3,
                    mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e5m2fnuz, mp::float6_e2m3fn,
                    mp::float6_e3m2fn, mp::float4_e2m1fn, float) {
     check_arithmetic<Value>(20011);
@@ -155,9 +155,9 @@ TEST_CASE_TEMPLATE("all second operands of a slice of the first", Value, mp::hal
         std::transform(all.begin(), all.end(), sums.begin(), [a](Value b) { return a + b; });
         std::transform(all.begin(), all.end(), products.begin(), [a](Value b) { return a * b; });
         std::transform(all.begin(), all.end(), quotients.begin(), [a](Value b) { return a / b; });
-        for (const auto level : arrays::levels()) {
-            const mp::cpu exec{.instructions = level};
-            CAPTURE(static_cast<int>(level));
+        for (const auto isa : arrays::instruction_sets()) {
+            const mp::cpu exec{.instructions = isa};
+            CAPTURE(static_cast<int>(isa));
             mp::add(exec, same, all, out);
             CHECK(count_wrong(out, [&](std::size_t i) { return sums[i]; }) == 0);
             mp::multiply(exec, same, all, out);
@@ -175,9 +175,9 @@ TEST_CASE_TEMPLATE("minima, maxima, limits and signs have the bits of the functi
     auto b = arrays::values<Value>(20011, 2);
     for (std::size_t i = 0; i < b.size(); i += 3) b[i] = i % 2 == 0 ? -a[i] : a[i];
     std::vector<Value> out(a.size());
-    for (const auto level : arrays::levels()) {
-        const mp::cpu exec{.instructions = level};
-        CAPTURE(static_cast<int>(level));
+    for (const auto isa : arrays::instruction_sets()) {
+        const mp::cpu exec{.instructions = isa};
+        CAPTURE(static_cast<int>(isa));
         mp::minimum(exec, a, b, out);
         CHECK(count_different(out, [&](std::size_t i) { return mp::minimum(a[i], b[i]); }) == 0);
         mp::maximum(exec, a, b, out);
@@ -199,15 +199,15 @@ TEST_CASE_TEMPLATE("minima, maxima, limits and signs have the bits of the functi
 TEST_CASE("minima and maxima of floats are those of IEEE 754-2019") {
     const std::vector<float> a{-0.0F, 0.0F, 1.0F, -INFINITY, 3.0F, NAN, 2.0F};
     const std::vector<float> b{0.0F, -0.0F, -1.0F, 5.0F, 3.0F, 1.0F, NAN};
-    for (const auto level : arrays::levels()) {
+    for (const auto isa : arrays::instruction_sets()) {
         std::vector<float> out(a.size());
-        mp::minimum(mp::cpu{.instructions = level}, a, b, out);
+        mp::minimum(mp::cpu{.instructions = isa}, a, b, out);
         const std::vector<float> smaller{-0.0F, -0.0F, -1.0F, -INFINITY, 3.0F, NAN, NAN};
         CHECK(count_wrong(out, [&](std::size_t i) { return smaller[i]; }) == 0);
-        mp::maximum(mp::cpu{.instructions = level}, a, b, out);
+        mp::maximum(mp::cpu{.instructions = isa}, a, b, out);
         const std::vector<float> larger{0.0F, 0.0F, 1.0F, 5.0F, 3.0F, NAN, NAN};
         CHECK(count_wrong(out, [&](std::size_t i) { return larger[i]; }) == 0);
-        mp::abs(mp::cpu{.instructions = level}, a, out);
+        mp::abs(mp::cpu{.instructions = isa}, a, out);
         CHECK(!std::signbit(out[0]));
         CHECK(out[3] == INFINITY);
     }
@@ -219,8 +219,8 @@ TEST_CASE_TEMPLATE("every length, at every alignment, and nothing beside it is w
     const auto a = arrays::values<Value>(room, 1);
     const auto b = arrays::values<Value>(room, 2);
     const auto guard = oracle::value_of<Value>(0x35);
-    for (const auto level : arrays::levels()) {
-        const mp::cpu exec{.instructions = level};
+    for (const auto isa : arrays::instruction_sets()) {
+        const mp::cpu exec{.instructions = isa};
         std::size_t wrong = 0;
         for (std::size_t length = 0; length <= 130; ++length) {
             for (std::size_t shift = 0; shift < 8; ++shift) {
@@ -252,9 +252,9 @@ TEST_CASE_TEMPLATE("an output may be an input", Value, mp::half, mp::bfloat16, m
                    mp::float8_e5m2) {
     const auto a = arrays::values<Value>(999, 1);
     const auto b = arrays::values<Value>(999, 2);
-    for (const auto level : arrays::levels()) {
-        const mp::cpu exec{.instructions = level};
-        CAPTURE(static_cast<int>(level));
+    for (const auto isa : arrays::instruction_sets()) {
+        const mp::cpu exec{.instructions = isa};
+        CAPTURE(static_cast<int>(isa));
         auto x = a;
         mp::divide(exec, x, b, x);
         CHECK(count_wrong(x, [&](std::size_t i) { return a[i] / b[i]; }) == 0);
@@ -293,12 +293,12 @@ TEST_CASE_TEMPLATE("modes of the caller change nothing, and stay", Value, mp::ha
     const auto b = arrays::values<Value>(5003, 2);
     const auto c = arrays::values<Value>(5003, 3);
     const expectations<Value> expected(a, b, c, a[5]);
-    for (const auto level : arrays::levels()) {
+    for (const auto isa : arrays::instruction_sets()) {
         for (const int mode : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
             const arrays::rounding_scope rounding(mode);
             const flushing_scope flushing;
             const unsigned before = __builtin_ia32_stmxcsr() & ~0x3fU;
-            check_arithmetic(mp::cpu{.instructions = level}, a, b, c, a[5], expected);
+            check_arithmetic(mp::cpu{.instructions = isa}, a, b, c, a[5], expected);
             CHECK((__builtin_ia32_stmxcsr() & ~0x3fU) == before);
         }
     }

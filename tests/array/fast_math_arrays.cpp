@@ -23,9 +23,9 @@ TEST_CASE_TEMPLATE("-ffast-math does not change arrays", Value, mp::half, mp::bf
     mp::environment env;
     for (std::size_t i = 0; i < a.size(); i += 3) c[i] = -mp::multiply(a[i], b[i], env);
     std::vector<Value> out(a.size());
-    for (const auto level : arrays::levels()) {
-        const mp::cpu exec{.instructions = level};
-        CAPTURE(static_cast<int>(level));
+    for (const auto isa : arrays::instruction_sets()) {
+        const mp::cpu exec{.instructions = isa};
+        CAPTURE(static_cast<int>(isa));
         mp::add(exec, a, b, out);
         CHECK(count_wrong(out, [&](std::size_t i) { return mp::add(a[i], b[i], env); }) == 0);
         mp::multiply(exec, a, b, out);
@@ -59,8 +59,8 @@ TEST_CASE("-ffast-math does not change sums") {
         const auto bits = 0x3f80'0000U | static_cast<std::uint32_t>(random.next() >> 41);
         x.push_back(oracle::value_of<float>(bits ^ (i % 2 == 0 ? 0x8000'0000U : 0U)));
     }
-    for (const auto level : arrays::levels()) {
-        const mp::cpu exec{.instructions = level};
+    for (const auto isa : arrays::instruction_sets()) {
+        const mp::cpu exec{.instructions = isa};
         CHECK(oracle::code_of(mp::sum(exec, x)) == 0x412ab600);
         CHECK(oracle::code_of(mp::dot(exec, x, x)) == 0x47352e7e);
         CHECK(oracle::code_of(mp::sum(exec, x, mp::summation::in_double)) == 0x412ab647);

@@ -78,12 +78,14 @@ void check_functions(mp::cpu exec, const std::vector<Value>& x, const function_v
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("functions of arrays have the bits of those of numbers for all arguments on every level",
-                   Value, mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2,
-                   mp::float8_e4m3b11fnuz, mp::float6_e3m2fn, mp::float4_e2m1fn) {
+TEST_CASE_TEMPLATE(
+    "functions of arrays have the bits of those of numbers for all arguments on every instruction set", Value,
+    mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3b11fnuz,
+    mp::float6_e3m2fn, mp::float4_e2m1fn) {
     const std::vector<Value> x = all_values<Value>();
     const function_values<Value> expected(x);
-    for (const auto level : arrays::levels()) check_functions(mp::cpu{.instructions = level}, x, expected);
+    for (const auto isa : arrays::instruction_sets())
+        check_functions(mp::cpu{.instructions = isa}, x, expected);
 }
 
 #if TEST_CAN_FLUSH
@@ -91,11 +93,11 @@ TEST_CASE_TEMPLATE("functions of arrays do not depend on the modes of the caller
                    mp::bfloat16) {
     const std::vector<Value> x = all_values<Value>();
     const function_values<Value> expected(x);
-    for (const auto level : arrays::levels()) {
+    for (const auto isa : arrays::instruction_sets()) {
         for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
             const arrays::rounding_scope rounding(mode);
             const flushing_scope flushing;
-            check_functions(mp::cpu{.instructions = level}, x, expected);
+            check_functions(mp::cpu{.instructions = isa}, x, expected);
         }
     }
 }
@@ -106,8 +108,8 @@ TEST_CASE_TEMPLATE("functions of every length, in place, with threads", Value, m
     constexpr std::size_t room = 160;
     const auto a = arrays::values<Value>(room, 1);
     const auto guard = oracle::value_of<Value>(0x35);
-    for (const auto level : arrays::levels()) {
-        const mp::cpu exec{.instructions = level};
+    for (const auto isa : arrays::instruction_sets()) {
+        const mp::cpu exec{.instructions = isa};
         std::size_t wrong = 0;
         for (std::size_t length = 0; length <= 130; ++length) {
             for (std::size_t shift = 0; shift < 4; ++shift) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums of arrays: the documented order, written down once more, gives the same bits on every level and with
+// Sums of arrays: the documented order, written down once more, gives the same bits on every instruction set and with
 // any number of threads; and the documented error bounds hold against exact integers.
 #include <mp/array.hpp>
 #include <mp/bfloat16.hpp>
@@ -111,18 +111,18 @@ results expected_results(const std::vector<A>& a, const std::vector<B>& b) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every level and number of threads gives the bits of the documented order", Value,
-                   mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, float) {
+TEST_CASE_TEMPLATE("every instruction set and number of threads gives the bits of the documented order",
+                   Value, mp::half, mp::bfloat16, mp::tfloat32, mp::float8_e4m3fn, float) {
     for (const std::size_t count :
          {0U, 1U, 2U, 63U, 64U, 65U, 4095U, 4096U, 4097U, 8192U, 12289U, 28673U, 700001U}) {
         CAPTURE(count);
         const auto a = normal_values<Value>(count, 1);
         const auto b = normal_values<Value>(count, 2);
         const results right = expected_results(a, b);
-        for (const auto level : arrays::levels()) {
-            CAPTURE(static_cast<int>(level));
+        for (const auto isa : arrays::instruction_sets()) {
+            CAPTURE(static_cast<int>(isa));
             for (int threads = 1; threads <= (count > 100000 ? 7 : 2); ++threads) {
-                CHECK(results(mp::cpu{.threads = threads, .instructions = level}, a, b).agrees(right));
+                CHECK(results(mp::cpu{.threads = threads, .instructions = isa}, a, b).agrees(right));
             }
         }
     }
@@ -140,14 +140,14 @@ TEST_CASE("an inner product of two formats") {
     const auto a = normal_values<mp::half>(10007, 1);
     const auto b = normal_values<float>(10007, 2);
     const results right = expected_results(a, b);
-    for (const auto level : arrays::levels()) {
-        CHECK(results(mp::cpu{.instructions = level}, a, b).agrees(right));
+    for (const auto isa : arrays::instruction_sets()) {
+        CHECK(results(mp::cpu{.instructions = isa}, a, b).agrees(right));
     }
 }
 
 TEST_CASE_TEMPLATE("small lengths at all alignments", Value, mp::half, mp::bfloat16, mp::float8_e5m2, float) {
     const auto a = normal_values<Value>(160, 1);
-    for (const auto level : arrays::levels()) {
+    for (const auto isa : arrays::instruction_sets()) {
         std::size_t wrong = 0;
         for (std::size_t length = 0; length <= 130; ++length) {
             for (std::size_t shift = 0; shift < 8; ++shift) {
@@ -157,10 +157,10 @@ TEST_CASE_TEMPLATE("small lengths at all alignments", Value, mp::half, mp::bfloa
                 const float right =
                     expected_sum<float>(length, [&](std::size_t i) { return float(part[i]); });
                 wrong +=
-                    same(mp::sum(mp::cpu{.instructions = level}, std::span(a).subspan(shift, length)), right)
+                    same(mp::sum(mp::cpu{.instructions = isa}, std::span(a).subspan(shift, length)), right)
                         ? 0U
                         : 1U;
-                wrong += same(mp::sum(mp::cpu{.instructions = level}, part), right) ? 0U : 1U;
+                wrong += same(mp::sum(mp::cpu{.instructions = isa}, part), right) ? 0U : 1U;
             }
         }
         CHECK(wrong == 0);
@@ -214,8 +214,8 @@ TEST_CASE("the error bounds hold against exact sums") {
 
 TEST_CASE("sums of specials, and what would overflow in float") {
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    for (const auto level : arrays::levels()) {
-        const mp::cpu exec{.instructions = level};
+    for (const auto isa : arrays::instruction_sets()) {
+        const mp::cpu exec{.instructions = isa};
         CHECK(same(mp::sum(exec, std::vector<mp::half>{}), 0.0F));
         CHECK(same(mp::sum(exec, std::vector<float>(70, -0.0F)), 0.0F));
         CHECK(mp::sum(exec, std::vector<float>{1, infinity, 2}) == infinity);
@@ -242,11 +242,11 @@ TEST_CASE_TEMPLATE("modes of the caller do not change sums", Value, mp::half, mp
         if (!(std::abs(static_cast<float>(x)) < 1e-30F)) x = Value(1e-38F);
     }
     const results right = expected_results(a, a);
-    for (const auto level : arrays::levels()) {
+    for (const auto isa : arrays::instruction_sets()) {
         for (const int mode : {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
             const arrays::rounding_scope rounding(mode);
             const flushing_scope flushing;
-            const results got(mp::cpu{.threads = 2, .instructions = level}, a, a);
+            const results got(mp::cpu{.threads = 2, .instructions = isa}, a, a);
             CHECK(got.agrees(right));
         }
     }

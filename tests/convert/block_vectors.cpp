@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Block-scaled arrays made and read by vectors have the bits of the portable code, which block_scaled.cpp
-// proves: at every level that the processor has, for all kinds of values, shapes and scales, whatever the
+// proves: on every instruction set that the processor has, for all kinds of values, shapes and scales, whatever the
 // caller's floating-point modes.
 #include <mp/mp.hpp>
 #include <mp/simd/floating_point_modes.hpp>
@@ -37,7 +37,7 @@ bool same_matrix(const Quantized& a, const Quantized& b) {
 constexpr mp::scale_rule rules[] = {mp::scale_rule::floor, mp::scale_rule::ceil, mp::scale_rule::even,
                                     mp::scale_rule::nearest};
 
-/// Quantises with every rule and kind of options at every level.
+/// Quantises with every rule and kind of options on every instruction set.
 template <class Quantized, class Value>
 void compare_quantize(oracle::disagreements& wrong, mp::matrix_view<const Value> view, const char* what) {
     for (const mp::scale_rule rule : rules) {
@@ -50,11 +50,11 @@ void compare_quantize(oracle::disagreements& wrong, mp::matrix_view<const Value>
                         .rule = rule, .direction = direction, .nonfinite = nonfinite, .tensor_scale = tensor};
                     mp::cpu exec{.instructions = mp::instruction_set::portable};
                     const auto expected = mp::quantize<Quantized>(exec, view, options);
-                    for (const mp::instruction_set level : vector_levels()) {
-                        exec.instructions = level;
+                    for (const mp::instruction_set isa : vector_instruction_sets()) {
+                        exec.instructions = isa;
                         const auto got = mp::quantize<Quantized>(exec, view, options);
                         if (!same_matrix(got, expected)) {
-                            wrong.add(std::string(name_of(level)), what, view.rows, view.columns,
+                            wrong.add(std::string(name_of(isa)), what, view.rows, view.columns,
                                       static_cast<int>(rule), static_cast<int>(direction),
                                       static_cast<int>(nonfinite), tensor);
                         }
@@ -75,13 +75,13 @@ void compare_dequantize(oracle::disagreements& wrong, const Quantized& q) {
             return mp::row_major(to.data() + offset, q.rows(), q.columns());
         };
         mp::dequantize(mp::cpu{.instructions = mp::instruction_set::portable}, q, target(expected));
-        for (const mp::instruction_set level : vector_levels()) {
+        for (const mp::instruction_set isa : vector_instruction_sets()) {
             std::vector<Value> got(expected.size(), Value(0.7f));
-            mp::dequantize(mp::cpu{.instructions = level}, q, target(got));
+            mp::dequantize(mp::cpu{.instructions = isa}, q, target(got));
             if (!same_bytes(got, expected)) {
                 std::size_t i = 0;
                 while (std::memcmp(&got[i], &expected[i], sizeof(Value)) == 0) ++i;
-                wrong.add(std::string(name_of(level)), q.rows(), q.columns(), "at", i - offset,
+                wrong.add(std::string(name_of(isa)), q.rows(), q.columns(), "at", i - offset,
                           static_cast<double>(got[i]), static_cast<double>(expected[i]));
             }
         }
@@ -145,12 +145,12 @@ TEST_CASE_TEMPLATE("lines of every length are quantised as the portable code doe
         std::vector<mp::half> back(length + 1, mp::half(3.0f));
         mp::dequantize(mp::cpu{.instructions = mp::instruction_set::portable}, expected,
                        std::span(back).first(length));
-        for (const mp::instruction_set level : vector_levels()) {
-            const auto got = mp::quantize<Quantized>(mp::cpu{.instructions = level}, values);
-            if (!same_matrix(got, expected)) wrong.add("quantise", std::string(name_of(level)), length);
+        for (const mp::instruction_set isa : vector_instruction_sets()) {
+            const auto got = mp::quantize<Quantized>(mp::cpu{.instructions = isa}, values);
+            if (!same_matrix(got, expected)) wrong.add("quantise", std::string(name_of(isa)), length);
             std::vector<mp::half> again(length + 1, mp::half(3.0f));
-            mp::dequantize(mp::cpu{.instructions = level}, got, std::span(again).first(length));
-            if (!same_bytes(again, back)) wrong.add("dequantise", std::string(name_of(level)), length);
+            mp::dequantize(mp::cpu{.instructions = isa}, got, std::span(again).first(length));
+            if (!same_bytes(again, back)) wrong.add("dequantise", std::string(name_of(isa)), length);
         }
     }
     INFO(wrong.first());
@@ -225,9 +225,9 @@ TEST_CASE("thresholds of NVFP4 are exact at ties and their neighbours") {
         const mp::quantize_options options{.tensor_scale = tensor};
         const auto expected =
             mp::quantize<mp::nvfp4>(mp::cpu{.instructions = mp::instruction_set::portable}, x, options);
-        for (const mp::instruction_set level : vector_levels()) {
-            const auto got = mp::quantize<mp::nvfp4>(mp::cpu{.instructions = level}, x, options);
-            if (!same_matrix(got, expected)) wrong.add(std::string(name_of(level)), tensor);
+        for (const mp::instruction_set isa : vector_instruction_sets()) {
+            const auto got = mp::quantize<mp::nvfp4>(mp::cpu{.instructions = isa}, x, options);
+            if (!same_matrix(got, expected)) wrong.add(std::string(name_of(isa)), tensor);
         }
     }
     INFO(wrong.first());
@@ -243,8 +243,8 @@ TEST_CASE_TEMPLATE("the caller's modes change neither results nor are they chang
         mp::dequantize(mp::cpu{}, expected, back);
         for (const std::uint32_t modes : caller_modes) {
             CAPTURE(modes);
-            for (const mp::instruction_set level : all_levels()) {
-                const mp::cpu exec{.threads = 2, .instructions = level};
+            for (const mp::instruction_set isa : all_instruction_sets()) {
+                const mp::cpu exec{.threads = 2, .instructions = isa};
                 Quantized got;
                 std::vector<mp::bfloat16> again(x.size());
                 std::uint32_t after = 0;

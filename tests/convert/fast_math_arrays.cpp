@@ -8,22 +8,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "convert/levels.hpp"
+#include "convert/instruction_sets.hpp"
 
 namespace {
 
 template <class From, class To>
 void check() {
     const std::vector<From> from = edge_values<From, To>(4000);
-    for (const mp::instruction_set level : levels_at_hand()) {
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
         for (const mp::projection p :
              {mp::projection{}, mp::projection{mp::rounding::upward, mp::saturation::finite}}) {
             std::vector<To> to(from.size());
-            mp::convert(mp::cpu{.instructions = level}, from, to, p);
+            mp::convert(mp::cpu{.instructions = isa}, from, to, p);
             std::size_t wrong = 0;
             for (std::size_t i = 0; i < from.size(); ++i)
                 wrong += bits_of(to[i]) != bits_of(mp::round_to<To>(from[i], p)) ? 1U : 0U;
-            CAPTURE(static_cast<int>(level));
+            CAPTURE(static_cast<int>(isa));
             CAPTURE(static_cast<int>(p.round));
             CHECK(wrong == 0);
         }

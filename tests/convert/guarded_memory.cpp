@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "convert/levels.hpp"
+#include "convert/instruction_sets.hpp"
 
 namespace {
 
@@ -51,8 +51,8 @@ private:
 template <class From, class To>
 void check(const guarded_pages& from_pages, const guarded_pages& to_pages) {
     const std::vector<From> source = edge_values<From, float>(160);
-    for (const mp::instruction_set level : levels_at_hand()) {
-        const mp::cpu exec{.instructions = level};
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
+        const mp::cpu exec{.instructions = isa};
         for (std::size_t count = 0; count < 160; ++count) {
             for (const bool at_end : {false, true}) {
                 const std::span<From> from =

@@ -46,8 +46,8 @@ TEST_CASE_TEMPLATE_DEFINE("vectors of numbers are read and rounded as the scalar
     std::vector<float> inputs;
     for (const Value value : all) {
         const auto bits = mp::detail::bit_cast<std::uint32_t>(static_cast<float>(value));
-        constexpr std::uint32_t half_unit = std::uint32_t{1} << (22 - layout::fraction_bits);
-        for (const std::uint32_t place : {bits, bits + half_unit, bits - half_unit}) {
+        constexpr std::uint32_t half_ulp = std::uint32_t{1} << (22 - layout::fraction_bits);
+        for (const std::uint32_t place : {bits, bits + half_ulp, bits - half_ulp}) {
             for (const std::uint32_t near : {place - 1, place, place + 1}) {
                 inputs.push_back(mp::detail::bit_cast<float>(near));
             }

@@ -53,13 +53,13 @@ void compare(oracle::disagreements& wrong, const mp::projection& p) {
             for (std::byte& byte : any.bytes()) byte = static_cast<std::byte>(random.next() & 0xff);
             const mp::packed_span<const T> part = std::as_const(any).view().subspan(first, length);
             const auto numbers = unpacked<Number, T>(portable, part, length % 5);
-            for (const mp::instruction_set level : vector_levels()) {
-                const mp::cpu exec{.instructions = level};
+            for (const mp::instruction_set isa : vector_instruction_sets()) {
+                const mp::cpu exec{.instructions = isa};
                 if (!same_bytes(packed_bytes<T, Number>(exec, values, first, p), expected)) {
-                    wrong.add("pack", std::string(name_of(level)), block_value_names[kind], length);
+                    wrong.add("pack", std::string(name_of(isa)), block_value_names[kind], length);
                 }
                 if (!same_bytes(unpacked<Number, T>(exec, part, length % 5), numbers)) {
-                    wrong.add("unpack", std::string(name_of(level)), length);
+                    wrong.add("unpack", std::string(name_of(isa)), length);
                 }
             }
         }
@@ -92,9 +92,9 @@ TEST_CASE_TEMPLATE("the caller's modes do not change packing and are not changed
         std::vector<float> numbers(x.size());
         mp::unpack(mp::cpu{}, expected, numbers);
         for (const std::uint32_t modes : caller_modes) {
-            for (const mp::instruction_set level : all_levels()) {
+            for (const mp::instruction_set isa : all_instruction_sets()) {
                 CAPTURE(modes);
-                const mp::cpu exec{.instructions = level};
+                const mp::cpu exec{.instructions = isa};
                 mp::packed_array<T> got(x.size());
                 std::vector<float> back(x.size());
                 std::uint32_t after = 0;

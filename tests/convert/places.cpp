@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/levels.hpp"
+#include "convert/instruction_sets.hpp"
 
 namespace {
 
@@ -26,13 +26,13 @@ std::string message_of(Function function) {
 
 template <class From, class To>
 void check_in_place() {
-    for (const mp::instruction_set level : levels_at_hand()) {
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
         for (const std::size_t count : {0U, 1U, 7U, 64U, 511U, 513U, 3001U}) {
             for (const mp::projection p : {mp::projection{}, mp::projection{mp::rounding::toward_zero}}) {
                 std::vector<From> values = edge_values<From, float>(count);
                 const std::vector<From> before = values;
                 const std::span<To> results =
-                    mp::convert_in_place<To>(mp::cpu{.instructions = level}, values, p);
+                    mp::convert_in_place<To>(mp::cpu{.instructions = isa}, values, p);
                 CHECK(static_cast<const void*>(results.data()) == static_cast<const void*>(values.data()));
                 REQUIRE(results.size() == count);
                 std::size_t wrong = 0;
@@ -63,7 +63,7 @@ TEST_CASE("matrices of all orders, shapes and leading dimensions are converted, 
     using enum mp::storage_order;
     oracle::random_bits random(9);
     std::size_t wrong = 0;
-    for (const mp::instruction_set level : levels_at_hand()) {
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
         for (int round = 0; round < 300; ++round) {
             const auto rows = static_cast<std::ptrdiff_t>(random.below(round % 3 == 0 ? 100 : 9));
             const auto columns = static_cast<std::ptrdiff_t>(random.below(round % 3 == 1 ? 100 : 9));
@@ -76,7 +76,7 @@ TEST_CASE("matrices of all orders, shapes and leading dimensions are converted, 
             const mp::matrix_view<const float> from{values.data(), rows, columns, from_leading, from_order};
             const mp::matrix_view<mp::half> to{results.data(), rows, columns, to_leading, to_order};
             const mp::projection p{round % 2 == 0 ? mp::rounding::nearest_even : mp::rounding::upward};
-            mp::convert(mp::cpu{.threads = 1 + round % 3, .instructions = level}, from, to, p);
+            mp::convert(mp::cpu{.threads = 1 + round % 3, .instructions = isa}, from, to, p);
             std::vector<mp::half> expected(results.size(), mp::half(-3.0f));
             for (std::ptrdiff_t r = 0; r < rows; ++r) {
                 for (std::ptrdiff_t c = 0; c < columns; ++c) {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "convert/levels.hpp"
+#include "convert/instruction_sets.hpp"
 #include "convert/projections.hpp"
 #include "oracle/library.hpp"
 
@@ -24,12 +24,12 @@ template <class From, class To>
 void compare(oracle::disagreements& wrong, const std::vector<From>& from, mp::projection p) {
     std::vector<To> expected(from.size());
     for (std::size_t i = 0; i < from.size(); ++i) expected[i] = mp::round_to<To>(from[i], p);
-    for (const mp::instruction_set level : levels_at_hand()) {
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
         std::vector<To> to(from.size());
-        mp::convert(mp::cpu{.instructions = level}, from, to, p);
+        mp::convert(mp::cpu{.instructions = isa}, from, to, p);
         for (std::size_t i = 0; i < to.size(); ++i) {
             if (bits_of(to[i]) != bits_of(expected[i])) {
-                wrong.add(static_cast<int>(level), bits_of(from[i]), "becomes", bits_of(to[i]), "and not",
+                wrong.add(static_cast<int>(isa), bits_of(from[i]), "becomes", bits_of(to[i]), "and not",
                           bits_of(expected[i]), "rounding", static_cast<int>(p.round), "saturation",
                           static_cast<int>(p.saturate), "nan", static_cast<int>(p.nan));
             }
@@ -46,12 +46,12 @@ void compare_stochastic(oracle::disagreements& wrong, mp::projection p, std::uin
         p.random = mp::random_bits(seed, first + i);
         expected[i] = mp::round_to<To>(from[i], p);
     }
-    for (const mp::instruction_set level : levels_at_hand()) {
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
         std::vector<To> to(from.size());
-        mp::convert_stochastic(mp::cpu{.instructions = level}, from, to, seed, first, p);
+        mp::convert_stochastic(mp::cpu{.instructions = isa}, from, to, seed, first, p);
         for (std::size_t i = 0; i < to.size(); ++i) {
             if (bits_of(to[i]) != bits_of(expected[i])) {
-                wrong.add(static_cast<int>(level), bits_of(from[i]), "becomes", bits_of(to[i]), "and not",
+                wrong.add(static_cast<int>(isa), bits_of(from[i]), "becomes", bits_of(to[i]), "and not",
                           bits_of(expected[i]), "rounding", static_cast<int>(p.round), "random bits",
                           static_cast<int>(p.random_bits), "index", i);
             }

@@ -22,10 +22,10 @@ template <class Target, class Source>
 void compare_reports(oracle::disagreements& wrong, std::span<const Source> values, const char* what) {
     mp::cpu exec{.instructions = mp::instruction_set::portable};
     const mp::range_report expected = mp::report_range<Target>(exec, values);
-    for (const mp::instruction_set level : vector_levels()) {
-        exec.instructions = level;
+    for (const mp::instruction_set isa : vector_instruction_sets()) {
+        exec.instructions = isa;
         if (mp::report_range<Target>(exec, values) != expected) {
-            wrong.add(std::string(name_of(level)), what, values.size());
+            wrong.add(std::string(name_of(isa)), what, values.size());
         }
     }
 }
@@ -110,10 +110,10 @@ TEST_CASE_TEMPLATE("a conversion that reports does what conversion and report do
             std::vector<Target> expected(size);
             mp::convert(mp::cpu{.instructions = mp::instruction_set::portable}, from, expected, p);
             const mp::range_report report = mp::report_range<Target>(mp::cpu{}, from);
-            for (const mp::instruction_set level : all_levels()) {
+            for (const mp::instruction_set isa : all_instruction_sets()) {
                 for (const int threads : {1, 3}) {
                     std::vector<Target> to(size + 1, Target(2.0f));
-                    CHECK(mp::convert_and_report(mp::cpu{.threads = threads, .instructions = level}, from,
+                    CHECK(mp::convert_and_report(mp::cpu{.threads = threads, .instructions = isa}, from,
                                                  std::span(to).first(size), p) == report);
                     CHECK(to[size].bits() == Target(2.0f).bits());
                     CHECK((size == 0 || std::memcmp(to.data(), expected.data(), size * sizeof(Target)) == 0));
@@ -143,10 +143,10 @@ TEST_CASE("the caller's modes change no report, and no report changes them") {
         const mp::range_report half = mp::report_range<mp::half>(mp::cpu{}, x);
         const mp::range_report bfloat16 = mp::report_range<mp::bfloat16>(mp::cpu{}, x);
         for (const std::uint32_t modes : caller_modes) {
-            for (const mp::instruction_set level : all_levels()) {
+            for (const mp::instruction_set isa : all_instruction_sets()) {
                 CAPTURE(modes);
                 CAPTURE(kind);
-                const mp::cpu exec{.instructions = level};
+                const mp::cpu exec{.instructions = isa};
                 mp::range_report got[2];
                 std::uint32_t after = 0;
                 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the tests of the vectors of conversion share: levels, values, and the caller's floating-point modes.
+/// What the tests of the vectors of conversion share: instruction_sets, values, and the caller's floating-point modes.
 #pragma once
 
 #include <mp/mp.hpp>
@@ -13,20 +13,20 @@
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
 
-/// The levels of this processor; vector_levels without portable.
-inline std::vector<mp::instruction_set> all_levels() {
-    std::vector<mp::instruction_set> levels;
+/// The instruction sets of this processor; vector_instruction_sets() leaves portable out.
+inline std::vector<mp::instruction_set> all_instruction_sets() {
+    std::vector<mp::instruction_set> instruction sets;
     for (int i = 0; i <= static_cast<int>(mp::processor_instruction_set()); ++i) {
         if (i <= static_cast<int>(mp::instruction_set::avx512)) {
-            levels.push_back(static_cast<mp::instruction_set>(i));
+            instruction sets.push_back(static_cast<mp::instruction_set>(i));
         }
     }
-    return levels;
+    return instruction sets;
 }
-inline std::vector<mp::instruction_set> vector_levels() {
-    auto levels = all_levels();
-    levels.erase(levels.begin());
-    return levels;
+inline std::vector<mp::instruction_set> vector_instruction_sets() {
+    auto instruction_sets = all_instruction_sets();
+    instruction sets.erase(instruction sets.begin());
+    return instruction sets;
 }
 
 inline constexpr int block_value_kinds = 8;

@@ -99,10 +99,10 @@ void check(mp::cpu exec, dot_product dot, generator& random, double scale) {
     }
 }
 
-void check_types(mp::instruction_set level, dot_product dot, const char* kernel) {
-    const mp::cpu exec{.instructions = level};
-    if (mp::processor_instruction_set() < level) {
-        MESSAGE("the processor has no " << std::string(mp::name_of(level)));
+void check_types(mp::instruction_set isa, dot_product dot, const char* kernel) {
+    const mp::cpu exec{.instructions = isa};
+    if (mp::processor_instruction_set() < isa) {
+        MESSAGE("the processor has no " << std::string(mp::name_of(isa)));
         return;
     }
     CHECK(mp::gemm_kernel_name<mp::bfloat16, mp::bfloat16>(exec) == kernel);

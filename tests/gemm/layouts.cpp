@@ -166,8 +166,8 @@ TEST_CASE("the kernel that runs has a name, which tells the instruction set") {
     for (const mp::cpu exec : reference::executors()) {
         const std::string name(mp::gemm_kernel_name<float, float>(exec));
         CHECK(name.starts_with("cpu.f32."));
-        const auto level = std::min(exec.instructions, mp::instruction_set::avx512);
-        CHECK(name.find(mp::name_of(level)) != std::string::npos);
+        const auto isa = std::min(exec.instructions, mp::instruction_set::avx512);
+        CHECK(name.find(mp::name_of(isa)) != std::string::npos);
     }
     const mp::cpu portable{.instructions = mp::instruction_set::portable};
     CHECK(mp::gemm_kernel_name<mp::half, mp::half>(portable) == "cpu.f32.portable");

@@ -231,10 +231,10 @@ inline float step(float a, float b, float sum, bool fused) {
 /// Every instruction set that this processor has, in both orders of accumulation.
 inline std::vector<mp::cpu> executors() {
     std::vector<mp::cpu> result;
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
         for (const auto order : {mp::accumulation::fastest, mp::accumulation::ordered}) {
             result.push_back(
-                {.threads = 1, .instructions = static_cast<mp::instruction_set>(level), .products = order});
+                {.threads = 1, .instructions = static_cast<mp::instruction_set>(isa), .products = order});
         }
     }
     return result;

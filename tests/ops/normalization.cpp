@@ -88,10 +88,10 @@ template <class Value>
 bool rounded_from(Value found, const wide& exact, double extra) {
     using limits = std::numeric_limits<Value>;
     const auto value = static_cast<double>(exact);
-    const double half_unit = 0.5 * static_cast<double>(limits::denorm_min());
+    const double half_ulp = 0.5 * static_cast<double>(limits::denorm_min());
     const int precision = mp::layout_of<mp::detail::format_of_t<Value>>::precision;
     return abs(wide(static_cast<double>(found)) - exact) <=
-           wide(std::fmax(std::ldexp(1.0, std::ilogb(value) - precision), half_unit) * (1 + 1e-9) + extra);
+           wide(std::fmax(std::ldexp(1.0, std::ilogb(value) - precision), half_ulp) * (1 + 1e-9) + extra);
 }
 
 template <class X, class G, class Y>

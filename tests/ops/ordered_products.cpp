@@ -24,16 +24,16 @@ std::vector<bfloat16> random_numbers(std::size_t count, unsigned seed) {
     return numbers;
 }
 
-/// Calls `op` at every level and with several numbers of threads; `op` returns its result in floats.
-void check_levels(const std::function<std::vector<float>(mp::cpu)>& op) {
+/// Calls `op` on every instruction set and with several numbers of threads; `op` returns its result in floats.
+void check_instruction_sets(const std::function<std::vector<float>(mp::cpu)>& op) {
     std::vector<float> first;
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
         for (const int threads : {1, 2, 16}) {
             const std::vector<float> result = op({.threads = threads,
-                                                  .instructions = static_cast<mp::instruction_set>(level),
+                                                  .instructions = static_cast<mp::instruction_set>(isa),
                                                   .products = mp::accumulation::ordered});
             if (first.empty()) first = result;
-            CAPTURE(level);
+            CAPTURE(isa);
             CAPTURE(threads);
             CHECK(result == first);
         }
@@ -52,13 +52,13 @@ TEST_CASE("an ordered convolution has the same bits on every instruction set, an
     const auto dy = random_numbers(static_cast<std::size_t>(images * outputs), 3);
     const auto x_view = mp::row_major(x.data(), images, image);
     const auto w_view = mp::row_major(w.data(), channels, patch);
-    check_levels([&](mp::cpu exec) {
+    check_instruction_sets([&](mp::cpu exec) {
         std::vector<float> y(static_cast<std::size_t>(images * outputs));
         mp::ops::conv2d(exec, x_view, w_view, mp::ops::absent, mp::row_major(y.data(), images, outputs),
                         geometry);
         return y;
     });
-    check_levels([&](mp::cpu exec) {
+    check_instruction_sets([&](mp::cpu exec) {
         std::vector<float> dx(x.size());
         std::vector<float> dw(w.size());
         mp::ops::conv2d_backward(exec, x_view, w_view, mp::row_major(dy.data(), images, outputs),
@@ -76,7 +76,7 @@ TEST_CASE("ordered attention has the same bits on every instruction set") {
     const auto q = random_numbers(heads * tokens * depth, 4);
     const auto k = random_numbers(heads * tokens * depth, 5);
     const auto v = random_numbers(heads * tokens * depth, 6);
-    check_levels([&](mp::cpu exec) {
+    check_instruction_sets([&](mp::cpu exec) {
         std::vector<float> y(heads * tokens * depth);
         mp::ops::scaled_dot_product_attention(
             exec, mp::row_major(q.data(), heads * tokens, depth),

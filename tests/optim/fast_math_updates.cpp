@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Also compiled with -ffast-math, under which compilers may fuse, reorder and approximate, and programs flush
-// subnormal numbers. The bits of training must be what they are without it, at every level of instructions:
+// subnormal numbers. The bits of training must be what they are without it, on every instruction set:
 // the checksums below are the same for both programs.
 #include <doctest/doctest.h>
 #include <mp/bfloat16.hpp>
@@ -47,7 +47,7 @@ struct generator {
 };
 
 template <class Optimizer, class Options>
-std::uint64_t trained(mp::instruction_set level, const Options& options) {
+std::uint64_t trained(mp::instruction_set isa, const Options& options) {
     using weight = typename Optimizer::weight_type;
     using gradient_value = typename Optimizer::gradient_type;
     generator random;
@@ -58,7 +58,7 @@ std::uint64_t trained(mp::instruction_set level, const Options& options) {
         gradients[part].resize(weights[part].size());
         for (weight& w : weights[part]) w = mp::round_to<weight>(random.next(115, 14));
     }
-    Optimizer optimizer(mp::cpu{1, level}, {{"", weights[0], gradients[0]}, {"", weights[1], gradients[1]}},
+    Optimizer optimizer(mp::cpu{1, isa}, {{"", weights[0], gradients[0]}, {"", weights[1], gradients[1]}},
                         options);
     checksum sum;
     for (int step = 0; step < 6; ++step) {
@@ -94,9 +94,9 @@ std::uint64_t trained(mp::instruction_set level, const Options& options) {
 
 template <class Optimizer, class Options>
 void check(std::uint64_t expected, const Options& options) {
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
-        CAPTURE(level);
-        CHECK(trained<Optimizer>(static_cast<mp::instruction_set>(level), options) == expected);
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        CAPTURE(isa);
+        CHECK(trained<Optimizer>(static_cast<mp::instruction_set>(isa), options) == expected);
     }
 }
 

@@ -69,13 +69,13 @@ struct many {
 };
 
 template <class Function>
-void at_every_level_with_threads(Function function) {
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
-        if (level > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
+void on_every_instruction_set_with_threads(Function function) {
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (isa > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
         for (const int threads : {1, 2, 3}) {
-            CAPTURE(level);
+            CAPTURE(isa);
             CAPTURE(threads);
-            function(mp::cpu{threads, static_cast<mp::instruction_set>(level)});
+            function(mp::cpu{threads, static_cast<mp::instruction_set>(isa)});
         }
     }
 }
@@ -105,9 +105,10 @@ public:
 
 }  // namespace
 
-TEST_CASE("the norm has the bits of its documented order at every level, with any number of threads") {
+TEST_CASE(
+    "the norm has the bits of its documented order on every instruction set, with any number of threads") {
     many network;
-    at_every_level_with_threads([&](mp::cpu exec) {
+    on_every_instruction_set_with_threads([&](mp::cpu exec) {
         mp::sgd<mp::bfloat16> optimizer(exec, network.parameters);
         optimizer.unscale_gradients(1.0F / 3.0F);
         const double expected = documented_norm(optimizer.unscaled_gradients());
@@ -136,7 +137,7 @@ TEST_CASE("reports on many parameters name the first one and count all, with any
     for (const auto& gradient : network.gradients) checked += gradient.size();
     const auto infinity = mp::bfloat16::from_bits(0x7f80);
     const auto nan = mp::bfloat16::from_bits(0xffc0);
-    at_every_level_with_threads([&](mp::cpu exec) {
+    on_every_instruction_set_with_threads([&](mp::cpu exec) {
         mp::sgd<mp::bfloat16> optimizer(exec, network.parameters);
         CHECK(optimizer.check_gradients(0.5F) == mp::gradient_report{.checked = checked});
         const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps at every level of instructions against the updates one element at a time.
+// Steps on every instruction set against the updates one element at a time.
 #include <doctest/doctest.h>
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
@@ -76,15 +76,15 @@ struct scattered {
 };
 
 template <class Optimizer, class Options>
-void check_all_levels(const Options& options) {
+void check_all_instruction_sets(const Options& options) {
     using weight = typename Optimizer::weight_type;
     using gradient_value = typename Optimizer::gradient_type;
     using master = typename Optimizer::master_type;
     using state = typename Optimizer::state_type;
     const float inverse_scale = 1.0F / 3.0F;
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
-        if (level > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
-        const auto instructions = static_cast<mp::instruction_set>(level);
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (isa > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
+        const auto instructions = static_cast<mp::instruction_set>(isa);
         CAPTURE(mp::name_of(instructions));
         std::mt19937 random(99);
         std::vector<std::size_t> sizes;
@@ -156,22 +156,24 @@ constexpr mp::adamw_options adamw_options{.learning_rate = 0.01, .weight_decay =
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("AdamW gives the bits of its definition at every level, for all lengths and alignments",
-                   Optimizer, mp::adamw<float>, mp::adamw<mp::bfloat16>, mp::adamw<mp::half, float>,
-                   mp::adamw<mp::half, mp::bfloat16, mp::half>,
-                   mp::adamw<mp::float8_e4m3fn, mp::float8_e5m2, float, mp::bfloat16>) {
-    check_all_levels<Optimizer>(adamw_options);
-    check_all_levels<Optimizer>(mp::adamw_options{.epsilon = 0.0, .weight_decay = 0.0});
+TEST_CASE_TEMPLATE(
+    "AdamW gives the bits of its definition on every instruction set, for all lengths and alignments",
+    Optimizer, mp::adamw<float>, mp::adamw<mp::bfloat16>, mp::adamw<mp::half, float>,
+    mp::adamw<mp::half, mp::bfloat16, mp::half>,
+    mp::adamw<mp::float8_e4m3fn, mp::float8_e5m2, float, mp::bfloat16>) {
+    check_all_instruction_sets<Optimizer>(adamw_options);
+    check_all_instruction_sets<Optimizer>(mp::adamw_options{.epsilon = 0.0, .weight_decay = 0.0});
 }
 
-TEST_CASE_TEMPLATE("SGD gives the bits of its definition at every level, for all lengths and alignments",
-                   Optimizer, mp::sgd<float>, mp::sgd<mp::bfloat16>, mp::sgd<mp::half, float>,
-                   mp::sgd<mp::bfloat16, mp::half, mp::half, float>,
-                   mp::sgd<mp::float8_e4m3fn, mp::float8_e5m2>) {
-    check_all_levels<Optimizer>(mp::sgd_options{.learning_rate = 0.1});
-    check_all_levels<Optimizer>(mp::sgd_options{.learning_rate = 0.1, .weight_decay = 0.01});
-    check_all_levels<Optimizer>(mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.25});
-    check_all_levels<Optimizer>(
+TEST_CASE_TEMPLATE(
+    "SGD gives the bits of its definition on every instruction set, for all lengths and alignments",
+    Optimizer, mp::sgd<float>, mp::sgd<mp::bfloat16>, mp::sgd<mp::half, float>,
+    mp::sgd<mp::bfloat16, mp::half, mp::half, float>, mp::sgd<mp::float8_e4m3fn, mp::float8_e5m2>) {
+    check_all_instruction_sets<Optimizer>(mp::sgd_options{.learning_rate = 0.1});
+    check_all_instruction_sets<Optimizer>(mp::sgd_options{.learning_rate = 0.1, .weight_decay = 0.01});
+    check_all_instruction_sets<Optimizer>(
+        mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.25});
+    check_all_instruction_sets<Optimizer>(
         mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
 }
 
@@ -182,9 +184,9 @@ TEST_CASE_TEMPLATE("weights without a master copy follow the definition in every
     for (const auto how :
          {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
         CAPTURE(mp::name_of(how));
-        check_all_levels<Optimizer>(mp::sgd_options{
+        check_all_instruction_sets<Optimizer>(mp::sgd_options{
             .learning_rate = 0.01, .low_precision_update = how, .seed = 0x0123'4567'89ab'cdef});
-        check_all_levels<Optimizer>(
+        check_all_instruction_sets<Optimizer>(
             mp::sgd_options{.learning_rate = 0.01, .momentum = 0.9, .low_precision_update = how, .seed = 3});
     }
 }
@@ -195,7 +197,7 @@ TEST_CASE_TEMPLATE("AdamW without a master copy follows the definition in every 
     for (const auto how :
          {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
         CAPTURE(mp::name_of(how));
-        check_all_levels<Optimizer>(
+        check_all_instruction_sets<Optimizer>(
             mp::adamw_options{.learning_rate = 0.01, .low_precision_update = how, .seed = 1});
     }
 }
@@ -248,11 +250,11 @@ std::string trained(mp::cpu exec, unsigned control) {
 
 TEST_CASE("modes of rounding and flushing of the caller change nothing and stay as they are") {
     const std::string expected = trained(mp::cpu{1, mp::instruction_set::portable}, 0x1f80U);
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
-        const mp::cpu exec{1, static_cast<mp::instruction_set>(level)};
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        const mp::cpu exec{1, static_cast<mp::instruction_set>(isa)};
         // Default; both kinds of flushing; down, up and to zero.
         for (const unsigned control : {0x1f80U, 0x9fc0U, 0x3f80U, 0x5f80U, 0xffc0U}) {
-            CAPTURE(level);
+            CAPTURE(isa);
             CAPTURE(control);
             CHECK(trained(exec, control) == expected);
         }

@@ -36,8 +36,9 @@ TEST_CASE("random bits are words of Philox4x32-10 by the documented counter") {
     CHECK(mp::random_rounding_bits({5, 1, (std::uint64_t{1} << 32) + 2, 0}, 77) == 0xcb8da469U);
 }
 
-TEST_CASE_TEMPLATE("stochastic rounding of every kind of value is that of the scalar function at every level",
-                   Value, mp::bfloat16, mp::half) {
+TEST_CASE_TEMPLATE(
+    "stochastic rounding of every kind of value is that of the scalar function on every instruction set",
+    Value, mp::bfloat16, mp::half) {
     // A rate of one and a weight of minus zero: the new weight is the rounded gradient with its sign turned.
     std::vector<float> gradient;
     using layout = mp::layout_of<typename Value::format>;
@@ -52,11 +53,11 @@ TEST_CASE_TEMPLATE("stochastic rounding of every kind of value is that of the sc
     for (std::uint32_t i = 0; i < 40000; ++i) gradient.push_back(std::bit_cast<float>(i * 0x9e3779b9U));
     for (std::uint32_t i = 0; i < 4000; ++i)
         gradient.push_back(std::bit_cast<float>(0x33000000U + i * 3001U));
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
-        CAPTURE(level);
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        CAPTURE(isa);
         std::vector<Value> weights(gradient.size(), Value::from_bits(0x8000));
         mp::sgd<Value, float, Value> optimizer(
-            mp::cpu{1, static_cast<mp::instruction_set>(level)}, {{"", weights, gradient}},
+            mp::cpu{1, static_cast<mp::instruction_set>(isa)}, {{"", weights, gradient}},
             {.learning_rate = 1.0, .low_precision_update = mp::weight_update::stochastic, .seed = 17});
         optimizer.step();
         std::size_t wrong = 0;

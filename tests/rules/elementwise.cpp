@@ -140,11 +140,11 @@ std::vector<float> numbers(std::size_t count, unsigned seed) {
 /// How many elements of arrays of 0 to 130 elements have other bits than one number at a time, or are written
 /// past the end.
 template <class Function, class... From>
-std::size_t differences(mp::instruction_set level, const std::vector<From>&... from) {
+std::size_t differences(mp::instruction_set isa, const std::vector<From>&... from) {
     std::size_t different = 0;
     for (std::size_t count = 0; count <= 130; ++count) {
         std::vector<float> to(count + 1, 42.0F);
-        map_floats<Function>(level, count, to.data(), from.data()...);
+        map_floats<Function>(isa, count, to.data(), from.data()...);
         different += to[count] == 42.0F ? 0U : 1U;
         for (std::size_t i = 0; i < count; ++i) {
             const float one = apply_elementwise<Function>(from[i]...);
@@ -160,22 +160,22 @@ std::size_t differences(mp::instruction_set level, const std::vector<From>&... f
 TEST_CASE("arrays of every length have the bits of one number at a time, for every instruction set") {
     const std::vector<float> x = numbers(130, 7);
     const std::vector<float> y = numbers(130, 8);
-    for (const mp::instruction_set level :
+    for (const mp::instruction_set isa :
          {mp::instruction_set::portable, mp::instruction_set::avx2, mp::instruction_set::avx512}) {
-        if (level > mp::best_instruction_set()) continue;
-        CAPTURE(static_cast<int>(level));
-        CHECK(differences<gelu_function>(level, x) == 0);
-        CHECK(differences<gelu_tanh_function>(level, x) == 0);
-        CHECK(differences<silu_function>(level, x) == 0);
-        CHECK(differences<tanh_function>(level, x) == 0);
-        CHECK(differences<relu_function>(level, x) == 0);
-        CHECK(differences<slope_of<gelu_function>>(level, x, y) == 0);
-        CHECK(differences<slope_of<gelu_tanh_function>>(level, x, y) == 0);
-        CHECK(differences<slope_of<silu_function>>(level, x, y) == 0);
-        CHECK(differences<slope_of<tanh_function>>(level, x, y) == 0);
-        CHECK(differences<slope_of<relu_function>>(level, x, y) == 0);
-        CHECK(differences<sum_function>(level, x, y) == 0);
-        CHECK(differences<product_function>(level, x, y) == 0);
+        if (isa > mp::best_instruction_set()) continue;
+        CAPTURE(static_cast<int>(isa));
+        CHECK(differences<gelu_function>(isa, x) == 0);
+        CHECK(differences<gelu_tanh_function>(isa, x) == 0);
+        CHECK(differences<silu_function>(isa, x) == 0);
+        CHECK(differences<tanh_function>(isa, x) == 0);
+        CHECK(differences<relu_function>(isa, x) == 0);
+        CHECK(differences<slope_of<gelu_function>>(isa, x, y) == 0);
+        CHECK(differences<slope_of<gelu_tanh_function>>(isa, x, y) == 0);
+        CHECK(differences<slope_of<silu_function>>(isa, x, y) == 0);
+        CHECK(differences<slope_of<tanh_function>>(isa, x, y) == 0);
+        CHECK(differences<slope_of<relu_function>>(isa, x, y) == 0);
+        CHECK(differences<sum_function>(isa, x, y) == 0);
+        CHECK(differences<product_function>(isa, x, y) == 0);
     }
 }
 

@@ -54,7 +54,7 @@ struct operands {
     }
 };
 
-results run(mp::instruction_set level, const operands& in, options how) {
+results run(mp::instruction_set isa, const operands& in, options how) {
     const std::size_t columns = in.gamma.size();
     const auto stride = static_cast<std::ptrdiff_t>(columns);
     results out{std::vector<float>(in.x.size() + 1, 42.0F),
@@ -66,12 +66,12 @@ results run(mp::instruction_set level, const operands& in, options how) {
     const std::vector<double> gamma(in.gamma.begin(), in.gamma.end());
     const std::vector<double> beta(in.beta.begin(), in.beta.end());
     const normalized_rows from{columns, how.centered, how.epsilon, {in.x.data(), stride}};
-    const auto forward = MP_SELECT_TARGET(level, &portable_vectors::normalize_rows, normalize_rows);
+    const auto forward = MP_SELECT_TARGET(isa, &portable_vectors::normalize_rows, normalize_rows);
     forward(from, {gamma.data(), beta.data(), {out.y.data(), stride}, out.mean.data(), out.inverse.data()},
             rows);
     std::vector<float> room(columns * static_cast<std::size_t>(normalization_block));
     const auto backward =
-        MP_SELECT_TARGET(level, &portable_vectors::normalize_rows_backward, normalize_rows_backward);
+        MP_SELECT_TARGET(isa, &portable_vectors::normalize_rows_backward, normalize_rows_backward);
     backward(from,
              {in.gamma.data(),
               {in.dy.data(), stride},
@@ -96,9 +96,9 @@ std::size_t differences(const std::vector<Float>& a, const std::vector<Float>& b
 }
 
 TEST_CASE("every instruction set has the bits of the portable vectors, for rows of every length") {
-    for (const mp::instruction_set level : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
-        if (level > mp::best_instruction_set()) continue;
-        CAPTURE(static_cast<int>(level));
+    for (const mp::instruction_set isa : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
+        if (isa > mp::best_instruction_set()) continue;
+        CAPTURE(static_cast<int>(isa));
         std::size_t different = 0;
         for (std::size_t columns = 1; columns <= 300; columns += columns < 40 ? 1 : 13) {
             operands in(columns);
@@ -106,7 +106,7 @@ TEST_CASE("every instruction set has the bits of the portable vectors, for rows 
             in.dy[3 * columns] = std::numeric_limits<float>::infinity();
             for (const options how : {options{}, options{true, true}, options{false, true, 0.0F}}) {
                 const results expected = run(mp::instruction_set::portable, in, how);
-                const results found = run(level, in, how);
+                const results found = run(isa, in, how);
                 different += differences(found.y, expected.y) + differences(found.mean, expected.mean) +
                              differences(found.inverse, expected.inverse) +
                              differences(found.dx, expected.dx) + differences(found.dgamma, expected.dgamma) +

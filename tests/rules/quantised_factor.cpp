@@ -68,9 +68,9 @@ TEST_CASE("magnitudes of arrays of any length are found by every target") {
             all = std::max(all, bits);
             if (!std::isinf(value) && !std::isnan(value)) finite = std::max(finite, bits);
         }
-        for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
+        for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
             const auto found =
-                mp::detail::magnitudes_of(static_cast<mp::instruction_set>(level), values.data(), size);
+                mp::detail::magnitudes_of(static_cast<mp::instruction_set>(isa), values.data(), size);
             CHECK(found.finite == finite);
             CHECK(found.all == all);
         }

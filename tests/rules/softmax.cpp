@@ -36,8 +36,8 @@ float largest_of(const row& x) {
 }
 
 TEST_CASE("the largest element of a row, and what spoils it") {
-    for (const mp::instruction_set level : {mp::instruction_set::portable, mp::best_instruction_set()}) {
-        const softmax_kernels kernels(level);
+    for (const mp::instruction_set isa : {mp::instruction_set::portable, mp::best_instruction_set()}) {
+        const softmax_kernels kernels(isa);
         CHECK(kernels.maximum(nullptr, 0).value == -infinity);
         for (std::size_t count = 1; count <= 40; ++count) {
             row x = numbers(count, static_cast<unsigned>(count), 3.0F);
@@ -137,9 +137,9 @@ std::vector<std::uint64_t> results(const softmax_kernels& kernels, std::size_t c
 
 TEST_CASE("rows of every length have the same bits for every instruction set") {
     const softmax_kernels portable(mp::instruction_set::portable);
-    for (const mp::instruction_set level : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
-        if (level > mp::best_instruction_set()) continue;
-        const softmax_kernels kernels(level);
+    for (const mp::instruction_set isa : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
+        if (isa > mp::best_instruction_set()) continue;
+        const softmax_kernels kernels(isa);
         std::size_t different = 0;
         for (std::size_t count = 0; count <= 130; ++count) {
             different += results(kernels, count) == results(portable, count) ? 0U : 1U;
@@ -149,8 +149,8 @@ TEST_CASE("rows of every length have the same bits for every instruction set") {
 }
 
 TEST_CASE("slopes of scores leave out what has no probability, NaN or not") {
-    for (const mp::instruction_set level : {mp::instruction_set::portable, mp::best_instruction_set()}) {
-        const softmax_kernels kernels(level);
+    for (const mp::instruction_set isa : {mp::instruction_set::portable, mp::best_instruction_set()}) {
+        const softmax_kernels kernels(isa);
         const row p{0.25F, 0.0F, 0.5F, 0.25F, 0.0F};
         row slopes{4.0F, nan, -2.0F, 8.0F, infinity};
         kernels.score_slopes(p.data(), p.size(), slopes.data());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Unscaling at every level of instructions: bits, reports and the memory around the results.
+// Unscaling on every instruction set: bits, reports and the memory around the results.
 #include <doctest/doctest.h>
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
@@ -51,11 +51,11 @@ void add(mp::non_finite_report& report, float value, std::size_t index) {
 }
 
 template <class Function>
-void at_every_level(Function function) {
-    for (int level = 0; level <= static_cast<int>(mp::processor_instruction_set()); ++level) {
-        if (level > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
-        CAPTURE(level);
-        function(mp::cpu{1, static_cast<mp::instruction_set>(level)});
+void on_every_instruction_set(Function function) {
+    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (isa > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
+        CAPTURE(isa);
+        function(mp::cpu{1, static_cast<mp::instruction_set>(isa)});
     }
 }
 
@@ -65,7 +65,7 @@ TEST_CASE_TEMPLATE("all lengths and alignments are unscaled to the bit, and noth
                    Value, float, mp::half, mp::bfloat16, mp::float8_e5m2, mp::float8_e4m3fnuz) {
     constexpr std::uint32_t guard = 0x7fa5a5a5U;
     constexpr float infinity = std::numeric_limits<float>::infinity();
-    at_every_level([&](mp::cpu exec) {
+    on_every_instruction_set([&](mp::cpu exec) {
         std::mt19937 random(5);
         std::size_t wrong = 0;
         for (std::size_t size = 0; size <= 130; ++size) {
@@ -125,7 +125,7 @@ TEST_CASE("results so large that they are written past the caches are the same")
     gradients[size - 3] = mp::bfloat16::from_bits(0x7f80);
     gradients[12345678] = mp::bfloat16::from_bits(0xffc0);
     std::vector<float> memory(size + 20);
-    at_every_level([&](mp::cpu exec) {
+    on_every_instruction_set([&](mp::cpu exec) {
         for (const int threads : {1, 2}) {
             exec.threads = threads;
             for (const std::size_t shift : {0U, 1U, 13U}) {
@@ -156,7 +156,7 @@ TEST_CASE("modes of rounding and flushing of the caller neither matter nor chang
     for (mp::half& value : gradients) value = random_value<mp::half>(random);
     std::vector<float> expected(gradients.size());
     mp::unscale_and_check(mp::cpu{1, mp::instruction_set::portable}, gradients, expected, 0x1.8p-120F);
-    at_every_level([&](mp::cpu exec) {
+    on_every_instruction_set([&](mp::cpu exec) {
         for (const unsigned control : {0x9fc0U, 0x3f80U, 0x5f80U, 0xffc0U}) {
             std::vector<float> unscaled(gradients.size());
             unsigned before = 0;

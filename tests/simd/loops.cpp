@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/loops.hpp>
 #include <mp/simd/processor.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -31,10 +31,10 @@ TEST_CASE("long sums are made in one order by every instruction set") {
         value = std::ldexp(static_cast<float>(static_cast<std::int32_t>(random())),
                            static_cast<int>(random() % 80));
     }
-    for (const mp::instruction_set level :
+    for (const mp::instruction_set isa :
          {mp::instruction_set::portable, mp::instruction_set::avx2, mp::instruction_set::avx512}) {
-        if (level > mp::best_instruction_set()) continue;
-        const auto sum = MP_SELECT_TARGET(level, &portable_vectors::sum_of_row, sum_of_row);
+        if (isa > mp::best_instruction_set()) continue;
+        const auto sum = MP_SELECT_TARGET(isa, &portable_vectors::sum_of_row, sum_of_row);
         std::size_t different = 0;
         for (std::size_t count = 0; count <= x.size(); ++count) {
             different += sum(x.data(), count) == sum_in_order(x, count) ? 0U : 1U;

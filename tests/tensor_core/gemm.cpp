@@ -116,11 +116,10 @@ int wrong_results(emulated<Arch, Accumulator> exec, const slow::rule& rule, std:
 
 template <arch Arch, class Accumulator, class Value>
 void compare(const slow::rule& rule, std::string_view name, std::ptrdiff_t interval = 0) {
-    for (instruction_set level :
-         {instruction_set::portable, instruction_set::avx2, instruction_set::avx512}) {
-        if (level > mp::processor_instruction_set()) continue;
-        const emulated<Arch, Accumulator> exec{.instructions = level};
-        std::mt19937 random(static_cast<unsigned>(level));
+    for (instruction_set isa : {instruction_set::portable, instruction_set::avx2, instruction_set::avx512}) {
+        if (isa > mp::processor_instruction_set()) continue;
+        const emulated<Arch, Accumulator> exec{.instructions = isa};
+        std::mt19937 random(static_cast<unsigned>(isa));
         int wrong = 0;
         for (unsigned trial = 0; trial < 24; ++trial) {
             const auto size = [&] { return static_cast<std::ptrdiff_t>(random() % 40 + 1); };
@@ -130,7 +129,7 @@ void compare(const slow::rule& rule, std::string_view name, std::ptrdiff_t inter
             wrong += wrong_results<Arch, Accumulator, Value>(exec, rule, m, n, p,
                                                              static_cast<values>(trial % 4), trial, interval);
         }
-        CHECK_MESSAGE(wrong == 0, name << ", level " << static_cast<int>(level));
+        CHECK_MESSAGE(wrong == 0, name << ", isa " << static_cast<int>(isa));
     }
 }
 

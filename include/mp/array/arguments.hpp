@@ -67,15 +67,15 @@ void check_input(std::string_view function, std::span<Value> out, const array_in
     }
 }
 
-/// Checks an executor, an output and the inputs that go into it, and returns the level to run at.
+/// Checks an executor, an output and the inputs that go into it, and returns the instruction set to run with.
 template <class Value, class... Input>
 instruction_set check_elementwise(std::string_view function, cpu exec, std::span<Value> out,
                                   const Input&... inputs) {
     check_threads(function, exec);
-    const instruction_set level = level_of(function, exec);
+    const instruction_set isa = isa_of(function, exec);
     check_not_null(function, "out", out.data(), out.size());
     (check_input<Value>(function, out, inputs), ...);
-    return level;
+    return isa;
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -20,13 +20,13 @@ void map_pieces(cpu exec, std::size_t grain, Kernel kernel, std::span<Value> out
 }
 
 template <class Operation, class Value, class... Operand>
-void arithmetic(cpu exec, instruction_set level, std::span<Value> out, Operand... operands) {
-    map_pieces(exec, elementwise_grain, arithmetic_kernel<Operation, Value, Operand...>(level), out,
+void arithmetic(cpu exec, instruction_set isa, std::span<Value> out, Operand... operands) {
+    map_pieces(exec, elementwise_grain, arithmetic_kernel<Operation, Value, Operand...>(isa), out,
                operands...);
 }
 template <class Operation, class Value, class... Operand>
-void selection(cpu exec, instruction_set level, std::span<Value> out, Operand... operands) {
-    map_pieces(exec, elementwise_grain, selection_kernel<Operation, Value, Operand...>(level), out,
+void selection(cpu exec, instruction_set isa, std::span<Value> out, Operand... operands) {
+    map_pieces(exec, elementwise_grain, selection_kernel<Operation, Value, Operand...>(isa), out,
                operands...);
 }
 
@@ -39,11 +39,11 @@ void binary_arithmetic(std::string_view function, cpu exec, const A& a, const B&
     const std::span target = as_span(out);
     const auto x = input_array("a", a);
     const auto y = input_array("b", b);
-    const instruction_set level = check_elementwise(function, exec, target, x, y);
+    const instruction_set isa = check_elementwise(function, exec, target, x, y);
     if constexpr (requires { Operation::is_selection; }) {
-        selection<Operation>(exec, level, target, x.values.data(), y.values.data());
+        selection<Operation>(exec, isa, target, x.values.data(), y.values.data());
     } else {
-        arithmetic<Operation>(exec, level, target, x.values.data(), y.values.data());
+        arithmetic<Operation>(exec, isa, target, x.values.data(), y.values.data());
     }
 }
 
@@ -54,11 +54,11 @@ void unary_arithmetic(std::string_view function, cpu exec, const X& x, Out& out)
                   "mp: the arrays must have elements of the same type; convert them with mp::convert");
     const std::span target = as_span(out);
     const auto input = input_array("x", x);
-    const instruction_set level = check_elementwise(function, exec, target, input);
+    const instruction_set isa = check_elementwise(function, exec, target, input);
     if constexpr (requires { Operation::is_selection; }) {
-        selection<Operation>(exec, level, target, input.values.data());
+        selection<Operation>(exec, isa, target, input.values.data());
     } else {
-        arithmetic<Operation>(exec, level, target, input.values.data());
+        arithmetic<Operation>(exec, isa, target, input.values.data());
     }
 }
 
@@ -112,8 +112,8 @@ void fma(cpu exec, const A& a, const B& b, const C& c, Out&& out) {
     const auto x = detail::input_array("a", a);
     const auto y = detail::input_array("b", b);
     const auto z = detail::input_array("c", c);
-    const instruction_set level = detail::check_elementwise("mp::fma", exec, target, x, y, z);
-    detail::arithmetic<detail::multiply_addition>(exec, level, target, x.values.data(), y.values.data(),
+    const instruction_set isa = detail::check_elementwise("mp::fma", exec, target, x, y, z);
+    detail::arithmetic<detail::multiply_addition>(exec, isa, target, x.values.data(), y.values.data(),
                                                   z.values.data());
 }
 
@@ -127,8 +127,8 @@ void scale(cpu exec, detail::array_element<X> alpha, const X& x, Out&& out) {
                   "mp: the arrays must have elements of the same type; convert them with mp::convert");
     const std::span target = detail::as_span(out);
     const auto input = detail::input_array("x", x);
-    const instruction_set level = detail::check_elementwise("mp::scale", exec, target, input);
-    detail::arithmetic<detail::multiplication>(exec, level, target, detail::repeated<value>{alpha},
+    const instruction_set isa = detail::check_elementwise("mp::scale", exec, target, input);
+    detail::arithmetic<detail::multiplication>(exec, isa, target, detail::repeated<value>{alpha},
                                                input.values.data());
 }
 
@@ -141,12 +141,12 @@ void axpy(cpu exec, detail::array_element<X> alpha, const X& x, Y&& y) {
     const std::span target = detail::as_span(y);
     constexpr std::string_view function = "mp::axpy";
     detail::check_threads(function, exec);
-    const instruction_set level = detail::level_of(function, exec);
+    const instruction_set isa = detail::isa_of(function, exec);
     detail::check_not_null(function, "y", target.data(), target.size());
     const auto input = detail::input_array("x", x);
     detail::check_input(function, target, input, "y");
     const value* const addend = target.data();
-    detail::arithmetic<detail::multiply_addition>(exec, level, target, detail::repeated<value>{alpha},
+    detail::arithmetic<detail::multiply_addition>(exec, isa, target, detail::repeated<value>{alpha},
                                                   input.values.data(), addend);
 }
 
@@ -171,9 +171,9 @@ void clamp(cpu exec, const X& x, detail::array_element<X> low, detail::array_ele
                   "mp: the arrays must have elements of the same type; convert them with mp::convert");
     const std::span target = detail::as_span(out);
     const auto input = detail::input_array("x", x);
-    const instruction_set level = detail::check_elementwise("mp::clamp", exec, target, input);
-    detail::selection<detail::clamping>(exec, level, target, input.values.data(),
-                                        detail::repeated<value>{low}, detail::repeated<value>{high});
+    const instruction_set isa = detail::check_elementwise("mp::clamp", exec, target, input);
+    detail::selection<detail::clamping>(exec, isa, target, input.values.data(), detail::repeated<value>{low},
+                                        detail::repeated<value>{high});
 }
 
 /// out[i] = -x[i], and out[i] = |x[i]|, by the sign bit alone, of NaNs too. The zero and the NaN of formats

@@ -48,8 +48,8 @@ MP_NEVER_INLINE inline void replace_by_root(double* x) noexcept {
 /// The terms of all elements added up in the order of mp::sum. Threads take pieces of 2^k blocks, which are
 /// subtrees of the tree, so that it does not show how many pieces there were.
 template <class Term, class Accumulator, class... Value>
-Accumulator sum_of_terms(cpu exec, instruction_set level, std::size_t count, const Value*... from) {
-    const auto kernel = sum_kernel<Term, Accumulator, Value...>(level);
+Accumulator sum_of_terms(cpu exec, instruction_set isa, std::size_t count, const Value*... from) {
+    const auto kernel = sum_kernel<Term, Accumulator, Value...>(isa);
     constexpr std::size_t most_pieces = 64;
     constexpr std::size_t grain = 1 << 17;
     const std::size_t piece = std::bit_ceil((std::max)(count / most_pieces + 1, sum_block));
@@ -72,9 +72,9 @@ Accumulator sum_of_terms(cpu exec, instruction_set level, std::size_t count, con
 
 /// The sum of all terms as `how` says.
 template <class Term, class... Value>
-float rounded_sum(cpu exec, instruction_set level, summation how, std::size_t count, const Value*... from) {
-    if (how == summation::in_float) return sum_of_terms<Term, float>(exec, level, count, from...);
-    const double wide = sum_of_terms<Term, double>(exec, level, count, from...);
+float rounded_sum(cpu exec, instruction_set isa, summation how, std::size_t count, const Value*... from) {
+    if (how == summation::in_float) return sum_of_terms<Term, float>(exec, isa, count, from...);
+    const double wide = sum_of_terms<Term, double>(exec, isa, count, from...);
     float result = 0;
     round_to_float(&result, &wide);
     return result;
@@ -109,10 +109,10 @@ template <detail::array_range X>
     using value = detail::array_element<X>;
     constexpr std::string_view function = "mp::sum";
     detail::check_threads(function, exec);
-    const instruction_set level = detail::level_of(function, exec);
+    const instruction_set isa = detail::isa_of(function, exec);
     detail::check_reduced_range(function, "x", x);
     const std::span<const value> values = detail::as_span(x);
-    return detail::rounded_sum<detail::summed_value>(exec, level, how, values.size(), values.data());
+    return detail::rounded_sum<detail::summed_value>(exec, isa, how, values.size(), values.data());
 }
 
 /// The sum of a[i] b[i], in the order of sum() and with its guarantees. The elements may be of two types.
@@ -130,7 +130,7 @@ template <detail::array_range A, detail::array_range B>
 [[nodiscard]] float dot(cpu exec, const A& a, const B& b, summation how = summation::in_float) {
     constexpr std::string_view function = "mp::dot";
     detail::check_threads(function, exec);
-    const instruction_set level = detail::level_of(function, exec);
+    const instruction_set isa = detail::isa_of(function, exec);
     detail::check_reduced_range(function, "a", a);
     detail::check_reduced_range(function, "b", b);
     const std::span<const detail::array_element<A>> x = detail::as_span(a);
@@ -139,7 +139,7 @@ template <detail::array_range A, detail::array_range B>
         detail::throw_argument(function, "b.size()", y.size(),
                                "must equal a.size(), which is " + std::to_string(x.size()));
     }
-    return detail::rounded_sum<detail::summed_product>(exec, level, how, x.size(), x.data(), y.data());
+    return detail::rounded_sum<detail::summed_product>(exec, isa, how, x.size(), x.data(), y.data());
 }
 
 /// The Euclidean norm, the square root of the sum of the squares; 0 for an empty array. Squares are exact in
@@ -153,11 +153,11 @@ template <detail::array_range X>
     using value = detail::array_element<X>;
     constexpr std::string_view function = "mp::norm";
     detail::check_threads(function, exec);
-    const instruction_set level = detail::level_of(function, exec);
+    const instruction_set isa = detail::isa_of(function, exec);
     detail::check_reduced_range(function, "x", x);
     const std::span<const value> values = detail::as_span(x);
     double squares =
-        detail::sum_of_terms<detail::summed_square, double>(exec, level, values.size(), values.data());
+        detail::sum_of_terms<detail::summed_square, double>(exec, isa, values.size(), values.data());
     float result = 0;
     detail::replace_by_root(&squares);
     detail::round_to_float(&result, &squares);

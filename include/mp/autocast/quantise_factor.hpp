@@ -35,7 +35,7 @@ struct quantised_to {};
 template <reduced Format, autocast::eligible To>
 void quantise_factor(quantised_to<Format>, const cpu& /*exec*/, std::span<const float> from,
                      std::span<To> to) {
-    const instruction_set level = conversion_level();
+    const instruction_set isa = conversion_isa();
     const largest_magnitudes largest = magnitudes_of(best_instruction_set(), from.data(), from.size());
     const int exponent = scale_exponent_for<Format>(largest.finite);
     const default_floating_point_modes modes;
@@ -53,11 +53,11 @@ void quantise_factor(quantised_to<Format>, const cpu& /*exec*/, std::span<const 
         const std::size_t count = (std::min)(block, from.size() - first);
         float values[block];
         Format codes[block];
-        scale_floats(level, count, values, from.data() + first, scale);
-        convert_nearest(level, values, codes, count);
-        widen_to_float(level, codes, values, count);
-        scale_floats(level, count, values, values, inverse);
-        convert_nearest(level, values, to.data() + first, count);
+        scale_floats(isa, count, values, from.data() + first, scale);
+        convert_nearest(isa, values, codes, count);
+        widen_to_float(isa, codes, values, count);
+        scale_floats(isa, count, values, values, inverse);
+        convert_nearest(isa, values, to.data() + first, count);
     }
 }
 

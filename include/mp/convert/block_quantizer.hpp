@@ -285,7 +285,7 @@ private:
 
 /// The largest finite magnitude of a matrix.
 template <int Block, class Number>
-exact_value largest_in(cpu exec, instruction_set level, const block_lines<const Number>& lines) {
+exact_value largest_in(cpu exec, instruction_set isa, const block_lines<const Number>& lines) {
     using wide = block_wide<Number>;
     using word = storage_of<wide_format<wide>>;
     using chunk = block_chunk<Block>;
@@ -295,14 +295,14 @@ exact_value largest_in(cpu exec, instruction_set level, const block_lines<const 
         word& of_tile = largest[static_cast<std::size_t>(tile.index)];
         if constexpr (has_number_vectors<Number>) {
             using kernel_type = std::uint32_t (*)(const Number*, std::size_t);
-            const auto kernel = MP_SELECT_TARGET(level, kernel_type{nullptr}, largest_finite_of<Number>);
+            const auto kernel = MP_SELECT_TARGET(isa, kernel_type{nullptr}, largest_finite_of<Number>);
             if (kernel != nullptr && lines.position_stride == 1) {
                 of_tile = kernel(lines.at(tile.first_line, tile.begin),
                                  static_cast<std::size_t>(tile.end - tile.begin));
                 return;
             }
         }
-        static_cast<void>(level);
+        static_cast<void>(isa);
         const default_floating_point_modes modes;
         wide values[lines_abreast][chunk::padded];
         for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {

@@ -10,8 +10,8 @@
 #include <mp/detail/bits.hpp>
 #include <mp/format/philox.hpp>
 #include <mp/simd/instruction_set.hpp>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/processor.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -19,43 +19,43 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Rounds to nearest even, overflow as saturation::none, with the kernel of a level, which must not be
-/// instruction_set::best (see level_of). The arrays must not overlap.
+/// Rounds to nearest even, overflow as saturation::none, with the kernel of an instruction set, which must
+/// not be instruction_set::best (see isa_of). The arrays must not overlap.
 ///
-/// The bits are those of the function without a level, which looks at nothing when it runs and serves where
+/// The bits are those of the function without one, which looks at nothing when it runs and serves where
 /// there is no executor. Here a call first sees to the processor's floating-point modes, which takes some
 /// nanoseconds, and an element then costs several times less.
 template <number From, number To>
-void convert_nearest(instruction_set level, const From* from, To* to, std::size_t count) noexcept {
+void convert_nearest(instruction_set isa, const From* from, To* to, std::size_t count) noexcept {
     if constexpr (has_convert_array<From, To>) {
 #if MP_SIMD_TARGETS
         if constexpr (std::same_as<From, float> && std::same_as<To, basic_float<formats::bfloat16>>) {
-            if (level >= instruction_set::avx512_bf16) {
+            if (isa >= instruction_set::avx512_bf16) {
                 return avx512_bf16::narrow_to_bfloat16(from, to, count);
             }
         }
         if constexpr (std::same_as<From, double> && std::same_as<To, basic_float<formats::binary16>>) {
-            if (level >= instruction_set::avx512_fp16) return avx512_fp16::narrow_to_half(from, to, count);
+            if (isa >= instruction_set::avx512_fp16) return avx512_fp16::narrow_to_half(from, to, count);
         }
 #endif
         void (*const portable)(const From*, To*, std::size_t) noexcept = &convert_nearest<From, To>;
-        const auto kernel = MP_SELECT_TARGET(level, portable, convert_array<From, To>);
+        const auto kernel = MP_SELECT_TARGET(isa, portable, convert_array<From, To>);
         kernel(from, to, count);
     } else {
-        static_cast<void>(level);
+        static_cast<void>(isa);
         convert_nearest(from, to, count);
     }
 }
 
-/// The level of conversions that are a part of algorithms without kernels of their own.
-inline instruction_set conversion_level() noexcept {
+/// The instruction set of conversions that are a part of algorithms without kernels of their own.
+inline instruction_set conversion_isa() noexcept {
     return best_instruction_set();
 }
 
 /// The values as floats, exactly.
 template <reduced From>
-void widen_to_float(instruction_set level, const From* from, float* to, std::size_t count) noexcept {
-    convert_nearest(level, from, to, count);
+void widen_to_float(instruction_set isa, const From* from, float* to, std::size_t count) noexcept {
+    convert_nearest(isa, from, to, count);
 }
 
 /// Elements that go through buffers at a time.
@@ -82,12 +82,12 @@ inline constexpr bool has_project_array = has_convert_array<From, To> && reduced
 /// each, whose source must not be double.
 template <class From, class To>
     requires has_project_array<From, To>
-void project_blocks(instruction_set level, const From* from, To* to, std::size_t count, const projection& p,
+void project_blocks(instruction_set isa, const From* from, To* to, std::size_t count, const projection& p,
                     const std::uint32_t* random) noexcept {
     const projection_plan plan = plan_of<typename To::format>(p);
     void (*const none)(const float*, To*, std::size_t, const projection_plan&,
                        const std::uint32_t*) noexcept = nullptr;
-    const auto project = MP_SELECT_TARGET(level, none, project_array<To>);
+    const auto project = MP_SELECT_TARGET(isa, none, project_array<To>);
     if constexpr (std::same_as<From, float>) {
         project(from, to, count, plan, random);
     } else {
@@ -96,9 +96,9 @@ void project_blocks(instruction_set level, const From* from, To* to, std::size_t
             const std::size_t length = (std::min)(project_block, count - i);
             if constexpr (std::same_as<From, double>) {
                 void (*const no_odd)(const double*, float*, std::size_t) noexcept = nullptr;
-                MP_SELECT_TARGET(level, no_odd, narrow_to_odd_array)(from + i, values, length);
+                MP_SELECT_TARGET(isa, no_odd, narrow_to_odd_array)(from + i, values, length);
             } else {
-                convert_nearest(level, from + i, values, length);
+                convert_nearest(isa, from + i, values, length);
             }
             project(values, to + i, length, plan, random != nullptr ? random + i : nullptr);
         }
@@ -108,18 +108,18 @@ void project_blocks(instruction_set level, const From* from, To* to, std::size_t
 
 /// Rounds as the projection says, all elements with the same random bits.
 template <number From, number To>
-void convert_projected(instruction_set level, const From* from, To* to, std::size_t count,
+void convert_projected(instruction_set isa, const From* from, To* to, std::size_t count,
                        const projection& p) noexcept {
     const bool is_exact =
         widens_exactly<From, To> && p.saturate != saturation::finite && p.nan == nan_propagation::keep;
     if (p == projection{} || is_exact) {
-        convert_nearest(level, from, to, count);
+        convert_nearest(isa, from, to, count);
         return;
     }
 #if MP_SIMD_TARGETS
     if constexpr (has_project_array<From, To>) {
-        if (level >= instruction_set::avx2 && !is_stochastic(p.round)) {
-            project_blocks(level, from, to, count, p, nullptr);
+        if (isa >= instruction_set::avx2 && !is_stochastic(p.round)) {
+            project_blocks(isa, from, to, count, p, nullptr);
             return;
         }
     }
@@ -132,7 +132,7 @@ inline constexpr std::size_t random_buffer = project_block + 32;
 
 /// Rounds stochastically, element i with random_bits(seed, first + i).
 template <number From, number To>
-void convert_stochastically(instruction_set level, const From* from, To* to, std::size_t count, projection p,
+void convert_stochastically(instruction_set isa, const From* from, To* to, std::size_t count, projection p,
                             std::uint64_t seed, std::uint64_t first) noexcept {
     std::uint32_t random[random_buffer];
     for (std::size_t i = 0; i < count; i += project_block) {
@@ -140,20 +140,20 @@ void convert_stochastically(instruction_set level, const From* from, To* to, std
         const std::uint64_t block = (first + i) / 4;
         const auto skipped = as<std::size_t>((first + i) % 4);
 #if MP_SIMD_TARGETS
-        if (level >= instruction_set::avx2) {
+        if (isa >= instruction_set::avx2) {
             void (*const none)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept = nullptr;
             const std::size_t blocks = (skipped + length + 31) / 32 * 8;
-            MP_SELECT_TARGET(level, none, random_words)(seed, block, random, blocks);
+            MP_SELECT_TARGET(isa, none, random_words)(seed, block, random, blocks);
             if constexpr (has_project_array<From, To> && !std::same_as<From, double>) {
                 if (has_plan(p)) {
-                    project_blocks(level, from + i, to + i, length, p, random + skipped);
+                    project_blocks(isa, from + i, to + i, length, p, random + skipped);
                     continue;
                 }
             }
         } else
 #endif
         {
-            static_cast<void>(level);
+            static_cast<void>(isa);
             for (std::size_t j = 0; j < skipped + length; j += 4) {
                 const std::uint64_t counter = block + j / 4;
                 const philox4x32 words = philox4x32::generate(

@@ -83,10 +83,10 @@ void convert_streaming(const From* from, To* to, std::size_t count, std::size_t 
 /// Applies convert(from, to, count, index of the first element) to pieces of arrays on the threads of `exec`.
 /// No two threads write to the same cache line.
 template <class From, class To, class Convert>
-void convert_pieces(cpu exec, instruction_set level, const From* from, To* to, std::size_t count,
+void convert_pieces(cpu exec, instruction_set isa, const From* from, To* to, std::size_t count,
                     Convert convert) {
     // What takes longer than starting a thread.
-    const std::size_t grain = std::size_t{1} << (level == instruction_set::portable ? 16 : 18);
+    const std::size_t grain = std::size_t{1} << (isa == instruction_set::portable ? 16 : 18);
     const bool streams =
         has_streaming_stores && count >= grain && count * (sizeof(From) + sizeof(To)) > streaming_threshold();
     const auto convert_piece = [&](std::size_t begin, std::size_t end) {
@@ -114,19 +114,19 @@ void convert_pieces(cpu exec, instruction_set level, const From* from, To* to, s
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Checks the arguments of mp::convert and applies convert(level, from, to, count) to the pieces of arrays.
+/// Checks the arguments of mp::convert and applies convert(isa, from, to, count) to the pieces of arrays.
 template <class Source, class Target, class Convert>
 void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) {
     const std::span source = as_span(from);
     const std::span target = as_span(to);
     check_threads("mp::convert", exec);
     check_arrays("mp::convert", source, target);
-    const instruction_set level = level_of("mp::convert", exec);
+    const instruction_set isa = isa_of("mp::convert", exec);
     using from_type = std::remove_cv_t<contiguous_element<const Source>>;
     using to_type = contiguous_element<Target>;
-    convert_pieces(exec, level, static_cast<const from_type*>(source.data()), target.data(), source.size(),
+    convert_pieces(exec, isa, static_cast<const from_type*>(source.data()), target.data(), source.size(),
                    [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
-                       convert(level, values, results, count);
+                       convert(isa, values, results, count);
                    });
 }
 
@@ -152,8 +152,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to, projection p) {
     detail::convert_ranges(exec, from, to,
-                           [&](instruction_set level, const auto* values, auto* results, std::size_t count) {
-                               detail::convert_projected(level, values, results, count, p);
+                           [&](instruction_set isa, const auto* values, auto* results, std::size_t count) {
+                               detail::convert_projected(isa, values, results, count, p);
                            });
 }
 
@@ -162,8 +162,8 @@ void convert(cpu exec, const Source& from, Target&& to, projection p) {
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to) {
     detail::convert_ranges(exec, from, to,
-                           [](instruction_set level, const auto* values, auto* results, std::size_t count) {
-                               detail::convert_nearest(level, values, results, count);
+                           [](instruction_set isa, const auto* values, auto* results, std::size_t count) {
+                               detail::convert_nearest(isa, values, results, count);
                            });
 }
 
@@ -188,13 +188,13 @@ void convert_stochastic(cpu exec, const Source& from, Target&& to, std::uint64_t
                                "must be stochastic_a, stochastic_b or stochastic_c");
     }
     detail::check_arrays("mp::convert_stochastic", source, target);
-    const instruction_set level = detail::level_of("mp::convert_stochastic", exec);
+    const instruction_set isa = detail::isa_of("mp::convert_stochastic", exec);
     using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
     using to_type = detail::contiguous_element<Target>;
     detail::convert_pieces(
-        exec, level, static_cast<const from_type*>(source.data()), target.data(), source.size(),
+        exec, isa, static_cast<const from_type*>(source.data()), target.data(), source.size(),
         [&](const from_type* values, to_type* results, std::size_t count, std::size_t first) {
-            detail::convert_stochastically(level, values, results, count, p, seed, first_index + first);
+            detail::convert_stochastically(isa, values, results, count, p, seed, first_index + first);
         });
 }
 
@@ -221,7 +221,7 @@ std::span<To> convert_in_place(cpu exec, Range&& numbers, projection p = {}) {
         detail::throw_argument("mp::convert_in_place", "numbers.data()", "null",
                                "must point to numbers.size() elements");
     }
-    const instruction_set level = detail::level_of("mp::convert_in_place", exec);
+    const instruction_set isa = detail::isa_of("mp::convert_in_place", exec);
     const detail::default_floating_point_modes modes;
     // Through buffers and bytes, which have no type that a compiler could draw conclusions from; front to
     // back, where a result never reaches an element that is still to be read.
@@ -232,7 +232,7 @@ std::span<To> convert_in_place(cpu exec, Range&& numbers, projection p = {}) {
     for (std::size_t i = 0; i < source.size(); i += block) {
         const std::size_t length = (std::min)(block, source.size() - i);
         std::memcpy(values, memory + i * sizeof(from_type), length * sizeof(from_type));
-        detail::convert_projected(level, values, results, length, p);
+        detail::convert_projected(isa, values, results, length, p);
         std::memcpy(memory + i * sizeof(To), results, length * sizeof(To));
     }
     return {reinterpret_cast<To*>(source.data()), source.size()};
@@ -263,7 +263,7 @@ inline void check_matrices(std::string_view function, const view_extent& from, c
 /// and neighbours in another direction. By tiles, so that every cache line of the source is used while it is
 /// there.
 template <class From, class To>
-void convert_transposing(instruction_set level, const From* from, std::ptrdiff_t from_step, To* to,
+void convert_transposing(instruction_set isa, const From* from, std::ptrdiff_t from_step, To* to,
                          std::ptrdiff_t to_step, std::ptrdiff_t begin, std::ptrdiff_t end,
                          std::ptrdiff_t length, const projection& p) {
     constexpr std::ptrdiff_t tile = 32;
@@ -277,7 +277,7 @@ void convert_transposing(instruction_set level, const From* from, std::ptrdiff_t
                 for (std::ptrdiff_t i = 0; i < lines; ++i) gathered[i * tile + j] = source[i];
             }
             for (std::ptrdiff_t i = 0; i < lines; ++i) {
-                convert_projected(level, gathered + i * tile, to + (line + i) * to_step + at,
+                convert_projected(isa, gathered + i * tile, to + (line + i) * to_step + at,
                                   static_cast<std::size_t>(count), p);
             }
         }
@@ -303,16 +303,16 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
     detail::check_threads("mp::convert", exec);
     const detail::view_extent extent = detail::extent_of(to);
     detail::check_matrices("mp::convert", detail::extent_of(from), extent);
-    const instruction_set level = detail::level_of("mp::convert", exec);
+    const instruction_set isa = detail::isa_of("mp::convert", exec);
     if (extent.empty()) return;
     const std::ptrdiff_t lines = extent.line_count();
     const std::ptrdiff_t length = extent.line_length();
     const auto convert_array = [&](const from_type* values, To* results, std::size_t count, std::size_t) {
-        detail::convert_projected(level, values, results, count, p);
+        detail::convert_projected(isa, values, results, count, p);
     };
     const bool same_order = from.order == to.order;
     if (same_order && (lines == 1 || (from.leading_dimension == length && to.leading_dimension == length))) {
-        detail::convert_pieces(exec, level, static_cast<const from_type*>(from.data), to.data,
+        detail::convert_pieces(exec, isa, static_cast<const from_type*>(from.data), to.data,
                                static_cast<std::size_t>(lines * length), convert_array);
         return;
     }
@@ -323,7 +323,7 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
                              const auto begin = static_cast<std::ptrdiff_t>(first);
                              const auto end = static_cast<std::ptrdiff_t>(last);
                              if (!same_order) {
-                                 detail::convert_transposing(level, static_cast<const from_type*>(from.data),
+                                 detail::convert_transposing(isa, static_cast<const from_type*>(from.data),
                                                              from.leading_dimension, to.data,
                                                              to.leading_dimension, begin, end, length, p);
                                  return;

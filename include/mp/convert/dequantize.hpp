@@ -50,15 +50,15 @@ using dequantize_kernel = void (*)(const std::byte*, const typename BlockScaled:
 
 /// The kernel that does what is asked for, or null.
 template <class BlockScaled, class Value>
-dequantize_kernel<BlockScaled, Value> dequantize_kernel_for(instruction_set level, const projection& p,
+dequantize_kernel<BlockScaled, Value> dequantize_kernel_for(instruction_set isa, const projection& p,
                                                             float tensor_scale) noexcept {
     dequantize_kernel<BlockScaled, Value> kernel = nullptr;
     if constexpr (has_number_vectors<Value> && has_block_vectors<BlockScaled>) {
         if (p == projection{} && (!BlockScaled::has_tensor_scale || dequantizes_with(tensor_scale))) {
-            kernel = MP_SELECT_TARGET(level, kernel, dequantize_blocks<BlockScaled, Value>);
+            kernel = MP_SELECT_TARGET(isa, kernel, dequantize_blocks<BlockScaled, Value>);
         }
     }
-    static_cast<void>(level), static_cast<void>(p), static_cast<void>(tensor_scale);
+    static_cast<void>(isa), static_cast<void>(p), static_cast<void>(tensor_scale);
     return kernel;
 }
 
@@ -77,8 +77,8 @@ void check_dequantize(std::string_view function, cpu exec, const BlockScaled& fr
 namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Writes the values of a block-scaled matrix: the exact product of element, block scale and tensor scale,
-/// rounded once as the projection says. To float, and to anything that holds them, values are exact except for
-/// those beyond its range.
+/// rounded once as the projection says. To float, and to anything that holds them, values are exact except
+/// for those beyond its range.
 ///
 /// Throws argument_error, with nothing written, if the sizes differ, the view is not that of a matrix,
 /// exec.threads is less than one, or the processor lacks exec.instructions.
@@ -91,8 +91,8 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matri
     using chunk = detail::block_chunk<Block>;
     detail::check_dequantize("mp::dequantize", exec, from, "to", to);
     using quantized = block_scaled<Element, Block, Scale>;
-    const instruction_set level = detail::level_of("mp::dequantize", exec);
-    const auto kernel = detail::dequantize_kernel_for<quantized, Value>(level, p, from.tensor_scale());
+    const instruction_set isa = detail::isa_of("mp::dequantize", exec);
+    const auto kernel = detail::dequantize_kernel_for<quantized, Value>(isa, p, from.tensor_scale());
     detail::block_lines<Value> lines(to, from.direction());
     if (kernel != nullptr) lines.join(Block);
     detail::for_tiles<Block>(

@@ -114,7 +114,7 @@ void pack(cpu exec, const Source& from, packed_span<To> to, projection p = {}) {
     detail::check_threads("mp::pack", exec);
     detail::check_packed("mp::pack", source.size(), std::as_bytes(source), to.size(), to.bytes());
     using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
-    const instruction_set level = detail::level_of("mp::pack", exec);
+    const instruction_set isa = detail::isa_of("mp::pack", exec);
     detail::for_packed_parts(exec, to, [&](std::size_t begin, std::size_t end) {
         const from_type* const numbers = source.data() + begin;
         const std::size_t bit = to.bit_offset() + begin * to.width;
@@ -130,13 +130,13 @@ void pack(cpu exec, const Source& from, packed_span<To> to, projection p = {}) {
         }
         if constexpr (detail::has_packing_vectors<from_type, To>) {
             if (detail::packs_to_nearest<To>(p)) {
-                const auto kernel = MP_SELECT_TARGET(level, (&detail::pack_portable<from_type, To>),
+                const auto kernel = MP_SELECT_TARGET(isa, (&detail::pack_portable<from_type, To>),
                                                      pack_numbers<from_type, To>);
                 kernel(numbers, to.data() + bit / 8, end - begin);
                 return;
             }
         }
-        static_cast<void>(level);
+        static_cast<void>(isa);
         detail::pack_projected<from_type, To>(numbers, to.data() + bit / 8, end - begin, p);
     });
 }
@@ -151,7 +151,7 @@ void unpack(cpu exec, packed_span<From> from, Target&& to, projection p = {}) {
                          std::as_writable_bytes(target));
     using number = std::remove_const_t<From>;
     using to_type = detail::contiguous_element<Target>;
-    const instruction_set level = detail::level_of("mp::unpack", exec);
+    const instruction_set isa = detail::isa_of("mp::unpack", exec);
     detail::for_packed_parts(exec, from, [&](std::size_t begin, std::size_t end) {
         to_type* const numbers = target.data() + begin;
         const std::size_t bit = from.bit_offset() + begin * from.width;
@@ -167,13 +167,13 @@ void unpack(cpu exec, packed_span<From> from, Target&& to, projection p = {}) {
         }
         if constexpr (detail::has_packing_vectors<to_type, number>) {
             if (p == projection{}) {
-                const auto kernel = MP_SELECT_TARGET(level, (&detail::unpack_portable<number, to_type>),
+                const auto kernel = MP_SELECT_TARGET(isa, (&detail::unpack_portable<number, to_type>),
                                                      unpack_numbers<number, to_type>);
                 kernel(from.data() + bit / 8, numbers, end - begin);
                 return;
             }
         }
-        static_cast<void>(level);
+        static_cast<void>(isa);
         detail::unpack_projected<number, to_type>(from.data() + bit / 8, numbers, end - begin, p);
     });
 }

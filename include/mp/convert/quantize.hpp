@@ -22,16 +22,16 @@ using quantize_kernel = std::size_t (*)(const Number*, std::size_t, typename Blo
 
 /// The kernel that does what the options say, or null.
 template <class BlockScaled, class Number>
-quantize_kernel<BlockScaled, Number> quantize_kernel_for(instruction_set level, const projection& element,
+quantize_kernel<BlockScaled, Number> quantize_kernel_for(instruction_set isa, const projection& element,
                                                          float tensor_scale) noexcept {
     quantize_kernel<BlockScaled, Number> kernel = nullptr;
     if constexpr (has_number_vectors<Number> && has_block_vectors<BlockScaled>) {
         if (element == projection{rounding::nearest_even, saturation::finite} &&
             (!BlockScaled::has_tensor_scale || quantizes_with(tensor_scale))) {
-            kernel = MP_SELECT_TARGET(level, kernel, quantize_blocks<BlockScaled, Number>);
+            kernel = MP_SELECT_TARGET(isa, kernel, quantize_blocks<BlockScaled, Number>);
         }
     }
-    static_cast<void>(level), static_cast<void>(element), static_cast<void>(tensor_scale);
+    static_cast<void>(isa), static_cast<void>(element), static_cast<void>(tensor_scale);
     return kernel;
 }
 
@@ -76,7 +76,7 @@ template <class BlockScaled, class Value>
                                    "must be a positive normal float, or 0 to be computed");
         }
     }
-    const instruction_set level = detail::level_of("mp::quantize", exec);
+    const instruction_set isa = detail::isa_of("mp::quantize", exec);
     detail::block_lines<const number_type> lines(
         {from.data, from.rows, from.columns, from.leading_dimension, from.order}, options.direction);
     BlockScaled result(from.rows, from.columns, options.direction);
@@ -84,12 +84,12 @@ template <class BlockScaled, class Value>
         result.set_tensor_scale(is_zero(options.tensor_scale)
                                     ? detail::tensor_scale_for<typename BlockScaled::element_type,
                                                                typename BlockScaled::scale_type>(
-                                          detail::largest_in<block>(exec, level, lines))
+                                          detail::largest_in<block>(exec, isa, lines))
                                     : options.tensor_scale);
     }
     const quantizer quantize_chunk(options, result.tensor_scale());
     const auto kernel =
-        detail::quantize_kernel_for<BlockScaled, number_type>(level, options.element, result.tensor_scale());
+        detail::quantize_kernel_for<BlockScaled, number_type>(isa, options.element, result.tensor_scale());
     if (kernel != nullptr) lines.join(block);
     const bool along_rows = options.direction == block_direction::along_rows;
     const auto columns = static_cast<std::uint64_t>(from.columns);

@@ -91,8 +91,8 @@ constexpr bool beyond_range(Source x) noexcept {
     if constexpr (layout::has_infinity || layout::has_nan) {
         return false;
     } else {
-        constexpr double half_unit = power_of_two<double>(layout::max_exponent - layout::fraction_bits - 1);
-        constexpr double limit = static_cast<double>(Target::from_bits(layout::max_finite_code)) + half_unit;
+        constexpr double half_ulp = power_of_two<double>(layout::max_exponent - layout::fraction_bits - 1);
+        constexpr double limit = static_cast<double>(Target::from_bits(layout::max_finite_code)) + half_ulp;
         return finite_magnitude(x) >= limit;
     }
 }
@@ -203,13 +203,13 @@ inline void add_counts(range_report& report, const range_counts& counts, std::si
     if (largest > report.largest_magnitude) report.largest_magnitude = largest;
 }
 
-/// Adds some values to a report, with the instructions of a level.
+/// Adds some values to a report, with the instructions of a set.
 template <reduced Target, number Source>
-void report_values(instruction_set level, range_report& report, const Source* values,
+void report_values(instruction_set isa, range_report& report, const Source* values,
                    std::size_t count) noexcept {
     if constexpr (has_number_vectors<Source> && has_number_vectors<Target>) {
         using kernel_type = void (*)(const Source*, std::size_t, range_thresholds, range_counts*);
-        const auto kernel = MP_SELECT_TARGET(level, kernel_type{nullptr}, count_range<Source>);
+        const auto kernel = MP_SELECT_TARGET(isa, kernel_type{nullptr}, count_range<Source>);
         if (kernel != nullptr) {
             constexpr range_thresholds thresholds = thresholds_of<Target>();
             range_counts counts;
@@ -218,7 +218,7 @@ void report_values(instruction_set level, range_report& report, const Source* va
             return;
         }
     }
-    static_cast<void>(level);
+    static_cast<void>(isa);
     report_portable<Target>(report, values, count);
 }
 
@@ -265,10 +265,10 @@ template <reduced Target, detail::number_range Range>
         detail::throw_argument("mp::report_range", "values.data()", "null",
                                "must point to values.size() elements");
     }
-    const instruction_set level = detail::level_of("mp::report_range", exec);
+    const instruction_set isa = detail::isa_of("mp::report_range", exec);
     return detail::report_parts(
         exec, source.size(), [&](range_report& report, std::size_t begin, std::size_t end) {
-            detail::report_values<Target, number>(level, report, source.data() + begin, end - begin);
+            detail::report_values<Target, number>(isa, report, source.data() + begin, end - begin);
         });
 }
 
@@ -292,15 +292,15 @@ range_report convert_and_report(cpu exec, const Source& from, To&& to, projectio
     const std::span target = detail::as_span(to);
     detail::check_threads("mp::convert_and_report", exec);
     detail::check_arrays("mp::convert_and_report", source, target);
-    const instruction_set level = detail::level_of("mp::convert_and_report", exec);
+    const instruction_set isa = detail::isa_of("mp::convert_and_report", exec);
     return detail::report_parts(
         exec, source.size(), [&](range_report& report, std::size_t begin, std::size_t end) {
             // Small enough for the second read to be from the cache, large enough to count in.
             constexpr std::size_t piece = 1 << 15;
             for (; begin < end; begin += piece) {
                 const std::size_t size = (std::min)(piece, end - begin);
-                detail::report_values<target_type, number>(level, report, source.data() + begin, size);
-                mp::convert(cpu{.instructions = level}, source.subspan(begin, size),
+                detail::report_values<target_type, number>(isa, report, source.data() + begin, size);
+                mp::convert(cpu{.instructions = isa}, source.subspan(begin, size),
                             target.subspan(begin, size), p);
             }
         });

@@ -36,21 +36,21 @@ MP_HOST_DEVICE constexpr exact_value unpack(storage_of<Format> bits) {
             normal ? fraction | layout::hidden_bit : fraction};
 }
 
-/// An exact value as the part that is kept at some place, 2^last, and the rest, which is less than that.
+/// An exact value truncated to a multiple of 2^last, and the remainder.
 struct split_value {
-    std::uint64_t kept = 0;
-    std::uint64_t dropped = 0;    ///< what is shifted out, to be compared with half_unit
-    std::uint64_t half_unit = 0;  ///< half of 2^last; zero when that is larger than anything dropped
+    std::uint64_t truncated = 0;
+    std::uint64_t remainder = 0;  ///< what is shifted out, to be compared with half_ulp
+    std::uint64_t half_ulp = 0;   ///< half of 2^last; zero when that is larger than any remainder
     int shift = 0;                ///< places from the last bit of the significand up to 2^last
     bool sticky = false;
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_exact() const { return dropped == 0 && !sticky; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_exact() const { return remainder == 0 && !sticky; }
 
-    /// floor(v * 2^count) where v is the rest in units of 2^last.
+    /// floor(v * 2^count) where v is the remainder in units of 2^last.
     [[nodiscard]] MP_HOST_DEVICE constexpr std::uint64_t rest_bits(int count) const {
         const int excess = shift - count;
         if (shift <= 0 || excess >= 64) return 0;
-        return excess >= 0 ? dropped >> excess : dropped << -excess;
+        return excess >= 0 ? remainder >> excess : remainder << -excess;
     }
 };
 
@@ -76,7 +76,7 @@ MP_HOST_DEVICE constexpr bool stochastically_up(const split_value& x, const proj
     const bool cut_off =
         x.sticky ||
         (x.shift > count + 1 &&
-         (x.shift - count - 1 >= 64 ? x.dropped != 0 : (finer << (x.shift - count - 1)) != x.dropped));
+         (x.shift - count - 1 >= 64 ? x.remainder != 0 : (finer << (x.shift - count - 1)) != x.remainder));
     const std::uint64_t whole = finer >> 1;
     const bool up = (finer & 1) != 0 && (cut_off || (whole & 1) != 0);
     return whole + (up ? 1 : 0) + random >= one;
@@ -86,10 +86,10 @@ MP_HOST_DEVICE constexpr bool stochastically_up(const split_value& x, const proj
 MP_HOST_DEVICE constexpr bool rounds_up(const split_value& x, bool negative, bool odd, const projection& p) {
     switch (p.round) {
         case rounding::nearest_even:
-            return x.half_unit != 0 &&
-                   (x.dropped > x.half_unit || (x.dropped == x.half_unit && (x.sticky || odd)));
+            return x.half_ulp != 0 &&
+                   (x.remainder > x.half_ulp || (x.remainder == x.half_ulp && (x.sticky || odd)));
         case rounding::nearest_away:
-            return x.half_unit != 0 && x.dropped >= x.half_unit;
+            return x.half_ulp != 0 && x.remainder >= x.half_ulp;
         case rounding::toward_zero:
             return false;
         case rounding::upward:
@@ -114,7 +114,7 @@ MP_HOST_DEVICE constexpr bool is_tiny(const exact_value& x, int top, const envir
     using layout = layout_of<Format>;
     if (env.tiny == tininess::before_rounding || top != layout::min_exponent - 1) return true;
     const split_value split = split_at(x, top - layout::fraction_bits);
-    const bool all_ones = split.kept == (std::uint64_t{1} << layout::precision) - 1;
+    const bool all_ones = split.truncated == (std::uint64_t{1} << layout::precision) - 1;
     // Without fraction bits the parity is that of codes, and the code below the smallest normal number is
     // zero.
     const bool last_is_odd = layout::fraction_bits > 0 || !layout::has_zero;
@@ -147,11 +147,12 @@ MP_HOST_DEVICE constexpr storage_of<Format> round_and_pack(const exact_value& x,
     }
     const split_value split = split_at(x, last);
     std::uint64_t code =
-        (static_cast<std::uint64_t>(last - layout::quantum_exponent) << layout::fraction_bits) + split.kept;
+        (static_cast<std::uint64_t>(last - layout::quantum_exponent) << layout::fraction_bits) +
+        split.truncated;
     if constexpr (layout::has_zero) {
         code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1U : 0U;
     } else {
-        const bool below_all = split.kept < layout::hidden_bit;
+        const bool below_all = split.truncated < layout::hidden_bit;
         code = below_all ? 0 : code - layout::hidden_bit;
         if (!below_all) code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1U : 0U;
     }

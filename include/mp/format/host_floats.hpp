@@ -85,13 +85,13 @@ struct extended_format {
         return (negative ? binary64::sign_mask : 0) | binary64::infinity_code | payload;
     }
 
-    /// A finite number of at most 32 bits, rounded to nearest even: that is exact except for what is too small
-    /// or too large.
+    /// A finite number of at most 32 bits, rounded to nearest even: that is exact except for what is too
+    /// small or too large.
     static constexpr code nearest(exact_value x) {
         if (x.exponent < quantum_exponent) {
             const split_value split = split_at(x, quantum_exponent);
-            const bool up = rounds_up(split, x.negative, (split.kept & 1) != 0, projection{});
-            x = {x.negative, quantum_exponent, split.kept + (up ? 1 : 0)};
+            const bool up = rounds_up(split, x.negative, (split.truncated & 1) != 0, projection{});
+            x = {x.negative, quantum_exponent, split.truncated + (up ? 1 : 0)};
             if (x.significand == 0) return {x.negative, 0, 0};
         }
         const int last = 63 - leading_zeros(x.significand);

@@ -11,7 +11,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// because the exponent is at most zero wherever this is called.
 MP_HOST_DEVICE constexpr std::uint64_t nearby_integer(const exact_value& x, const projection& p) {
     const split_value split = split_at(x, 0);
-    return split.kept + (rounds_up(split, x.negative, (split.kept & 1) != 0, p) ? 1 : 0);
+    return split.truncated + (rounds_up(split, x.negative, (split.truncated & 1) != 0, p) ? 1 : 0);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -82,7 +82,7 @@ void gemm_batched(cpu exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a
     if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
         epilogue.validate(c.first.rows, c.first.columns);
     }
-    static_cast<void>(detail::level_of(function, exec));
+    static_cast<void>(detail::isa_of(function, exec));
 
     cpu inner = exec;
     if (count >= exec.threads) inner.threads = 1;

@@ -18,27 +18,26 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it
 /// does twice as much; on Sapphire Rapids it was measured to do 0.6 of it.
-inline bool bfloat16_dot_is_fast(instruction_set level) {
-    return level == instruction_set::avx512_bf16 ||
-           (level > instruction_set::avx512_bf16 && is_amd_processor());
+inline bool bfloat16_dot_is_fast(instruction_set isa) {
+    return isa == instruction_set::avx512_bf16 || (isa > instruction_set::avx512_bf16 && is_amd_processor());
 }
 
-/// Selects the kernel for operand types A, B and m rows. `level` is one that the processor
+/// Selects the kernel for operand types A, B and m rows. `isa` is one that the processor
 /// has. Which of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes
 /// into reading B, which is then left narrow, and with many it pays to widen it once. With fewer rows still,
 /// dot products have nothing to gain.
-inline const product_kernel& choose_kernel(instruction_set level, accumulation order,
+inline const product_kernel& choose_kernel(instruction_set isa, accumulation order,
                                            const product_types& types, std::ptrdiff_t rows) {
 #if MP_SIMD_TARGETS
-    if (level >= instruction_set::avx2) {
+    if (isa >= instruction_set::avx2) {
         const bool pairs = types.b_element == panel_element::bfloat16_vnni2;
         constexpr std::ptrdiff_t most_rows_without_dots = 4;
         if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
             rows > most_rows_without_dots) {
-            if (level >= instruction_set::amx) return amx::bfloat16_tile_kernel;
-            if (bfloat16_dot_is_fast(level)) return avx512_bf16::bfloat16_dot_kernel;
+            if (isa >= instruction_set::amx) return amx::bfloat16_tile_kernel;
+            if (bfloat16_dot_is_fast(isa)) return avx512_bf16::bfloat16_dot_kernel;
         }
-        const bool wide = level >= instruction_set::avx512;
+        const bool wide = isa >= instruction_set::avx512;
         if (pairs) return wide ? avx512::bfloat16_kernel : avx2::bfloat16_kernel;
         constexpr std::ptrdiff_t skinny_rows = 48;
         if (types.b_element == panel_element::binary16 && rows <= skinny_rows)
@@ -46,7 +45,7 @@ inline const product_kernel& choose_kernel(instruction_set level, accumulation o
         return wide ? avx512::float_kernel : avx2::float_kernel;
     }
 #endif
-    static_cast<void>(level);
+    static_cast<void>(isa);
     static_cast<void>(rows);
     const bool fuse = order == accumulation::ordered && !types.exact_products;
     return fuse ? portable::fused_kernel : portable::float_kernel;

@@ -37,7 +37,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// The task of a row-major product, or of the transposed one, without its factors' types. The product that is
 /// computed has A's rows and B's columns as given here.
 template <class A, class B>
-product_task make_product_task(const product_kernel& kernel, instruction_set level,
+product_task make_product_task(const product_kernel& kernel, instruction_set isa,
                                const product_factor_source& a, const product_factor_source& b,
                                const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                std::ptrdiff_t k) {
@@ -49,11 +49,11 @@ product_task make_product_task(const product_kernel& kernel, instruction_set lev
         std::is_same_v<B, float> || panel_element_of<B>() == panel_element::binary16;
     return {&kernel,
             a,
-            pack_rows_for<A>(level, kernel),
+            pack_rows_for<A>(isa, kernel),
             kernel.any_strides && a.k_stride == 1 &&
                 (kernel.a_element == panel_element::float32 ? a_is_float : a_is_bfloat16),
             b,
-            pack_panels_for<B>(level, kernel.b_element),
+            pack_panels_for<B>(isa, kernel.b_element),
             kernel.any_strides && b.line_stride == 1 && b_is_its_panel &&
                 kernel.b_element == panel_element_of<B>(),
             {},
@@ -72,14 +72,14 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
     if (c.rows == 0 || c.columns == 0) return;
 
-    const instruction_set level = level_of("mp::gemm", exec);
+    const instruction_set isa = isa_of("mp::gemm", exec);
     const bool is_packed = packed.data != nullptr;
     const bool column_major = c.order == storage_order::column_major;
     // Then c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so few rows
     // that b is better read where it lies.
     const bool transposed = column_major && !is_packed && c.rows > most_direct_rows;
     const tile_output output =
-        make_tile_output(level, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
+        make_tile_output(isa, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
     if (same_value(alpha, 0.0F) || a.columns == 0) {
         const default_floating_point_modes modes;
         finish_without_product(output, c.rows, c.columns);
@@ -88,31 +88,31 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const product_factor_source a_rows{a.data, a.row_stride(), a.column_stride()};
     const product_factor_source b_columns{b.data, b.column_stride(), b.row_stride()};
     if (transposed) {
-        const auto& kernel = choose_kernel(level, exec.products, product_types_of<b_value, a_value>, c.rows);
+        const auto& kernel = choose_kernel(isa, exec.products, product_types_of<b_value, a_value>, c.rows);
         multiply_blocked(exec,
-                         make_product_task<b_value, a_value>(kernel, level, b_columns, a_rows, output,
+                         make_product_task<b_value, a_value>(kernel, isa, b_columns, a_rows, output,
                                                              c.columns, c.rows, a.columns),
                          workspace);
         return;
     }
-    const auto& kernel = choose_kernel(level, exec.products, product_types_of<a_value, b_value>, c.rows);
-    product_task task = make_product_task<a_value, b_value>(kernel, level, a_rows, b_columns, output, c.rows,
+    const auto& kernel = choose_kernel(isa, exec.products, product_types_of<a_value, b_value>, c.rows);
+    product_task task = make_product_task<a_value, b_value>(kernel, isa, a_rows, b_columns, output, c.rows,
                                                             c.columns, a.columns);
-    const product_kernel* const direct = is_packed ? &kernel : direct_kernel_for<b_value>(level);
+    const product_kernel* const direct = is_packed ? &kernel : direct_kernel_for<b_value>(isa);
     const bool readable =
         is_packed ? kernel.b_element == panel_element_of<b_value>() : b_columns.line_stride == 1;
     if (direct != nullptr && readable && c.rows <= (std::min)(most_direct_rows, direct->rows) &&
         kernel.a_element == panel_element::float32) {
         task.packed_b = packed;
         multiply_skinny(exec, task,
-                        {direct, is_packed, sizeof(b_value), direct_kernel_for<float>(level),
-                         pack_panels_for<b_value>(level, panel_element::float32)},
+                        {direct, is_packed, sizeof(b_value), direct_kernel_for<float>(isa),
+                         pack_panels_for<b_value>(isa, panel_element::float32)},
                         workspace);
         return;
     }
     if (is_packed && task.kernel->b_element != panel_element_of<b_value>()) {
         task.b = {packed.data, packed.panel_bytes, 0};
-        task.pack_b = widen_panels_for<b_value>(level);
+        task.pack_b = widen_panels_for<b_value>(isa);
     } else if (is_packed) {
         task.packed_b = packed;
     }
@@ -221,7 +221,7 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float b
 /// `cpu.bf16.amx.32x32`.
 template <gemm_input A, gemm_input B>
 [[nodiscard]] std::string_view gemm_kernel_name(cpu exec, std::ptrdiff_t rows = 1024) {
-    return detail::choose_kernel(detail::level_of("mp::gemm_kernel_name", exec), exec.products,
+    return detail::choose_kernel(detail::isa_of("mp::gemm_kernel_name", exec), exec.products,
                                  detail::product_types_of<std::remove_const_t<A>, std::remove_const_t<B>>,
                                  rows)
         .name;

@@ -41,7 +41,7 @@ public:
         constexpr std::string_view function = "mp::packed_b";
         detail::check_threads(function, exec);
         detail::check_view(function, "b", detail::extent_of(b));
-        const instruction_set level = detail::level_of(function, exec);
+        const instruction_set isa = detail::isa_of(function, exec);
         if (rows_ == 0 || columns_ == 0) return;
         // Rounded up to units and panels, in 4 bytes at most: less than 4 (rows + 32) (columns + 32) bytes.
         const auto padded_rows = static_cast<std::size_t>(rows_) + k_unit;
@@ -54,7 +54,7 @@ public:
         const std::ptrdiff_t count = detail::divide_up(columns_, detail::panel_width);
         std::byte* const to = memory_.reserve(static_cast<std::size_t>(count * panel_bytes_));
         const detail::product_factor_source source{b.data, b.column_stride(), b.row_stride()};
-        const auto pack = detail::pack_panels_for<Value>(level, element);
+        const auto pack = detail::pack_panels_for<Value>(isa, element);
         constexpr std::size_t grain = 8;
         detail::parallel_for(
             exec, static_cast<std::size_t>(count), grain, [&](std::size_t begin, std::size_t end) {

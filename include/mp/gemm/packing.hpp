@@ -7,7 +7,7 @@
 
 #include <mp/convert/bulk.hpp>
 #include <mp/gemm/product_kernel.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -148,9 +148,9 @@ void widen_panels_portably(const product_factor_source& source, const factor_blo
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// How the rows of A are packed for a kernel at this level.
+/// How the rows of A are packed for a kernel of this instruction set.
 template <class Value>
-pack_rows_function pack_rows_for(instruction_set level, const product_kernel& kernel) {
+pack_rows_function pack_rows_for(instruction_set isa, const product_kernel& kernel) {
 #if MP_SIMD_TARGETS
     if constexpr (is_exact_in_bfloat16<Value>) {
         constexpr panel_element pair = panel_element::bfloat16_vnni2;
@@ -159,31 +159,31 @@ pack_rows_function pack_rows_for(instruction_set level, const product_kernel& ke
     }
 #endif
     static_cast<void>(kernel);
-    return MP_SELECT_TARGET(level, &pack_float_rows<Value>,
+    return MP_SELECT_TARGET(isa, &pack_float_rows<Value>,
                             pack_rows<Value, panel_element::float32, a_layout::rows>);
 }
 
 /// How the columns of B are packed: into the type's own panel_element, or as floats.
 template <class Value>
-pack_panels_function pack_panels_for(instruction_set level, panel_element element) {
+pack_panels_function pack_panels_for(instruction_set isa, panel_element element) {
     constexpr panel_element own = panel_element_of<Value>();
     if constexpr (own != panel_element::float32) {
         if (element == panel_element::float32) {
-            return MP_SELECT_TARGET(level, (&pack_panels_portably<Value, panel_element::float32>),
+            return MP_SELECT_TARGET(isa, (&pack_panels_portably<Value, panel_element::float32>),
                                     pack_panels<Value, panel_element::float32>);
         }
     }
-    return MP_SELECT_TARGET(level, (&pack_panels_portably<Value, own>), pack_panels<Value, own>);
+    return MP_SELECT_TARGET(isa, (&pack_panels_portably<Value, own>), pack_panels<Value, own>);
 }
 
 /// How panels that are packed in a type's own panel_element become panels of floats.
 template <class Value>
-pack_panels_function widen_panels_for(instruction_set level) {
+pack_panels_function widen_panels_for(instruction_set isa) {
     constexpr panel_element own = panel_element_of<Value>();
     if constexpr (own == panel_element::float32) {
         return nullptr;
     } else {
-        return MP_SELECT_TARGET(level, &widen_panels_portably<own>, widen_panels<own>);
+        return MP_SELECT_TARGET(isa, &widen_panels_portably<own>, widen_panels<own>);
     }
 }
 

@@ -72,10 +72,10 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
     detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
                                  detail::extent_of(c));
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
-    const instruction_set level = detail::level_of(function, exec);
+    const instruction_set isa = detail::isa_of(function, exec);
     if (c.rows == 0 || c.columns == 0) return;
     const detail::tile_output output =
-        detail::make_tile_output(level, c.data, c.leading_dimension, c.order == storage_order::column_major,
+        detail::make_tile_output(isa, c.data, c.leading_dimension, c.order == storage_order::column_major,
                                  false, alpha, beta, epilogue);
     if (detail::same_value(alpha, 0.0F) || a.columns == 0) {
         const detail::default_floating_point_modes modes;

@@ -19,17 +19,17 @@ inline constexpr std::ptrdiff_t most_direct_rows = 8;
 
 /// The kernel that reads rows of B of this type from memory, or null.
 template <class B>
-const product_kernel* direct_kernel_for(instruction_set level) {
+const product_kernel* direct_kernel_for(instruction_set isa) {
 #if MP_SIMD_TARGETS
-    if (level < instruction_set::avx2) return nullptr;
-    const bool wide = level >= instruction_set::avx512;
+    if (isa < instruction_set::avx2) return nullptr;
+    const bool wide = isa >= instruction_set::avx512;
     if constexpr (std::is_same_v<B, float>) return wide ? &avx512::float_kernel : &avx2::float_kernel;
     if constexpr (panel_element_of<B>() == panel_element::binary16) {
         return wide ? &avx512::binary16_kernel : &avx2::binary16_kernel;
     }
     if constexpr (holds_bfloat16<B>) return wide ? &avx512::bfloat16_row_kernel : &avx2::bfloat16_row_kernel;
 #endif
-    static_cast<void>(level);
+    static_cast<void>(isa);
     return nullptr;
 }
 

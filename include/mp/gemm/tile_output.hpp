@@ -9,7 +9,7 @@
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/gemm/epilogue.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -193,16 +193,15 @@ void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, s
 #define MP_KERNEL_FILE <mp/gemm/kernels/output.inl>
 #include <mp/simd/for_each_target.inl>
 
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_BF16
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512_BF16
 #define MP_KERNEL_FILE <mp/gemm/kernels/output_bfloat16.inl>
 #include <mp/simd/for_each_target.inl>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Value, class Epilogue>
-tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t line_stride,
-                             bool column_major, bool transposed, float alpha, float beta,
-                             const Epilogue& epilogue) {
+tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t line_stride, bool column_major,
+                             bool transposed, float alpha, float beta, const Epilogue& epilogue) {
     tile_output output{data,
                        line_stride,
                        sizeof(Value),
@@ -217,12 +216,12 @@ tile_output make_tile_output(instruction_set level, Value* data, std::ptrdiff_t 
                        &epilogue,
                        std::is_same_v<Value, float>};
     if constexpr (has_number_vectors<Value>) {
-        output.read = MP_SELECT_TARGET(level, &read_output_portably<Value>, read_output<Value>);
-        output.write = MP_SELECT_TARGET(level, &write_output_portably<Value>, write_output<Value>);
+        output.read = MP_SELECT_TARGET(isa, &read_output_portably<Value>, read_output<Value>);
+        output.write = MP_SELECT_TARGET(isa, &write_output_portably<Value>, write_output<Value>);
     }
 #if MP_SIMD_TARGETS
     if constexpr (std::is_same_v<Value, basic_float<formats::bfloat16>>) {
-        if (level >= instruction_set::avx512_bf16) output.write_normal = &avx512_bf16::write_normal_bfloat16;
+        if (isa >= instruction_set::avx512_bf16) output.write_normal = &avx512_bf16::write_normal_bfloat16;
     }
 #endif
     if constexpr (!std::is_same_v<Epilogue, identity_epilogue>) output.apply = &apply_epilogue<Epilogue>;

@@ -181,8 +181,8 @@ MP_HOST_DEVICE constexpr bool is_overflow(To rounded, std::uint32_t magnitude) {
         static_cast<void>(magnitude);
         return !isfinite(rounded);
     } else {
-        constexpr double half_unit = power_of_two<double>(layout::max_exponent - layout::fraction_bits - 1);
-        constexpr double limit = static_cast<double>(To::from_bits(layout::max_finite_code)) + half_unit;
+        constexpr double half_ulp = power_of_two<double>(layout::max_exponent - layout::fraction_bits - 1);
+        constexpr double limit = static_cast<double>(To::from_bits(layout::max_finite_code)) + half_ulp;
         constexpr std::uint32_t limit_bits = bit_cast<std::uint32_t>(static_cast<float>(limit));
         return magnitude >= limit_bits;
     }

@@ -78,7 +78,7 @@ struct scaled_dot_product_attention_op {
                 if constexpr (std::same_as<V, float>) {
                     return scores.data();
                 } else {
-                    detail::convert_nearest(detail::conversion_level(), scores.data(), rounded.data(), count);
+                    detail::convert_nearest(detail::conversion_isa(), scores.data(), rounded.data(), count);
                     return rounded.data();
                 }
             };

@@ -179,7 +179,7 @@ struct embedding_backward_op {
         const auto rows = static_cast<std::size_t>(dtable.rows);
         const auto columns = static_cast<std::size_t>(dtable.columns);
         const detail::index_places chosen(indices, rows);
-        const instruction_set level = best_instruction_set();
+        const instruction_set isa = best_instruction_set();
         // A row is written, and takes part in as many sums as there are indices, in the mean.
         const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
         detail::parallel_arithmetic(
@@ -195,7 +195,7 @@ struct embedding_backward_op {
                         for (std::size_t place = chosen.starts[i]; place < chosen.starts[i + 1]; ++place) {
                             const float* const from =
                                 detail::floats_of_row(dy, chosen.places[place], room.data());
-                            detail::map_floats<detail::sum_function>(level, columns, to, to, from);
+                            detail::map_floats<detail::sum_function>(isa, columns, to, to, from);
                         }
                     }
                     detail::put_row(to, dtable, row);

@@ -94,14 +94,14 @@ void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, floa
         if constexpr (std::same_as<Value, float>) {
             std::memcpy(to, from, count * sizeof(float));
         } else {
-            widen_to_float(conversion_level(), from, to, count);
+            widen_to_float(conversion_isa(), from, to, count);
         }
     } else if constexpr (std::same_as<Value, float>) {
         for (std::size_t i = 0; i < count; ++i) to[i] = from[static_cast<std::ptrdiff_t>(i) * step];
     } else {
         Value gathered[run_block];
         for (std::size_t i = 0; i < count; ++i) gathered[i] = from[static_cast<std::ptrdiff_t>(i) * step];
-        widen_to_float(conversion_level(), gathered, to, count);
+        widen_to_float(conversion_isa(), gathered, to, count);
     }
 }
 
@@ -115,7 +115,7 @@ void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_
     } else if constexpr (std::same_as<Value, float>) {
         std::memcpy(to, from, count * sizeof(float));
     } else {
-        convert_nearest(conversion_level(), from, to, count);
+        convert_nearest(conversion_isa(), from, to, count);
     }
 }
 
@@ -243,8 +243,8 @@ template <class Function, class Out, class... In>
 void map_elements(Function, const cpu& exec, matrix_view<Out> out, matrix_view<const In>... in) {
     for_each_float_run(
         exec,
-        [level = best_instruction_set()](std::size_t count, float* to, const auto*... from) {
-            map_floats<Function>(level, count, to, from...);
+        [isa = best_instruction_set()](std::size_t count, float* to, const auto*... from) {
+            map_floats<Function>(isa, count, to, from...);
         },
         out, in...);
 }

@@ -10,7 +10,7 @@
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/unscale.hpp>
 #include <mp/simd/instruction_set.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -40,9 +40,9 @@ gradient_report report_on_gradients(cpu exec, const parameter_layout& layout,
 }
 
 /// The Euclidean norm of all gradients together. `sums` has room for layout.chunks() numbers.
-inline double norm_of_gradients(cpu exec, instruction_set level, const parameter_layout& layout,
+inline double norm_of_gradients(cpu exec, instruction_set isa, const parameter_layout& layout,
                                 std::span<const std::span<float>> gradients, std::span<double> sums) {
-    const auto pass = MP_SELECT_TARGET(level, &square_sums_portable, square_sums<parameter_layout::chunk>);
+    const auto pass = MP_SELECT_TARGET(isa, &square_sums_portable, square_sums<parameter_layout::chunk>);
     layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         double* const to = sums.data() + layout.first_chunk(i) + first / parameter_layout::chunk;
         // A parameter without a gradient has chunks all the same; they count as zero.
@@ -56,9 +56,9 @@ inline double norm_of_gradients(cpu exec, instruction_set level, const parameter
 }
 
 /// Multiplies all gradients by a factor.
-inline void scale_gradients(cpu exec, instruction_set level, const parameter_layout& layout,
+inline void scale_gradients(cpu exec, instruction_set isa, const parameter_layout& layout,
                             std::span<const std::span<float>> gradients, float factor) {
-    const auto pass = select_unscale<float>(level, factor, true, layout.total());
+    const auto pass = select_unscale<float>(isa, factor, true, layout.total());
     layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         if (gradients[i].empty()) return;
         float* const values = gradients[i].data() + first;

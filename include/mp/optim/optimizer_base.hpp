@@ -41,8 +41,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 /// The memory of the parameters belongs to the caller and must outlive the optimizer. Between a call of
 /// unscale_gradients and step the gradients must not be added to. Results depend neither on the number of
-/// threads nor on the instruction set (except for the payload of a NaN that comes from two), nor on the modes of
-/// rounding and flushing of the calling thread. Objects are not synchronised. A function that throws has
+/// threads nor on the instruction set (except for the payload of a NaN that comes from two), nor on the modes
+/// of rounding and flushing of the calling thread. Objects are not synchronised. A function that throws has
 /// changed nothing. After the first round, one thread allocates nothing.
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
     requires detail::exact_in_float<Weight> && detail::exact_in_float<Gradient> &&
@@ -68,7 +68,7 @@ public:
         }
         detail::require_inverse_scale("mp::optimizer_base::unscale_gradients", inverse_scale);
         allocate_unscaled();
-        const auto pass = detail::select_unscale<Gradient>(level_, inverse_scale,
+        const auto pass = detail::select_unscale<Gradient>(isa_, inverse_scale,
                                                            std::is_same_v<Gradient, float>, layout_.total());
         const gradient_report report = detail::report_on_gradients(
             exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
@@ -133,7 +133,7 @@ public:
     /// \throws argument_error  the inverse scale is NaN or negative
     [[nodiscard]] gradient_report check_gradients(float inverse_scale) const {
         require_fused_step("mp::optimizer_base::check_gradients", inverse_scale);
-        const auto pass = detail::select_check<Gradient>(level_, inverse_scale);
+        const auto pass = detail::select_check<Gradient>(isa_, inverse_scale);
         return detail::report_on_gradients(
             exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
                 return pass(parameters_[i].gradient.data() + first, last - first, inverse_scale);
@@ -168,11 +168,11 @@ public:
             detail::throw_argument(function, "max_norm", max_norm, "must be greater than 0");
         }
         const detail::default_floating_point_modes modes;
-        const double norm = detail::norm_of_gradients(exec_, level_, layout_, unscaled_spans_, square_sums_);
+        const double norm = detail::norm_of_gradients(exec_, isa_, layout_, unscaled_spans_, square_sums_);
         if (detail::is_non_finite(norm)) return norm;
         const float factor = static_cast<float>((std::min)(max_norm / (norm + 1e-6), 1.0));
         if (factor < 1.0F) {
-            detail::scale_gradients(exec_, level_, layout_, unscaled_spans_, factor);
+            detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
         }
         return norm;
     }
@@ -253,8 +253,8 @@ private:
     using memory::compensation_;
     using memory::exec_;
     using memory::how_;
+    using memory::isa_;
     using memory::layout_;
-    using memory::level_;
     using memory::masters_;
     using memory::parameters_;
     using memory::seed_;
@@ -279,7 +279,7 @@ private:
                 const Coefficients c = number == usual ? usual_coefficients : coefficients(number);
                 with_arrays<Coefficients::states>(
                     i, first, last, inverse_scale, [&]<class Arrays>(const Arrays& arrays) {
-                        detail::select_update<How, Coefficients, Arrays>(level_)(arrays, c);
+                        detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, c);
                     });
             });
         finish_step();

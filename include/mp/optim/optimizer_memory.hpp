@@ -124,7 +124,7 @@ protected:
                      std::size_t states, weight_update how = weight_update::nearest, std::uint64_t seed = 0)
         : exec_(exec), parameters_(std::move(parameters)), learning_rate_(rate), how_(how), seed_(seed) {
         detail::check_threads(name, exec);
-        level_ = detail::level_of(name, exec);
+        isa_ = detail::isa_of(name, exec);
         if (how != weight_update::nearest && !weights_can_stall) {
             detail::throw_argument(name, "low_precision_update", name_of(how),
                                    has_master_copy ? "must be nearest, for there is a master copy"
@@ -180,7 +180,7 @@ protected:
     }
 
     cpu exec_;
-    instruction_set level_ = instruction_set::portable;
+    instruction_set isa_ = instruction_set::portable;
     std::vector<parameter_type> parameters_;
     detail::parameter_layout layout_;   // of the parameters in the arrays below
     std::vector<Master> masters_;       // empty without a master copy

@@ -6,7 +6,7 @@
 
 #include <mp/config.hpp>
 #include <mp/rules/activations.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/simd/vec.hpp>
 
 #include <cstddef>
@@ -38,24 +38,22 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float apply_elementwise(Float... x) {
 
 /// to[i] = Function(from[i]...) for arrays, of which `to` may be one of `from`.
 template <class Function, class... From>
-void map_floats(instruction_set level, std::size_t count, float* to, const From*... from) {
-    const auto kernel = MP_SELECT_TARGET(level, (&portable_vectors::map_arrays<Function, From...>),
+void map_floats(instruction_set isa, std::size_t count, float* to, const From*... from) {
+    const auto kernel = MP_SELECT_TARGET(isa, (&portable_vectors::map_arrays<Function, From...>),
                                          map_arrays<Function, From...>);
     kernel(count, to, from...);
 }
 
 /// to[i] = factor from[i] for arrays, of which `to` may be `from`.
-inline void scale_floats(instruction_set level, std::size_t count, float* to, const float* from,
-                         float factor) {
-    const auto kernel = MP_SELECT_TARGET(level, &portable_vectors::scale_array, scale_array);
+inline void scale_floats(instruction_set isa, std::size_t count, float* to, const float* from, float factor) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_array, scale_array);
     kernel(count, to, from, factor);
 }
 
 /// to[i] = a x[i] + b y[i] for arrays, of which `to` may be one of the others.
-inline void scale_and_add_floats(instruction_set level, std::size_t count, float* to, const float* x, float a,
+inline void scale_and_add_floats(instruction_set isa, std::size_t count, float* to, const float* x, float a,
                                  const float* y, float b) {
-    const auto kernel =
-        MP_SELECT_TARGET(level, &portable_vectors::scale_and_add_arrays, scale_and_add_arrays);
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_and_add_arrays, scale_and_add_arrays);
     kernel(count, to, x, a, y, b);
 }
 

@@ -6,8 +6,8 @@
 
 #include <mp/config.hpp>
 #include <mp/format/float_arithmetic.hpp>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/loops.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/simd/vec.hpp>
 
 #include <cstddef>

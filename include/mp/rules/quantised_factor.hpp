@@ -8,8 +8,8 @@
 #include <mp/detail/bits.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/format/operations.hpp>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/loops.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -70,8 +70,8 @@ struct largest_magnitudes {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-inline largest_magnitudes magnitudes_of(instruction_set level, const float* values, std::size_t count) {
-    return MP_SELECT_TARGET(level, &portable_vectors::find_magnitudes, find_magnitudes)(values, count);
+inline largest_magnitudes magnitudes_of(instruction_set isa, const float* values, std::size_t count) {
+    return MP_SELECT_TARGET(isa, &portable_vectors::find_magnitudes, find_magnitudes)(values, count);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

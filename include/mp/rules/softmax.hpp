@@ -9,8 +9,8 @@
 #include <mp/detail/bits.hpp>
 #include <mp/rules/activations.hpp>
 #include <mp/rules/exponential.hpp>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/loops.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <cstddef>
 #include <cstdint>

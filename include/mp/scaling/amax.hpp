@@ -63,7 +63,7 @@ std::uint32_t largest_magnitude_bits(const Value* values, std::size_t count) noe
         float wide[unscale_block];
         for (std::size_t at = 0; at < count; at += unscale_block) {
             const std::size_t length = (std::min)(unscale_block, count - at);
-            convert_nearest(conversion_level(), values + at, wide, length);
+            convert_nearest(conversion_isa(), values + at, wide, length);
             largest = (std::max)(largest, largest_magnitude_code(wide, length));
         }
         return largest;

@@ -26,8 +26,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// The sum of gradients of several backward passes, in float. The scale may differ from pass to pass, as it
 /// does when it is updated in between or when losses have scalers of their own: the sum carries the scale of
 /// the gradient that was added last, and what was there before is multiplied by the ratio of the scales. With
-/// scales that are powers of two that is exact, except for results beyond the range of float. (Apex calls this
-/// unscaling with stashed gradients.)
+/// scales that are powers of two that is exact, except for results beyond the range of float. (Apex calls
+/// this unscaling with stashed gradients.)
 ///
 ///     mp::gradient_accumulator sum(weights.size());
 ///     sum.add(mp::cpu{}, mp::scaled_gradient(gradient, scale));        // of each micro batch
@@ -107,7 +107,7 @@ private:
         if constexpr (std::is_same_v<std::remove_const_t<Value>, float>) {
             addend = gradient;
         } else {
-            detail::convert_nearest(detail::conversion_level(), gradient, static_cast<float*>(buffer), count);
+            detail::convert_nearest(detail::conversion_isa(), gradient, static_cast<float*>(buffer), count);
         }
         std::uint32_t carries = 0;
         if (first) {

@@ -70,11 +70,11 @@ void multiply_scale(cpu exec, scaled_tensor<Values>& tensor, float factor) {
                 for (std::size_t at = begin; at < end; at += piece) {
                     const std::size_t count = (std::min)(piece, end - at);
                     const value* from = values.data() + at;
-                    detail::convert_nearest(detail::conversion_level(), from, wide, count);
+                    detail::convert_nearest(detail::conversion_isa(), from, wide, count);
                     for (std::size_t i = 0; i < count; ++i) {
                         wide[i] *= static_cast<double>(factor);
                     }
-                    detail::convert_nearest(detail::conversion_level(), wide, values.data() + at, count);
+                    detail::convert_nearest(detail::conversion_isa(), wide, values.data() + at, count);
                 }
             });
     }

@@ -201,9 +201,9 @@ void in_short_pieces(cpu exec, std::span<From> from, std::span<To> to, Step step
         for (std::size_t at = begin; at < end; at += piece) {
             const std::size_t count = (std::min)(piece, end - at);
             double wide[piece];
-            convert_nearest(conversion_level(), from.data() + at, wide, count);
+            convert_nearest(conversion_isa(), from.data() + at, wide, count);
             step(wide, count);
-            convert_nearest(conversion_level(), wide, to.data() + at, count);
+            convert_nearest(conversion_isa(), wide, to.data() + at, count);
         }
     });
 }

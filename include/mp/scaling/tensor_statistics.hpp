@@ -79,7 +79,7 @@ template <class Value>
 tensor_statistics statistics_of_piece(const Value* values, std::size_t count) {
     double finite[unscale_block];
     double wide[unscale_block];
-    convert_nearest(conversion_level(), values, wide, count);
+    convert_nearest(conversion_isa(), values, wide, count);
     tensor_statistics result;
     rounded_doubles<1> sum = 0.0;
     for (std::size_t i = 0; i < count; ++i) {

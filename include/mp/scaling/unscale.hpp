@@ -161,8 +161,8 @@ non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscal
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
     const bool in_place = detail::check_unscale_arrays(function, in, out);
-    const auto pass = detail::select_unscale<gradient>(detail::level_of(function, exec), inverse_scale,
-                                                       in_place, in.size());
+    const auto pass =
+        detail::select_unscale<gradient>(detail::isa_of(function, exec), inverse_scale, in_place, in.size());
     detail::shared_report report;
     detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
         report.add(begin, pass(in.data() + begin, out.data() + begin, end - begin, inverse_scale));
@@ -188,7 +188,7 @@ non_finite_report check_finite(cpu exec, const Gradients& gradients, float inver
     detail::check_threads(function, exec);
     detail::require_inverse_scale(function, inverse_scale);
     detail::require_memory(function, "gradients.data()", in.data(), in.size());
-    const auto pass = detail::select_check<gradient>(detail::level_of(function, exec), inverse_scale);
+    const auto pass = detail::select_check<gradient>(detail::isa_of(function, exec), inverse_scale);
     detail::shared_report report;
     detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
         report.add(begin, pass(in.data() + begin, end - begin, inverse_scale));

@@ -8,7 +8,7 @@
 #error "define MP_KERNEL_FILE before including <mp/simd/for_each_loop.inl>"
 #endif
 
-#define MP_TARGET_LEVEL MP_LEVEL_PORTABLE
+#define MP_TARGET_NUMBER MP_TARGET_PORTABLE
 #if MP_PORTABLE_VECTORS
 #define MP_TARGET portable_vectors
 #else
@@ -16,5 +16,5 @@
 #endif
 #include MP_KERNEL_FILE
 #undef MP_TARGET
-#undef MP_TARGET_LEVEL
+#undef MP_TARGET_NUMBER
 #include <mp/simd/for_each_target.inl>

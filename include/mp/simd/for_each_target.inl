@@ -8,9 +8,10 @@
 ///
 /// The file puts its functions into namespace mp::detail::MP_TARGET, in which they may use the vectors of
 /// <mp/simd/vec.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
-/// MP_TARGET_LEVEL says which of MP_LEVEL_AVX2, ... it is. A file that has something to gain from more than
-/// AVX-512 defines MP_KERNEL_LEVELS before as the highest level that it is to be compiled for, at most
-/// AVX512_FP16: the tiles of AMX are reached through assembly, for which the compiler need not know them.
+/// MP_TARGET_NUMBER says which of MP_TARGET_AVX2, ... it is. A file that has something to gain from more than
+/// AVX-512 defines MP_HIGHEST_TARGET before as the highest instruction set that it is to be compiled for, at
+/// most AVX512_FP16: the tiles of AMX are reached through assembly, for which the compiler need not know
+/// them.
 ///
 /// This is the way by which functions for several targets can share their source: a template does not pass
 /// its own target on to what it calls, and neither compiler inlines a function into one with fewer
@@ -19,8 +20,8 @@
 #if !defined(MP_KERNEL_FILE)
 #error "define MP_KERNEL_FILE before including <mp/simd/for_each_target.inl>"
 #endif
-#if !defined(MP_KERNEL_LEVELS)
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512
+#if !defined(MP_HIGHEST_TARGET)
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512
 #endif
 
 #if MP_SIMD_TARGETS
@@ -40,10 +41,10 @@
 #pragma GCC target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")
 #endif
 #define MP_TARGET avx2
-#define MP_TARGET_LEVEL MP_LEVEL_AVX2
+#define MP_TARGET_NUMBER MP_TARGET_AVX2
 #include MP_KERNEL_FILE
 #undef MP_TARGET
-#undef MP_TARGET_LEVEL
+#undef MP_TARGET_NUMBER
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
@@ -64,10 +65,10 @@
     "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
 #endif
 #define MP_TARGET avx512
-#define MP_TARGET_LEVEL MP_LEVEL_AVX512
+#define MP_TARGET_NUMBER MP_TARGET_AVX512
 #include MP_KERNEL_FILE
 #undef MP_TARGET
-#undef MP_TARGET_LEVEL
+#undef MP_TARGET_NUMBER
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
@@ -75,7 +76,7 @@
 #endif
 
 // AVX512_BF16
-#if MP_KERNEL_LEVELS >= MP_LEVEL_AVX512_BF16
+#if MP_HIGHEST_TARGET >= MP_TARGET_AVX512_BF16
 #if defined(__clang__)
 #pragma clang attribute push(                                                                              \
     __attribute__((                                                                                        \
@@ -89,10 +90,10 @@
     "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
 #endif
 #define MP_TARGET avx512_bf16
-#define MP_TARGET_LEVEL MP_LEVEL_AVX512_BF16
+#define MP_TARGET_NUMBER MP_TARGET_AVX512_BF16
 #include MP_KERNEL_FILE
 #undef MP_TARGET
-#undef MP_TARGET_LEVEL
+#undef MP_TARGET_NUMBER
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
@@ -101,7 +102,7 @@
 #endif
 
 // AVX512_FP16
-#if MP_KERNEL_LEVELS >= MP_LEVEL_AVX512_FP16
+#if MP_HIGHEST_TARGET >= MP_TARGET_AVX512_FP16
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                         \
     __attribute__((                                                                                                   \
@@ -115,10 +116,10 @@
     "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,avx512fp16,prefer-vector-width=512")
 #endif
 #define MP_TARGET avx512_fp16
-#define MP_TARGET_LEVEL MP_LEVEL_AVX512_FP16
+#define MP_TARGET_NUMBER MP_TARGET_AVX512_FP16
 #include MP_KERNEL_FILE
 #undef MP_TARGET
-#undef MP_TARGET_LEVEL
+#undef MP_TARGET_NUMBER
 #if defined(__clang__)
 #pragma clang attribute pop
 #else
@@ -131,4 +132,4 @@
 #endif
 #endif
 #undef MP_KERNEL_FILE
-#undef MP_KERNEL_LEVELS
+#undef MP_HIGHEST_TARGET

@@ -8,7 +8,7 @@
 #error "define MP_KERNEL_FILE before including <mp/simd/for_each_vec.inl>"
 #endif
 
-#define MP_TARGET_LEVEL MP_LEVEL_PORTABLE
+#define MP_TARGET_NUMBER MP_TARGET_PORTABLE
 #define MP_TARGET single_lane
 #include MP_KERNEL_FILE
 #undef MP_TARGET
@@ -17,5 +17,5 @@
 #include MP_KERNEL_FILE
 #undef MP_TARGET
 #endif
-#undef MP_TARGET_LEVEL
+#undef MP_TARGET_NUMBER
 #include <mp/simd/for_each_target.inl>

@@ -9,12 +9,12 @@
 
 namespace mp {
 
-/// What a kernel may use of the processor; each level includes the ones before it.
+/// What a kernel may use of the processor; each includes the ones before it.
 ///
-/// The library compiles its kernels for several levels into one program, whatever processor the compiler was
-/// told to aim at, and picks one when the program runs. A kernel that has no version of its own for a level
-/// runs in the next lower one. Results do not depend on the level, but where a function's documentation says
-/// so (products with mp::accumulation::fastest).
+/// The library compiles its kernels for several of them into one program, whatever processor the compiler was
+/// told to aim at, and picks one when the program runs. A kernel that has no version for one of them runs in
+/// the next lower one. Results do not depend on the choice, except where a function's documentation says so
+/// (products with mp::accumulation::fastest).
 enum class instruction_set : unsigned char {
     portable,     ///< what the compiler was told to use, on any processor
     avx2,         ///< x86-64 with AVX2, FMA, F16C and BMI: Haswell, Zen and later
@@ -30,9 +30,9 @@ enum class instruction_set : unsigned char {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// The name of a level, as MP_ISA takes it: "avx2".
-[[nodiscard]] constexpr std::string_view name_of(instruction_set level) noexcept {
-    switch (level) {
+/// The name of an instruction set, as MP_ISA takes it: "avx2".
+[[nodiscard]] constexpr std::string_view name_of(instruction_set isa) noexcept {
+    switch (isa) {
         case instruction_set::portable:
             return "portable";
         case instruction_set::avx2:

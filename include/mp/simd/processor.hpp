@@ -120,7 +120,7 @@ inline std::string instruction_set_names() {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// The highest level of which this processor and its system have everything. Found out once.
+/// The highest one of which this processor and its system have everything. Found out once.
 [[nodiscard]] inline instruction_set processor_instruction_set() noexcept {
     static const instruction_set found = detail::detect_instruction_set();
     return found;
@@ -131,18 +131,17 @@ namespace mp::inline MP_ISA_NAMESPACE {
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What MP_ISA leads to on a processor that has `most`.
-struct wished_level {
-    instruction_set level;
-    std::string complaint = {};  ///< empty, or why it is not the level that was asked for
+struct wished_isa {
+    instruction_set isa;
+    std::string complaint = {};  ///< empty, or why it is not the one that was asked for
 };
 
-inline wished_level level_by_wish(std::string_view wish, instruction_set most) {
+inline wished_isa isa_by_wish(std::string_view wish, instruction_set most) {
     if (wish.empty()) return {most};
     for (int i = 0; i <= static_cast<int>(instruction_set::best); ++i) {
-        const auto level = static_cast<instruction_set>(i);
-        if (wish != name_of(level)) continue;
-        if (level == instruction_set::best || level <= most)
-            return {level == instruction_set::best ? most : level};
+        const auto isa = static_cast<instruction_set>(i);
+        if (wish != name_of(isa)) continue;
+        if (isa == instruction_set::best || isa <= most) return {isa == instruction_set::best ? most : isa};
         return {most, "the processor has no more than " + std::string(name_of(most))};
     }
     return {most, "it must be one of " + instruction_set_names()};
@@ -152,21 +151,21 @@ inline wished_level level_by_wish(std::string_view wish, instruction_set most) {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// The level that instruction_set::best stands for: the one that the environment variable MP_ISA names when
-/// it is first looked at, or else processor_instruction_set().
+/// The instruction set that instruction_set::best stands for: the one that the environment variable MP_ISA
+/// names when it is first looked at, or else processor_instruction_set().
 ///
-/// An MP_ISA that names no level, or one that the processor lacks, is no reason to end a program: it is as if
+/// An MP_ISA that names none, or one that the processor lacks, is no reason to end a program: it is as if
 /// it were not set, and a line on stderr says so, once a process.
 [[nodiscard]] inline instruction_set best_instruction_set() {
     static const instruction_set chosen = [] {
         const char* const wish = std::getenv("MP_ISA");
         const instruction_set most = processor_instruction_set();
-        const detail::wished_level found = detail::level_by_wish(wish == nullptr ? "" : wish, most);
+        const detail::wished_isa found = detail::isa_by_wish(wish == nullptr ? "" : wish, most);
         if (!found.complaint.empty()) {
             std::fprintf(stderr, "mp: the environment variable MP_ISA is '%.40s' and ignored; %s\n", wish,
                          found.complaint.c_str());
         }
-        return found.level;
+        return found.isa;
     }();
     return chosen;
 }
@@ -175,10 +174,10 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The level at which an algorithm given `exec` runs; never best.
+/// The instruction set with which an algorithm given `exec` runs; never best.
 ///
 /// \throws argument_error  the processor lacks it
-inline instruction_set level_of(std::string_view function, cpu exec) {
+inline instruction_set isa_of(std::string_view function, cpu exec) {
     if (exec.instructions == instruction_set::best) return best_instruction_set();
     const instruction_set most = processor_instruction_set();
     if (exec.instructions > most) {

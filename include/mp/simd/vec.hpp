@@ -7,8 +7,8 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/portable_vectors.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/simd/single_lane.hpp>
 
 #include <cstddef>
@@ -20,9 +20,9 @@
 #include <mp/simd/vec.inl>
 #undef MP_TARGET
 #endif
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
 #define MP_KERNEL_FILE <mp/simd/x86_vectors.inl>
 #include <mp/simd/for_each_target.inl>
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
 #define MP_KERNEL_FILE <mp/simd/vec.inl>
 #include <mp/simd/for_each_target.inl>

@@ -11,7 +11,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 inline constexpr std::size_t vector_bytes = 64;
 #else
 inline constexpr std::size_t vector_bytes = 32;
@@ -64,7 +64,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
 
 /// One value in all lanes.
 MP_ALWAYS_INLINE vec<float> broadcast(float x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     return vec<float>{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 #else
     return vec<float>{x, x, x, x, x, x, x, x};
@@ -111,7 +111,7 @@ MP_ALWAYS_INLINE void store(std::uint8_t* to, vec<std::uint8_t> x) {
 
 /// The value in every lane, as it would be stored: no compiler looks through it.
 MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("" : "+v"(x));
 #else
     __asm__("" : "+x"(x));
@@ -120,7 +120,7 @@ MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {
 }
 
 MP_ALWAYS_INLINE doubles opt_barrier(doubles x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("" : "+v"(x));
 #else
     __asm__("" : "+x"(x));
@@ -132,7 +132,7 @@ MP_ALWAYS_INLINE doubles opt_barrier(doubles x) {
 /// and payload. As instructions: of __builtin_convertvector g++ 12 makes four.
 MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
     doubles wide;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "v"(x));
 #else
     __asm__("vcvtps2pd %1, %0" : "=x"(wide) : "x"(x));
@@ -141,14 +141,14 @@ MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
 }
 MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
     half_floats result;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtpd2ps %1, %0" : "=v"(result) : "v"(x));
 #else
     __asm__("vcvtpd2ps %1, %0" : "=x"(result) : "x"(x));
 #endif
     return result;
 }
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 MP_ALWAYS_INLINE half_floats low_half(vec<float> x) {
     return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
 }
@@ -176,7 +176,7 @@ MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
 
 /// a b + c, rounded once.
 MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<float> c) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
 #else
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
@@ -186,7 +186,7 @@ MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<f
 
 /// The same, made in the place of a.
 MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vfmadd213ps %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
 #else
     __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
@@ -196,7 +196,7 @@ MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> 
 
 /// The smaller ones, as numbers without sign.
 MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpminud %1, %0, %0" : "+v"(a) : "v"(b));
 #else
     __asm__("vpminud %1, %0, %0" : "+x"(a) : "x"(b));
@@ -206,7 +206,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t
 
 /// The larger ones; b where one of them is NaN, or both are zero.
 MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vmaxps %2, %1, %0" : "=v"(a) : "v"(a), "v"(b));
 #else
     __asm__("vmaxps %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
@@ -216,7 +216,7 @@ MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
 
 /// The square root, correctly rounded.
 MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vsqrtps %0, %0" : "+v"(x));
 #else
     __asm__("vsqrtps %0, %0" : "+x"(x));
@@ -228,7 +228,7 @@ MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
 /// flushes binary16 subnormals, and both keep sign and leading payload of a NaN and make it quiet.
 MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
     vec<float> x;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtph2ps %1, %0" : "=v"(x) : "v"(codes));
 #else
     __asm__("vcvtph2ps %1, %0" : "=x"(x) : "x"(codes));
@@ -237,7 +237,7 @@ MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
 }
 MP_ALWAYS_INLINE vec<std::uint16_t> narrow_binary16(vec<float> x) {
     vec<std::uint16_t> codes;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtps2ph $0, %1, %0" : "=v"(codes) : "v"(x));
 #else
     __asm__("vcvtps2ph $0, %1, %0" : "=x"(codes) : "x"(x));
@@ -247,7 +247,7 @@ MP_ALWAYS_INLINE vec<std::uint16_t> narrow_binary16(vec<float> x) {
 
 /// a / b, correctly rounded; under -ffast-math the operator may be a product with a reciprocal.
 MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
 #else
     __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
@@ -257,7 +257,7 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
 
 // Of single doubles, in the encoding of the target: an instruction of SSE among those of AVX waits for both
 // (double_add and its kin are in the encoding of the program, which may be that of SSE).
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 #define MP_SINGLE_DOUBLE "v"
 #else
 #define MP_SINGLE_DOUBLE "x"
@@ -280,7 +280,7 @@ MP_ALWAYS_INLINE double div(double a, double b) {
 }
 #undef MP_SINGLE_DOUBLE
 MP_ALWAYS_INLINE double sqrt(double x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vsqrtsd %0, %0, %0" : "+v"(x));
 #else
     __asm__("vsqrtsd %0, %0, %0" : "+x"(x));
@@ -290,7 +290,7 @@ MP_ALWAYS_INLINE double sqrt(double x) {
 
 /// The sum of the lanes: of each of one half and the one that is as far in the other half, of these likewise.
 MP_ALWAYS_INLINE double reduce_add(doubles x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     x = opt_barrier(x + __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
     x = opt_barrier(x + __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
     x = opt_barrier(x + __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
@@ -303,7 +303,7 @@ MP_ALWAYS_INLINE double reduce_add(doubles x) {
 
 /// One bit for every lane whose highest bit is set.
 MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     std::uint16_t mask;
     __asm__("vpmovd2m %1, %0" : "=Yk"(mask) : "v"(x));
     return mask;
@@ -316,7 +316,7 @@ MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
 
 /// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.
 MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words places) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(places));
 #else
     __asm__("vpshufb %1, %0, %0" : "+x"(x) : "x"(places));
@@ -326,7 +326,7 @@ MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words p
 
 // Wider and narrower integers, as instructions: of __builtin_convertvector g++ 12 makes much more. Narrowing
 // takes words that fit.
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint16_t> x) {
     vec<std::uint32_t> wide;
     __asm__("vpmovzxwd %1, %0" : "=v"(wide) : "v"(x));
@@ -379,7 +379,7 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
 /// Stores past the caches, where the address is a multiple of a vector's bytes.
 MP_ALWAYS_INLINE void store_nontemporal(float* to, vec<float> x) {
     auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vmovntps %1, %0" : "=m"(target) : "v"(x));
 #else
     __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
@@ -406,7 +406,7 @@ MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
     }
 }
 
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 /// The first `count` < lanes elements, the rest zero; memory behind them is not touched.
 MP_ALWAYS_INLINE vec<float> load_partial(const float* from, std::size_t count) {
     vec<float> x;

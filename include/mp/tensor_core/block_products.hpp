@@ -5,7 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/opt_barrier.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/simd/vec.hpp>
 #include <mp/tensor_core/panels.hpp>
 
@@ -43,10 +43,10 @@ using panel_function = void (*)(const panel_task& task, std::ptrdiff_t panel, st
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_TARGET every_processor
-#define MP_TARGET_LEVEL MP_LEVEL_PORTABLE
+#define MP_TARGET_NUMBER MP_TARGET_PORTABLE
 #include <mp/tensor_core/kernels/panel_products.inl>
 #undef MP_TARGET
-#undef MP_TARGET_LEVEL
+#undef MP_TARGET_NUMBER
 
 #define MP_KERNEL_FILE <mp/tensor_core/kernels/panel_products.inl>
 #include <mp/simd/for_each_target.inl>

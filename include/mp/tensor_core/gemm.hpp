@@ -11,8 +11,8 @@
 #include <mp/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simd/floating_point_modes.hpp>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/processor.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/tensor_core/block_fma.hpp>
 #include <mp/tensor_core/block_products.hpp>
 #include <mp/tensor_core/emulated.hpp>
@@ -38,7 +38,7 @@ struct emulated_product {
     matrix_view<const A> a;
     matrix_view<const B> b;
     float8_unit unit;
-    instruction_set level;
+    instruction_set isa;
     std::ptrdiff_t promotion_interval;  ///< zero for none
 
     static constexpr block_rule rule = checked_block_rule<Arch, A, B, Accumulator>();
@@ -116,13 +116,13 @@ struct emulated_product {
                                static_cast<std::size_t>(blocks));
         memory.b_panels.resize(panel_columns, rule.products, static_cast<std::size_t>(place.columns),
                                static_cast<std::size_t>(blocks));
-        pack_factor<rule.products>(level, &a(place.row, it.begin), a.row_stride(), a.column_stride(),
+        pack_factor<rule.products>(isa, &a(place.row, it.begin), a.row_stride(), a.column_stride(),
                                    place.rows, k, memory.a_panels, memory.a_line, memory.floats);
-        pack_factor<rule.products>(level, &b(it.begin, place.column), b.column_stride(), b.row_stride(),
+        pack_factor<rule.products>(isa, &b(it.begin, place.column), b.column_stride(), b.row_stride(),
                                    place.columns, k, memory.b_panels, memory.b_line, memory.floats);
         const panel_task task{&memory.a_panels, &memory.b_panels, rule, blocks, &slow_step, &it};
         const panel_function multiply =
-            MP_SELECT_TARGET(level, (&every_processor::multiply_panel<rule.products, rule.output>),
+            MP_SELECT_TARGET(isa, (&every_processor::multiply_panel<rule.products, rule.output>),
                              multiply_panel<rule.products, rule.output>);
         for (std::ptrdiff_t j = 0; j < place.columns; j += panel_columns) {
             multiply(task, j / panel_columns, place.rows,
@@ -178,18 +178,18 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
                        "must be zero or a positive multiple of 32");
     }
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
-    const instruction_set level = level_of(function, host);
+    const instruction_set isa = isa_of(function, host);
     if (c.rows == 0 || c.columns == 0) return;
 
     const bool column_major = c.order == storage_order::column_major;
     const tile_output output =
-        make_tile_output(level, c.data, c.leading_dimension, column_major, false, alpha, beta, epilogue);
+        make_tile_output(isa, c.data, c.leading_dimension, column_major, false, alpha, beta, epilogue);
     if (same_value(alpha, 0.0F) || a.columns == 0) {
         const default_floating_point_modes modes;
         finish_without_product(output, c.rows, c.columns);
         return;
     }
-    const auto it = make(Product{a, b, unit_for<std::remove_const_t<A>>(exec.float8), level, 0});
+    const auto it = make(Product{a, b, unit_for<std::remove_const_t<A>>(exec.float8), isa, 0});
     const std::ptrdiff_t tiles_down = (c.rows + emulated_tile_rows - 1) / emulated_tile_rows;
     const std::ptrdiff_t tiles_across = (c.columns + emulated_tile_columns - 1) / emulated_tile_columns;
     const auto count = static_cast<std::size_t>(tiles_down * tiles_across);

@@ -107,9 +107,9 @@ block_line take_line_apart(const float* from, int least_exponent, float* values,
 /// Takes `lines` lines of `k` numbers apart, in blocks filled up with zeros; lines that fill the last
 /// panel up are zeros, too.
 template <int Products, class Value>
-void pack_factor(instruction_set level, const Value* data, std::ptrdiff_t line_stride,
-                 std::ptrdiff_t k_stride, std::ptrdiff_t lines, std::ptrdiff_t k, factor_panels& to,
-                 std::vector<Value>& gathered, std::vector<float>& floats) {
+void pack_factor(instruction_set isa, const Value* data, std::ptrdiff_t line_stride, std::ptrdiff_t k_stride,
+                 std::ptrdiff_t lines, std::ptrdiff_t k, factor_panels& to, std::vector<Value>& gathered,
+                 std::vector<float>& floats) {
     constexpr int least_exponent = layout_of<typename Value::format>::min_exponent;
     constexpr std::ptrdiff_t products = Products;
     const std::ptrdiff_t width = to.width;
@@ -126,7 +126,7 @@ void pack_factor(instruction_set level, const Value* data, std::ptrdiff_t line_s
                 }
                 from = gathered.data();
             }
-            widen_to_float(level, from, floats.data(), static_cast<std::size_t>(k));
+            widen_to_float(isa, from, floats.data(), static_cast<std::size_t>(k));
         } else {
             std::fill(floats.begin(), floats.end(), 0.0F);
         }

@@ -24,20 +24,20 @@ struct buffers {
     std::vector<Value> a = std::vector<Value>(block_size), b = a, c = a, expected = a, out = a;
 };
 
-/// Compares one operation on one block on all levels.
+/// Compares one operation on one block on all instruction sets.
 template <class Value, class Array, class Number>
 void compare(oracle::disagreements& wrong, const char* name, buffers<Value>& in, Array array, Number number) {
     for (std::size_t i = 0; i < block_size; ++i) in.expected[i] = number(in.a[i], in.b[i], in.c[i]);
-    for (const auto level : arrays::levels()) {
-        // The portable level is the operators in a loop, and two run the kernels of the levels below them.
-        if (level == mp::instruction_set::portable || level == mp::instruction_set::avx512_bf16 ||
-            level == mp::instruction_set::amx) {
+    for (const auto isa : arrays::instruction_sets()) {
+        // The portable one is the operators in a loop, and two run the kernels of the instruction sets below them.
+        if (isa == mp::instruction_set::portable || isa == mp::instruction_set::avx512_bf16 ||
+            isa == mp::instruction_set::amx) {
             continue;
         }
-        array(mp::cpu{.instructions = level});
+        array(mp::cpu{.instructions = isa});
         for (std::size_t i = 0; i < block_size; ++i) {
             if (!arrays::agree(in.out[i], in.expected[i])) {
-                wrong.add(name, "level", static_cast<int>(level), "of", in.a[i].bits(), in.b[i].bits(),
+                wrong.add(name, "instructions", static_cast<int>(isa), "of", in.a[i].bits(), in.b[i].bits(),
                           in.c[i].bits(), "is", in.out[i].bits(), "instead of", in.expected[i].bits());
             }
         }

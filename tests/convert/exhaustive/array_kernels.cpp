@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "convert/levels.hpp"
+#include "convert/instruction_sets.hpp"
 #include "format/exhaustive/every_block.hpp"
 
 namespace {
@@ -19,7 +19,7 @@ constexpr std::uint64_t block_size = 1U << 18;
 
 template <class To>
 bool check(const char* name) {
-    const std::vector<mp::instruction_set> levels = levels_at_hand();
+    const std::vector<mp::instruction_set> instruction_sets = instruction_sets_at_hand();
     const auto work = [&](oracle::disagreements& wrong, std::uint64_t block) {
         std::vector<float> from(block_size);
         for (std::uint64_t i = 0; i < block_size; ++i)
@@ -32,12 +32,12 @@ bool check(const char* name) {
             // The others take the long way for single numbers: one block in sixteen, all exponents.
             if (p != mp::projection{} && block % 16 != block / 512 % 16) continue;
             for (std::uint64_t i = 0; i < block_size; ++i) expected[i] = mp::round_to<To>(from[i], p);
-            for (const mp::instruction_set level : levels) {
-                mp::convert(mp::cpu{.instructions = level}, from, to, p);
+            for (const mp::instruction_set isa : instruction_sets) {
+                mp::convert(mp::cpu{.instructions = isa}, from, to, p);
                 if (std::memcmp(to.data(), expected.data(), block_size * sizeof(To)) == 0) continue;
                 for (std::uint64_t i = 0; i < block_size; ++i) {
                     if (to[i].bits() != expected[i].bits()) {
-                        wrong.add(static_cast<int>(level), bits_of(from[i]), "becomes", bits_of(to[i]),
+                        wrong.add(static_cast<int>(isa), bits_of(from[i]), "becomes", bits_of(to[i]),
                                   "and not", bits_of(expected[i]), "rounding", static_cast<int>(p.round));
                     }
                 }

@@ -6,7 +6,7 @@
 #include <mp/array/kernels/operations.hpp>
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/simd/floating_point_modes.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/simd/vec.hpp>
 
 #include <cstddef>
@@ -67,24 +67,24 @@ void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
 
 #define MP_KERNEL_FILE <mp/array/kernels/arithmetic.inl>
 #include <mp/simd/for_each_target.inl>
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
 #define MP_KERNEL_FILE <mp/array/kernels/binary16.inl>
 #include <mp/simd/for_each_target.inl>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The kernel for a level, which computes out[i] = Operation::apply(operands[i]...). An operand is a pointer
-/// or `repeated`. `out` may be one of the pointers.
+/// The kernel for an instruction set, which computes out[i] = Operation::apply(operands[i]...). An operand is
+/// a pointer or `repeated`. `out` may be one of the pointers.
 template <class Operation, class Value, class... Operand>
-auto arithmetic_kernel([[maybe_unused]] instruction_set level) noexcept {
+auto arithmetic_kernel([[maybe_unused]] instruction_set isa) noexcept {
     using kernel = void (*)(Value*, std::size_t, Operand...) noexcept;
     kernel chosen = &map_portable<Operation, Value, Operand...>;
 #if MP_SIMD_TARGETS
     if constexpr (has_array_vectors<Value>) {
-        chosen = MP_SELECT_TARGET(level, chosen, map_array<Operation, Value, Operand...>);
+        chosen = MP_SELECT_TARGET(isa, chosen, map_array<Operation, Value, Operand...>);
     }
     if constexpr (is_half<Value> && has_binary16_instruction<Operation>) {
-        if (level >= instruction_set::avx512_fp16) {
+        if (isa >= instruction_set::avx512_fp16) {
             chosen = &avx512_fp16::map_binary16<Operation, Value, Operand...>;
         }
     }

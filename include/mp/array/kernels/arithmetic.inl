@@ -22,7 +22,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> magnitude_of(vec<float> x) {
     return as_words(x) & 0x7fff'ffffU;
 }
 
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 /// a b + c rounded down and up, whatever the modes say about rounding.
 MP_ALWAYS_INLINE vec<float> multiply_add_down(vec<float> a, vec<float> b, vec<float> c) {
     __asm__("vfmadd231ps %{rd-sae%}, %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
@@ -45,7 +45,7 @@ MP_ALWAYS_INLINE vec<float> multiply_add_up(vec<float> a, vec<float> b, vec<floa
 ///
 /// AVX2: see below; only for products that are exact in float.
 MP_ALWAYS_INLINE vec<float> multiply_add_to_odd(vec<float> a, vec<float> b, vec<float> c) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     const vec<std::uint32_t> down = as_words(multiply_add_down(a, b, c));
     const vec<std::uint32_t> up = as_words(multiply_add_up(a, b, c));
     return as_floats((down & 1U) != 0 ? down : up);
@@ -86,7 +86,7 @@ inline constexpr bool has_doubtful_lanes = [] {
     if constexpr (reduced<Value>) {
         using format = typename Value::format;
         if (format::exponent_bits != 8) return false;
-        if (std::is_same_v<Operation, multiply_addition>) return MP_TARGET_LEVEL < MP_LEVEL_AVX512;
+        if (std::is_same_v<Operation, multiply_addition>) return MP_TARGET_NUMBER < MP_TARGET_AVX512;
         return !is_bfloat16<format> &&
                (std::is_same_v<Operation, multiplication> || std::is_same_v<Operation, division>);
     }

@@ -9,7 +9,7 @@
 // Written out, since g++ and clang disagree about the names of the functions, and the type _Float16 would
 // bring contraction with it.
 
-#if MP_TARGET_LEVEL == MP_LEVEL_AVX512_FP16
+#if MP_TARGET_NUMBER == MP_TARGET_AVX512_FP16
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 

@@ -60,14 +60,14 @@ inline constexpr bool has_function_vectors = [] {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The kernel for a level, as arithmetic_kernel().
+/// The kernel for an instruction set, as arithmetic_kernel().
 template <class Function, class Value>
-auto function_kernel([[maybe_unused]] instruction_set level) noexcept {
+auto function_kernel([[maybe_unused]] instruction_set isa) noexcept {
     using kernel = void (*)(Value*, std::size_t, const Value*) noexcept;
     kernel chosen = &map_portable<Function, Value, const Value*>;
 #if MP_SIMD_TARGETS
     if constexpr (has_function_vectors<Value>) {
-        chosen = MP_SELECT_TARGET(level, chosen, map_function<Function, Value>);
+        chosen = MP_SELECT_TARGET(isa, chosen, map_function<Function, Value>);
     }
 #endif
     return chosen;

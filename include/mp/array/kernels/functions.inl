@@ -182,7 +182,7 @@ MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, vec<float> a, vec<f
         const vec<std::uint16_t> code = narrow_binary16(a);
         const vec<std::uint16_t> other = narrow_binary16(b);
         store(codes_of(out), code);
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         std::uint16_t mask;
         __asm__("vpcmpuw $4, %2, %1, %0" : "=Yk"(mask) : "v"(code), "v"(other));
         return mask;

@@ -124,12 +124,12 @@ void sum_portable(Accumulator* result, std::size_t count, const Value*... from) 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Term, class Accumulator, class... Value>
-auto sum_kernel([[maybe_unused]] instruction_set level) noexcept {
+auto sum_kernel([[maybe_unused]] instruction_set isa) noexcept {
     using kernel = void (*)(Accumulator*, std::size_t, const Value*...) noexcept;
     kernel chosen = &sum_portable<Term, Accumulator, Value...>;
 #if MP_SIMD_TARGETS
     if constexpr ((has_number_vectors<Value> && ...)) {
-        chosen = MP_SELECT_TARGET(level, chosen, sum_array<Term, Accumulator, Value...>);
+        chosen = MP_SELECT_TARGET(isa, chosen, sum_array<Term, Accumulator, Value...>);
     }
 #endif
     return chosen;

@@ -56,14 +56,14 @@ inline constexpr bool has_ordered_codes = layout_of<format_of_t<Value>>::is_sign
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The kernel for a level, as arithmetic_kernel().
+/// The kernel for an instruction set, as arithmetic_kernel().
 template <class Operation, class Value, class... Operand>
-auto selection_kernel([[maybe_unused]] instruction_set level) noexcept {
+auto selection_kernel([[maybe_unused]] instruction_set isa) noexcept {
     using kernel = void (*)(Value*, std::size_t, Operand...) noexcept;
     kernel chosen = &map_portable<Operation, Value, Operand...>;
 #if MP_SIMD_TARGETS
     if constexpr (has_ordered_codes<Value>) {
-        chosen = MP_SELECT_TARGET(level, chosen, select_array<Operation, Value, Operand...>);
+        chosen = MP_SELECT_TARGET(isa, chosen, select_array<Operation, Value, Operand...>);
     }
 #endif
     return chosen;

@@ -12,7 +12,7 @@ MP_ALWAYS_INLINE vec<std::int32_t> larger(vec<std::int32_t> a, vec<std::int32_t>
 /// Folds two vectors into one: the largest of lanes i and i + lanes / 2 of `a` becomes lane 2 i, that of `b`
 /// lane 2 i + 1.
 MP_ALWAYS_INLINE vec<std::int32_t> fold(vec<std::int32_t> a, vec<std::int32_t> b) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     const vec<std::int32_t> low =
         __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const vec<std::int32_t> high =
@@ -76,7 +76,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> scale_exponent_codes(vec<std::uint32_t> magn
 
 /// a / b, correctly rounded, where compilers may be told to approximate.
 MP_ALWAYS_INLINE doubles div(doubles a, doubles b) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vdivpd %1, %0, %0" : "+v"(a) : "v"(b));
 #else
     __asm__("vdivpd %1, %0, %0" : "+x"(a) : "x"(b));
@@ -88,7 +88,7 @@ MP_ALWAYS_INLINE doubles div(doubles a, doubles b) {
 MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(longwords a, longwords b) {
     const auto x = reinterpret_cast<vec<std::uint32_t>>(a);
     const auto y = reinterpret_cast<vec<std::uint32_t>>(b);
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
 #else
     return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14);

@@ -24,6 +24,6 @@ inline constexpr bool has_convert_array = (has_number_vectors<From> || std::same
 #define MP_KERNEL_FILE <mp/convert/kernels/convert_arrays.inl>
 #include <mp/simd/for_each_target.inl>
 
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
 #define MP_KERNEL_FILE <mp/convert/kernels/narrow_by_instruction.inl>
 #include <mp/simd/for_each_target.inl>

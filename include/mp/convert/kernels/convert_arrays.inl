@@ -18,7 +18,7 @@ MP_ALWAYS_INLINE void store(double* to, doubles x) {
 
 /// Whether the highest bit of any lane is set.
 MP_ALWAYS_INLINE bool any_sign(longwords x) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     std::uint8_t signs = 0;
     __asm__("vpmovq2m %1, %0" : "=Yk"(signs) : "v"(x));
 #else
@@ -38,7 +38,7 @@ inline constexpr std::uint64_t smallest_normal_float = std::uint64_t{1023 - 126}
 /// except for numbers below 2^-126.
 MP_ALWAYS_INLINE longwords leading_bits_to_odd(longwords x) {
     longwords carry = (x & below_float) + below_float;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     // (carry | x) & ~below_float
     __asm__("vpternlogq $0x54, %2, %1, %0" : "+v"(carry) : "v"(x), "v"(longwords{} + below_float));
     return carry;
@@ -96,7 +96,7 @@ MP_ALWAYS_INLINE vec<float> narrow_to_odd(doubles low, doubles high) {
 /// NaNs made quiet, all else as it is.
 MP_ALWAYS_INLINE doubles quieted(doubles x) {
     const auto minus_zero = reinterpret_cast<doubles>(longwords{} + ~double_magnitude);
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vaddpd %1, %0, %0" : "+v"(x) : "v"(minus_zero));
 #else
     __asm__("vaddpd %1, %0, %0" : "+x"(x) : "x"(minus_zero));
@@ -133,7 +133,7 @@ MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
     }
 }
 
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 /// Floats rounded to bfloat16, which is the upper half of each lane.
 MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
     vec<std::uint32_t> bits = as_words(quieted(x));
@@ -164,7 +164,7 @@ MP_ALWAYS_INLINE halfword_pairs upper_halves(vec<std::uint32_t> low, vec<std::ui
 /// Converts 2 * lanes numbers.
 template <class From, class To>
 MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     if constexpr (std::same_as<To, basic_float<formats::bfloat16>> && !std::same_as<From, double>) {
         const vec<std::uint32_t> low = round_to_upper_half(load_numbers(from));
         const vec<std::uint32_t> high = round_to_upper_half(load_numbers(from + lanes));

@@ -4,7 +4,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-#if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
+#if MP_TARGET_NUMBER == MP_TARGET_AVX512_BF16
 /// Whether a lane of the four holds a subnormal number.
 MP_ALWAYS_INLINE bool any_subnormal(const vec<float> (&x)[4]) {
     std::uint16_t found[4];
@@ -40,7 +40,7 @@ inline void narrow_to_bfloat16(const float* from, basic_float<formats::bfloat16>
 }
 #endif
 
-#if MP_TARGET_LEVEL == MP_LEVEL_AVX512_FP16
+#if MP_TARGET_NUMBER == MP_TARGET_AVX512_FP16
 /// By vcvtpd2ph, which makes subnormal numbers in every mode and rounds as the modes say.
 inline void narrow_to_half(const double* from, basic_float<formats::binary16>* to,
                            std::size_t count) noexcept {

@@ -31,6 +31,6 @@ inline constexpr bool has_number_vectors = [] {
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_FP16
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
 #define MP_KERNEL_FILE <mp/convert/kernels/number_vectors.inl>
 #include <mp/simd/for_each_target.inl>

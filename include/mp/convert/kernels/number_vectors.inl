@@ -8,7 +8,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 /// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
 MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
     const vec<float> minus_zero = as_floats(vec<std::uint32_t>{} + 0x8000'0000U);
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vaddps %1, %0, %0" : "+v"(x) : "v"(minus_zero));
 #else
     __asm__("vaddps %1, %0, %0" : "+x"(x) : "x"(minus_zero));

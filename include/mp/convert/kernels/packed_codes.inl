@@ -38,7 +38,7 @@ MP_ALWAYS_INLINE void pack_vector(const std::uint8_t* codes, std::byte* to) {
         constexpr std::uint8_t used[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 128, 128, 128, 128};
         const auto y = reinterpret_cast<vec<std::uint32_t>>(
             shuffle_bytes(reinterpret_cast<bytes_of_words>(twenty_four), repeat_16_bytes(used)));
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         const vec<std::uint32_t> z =
             __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
 #else
@@ -57,7 +57,7 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
             std::byte packed[vector_bytes / 2];
         };
         code_pairs pairs;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         __asm__("vpmovzxbw %1, %0" : "=v"(pairs) : "m"(*reinterpret_cast<const memory*>(from)));
 #else
         __asm__("vpmovzxbw %1, %0" : "=x"(pairs) : "m"(*reinterpret_cast<const memory*>(from)));
@@ -67,7 +67,7 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
     } else {
         vec<std::uint32_t> x;
         std::memcpy(&x, from, sizeof x);
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         const vec<std::uint32_t> y =
             __builtin_shufflevector(x, x, 0, 1, 2, 12, 3, 4, 5, 13, 6, 7, 8, 14, 9, 10, 11, 15);
 #else

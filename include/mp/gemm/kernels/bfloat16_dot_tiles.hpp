@@ -8,6 +8,6 @@
 #include <cstdint>
 #include <cstring>
 
-#define MP_KERNEL_LEVELS MP_LEVEL_AVX512_BF16
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512_BF16
 #define MP_KERNEL_FILE <mp/gemm/kernels/bfloat16_dot_tiles.inl>
 #include <mp/simd/for_each_target.inl>

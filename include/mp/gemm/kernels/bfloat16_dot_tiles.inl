@@ -3,7 +3,7 @@
 // the even one, each time rounding to nearest even, with subnormal operands and results taken for zero (Intel
 // 64 and IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS).
 
-#if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
+#if MP_TARGET_NUMBER == MP_TARGET_AVX512_BF16
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The sums of a tile, as in register_tiles.inl, with another instruction.

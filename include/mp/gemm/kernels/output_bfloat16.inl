@@ -3,7 +3,7 @@
 // zero (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). So it is for sums that are
 // none.
 
-#if MP_TARGET_LEVEL == MP_LEVEL_AVX512_BF16
+#if MP_TARGET_NUMBER == MP_TARGET_AVX512_BF16
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrdiff_t line_stride) {

@@ -133,7 +133,7 @@ void multiply_rows(const tile_product& p) {
     registers.write(p.tile, p.tile_stride, all{});
 }
 
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 #define MP_TILE_NAMES(element) "cpu." element ".avx512.12x32"
 template <class Steps>
 inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Steps, 1>},

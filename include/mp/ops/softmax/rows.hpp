@@ -31,17 +31,17 @@ struct softmax_kernels {
     void (*log_softmax_slopes)(const float*, const float*, std::size_t, double, float*);
     void (*score_slopes)(const float*, std::size_t, float*);
 
-    explicit softmax_kernels(instruction_set level = best_instruction_set())
-        : maximum(MP_SELECT_TARGET(level, &portable_vectors::maximum_of_row, maximum_of_row)),
-          exponentials(MP_SELECT_TARGET(level, &portable_vectors::exponentials_of_row, exponentials_of_row)),
-          scale(MP_SELECT_TARGET(level, &portable_vectors::scale_array, scale_array)),
-          log_softmax(MP_SELECT_TARGET(level, &portable_vectors::log_softmax_row, log_softmax_row)),
-          dot(MP_SELECT_TARGET(level, &portable_vectors::dot_of_rows, dot_of_rows)),
-          sum(MP_SELECT_TARGET(level, &portable_vectors::sum_of_row, sum_of_row)),
-          softmax_slopes(MP_SELECT_TARGET(level, &portable_vectors::softmax_slopes, softmax_slopes)),
+    explicit softmax_kernels(instruction_set isa = best_instruction_set())
+        : maximum(MP_SELECT_TARGET(isa, &portable_vectors::maximum_of_row, maximum_of_row)),
+          exponentials(MP_SELECT_TARGET(isa, &portable_vectors::exponentials_of_row, exponentials_of_row)),
+          scale(MP_SELECT_TARGET(isa, &portable_vectors::scale_array, scale_array)),
+          log_softmax(MP_SELECT_TARGET(isa, &portable_vectors::log_softmax_row, log_softmax_row)),
+          dot(MP_SELECT_TARGET(isa, &portable_vectors::dot_of_rows, dot_of_rows)),
+          sum(MP_SELECT_TARGET(isa, &portable_vectors::sum_of_row, sum_of_row)),
+          softmax_slopes(MP_SELECT_TARGET(isa, &portable_vectors::softmax_slopes, softmax_slopes)),
           log_softmax_slopes(
-              MP_SELECT_TARGET(level, &portable_vectors::log_softmax_slopes, log_softmax_slopes)),
-          score_slopes(MP_SELECT_TARGET(level, &portable_vectors::score_slopes, score_slopes)) {}
+              MP_SELECT_TARGET(isa, &portable_vectors::log_softmax_slopes, log_softmax_slopes)),
+          score_slopes(MP_SELECT_TARGET(isa, &portable_vectors::score_slopes, score_slopes)) {}
 };
 
 /// A few rows, and room for what is computed from them. One thread uses it for block after block of rows: so

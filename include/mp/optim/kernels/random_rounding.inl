@@ -6,7 +6,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 /// The products of the lower halves of the lanes.
 MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
     longwords result;
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpmuludq %2, %1, %0" : "=v"(result) : "v"(a), "v"(b));
 #else
     __asm__("vpmuludq %2, %1, %0" : "=x"(result) : "x"(a), "x"(b));

@@ -14,7 +14,7 @@
 #include <mp/optim/kernels/double_power.hpp>
 #include <mp/optim/parameter_layout.hpp>
 #include <mp/simd/floating_point_modes.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/simd/vec.hpp>
 
 #include <algorithm>

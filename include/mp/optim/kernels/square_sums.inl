@@ -9,7 +9,7 @@ MP_ALWAYS_INLINE void add_squares(const float* from, doubles& sum) {
     half_floats x;
     std::memcpy(&x, from, sizeof x);
     doubles wide;  // g++ 12 makes four instructions of its own conversion
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "vm"(x));
     sum += wide * wide;
     __asm__("" : "+v"(sum));

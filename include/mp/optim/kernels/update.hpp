@@ -12,7 +12,7 @@
 #include <mp/rules/optimizer_updates.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -222,14 +222,14 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
     }
 }
 
-/// The pass for a level.
+/// The pass for an instruction set.
 template <weight_update How, class Coefficients, class Arrays>
-auto select_update(instruction_set level) noexcept {
+auto select_update(instruction_set isa) noexcept {
     if constexpr (has_update_kernels<How, Arrays>) {
-        return MP_SELECT_TARGET(level, (&update_array_portable<How, Coefficients, Arrays>),
+        return MP_SELECT_TARGET(isa, (&update_array_portable<How, Coefficients, Arrays>),
                                 update_array<How, Coefficients, Arrays>);
     } else {
-        static_cast<void>(level);
+        static_cast<void>(isa);
         return &update_array_portable<How, Coefficients, Arrays>;
     }
 }

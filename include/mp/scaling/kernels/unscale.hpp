@@ -11,7 +11,7 @@
 #include <mp/format/basic_float.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>
-#include <mp/simd/levels.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -192,43 +192,44 @@ inline constexpr std::size_t large_result = std::size_t{1} << 26;
 template <class Gradient>
 using unscale_pass = non_finite_report (*)(const Gradient*, float*, std::size_t, float);
 template <bool Multiply, class Gradient>
-unscale_pass<Gradient> select_unscale(instruction_set level, [[maybe_unused]] bool non_temporal) noexcept {
+unscale_pass<Gradient> select_unscale(instruction_set isa, [[maybe_unused]] bool non_temporal) noexcept {
     if constexpr (MP_SIMD_TARGETS && has_number_vectors<Gradient>) {
-        if (non_temporal && level >= instruction_set::avx2) {
-            return MP_SELECT_TARGET(level, (&unscale_array_portable<Multiply, Gradient>),
+        if (non_temporal && isa >= instruction_set::avx2) {
+            return MP_SELECT_TARGET(isa, (&unscale_array_portable<Multiply, Gradient>),
                                     unscale_large_array<Multiply, Gradient>);
         }
-        return MP_SELECT_TARGET(level, (&unscale_array_portable<Multiply, Gradient>),
+        return MP_SELECT_TARGET(isa, (&unscale_array_portable<Multiply, Gradient>),
                                 unscale_array<Multiply, Gradient>);
     } else {
-        static_cast<void>(level);
+        static_cast<void>(isa);
         return &unscale_array_portable<Multiply, Gradient>;
     }
 }
 
-/// The pass for a level and an inverse scale, in place or to other memory, over pieces of something that has
-/// `count` elements in all. By a scale of one nothing is multiplied, and floats keep their bits.
+/// The pass for an instruction set and an inverse scale, in place or to other memory, over pieces of
+/// something that has `count` elements in all. By a scale of one nothing is multiplied, and floats keep their
+/// bits.
 template <class Gradient>
-unscale_pass<Gradient> select_unscale(instruction_set level, float inverse, bool in_place,
+unscale_pass<Gradient> select_unscale(instruction_set isa, float inverse, bool in_place,
                                       std::size_t count) noexcept {
     const bool non_temporal = !in_place && count >= large_result / sizeof(float);
-    return same_value(inverse, 1.0F) ? select_unscale<false, Gradient>(level, non_temporal)
-                                     : select_unscale<true, Gradient>(level, non_temporal);
+    return same_value(inverse, 1.0F) ? select_unscale<false, Gradient>(isa, non_temporal)
+                                     : select_unscale<true, Gradient>(isa, non_temporal);
 }
 
 /// The pass that only looks.
 template <class Gradient>
-auto select_check(instruction_set level, float inverse) noexcept {
+auto select_check(instruction_set isa, float inverse) noexcept {
     // What is finite stays finite when it is multiplied by 1 or less; zero makes NaNs of infinities.
     const bool multiply = !(inverse > 0.0F && inverse <= 1.0F);
     using pass = non_finite_report (*)(const Gradient*, std::size_t, float);
     if constexpr (has_number_vectors<Gradient>) {
-        return multiply ? static_cast<pass>(MP_SELECT_TARGET(level, (&check_array_portable<true, Gradient>),
+        return multiply ? static_cast<pass>(MP_SELECT_TARGET(isa, (&check_array_portable<true, Gradient>),
                                                              check_array<true, Gradient>))
-                        : static_cast<pass>(MP_SELECT_TARGET(level, (&check_array_portable<false, Gradient>),
+                        : static_cast<pass>(MP_SELECT_TARGET(isa, (&check_array_portable<false, Gradient>),
                                                              check_array<false, Gradient>));
     } else {
-        static_cast<void>(level);
+        static_cast<void>(isa);
         return multiply ? static_cast<pass>(&check_array_portable<true, Gradient>)
                         : static_cast<pass>(&check_array_portable<false, Gradient>);
     }

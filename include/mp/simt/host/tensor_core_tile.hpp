@@ -5,8 +5,8 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/simd/instruction_set.hpp>
-#include <mp/simd/levels.hpp>
 #include <mp/simd/processor.hpp>
+#include <mp/simd/select_target.hpp>
 #include <mp/tensor_core/arch.hpp>
 #include <mp/tensor_core/block_fma.hpp>
 #include <mp/tensor_core/block_products.hpp>
@@ -81,7 +81,7 @@ private:
 
     /// The same bits by the loops of mp::gemm on mp::emulated.
     void add_panels(float* c) const {
-        const instruction_set level = best_instruction_set();
+        const instruction_set isa = best_instruction_set();
         const std::ptrdiff_t blocks = (k_ + rule.products - 1) / rule.products;
         mp::detail::factor_panels a_panels;
         mp::detail::factor_panels b_panels;
@@ -91,13 +91,12 @@ private:
         std::vector<A> a_line;
         std::vector<B> b_line;
         std::vector<float> floats;
-        mp::detail::pack_factor<rule.products>(level, a_.data(), k_, 1, rows_, k_, a_panels, a_line, floats);
-        mp::detail::pack_factor<rule.products>(level, b_.data(), k_, 1, columns_, k_, b_panels, b_line,
-                                               floats);
+        mp::detail::pack_factor<rule.products>(isa, a_.data(), k_, 1, rows_, k_, a_panels, a_line, floats);
+        mp::detail::pack_factor<rule.products>(isa, b_.data(), k_, 1, columns_, k_, b_panels, b_line, floats);
         const mp::detail::panel_task task{&a_panels, &b_panels, rule, blocks, &slow_step, this};
-        const mp::detail::panel_function multiply = MP_SELECT_TARGET(
-            level, (&mp::detail::every_processor::multiply_panel<rule.products, rule.output>),
-            multiply_panel<rule.products, rule.output>);
+        const mp::detail::panel_function multiply =
+            MP_SELECT_TARGET(isa, (&mp::detail::every_processor::multiply_panel<rule.products, rule.output>),
+                             multiply_panel<rule.products, rule.output>);
         // Rows are read and written in whole panels.
         const std::ptrdiff_t width = (columns_ + mp::detail::panel_columns - 1) / mp::detail::panel_columns *
                                      mp::detail::panel_columns;

@@ -8,9 +8,9 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 /// Vectors of the columns of a product. Masks are -1 or 0.
 struct column_lanes {
 #if defined(__GNUC__) && !defined(__CUDACC__) && !MP_X87_ARITHMETIC
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     static constexpr int count = 16;
-#elif MP_TARGET_LEVEL >= MP_LEVEL_AVX2
+#elif MP_TARGET_NUMBER >= MP_TARGET_AVX2
     static constexpr int count = 8;
 #else
     static constexpr int count = 4;
@@ -94,7 +94,7 @@ MP_ALWAYS_INLINE void largest_exponents(const block_operands& it, std::int32_t* 
             std::memcpy(&b, it.b_exponents + p * panel_columns + j, sizeof b);
             most = v::larger(most, b + it.a_exponents[p]);
         }
-#if MP_TARGET_LEVEL >= MP_LEVEL_AVX512
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         // Through memory, two stores would have to be seen by one load.
         v::ints wide;
         __asm__("vpmovsxwd %1, %0" : "=v"(wide) : "v"(most));

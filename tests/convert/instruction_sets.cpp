@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "convert/levels.hpp"
+#include "convert/instruction_sets.hpp"
 #include "oracle/library.hpp"
 
 namespace {
@@ -26,15 +26,15 @@ std::vector<To> expected_of(const std::vector<From>& from) {
 }
 
 template <class From, class To>
-void compare_levels(oracle::disagreements& wrong) {
+void compare_instruction_sets(oracle::disagreements& wrong) {
     const std::vector<From> from = edge_values<From, To>(5000);
     const std::vector<To> expected = expected_of<To>(from);
-    for (const mp::instruction_set level : levels_at_hand()) {
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
         std::vector<To> to(from.size());
-        mp::convert(mp::cpu{.instructions = level}, from, to);
+        mp::convert(mp::cpu{.instructions = isa}, from, to);
         for (std::size_t i = 0; i < to.size(); ++i) {
             if (bits_of(to[i]) != bits_of(expected[i])) {
-                wrong.add(static_cast<int>(level), bits_of(from[i]), "becomes", bits_of(to[i]), "and not",
+                wrong.add(static_cast<int>(isa), bits_of(from[i]), "becomes", bits_of(to[i]), "and not",
                           bits_of(expected[i]));
             }
         }
@@ -81,28 +81,28 @@ private:
 }  // namespace
 
 TEST_CASE_TEMPLATE_DEFINE("every instruction set rounds floats and doubles to a format as single numbers are",
-                          T, levels) {
+                          T, instruction sets) {
     oracle::disagreements wrong;
-    compare_levels<float, T>(wrong);
-    compare_levels<double, T>(wrong);
-    compare_levels<T, float>(wrong);
-    compare_levels<T, double>(wrong);
-    compare_levels<T, mp::half>(wrong);
-    compare_levels<T, mp::bfloat16>(wrong);
-    compare_levels<mp::half, T>(wrong);
-    compare_levels<mp::bfloat16, T>(wrong);
-    compare_levels<T, mp::float8_e4m3fn>(wrong);
+    compare_instruction_sets<float, T>(wrong);
+    compare_instruction_sets<double, T>(wrong);
+    compare_instruction_sets<T, float>(wrong);
+    compare_instruction_sets<T, double>(wrong);
+    compare_instruction_sets<T, mp::half>(wrong);
+    compare_instruction_sets<T, mp::bfloat16>(wrong);
+    compare_instruction_sets<mp::half, T>(wrong);
+    compare_instruction_sets<mp::bfloat16, T>(wrong);
+    compare_instruction_sets<T, mp::float8_e4m3fn>(wrong);
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
-TEST_CASE_TEMPLATE_APPLY(levels, oracle::named_formats);
+TEST_CASE_TEMPLATE_APPLY(instruction sets, oracle::named_formats);
 
 TEST_CASE("every instruction set converts between float and double as single numbers are") {
     oracle::disagreements wrong;
-    compare_levels<float, double>(wrong);
-    compare_levels<double, float>(wrong);
-    compare_levels<float, float>(wrong);
-    compare_levels<double, double>(wrong);
+    compare_instruction_sets<float, double>(wrong);
+    compare_instruction_sets<double, float>(wrong);
+    compare_instruction_sets<float, float>(wrong);
+    compare_instruction_sets<double, double>(wrong);
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
@@ -121,9 +121,9 @@ TEST_CASE("doubles next to the ties of bfloat16's and float's subnormal numbers 
     const auto check = [&](auto to_type) {
         using To = decltype(to_type);
         const std::vector<To> expected = expected_of<To>(from);
-        for (const mp::instruction_set level : levels_at_hand()) {
+        for (const mp::instruction_set isa : instruction_sets_at_hand()) {
             std::vector<To> to(from.size());
-            mp::convert(mp::cpu{.instructions = level}, from, to);
+            mp::convert(mp::cpu{.instructions = isa}, from, to);
             CHECK(std::memcmp(to.data(), expected.data(), to.size() * sizeof(To)) == 0);
         }
     };
@@ -137,7 +137,7 @@ TEST_CASE("arrays of every length and alignment are converted, and nothing besid
         const std::vector<From> source = edge_values<From, float>(200);
         const std::vector<To> expected = expected_of<To>(source);
         oracle::disagreements wrong;
-        for (const mp::instruction_set level : levels_at_hand()) {
+        for (const mp::instruction_set isa : instruction_sets_at_hand()) {
             for (std::size_t length = 0; length <= 130; ++length) {
                 for (std::size_t offset = 0; offset < (length < 40 ? 33U : 5U); ++offset) {
                     constexpr unsigned char guard = 0xa5;
@@ -145,13 +145,13 @@ TEST_CASE("arrays of every length and alignment are converted, and nothing besid
                     // 64 bytes of guard before, at every alignment that the type may have.
                     auto* const base = reinterpret_cast<To*>(memory.data() + 64) + offset;
                     const std::size_t start = 33 - offset;
-                    mp::convert(mp::cpu{.instructions = level},
+                    mp::convert(mp::cpu{.instructions = isa},
                                 std::span<const From>(source).subspan(start, length),
                                 std::span<To>(base, length));
                     const auto begin =
                         static_cast<std::size_t>(reinterpret_cast<unsigned char*>(base) - memory.data());
                     if (std::memcmp(base, expected.data() + start, length * sizeof(To)) != 0)
-                        wrong.add(static_cast<int>(level), length, offset);
+                        wrong.add(static_cast<int>(isa), length, offset);
                     for (std::size_t i = 0; i < memory.size(); ++i) {
                         const bool inside = i >= begin && i < begin + length * sizeof(To);
                         if (!inside && memory[i] != guard) wrong.add("wrote", i, length, offset);
@@ -174,7 +174,7 @@ TEST_CASE("the processor's modes change no bit and are as before") {
         using To = decltype(to_type);
         const std::vector<From> from = edge_values<From, To>(3000);
         const std::vector<To> expected = expected_of<To>(from);
-        for (const mp::instruction_set level : levels_at_hand()) {
+        for (const mp::instruction_set isa : instruction_sets_at_hand()) {
             // Rounding down, up and to zero; flushing; all of them.
             for (const unsigned modes : {0x2000U, 0x4000U, 0x6000U, 0x8040U, 0xe040U}) {
                 std::vector<To> to(from.size());
@@ -183,7 +183,7 @@ TEST_CASE("the processor's modes change no bit and are as before") {
                 {
                     const modes_scope scope(modes);
                     before = modes_scope::now();
-                    mp::convert(mp::cpu{.instructions = level}, from, to);
+                    mp::convert(mp::cpu{.instructions = isa}, from, to);
                     after = modes_scope::now();
                 }
                 CHECK((before & 0xffc0U) == (after & 0xffc0U));

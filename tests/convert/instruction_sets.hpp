@@ -12,15 +12,15 @@
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
 
-/// The levels that this processor has for which there are kernels, and the highest that it has.
-inline std::vector<mp::instruction_set> levels_at_hand() {
+/// The instruction sets that this processor has for which there are kernels, and the highest that it has.
+inline std::vector<mp::instruction_set> instruction_sets_at_hand() {
     const mp::instruction_set most = mp::processor_instruction_set();
-    std::vector<mp::instruction_set> levels = {mp::instruction_set::portable};
-    for (const mp::instruction_set level : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
-        if (level < most) levels.push_back(level);
+    std::vector<mp::instruction_set> instruction_sets = {mp::instruction_set::portable};
+    for (const mp::instruction_set isa : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
+        if (isa < most) instruction sets.push_back(isa);
     }
-    if (most > mp::instruction_set::portable) levels.push_back(most);
-    return levels;
+    if (most > mp::instruction_set::portable) instruction sets.push_back(most);
+    return instruction sets;
 }
 
 /// The bits of a number, NaNs included.
@@ -46,11 +46,11 @@ std::vector<From> edge_values(std::size_t random_count) {
         using word = std::conditional_t<sizeof(From) == 4, std::uint32_t, std::uint64_t>;
         const std::uint64_t codes = std::uint64_t{layout::code_mask} + 1;
         constexpr int from_fraction = sizeof(From) == 4 ? 23 : 52;
-        constexpr word half_unit = word{1} << (from_fraction - 1 - layout::fraction_bits);
+        constexpr word half_ulp = word{1} << (from_fraction - 1 - layout::fraction_bits);
         for (std::uint64_t code = 0; code < codes; code += 1 + codes / 2048) {
             const To number = To::from_bits(static_cast<typename To::storage>(code));
             const word bits = std::bit_cast<word>(static_cast<From>(number));
-            for (const word place : {bits, bits + half_unit, bits - half_unit, bits + half_unit / 2}) {
+            for (const word place : {bits, bits + half_ulp, bits - half_ulp, bits + half_ulp / 2}) {
                 for (const word near : {place - 1, place, place + 1}) {
                     values.push_back(std::bit_cast<From>(near));
                 }
