@@ -240,7 +240,7 @@ TEST_CASE("a cast on a GPU without a workspace is refused, and with one that is 
     CHECK_THROWS_WITH_AS(
         mp::ops::silu(simulated{}, in, out),
         "mp::autocast::call: exec.workspace is 'null'; it must be a workspace of device memory, "
-        "since an argument of the op is cast",
+        "since an argument of the op is cast or added to",
         mp::argument_error);
     CHECK_THROWS_AS(mp::ops::silu(simulated{.workspace = &small}, in, out), mp::argument_error);
     CHECK(small.used() == 0);

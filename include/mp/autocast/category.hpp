@@ -92,6 +92,8 @@ namespace autocast {
 ///   called "dy";
 /// - `factors`, an array of the names of the arguments that are multiplied with each other: where a policy
 ///   quantises to float8, it quantises these and not, say, the bias;
+/// - `sums`, an array of the names of the outputs that the kernel itself adds to: where the caller passes
+///   add_to() of an array for one of them, the kernel receives that sum_operand. It computes in float;
 /// - `static constexpr std::string_view parameter(std::string_view name, args...)` returns the value of a
 ///   parameter, such as act_type, written out; rules with a condition ask for it. Empty if there is none.
 /// - `static product_size product(args...)` says the size of the matrix product that the op computes.

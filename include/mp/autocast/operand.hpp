@@ -7,6 +7,8 @@
 #include <mp/autocast/types.hpp>
 #include <mp/convert.hpp>
 #include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/rules/elementwise.hpp>
 
 #include <array>
 #include <cstddef>
@@ -39,7 +41,9 @@ enum class operand_kind : unsigned char {
 /// dense
 ///   copy where they lie like that, else nothing;
 /// - `static void copy(executor, from, to)`: converts the elements of a view of any element type to those of
-///   a view of the same shape, each rounded once.
+///   a view of the same shape, each rounded once;
+/// - `static void add(executor, from, to)`: to += from, element by element, in float and rounded once; needed
+///   by add_to() alone.
 template <class Argument>
 struct operand_traits {
     static constexpr operand_kind kind = operand_kind::parameter;
@@ -78,6 +82,13 @@ struct operand_traits<std::span<Element, Extent>> {
     static void copy(const Executor& exec, std::span<From> from, std::span<To> to) {
         convert(exec, std::span<const From>(from), to);
     }
+    /// Needs <mp/ops.hpp>.
+    template <class Executor, class From, class To>
+    static void add(const Executor& exec, std::span<From> from, std::span<To> to) {
+        const auto size = static_cast<std::ptrdiff_t>(to.size());
+        map_elements(detail::sum_function{}, exec, row_major(to.data(), 1, size),
+                     row_major<const To>(to.data(), 1, size), row_major<const From>(from.data(), 1, size));
+    }
 };
 
 /// An array that the op writes, made by out() or in_out().
@@ -88,6 +99,16 @@ struct output_operand {
     static_assert(operand_traits<View>::writable,
                   "mp::autocast: an output is a view of elements that are not const");
     View view;
+};
+
+/// An array that the op's result is added to, made by add_to().
+template <class View>
+struct sum_operand {
+    static_assert(operand_traits<View>::kind == operand_kind::array && operand_traits<View>::writable,
+                  "mp::autocast: a sum is a view of floating-point elements that are not const, such as "
+                  "std::span<float>");
+    View view;
+    bool adds;
 };
 
 }  // namespace mp::autocast
@@ -118,12 +139,28 @@ constexpr output_operand<std::span<Element>, true> in_out(std::span<Element, Ext
     return {view};
 }
 
+/// Marks an argument of an op as an array that the op's result is added to, or written to where `adds` is
+/// false: a gradient that grows with every micro batch, or that several uses of a weight share.
+///
+/// The kernel still writes and does not read. Its result is not rounded to the low precision of a policy on
+/// the way: it is added in float, and the sum is rounded once to the format of the array.
+template <class View>
+constexpr sum_operand<View> add_to(View view, bool adds = true) {
+    return {view, adds};
+}
+template <class Element, std::size_t Extent>
+constexpr sum_operand<std::span<Element>> add_to(std::span<Element, Extent> view, bool adds = true) {
+    return {view, adds};
+}
+
 }  // namespace mp::autocast::inline MP_ISA_NAMESPACE
 
 namespace mp::autocast {
 
 template <class View, bool ReadsOldValues>
 struct operand_traits<output_operand<View, ReadsOldValues>> : operand_traits<View> {};
+template <class View>
+struct operand_traits<sum_operand<View>> : operand_traits<View> {};
 
 }  // namespace mp::autocast
 
@@ -142,6 +179,13 @@ template <class Argument>
 inline constexpr bool is_output_operand = false;
 template <class View, bool ReadsOldValues>
 inline constexpr bool is_output_operand<autocast::output_operand<View, ReadsOldValues>> = true;
+template <class View>
+inline constexpr bool is_output_operand<autocast::sum_operand<View>> = true;
+
+template <class Argument>
+inline constexpr bool is_sum_operand = false;
+template <class View>
+inline constexpr bool is_sum_operand<autocast::sum_operand<View>> = true;
 
 /// Whether the argument is written by the op.
 template <class Argument>

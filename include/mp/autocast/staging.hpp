@@ -23,15 +23,39 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// How the dispatcher hands an argument to the kernel.
-enum class adaptation : unsigned char { forward, make_const, cast_number, stage_input, stage_output, unwrap };
+enum class adaptation : unsigned char {
+    forward,
+    make_const,
+    cast_number,
+    stage_input,
+    stage_output,
+    unwrap,
+    add,  ///< the result is computed apart and then added
+    add_in_kernel
+};
 
+/// Whether the kernel of Op itself adds to the argument of this name: Op::sums lists those that it does.
+template <class Op, std::size_t Index>
+constexpr bool adds_itself() {
+    if constexpr (requires { Op::sums; }) {
+        for (const std::string_view name : Op::sums) {
+            if (name == argument_name<Op>(Index)) return true;
+        }
+    }
+    return false;
+}
+
+/// \tparam AddsItself       whether the kernel adds to the argument where it is a sum
 /// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float need not be
 ///                          staged
 /// \tparam Quantised        what the argument is rounded to on the way; void if it is not
-template <class Plan, bool ComputesInFloat, class Quantised, class Argument, class... Arguments>
+template <class Plan, bool AddsItself, bool ComputesInFloat, class Quantised, class Argument,
+          class... Arguments>
 constexpr adaptation adaptation_of() {
     using element = element_of<Argument>;
-    if constexpr (is_output<Argument>) {
+    if constexpr (is_sum_operand<Argument>) {
+        return AddsItself && ComputesInFloat ? adaptation::add_in_kernel : adaptation::add;
+    } else if constexpr (is_output<Argument>) {
         using result = typename Plan::output;
         if constexpr (std::is_void_v<result> || !autocast::eligible<element> || !autocast::eligible<result> ||
                       std::same_as<element, result> || (ComputesInFloat && std::same_as<result, float>)) {
@@ -383,13 +407,89 @@ private:
     staging_buffer<Target> buffer_;
 };
 
+/// A sum that the kernel adds to.
+template <class Target, class Quantised, class Observer, class Executor, class View>
+class argument_adaptor<adaptation::add_in_kernel, Target, Quantised, Observer, Executor,
+                       autocast::sum_operand<View>> {
+public:
+    constexpr argument_adaptor(const Executor& exec, const Observer& observer, std::size_t index,
+                               const autocast::sum_operand<View>& sum)
+        : exec_(exec), observer_(observer), index_(index), sum_(sum) {}
+    constexpr const autocast::sum_operand<View>& get() const { return sum_; }
+    constexpr void finish() const {
+        look_at(observer_, index_, exec_, sum_.view, autocast::value_origin::kernel);
+    }
+
+private:
+    const Executor& exec_;
+    const Observer& observer_;
+    std::size_t index_;
+    const autocast::sum_operand<View>& sum_;
+};
+
+/// A sum that the kernel knows nothing of: it writes elements of type Target elsewhere, or to the sum where
+/// that is of this type and nothing is to be added.
+template <class Target, class Quantised, class Observer, class Executor, class View>
+class argument_adaptor<adaptation::add, Target, Quantised, Observer, Executor, autocast::sum_operand<View>> {
+    using traits = operand_of<View>;
+    static constexpr bool same_type = std::same_as<Target, typename traits::element>;
+
+public:
+    argument_adaptor(const Executor& exec, const Observer& observer, std::size_t index,
+                     const autocast::sum_operand<View>& sum)
+        : exec_(exec), observer_(observer), index_(index), sum_(sum) {
+        if (!same_type || sum.adds) buffer_ = staging_buffer<Target>(exec, traits::size(sum.view));
+    }
+    auto get() const {
+        if constexpr (same_type) {
+            if (!sum_.adds) return sum_.view;
+        }
+        return traits::template dense<Target>(buffer_.data(), sum_.view);
+    }
+    void finish() const {
+        const auto result = traits::template dense<const Target>(buffer_.data(), sum_.view);
+        if (sum_.adds) {
+            traits::add(exec_, result, sum_.view);
+        } else if constexpr (!same_type) {
+            traits::copy(exec_, result, sum_.view);
+        }
+        look_at(observer_, index_, exec_, sum_.view, autocast::value_origin::kernel);
+    }
+
+private:
+    const Executor& exec_;
+    const Observer& observer_;
+    std::size_t index_;
+    const autocast::sum_operand<View>& sum_;
+    staging_buffer<Target> buffer_;
+};
+
+/// What the kernel writes to an output: float, where it computes in that and the result is added.
+template <class Plan, bool ComputesInFloat, class Argument>
+constexpr auto written_type() {
+    using element = element_of<Argument>;
+    if constexpr (!is_sum_operand<Argument>) {
+        return std::type_identity<typename Plan::output>{};
+    } else if constexpr (!autocast::eligible<element>) {
+        return std::type_identity<element>{};
+    } else if constexpr (ComputesInFloat) {
+        return std::type_identity<float>{};
+    } else {
+        return std::type_identity<
+            std::conditional_t<std::is_void_v<typename Plan::output>, element, typename Plan::output>>{};
+    }
+}
+
 template <class Op, class Plan, bool ComputesInFloat, std::size_t Index, class... Arguments, class Observer,
           class Executor, class Argument>
 constexpr auto make_adaptor(const Executor& exec, const Observer& observer, Argument& argument) {
     using bare = std::remove_const_t<Argument>;
     using quantised = typename quantised_format<typename Plan::quantising, Op, Index>::type;
-    constexpr adaptation how = adaptation_of<Plan, ComputesInFloat, quantised, bare, Arguments...>();
-    using target = std::conditional_t<is_output<bare>, typename Plan::output, typename Plan::target>;
+    constexpr adaptation how =
+        adaptation_of<Plan, adds_itself<Op, Index>(), ComputesInFloat, quantised, bare, Arguments...>();
+    using target = std::conditional_t<is_output<bare>,
+                                      typename decltype(written_type<Plan, ComputesInFloat, bare>())::type,
+                                      typename Plan::target>;
     if constexpr (Observer::enabled && how == adaptation::forward && is_input<bare, Arguments...>) {
         if (observer.records()) {
             const auto value = static_cast<observed<bare>>(argument);

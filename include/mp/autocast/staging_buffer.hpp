@@ -28,8 +28,9 @@ public:
         if (mp::workspace* const from = workspace_of(exec); from != nullptr) {
             elements_ = from->template allocate<Element>(size);
         } else if constexpr (gpu_executor<Executor>) {
-            throw_argument("mp::autocast::call", "exec.workspace", "null",
-                           "must be a workspace of device memory, since an argument of the op is cast");
+            throw_argument(
+                "mp::autocast::call", "exec.workspace", "null",
+                "must be a workspace of device memory, since an argument of the op is cast or added to");
         } else {
             own_ = std::make_unique_for_overwrite<Element[]>(size);
             elements_ = own_.get();

@@ -71,9 +71,8 @@ struct gelu_op {
 /// y; so it is in the negative tail, where textbook formulas lose all digits. The same bits on every
 /// processor and GPU. NaN stays NaN, +infinity stays, and -infinity gives -0 (where PyTorch gives NaN).
 /// Throws argument_error for shapes that differ, invalid views and no such formula; y is then unchanged.
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, element Y>
-void gelu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y,
-          gelu_formula formula = gelu_formula::exact) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void gelu(const Executor& exec, matrix_view<X> x, const Y& y, gelu_formula formula = gelu_formula::exact) {
     autocast::call<Policy>(gelu_op{}, exec, detail::input_view(x), detail::output_view(y), formula);
 }
 
@@ -112,8 +111,9 @@ struct gelu_backward_op {
 /// otherwise. The slope has an absolute error below 2^-22 (2^-21 by tanh; it has a zero near -0.75), and dx
 /// is rounded to float and from there to its format. A NaN in x or dy gives NaN. Throws argument_error as
 /// gelu() does; dx is then unchanged.
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY, element DX>
-void gelu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx,
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY,
+          matrix_result DX>
+void gelu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx,
                    gelu_formula formula = gelu_formula::exact) {
     autocast::call<Policy>(gelu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
                            detail::output_view(dx), formula);
@@ -128,8 +128,8 @@ struct silu_op : detail::elementwise_op<silu_op, detail::silu_function> {
 
 /// y = x / (1 + e^-x), the sigmoid linear unit, element by element, to 4 ulp of float. Shapes, special values
 /// and errors are those of gelu().
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, element Y>
-void silu(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void silu(const Executor& exec, matrix_view<X> x, const Y& y) {
     autocast::call<Policy>(silu_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
@@ -141,8 +141,9 @@ struct silu_backward_op : detail::elementwise_backward_op<silu_backward_op, silu
 
 /// The gradient of y = silu(x): dx = dy silu'(x), from the argument x. Shapes, accuracy and errors are those
 /// of gelu_backward().
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY, element DX>
-void silu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY,
+          matrix_result DX>
+void silu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx) {
     autocast::call<Policy>(silu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
                            detail::output_view(dx));
 }
@@ -156,8 +157,8 @@ struct tanh_op : detail::elementwise_op<tanh_op, detail::tanh_function> {
 
 /// y = tanh(x), element by element, to 3 ulp of float. Shapes and errors are those of gelu(); infinities give
 /// 1 and -1, and -0 stays.
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, element Y>
-void tanh(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void tanh(const Executor& exec, matrix_view<X> x, const Y& y) {
     autocast::call<Policy>(tanh_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
@@ -171,8 +172,9 @@ struct tanh_backward_op : detail::elementwise_backward_op<tanh_backward_op, tanh
 /// The gradient of y = tanh(x): dx = dy (1 - y^2), from the result y. Where y was rounded to a narrow format,
 /// the gradient is that of the rounded y: it is zero where y is 1. Shapes and errors are those of
 /// gelu_backward(), and dx is computed in float, to 2.5 ulp, and rounded to its format.
-template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY, element DX>
-void tanh_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
+          matrix_result DX>
+void tanh_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
     autocast::call<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
                            detail::output_view(dx));
 }

@@ -37,6 +37,14 @@ concept element = autocast::eligible<std::remove_const_t<Element>>;
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Argument>
+inline constexpr bool is_matrix_result = false;
+template <ops::element Element>
+    requires(!std::is_const_v<Element>)
+inline constexpr bool is_matrix_result<matrix_view<Element>> = true;
+template <ops::element Element>
+inline constexpr bool is_matrix_result<autocast::sum_operand<matrix_view<Element>>> = true;
+
+template <class Argument>
 inline constexpr bool is_matrix_argument = false;
 template <ops::element Element>
 inline constexpr bool is_matrix_argument<matrix_view<Element>> = true;
@@ -51,6 +59,10 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// low precision of a region is to be kept.
 template <class Argument>
 concept matrix_argument = detail::is_matrix_argument<Argument>;
+
+/// A matrix that an op writes: a view, or add_to() of one.
+template <class Argument>
+concept matrix_result = detail::is_matrix_result<Argument>;
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
@@ -85,6 +97,28 @@ constexpr ops::absent_t output_view(ops::absent_t absent) {
 template <contiguous Range>
 constexpr auto output_view(Range& range) {
     return autocast::out(as_span(range));
+}
+template <class View>
+constexpr autocast::sum_operand<View> output_view(const autocast::sum_operand<View>& sum) {
+    return sum;
+}
+
+/// The view of an output that a kernel writes or adds to, and what a product multiplies its old values by.
+template <class View>
+constexpr View result_view(const View& view) {
+    return view;
+}
+template <class View>
+constexpr View result_view(const autocast::sum_operand<View>& sum) {
+    return sum.view;
+}
+template <class View>
+constexpr float result_beta(const View& /*view*/) {
+    return 0.0F;
+}
+template <class View>
+constexpr float result_beta(const autocast::sum_operand<View>& sum) {
+    return sum.adds ? 1.0F : 0.0F;
 }
 
 template <class Element, std::size_t Extent>
@@ -166,3 +200,33 @@ inline void check_separate_or_same(std::string_view function, const named_operan
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Marks an output of an op, a matrix view or a contiguous range, as a sum: the op's result is added to what
+/// is there, or replaces it where `adds` is false. For the gradients of several micro batches, of a weight
+/// that is used twice, and of a residual connection:
+///
+///     for (int micro = 0; micro < 4; ++micro) {
+///         ...
+///         mp::ops::linear_backward(exec, x, w, dy, dx, mp::ops::add_to(dw, micro != 0),
+///                                  mp::ops::add_to(db, micro != 0));
+///     }
+///
+/// Every output of every op takes it, on every executor. The result is added in float and the sum rounded
+/// once to the format of its memory; in a region of low precision the result is not rounded to that on the
+/// way, whether it is added or replaces. Where the op is no product, it takes memory for the result, from the
+/// executor's workspace where there is one (on a GPU there must be one).
+template <class Element>
+constexpr autocast::sum_operand<matrix_view<Element>> add_to(matrix_view<Element> view, bool adds = true) {
+    return autocast::add_to(view, adds);
+}
+template <detail::contiguous Range>
+constexpr auto add_to(Range&& range, bool adds = true) {
+    return autocast::add_to(detail::as_span(range), adds);
+}
+constexpr absent_t add_to(absent_t nothing, bool /*adds*/ = true) {
+    return nothing;
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

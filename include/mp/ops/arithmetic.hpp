@@ -30,6 +30,8 @@ template <class Element>
 inline constexpr bool is_matrix<matrix_view<Element>> = true;
 template <class View, bool ReadsOldValues>
 inline constexpr bool is_matrix<autocast::output_operand<View, ReadsOldValues>> = is_matrix<View>;
+template <class View>
+inline constexpr bool is_matrix<autocast::sum_operand<View>> = is_matrix<View>;
 
 template <class View>
 inline constexpr bool is_absent = std::is_same_v<std::remove_cvref_t<View>, ops::absent_t>;
@@ -156,8 +158,8 @@ struct add_op {
 ///
 /// Throws argument_error for shapes that differ, invalid views and operands that overlap; y is then
 /// unchanged.
-template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, element Y>
-void add(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, matrix_result Y>
+void add(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
     autocast::call<Policy>(add_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(y));
 }
@@ -183,8 +185,8 @@ struct multiply_op {
 
 /// y = a * b, element by element (not the matrix product: that is matmul). Operands, rounding and errors are
 /// those of add().
-template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, element Y>
-void multiply(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, matrix_result Y>
+void multiply(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
     autocast::call<Policy>(multiply_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(y));
 }

@@ -138,9 +138,9 @@ struct scaled_dot_product_attention_op {
 ///
 /// Throws argument_error for shapes that do not fit, rows that heads does not divide, a scale that is not
 /// finite, invalid views, and a y or log_sums that overlaps anything else; nothing is then written.
-template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, element Y>
+template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, matrix_result Y>
 void scaled_dot_product_attention(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
-                                  const Mask& mask, matrix_view<Y> y, const attention_options& options = {},
+                                  const Mask& mask, const Y& y, const attention_options& options = {},
                                   const attention_statistics& statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
                            detail::input_view(k), detail::input_view(v), detail::input_view(mask),

@@ -171,8 +171,8 @@ struct conv2d_op {
 ///
 /// Throws argument_error for a geometry that has no output (conv2d_geometry::check), shapes that do not fit,
 /// invalid views and a y that overlaps an input; y is then unchanged.
-template <class Policy = autocast::by_region, element X, matrix_argument W, class Bias, element Y>
-void conv2d(cpu exec, matrix_view<X> x, const W& w, const Bias& b, matrix_view<Y> y,
+template <class Policy = autocast::by_region, element X, matrix_argument W, class Bias, matrix_result Y>
+void conv2d(cpu exec, matrix_view<X> x, const W& w, const Bias& b, const Y& y,
             const conv2d_geometry& geometry) {
     autocast::call<Policy>(conv2d_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(b), detail::output_view(y), geometry);

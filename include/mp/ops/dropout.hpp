@@ -134,8 +134,8 @@ struct dropout_op {
 /// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
 /// otherwise. An element is rounded to float and from there to the format of y. Throws argument_error for
 /// shapes that differ, invalid views and a probability outside 0 to 1; y is then unchanged.
-template <class Policy = autocast::by_region, element X, element Y>
-void dropout(cpu exec, matrix_view<X> x, matrix_view<Y> y, const dropout_options& options) {
+template <class Policy = autocast::by_region, element X, matrix_result Y>
+void dropout(cpu exec, matrix_view<X> x, const Y& y, const dropout_options& options) {
     autocast::call<Policy>(dropout_op{}, exec, detail::input_view(x), detail::output_view(y), options);
 }
 
@@ -162,8 +162,8 @@ struct dropout_backward_op {
 
 /// The gradient of dropout() with the same options: dx = dy / (1 - probability) where the mask keeps an
 /// element, and +0 elsewhere. dx may be dy. Rounding and errors are those of dropout().
-template <class Policy = autocast::by_region, element DY, element DX>
-void dropout_backward(cpu exec, matrix_view<DY> dy, matrix_view<DX> dx, const dropout_options& options) {
+template <class Policy = autocast::by_region, element DY, matrix_result DX>
+void dropout_backward(cpu exec, matrix_view<DY> dy, const DX& dx, const dropout_options& options) {
     autocast::call<Policy>(dropout_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx),
                            options);
 }

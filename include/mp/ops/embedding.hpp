@@ -133,8 +133,8 @@ struct embedding_op {
 /// does; where y has another format, each is rounded to it once. Throws argument_error for an index that is
 /// no row of the table, shapes that do not fit, invalid views and a y that overlaps the table or the indices;
 /// y is then unchanged.
-template <class Policy = autocast::by_region, element Table, detail::contiguous Indices, element Y>
-void embedding(cpu exec, matrix_view<Table> table, const Indices& indices, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, element Table, detail::contiguous Indices, matrix_result Y>
+void embedding(cpu exec, matrix_view<Table> table, const Indices& indices, const Y& y) {
     static_assert(std::integral<detail::contiguous_element<const Indices>>,
                   "mp::ops::embedding: indices is a range of integers");
     autocast::call<Policy>(embedding_op{}, exec, detail::input_view(table), detail::input_view(indices),
@@ -150,6 +150,7 @@ struct embedding_backward_op {
     static constexpr std::array<std::string_view, 5> argument_names = {"exec", "indices", "dy", "dtable",
                                                                        "options"};
     static constexpr std::array<std::string_view, 1> known_as = {"embedding_dense_backward"};
+    static constexpr std::array<std::string_view, 1> sums = {"dtable"};
 
     template <class Index>
     static void validate(cpu exec, std::span<const Index> indices, const auto& dy, const auto& dtable,
@@ -173,9 +174,12 @@ struct embedding_backward_op {
         detail::check_separate(function, result, chosen);
     }
 
-    template <std::integral Index, element DY, element DTable>
-    void operator()(cpu exec, std::span<const Index> indices, matrix_view<const DY> dy,
-                    matrix_view<DTable> dtable, const embedding_options& options) const {
+    template <std::integral Index, element DY, matrix_result DTable>
+    void operator()(cpu exec, std::span<const Index> indices, matrix_view<const DY> dy, const DTable& result,
+                    const embedding_options& options) const {
+        const auto dtable = detail::result_view(result);
+        using written = std::remove_pointer_t<decltype(dtable.data)>;
+        const bool adds = detail::result_beta(result) != 0.0F;
         const auto rows = static_cast<std::size_t>(dtable.rows);
         const auto columns = static_cast<std::size_t>(dtable.columns);
         const detail::index_places chosen(indices, rows);
@@ -186,17 +190,24 @@ struct embedding_backward_op {
             exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1),
             [&](std::size_t begin, std::size_t end) {
                 std::vector<float> room(columns);
-                std::vector<float> sums(columns);
+                std::vector<float> sum(columns);
                 for (std::size_t i = begin; i < end; ++i) {
                     const auto row = static_cast<std::ptrdiff_t>(i);
-                    float* const to = detail::row_target(dtable, row, sums.data());
+                    const bool trained = row != options.padding_index;
+                    if (adds && (!trained || chosen.starts[i] == chosen.starts[i + 1])) continue;
+                    float* const to = adds ? sum.data() : detail::row_target(dtable, row, sum.data());
                     std::fill(to, to + columns, 0.0F);
-                    if (row != options.padding_index) {
+                    if (trained) {
                         for (std::size_t place = chosen.starts[i]; place < chosen.starts[i + 1]; ++place) {
                             const float* const from =
                                 detail::floats_of_row(dy, chosen.places[place], room.data());
                             detail::map_floats<detail::sum_function>(isa, columns, to, to, from);
                         }
+                    }
+                    if (adds) {
+                        const float* const old =
+                            detail::floats_of_row(matrix_view<const written>(dtable), row, room.data());
+                        detail::map_floats<detail::sum_function>(isa, columns, to, to, old);
                     }
                     detail::put_row(to, dtable, row);
                 }
@@ -208,12 +219,13 @@ struct embedding_backward_op {
 /// of the rows i of dy with indices[i] == r, and zero where there are none or r is options.padding_index.
 ///
 /// Shapes: indices is that of embedding(), dy is indices.size() x features, dtable is like the table; all of
-/// it is written. Sums are in float in the order of the indices, rounded once, and do not depend on the
-/// number of threads: words that occur in every sentence keep their small gradients, which a sum in half
-/// would lose. Takes memory for one integer for each index and two for each row of the table. Errors are
-/// those of embedding(), and a padding_index that is no row of dtable; dtable is then unchanged.
-template <class Policy = autocast::by_region, detail::contiguous Indices, element DY, element DTable>
-void embedding_backward(cpu exec, const Indices& indices, matrix_view<DY> dy, matrix_view<DTable> dtable,
+/// it is written. Where it is add_to() of what is there, rows of no index are not touched. Sums are in float
+/// in the order of the indices, rounded once, and do not depend on the number of threads: words that occur in
+/// every sentence keep their small gradients, which a sum in half would lose. Takes memory for one integer
+/// for each index and two for each row of the table. Errors are those of embedding(), and a padding_index
+/// that is no row of dtable; dtable is then unchanged.
+template <class Policy = autocast::by_region, detail::contiguous Indices, element DY, matrix_result DTable>
+void embedding_backward(cpu exec, const Indices& indices, matrix_view<DY> dy, const DTable& dtable,
                         const embedding_options& options = {}) {
     static_assert(std::integral<detail::contiguous_element<const Indices>>,
                   "mp::ops::embedding_backward: indices is a range of integers");

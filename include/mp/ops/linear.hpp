@@ -55,10 +55,11 @@ struct matmul_op {
         return {a.rows, b.columns, a.columns};
     }
 
-    template <executor Executor, element A, element B, element C>
-    void operator()(const Executor& exec, matrix_view<const A> a, matrix_view<const B> b,
-                    matrix_view<C> c) const {
-        gemm(exec, 1.0F, a, b, 0.0F, c);
+    static constexpr std::array<std::string_view, 1> sums = {"c"};
+
+    template <executor Executor, element A, element B, matrix_result C>
+    void operator()(const Executor& exec, matrix_view<const A> a, matrix_view<const B> b, const C& c) const {
+        gemm(exec, 1.0F, a, b, detail::result_beta(c), detail::result_view(c));
     }
 };
 
@@ -70,8 +71,8 @@ struct matmul_op {
 /// number of threads. Throws argument_error for shapes that do not fit, invalid views and a c that overlaps
 /// an input; c is then unchanged.
 template <class Policy = autocast::by_region, executor Executor = cpu, matrix_argument A, matrix_argument B,
-          element C>
-void matmul(const Executor& exec, const A& a, const B& b, matrix_view<C> c) {
+          matrix_result C>
+void matmul(const Executor& exec, const A& a, const B& b, const C& c) {
     autocast::call<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
                            detail::output_view(c));
 }
@@ -201,8 +202,8 @@ struct linear_op {
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
 /// unchanged.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
-          class Bias, element Y>
-void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, matrix_view<Y> y,
+          class Bias, matrix_result Y>
+void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, const Y& y,
             activation act = activation::none) {
     autocast::call<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(b), detail::output_view(y), act);
@@ -214,6 +215,7 @@ struct linear_backward_op {
     using forward_op = linear_op;
     static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x",  "w", "dy",
                                                                        "dx",   "dw", "db"};
+    static constexpr std::array<std::string_view, 2> sums = {"dx", "dw"};
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
@@ -252,8 +254,12 @@ struct linear_backward_op {
     template <executor Executor, element X, element W, element DY, class DX, class DW, class DB>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
                     matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db) const {
-        if constexpr (!std::is_same_v<DX, absent_t>) gemm(exec, 1.0F, dy, w, 0.0F, dx);
-        if constexpr (!std::is_same_v<DW, absent_t>) gemm(exec, 1.0F, transposed(dy), x, 0.0F, dw);
+        if constexpr (!std::is_same_v<DX, absent_t>) {
+            gemm(exec, 1.0F, dy, w, detail::result_beta(dx), detail::result_view(dx));
+        }
+        if constexpr (!std::is_same_v<DW, absent_t>) {
+            gemm(exec, 1.0F, transposed(dy), x, detail::result_beta(dw), detail::result_view(dw));
+        }
         if constexpr (!std::is_same_v<DB, absent_t>) {
             sum_per(detail::line_sums{}, exec, dy, db, per::column, 1);
         }
@@ -270,8 +276,8 @@ struct linear_backward_op {
 ///
 /// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
 /// rounded once from a float sum (for db, one in double and then to float): values too small for the format
-/// become zero, as they do on a tensor core, unless the loss is scaled. Precision, threads and errors are as
-/// in linear().
+/// become zero, as they do on a tensor core, unless the loss is scaled. Any of them may be mp::ops::add_to()
+/// of what is there. Precision, threads and errors are as in linear().
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
           element DY, class DX, class DW, class DB>
 void linear_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,

@@ -165,9 +165,9 @@ struct mean_squared_error_backward_op : detail::regression_loss_backward<mean_sq
 ///
 /// Throws argument_error as mean_squared_error() does, and for a dprediction of another shape or a scale that
 /// is not finite and positive; dprediction is then unchanged.
-template <class Policy = autocast::by_region, element X, element T, element DX>
+template <class Policy = autocast::by_region, element X, element T, matrix_result DX>
 void mean_squared_error_backward(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
-                                 matrix_view<DX> dprediction, const loss_factors& factors = {}) {
+                                 const DX& dprediction, const loss_factors& factors = {}) {
     autocast::call<Policy>(mean_squared_error_backward_op{}, exec, detail::input_view(prediction),
                            detail::input_view(target), detail::output_view(dprediction), factors);
 }
@@ -208,9 +208,9 @@ struct mean_absolute_error_backward_op : detail::regression_loss_backward<mean_a
 /// The gradient of mean_absolute_error() with respect to the prediction, times the loss scale:
 /// dprediction = sign(prediction - target) * weight * scale / (rows * columns), 0 where they are equal and
 /// NaN where one of them is NaN. Operands, rounding and errors are those of mean_squared_error_backward().
-template <class Policy = autocast::by_region, element X, element T, element DX>
+template <class Policy = autocast::by_region, element X, element T, matrix_result DX>
 void mean_absolute_error_backward(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
-                                  matrix_view<DX> dprediction, const loss_factors& factors = {}) {
+                                  const DX& dprediction, const loss_factors& factors = {}) {
     autocast::call<Policy>(mean_absolute_error_backward_op{}, exec, detail::input_view(prediction),
                            detail::input_view(target), detail::output_view(dprediction), factors);
 }

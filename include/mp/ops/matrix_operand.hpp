@@ -58,6 +58,12 @@ struct operand_traits<matrix_view<Element>> {
     static void copy(const Executor& exec, matrix_view<From> from, matrix_view<To> to) {
         map_elements(detail::identity_function{}, exec, to, matrix_view<const From>(from));
     }
+    /// `from` and `to` have the same order of elements.
+    template <class Executor, class From, class To>
+    static void add(const Executor& exec, matrix_view<From> from, matrix_view<To> to) {
+        map_elements(detail::sum_function{}, exec, to, matrix_view<const To>(to),
+                     matrix_view<const From>(from));
+    }
     template <class From, class To>
     static void copy(const cpu& exec, matrix_view<From> from, matrix_view<To> to) {
         const bool by_rows = from.order == storage_order::row_major;

@@ -175,10 +175,9 @@ struct layer_norm_op {
 /// Throws argument_error for shapes that do not fit, no features, an epsilon that is negative or not finite,
 /// invalid views and overlaps; nothing is then written.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, class Beta,
-          element Y>
-void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta,
-                matrix_view<Y> y, const normalization_options& options = {},
-                const row_statistics& statistics = {}) {
+          matrix_result Y>
+void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, const Y& y,
+                const normalization_options& options = {}, const row_statistics& statistics = {}) {
     autocast::call<Policy>(layer_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(beta), detail::output_view(y), options, statistics);
 }
@@ -268,8 +267,9 @@ struct rms_norm_op {
 /// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row. Everything is as in layer_norm(), but that there is
 /// no mean and no beta: of the statistics only inverse_deviation is written, and mean must be empty. Infinity
 /// in a row makes its own place NaN and the other ones zero.
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, element Y>
-void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<Y> y,
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma,
+          matrix_result Y>
+void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Y& y,
               const normalization_options& options = {}, const row_statistics& statistics = {}) {
     autocast::call<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::output_view(y), options, statistics);

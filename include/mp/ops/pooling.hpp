@@ -226,8 +226,8 @@ struct max_pool2d_op {
 /// in any storage order. The values are those of x; where y has another format, each is rounded to it once.
 /// y must not overlap x. Throws argument_error for a geometry that has no output, shapes that do not fit and
 /// invalid views; y is then unchanged.
-template <class Policy = autocast::by_region, element X, element Y>
-void max_pool2d(cpu exec, matrix_view<X> x, matrix_view<Y> y, const pool2d_geometry& geometry) {
+template <class Policy = autocast::by_region, element X, matrix_result Y>
+void max_pool2d(cpu exec, matrix_view<X> x, const Y& y, const pool2d_geometry& geometry) {
     autocast::call<Policy>(max_pool2d_op{}, exec, detail::input_view(x), detail::output_view(y), geometry);
 }
 
@@ -273,8 +273,8 @@ struct max_pool2d_backward_op {
 /// the first of equals and the first NaN, found again in x. Where windows overlap, a cell gets their sum, in
 /// double in the order of the windows, rounded once; cells that no window chose get +0. Shapes are those of
 /// max_pool2d(), dx is like x and overlaps neither x nor dy. Errors are those of max_pool2d().
-template <class Policy = autocast::by_region, element X, element DY, element DX>
-void max_pool2d_backward(cpu exec, matrix_view<X> x, matrix_view<DY> dy, matrix_view<DX> dx,
+template <class Policy = autocast::by_region, element X, element DY, matrix_result DX>
+void max_pool2d_backward(cpu exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx,
                          const pool2d_geometry& geometry) {
     autocast::call<Policy>(max_pool2d_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
                            detail::output_view(dx), geometry);
@@ -318,8 +318,8 @@ struct average_pool2d_op {
 
 /// y = the average of each window: the sum of its cells, in double, divided as `over` says and rounded once.
 /// Shapes, threads and errors are those of max_pool2d().
-template <class Policy = autocast::by_region, element X, element Y>
-void average_pool2d(cpu exec, matrix_view<X> x, matrix_view<Y> y, const pool2d_geometry& geometry,
+template <class Policy = autocast::by_region, element X, matrix_result Y>
+void average_pool2d(cpu exec, matrix_view<X> x, const Y& y, const pool2d_geometry& geometry,
                     average_over over = average_over::whole_window) {
     autocast::call<Policy>(average_pool2d_op{}, exec, detail::input_view(x), detail::output_view(y), geometry,
                            over);
@@ -366,9 +366,8 @@ struct average_pool2d_backward_op {
 /// The gradient of y = average_pool2d(x), given dy: each cell gets the share of every window that it is in,
 /// summed in double and rounded once. Shapes are those of average_pool2d(), dx is like x and does not overlap
 /// dy. Errors are those of max_pool2d().
-template <class Policy = autocast::by_region, element DY, element DX>
-void average_pool2d_backward(cpu exec, matrix_view<DY> dy, matrix_view<DX> dx,
-                             const pool2d_geometry& geometry,
+template <class Policy = autocast::by_region, element DY, matrix_result DX>
+void average_pool2d_backward(cpu exec, matrix_view<DY> dy, const DX& dx, const pool2d_geometry& geometry,
                              average_over over = average_over::whole_window) {
     autocast::call<Policy>(average_pool2d_backward_op{}, exec, detail::input_view(dy),
                            detail::output_view(dx), geometry, over);

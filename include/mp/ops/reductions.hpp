@@ -222,16 +222,16 @@ struct sum_backward_op : detail::reduction_backward<sum_backward_op> {
 
 /// The gradient of the sum of all elements: every element of dx, a matrix in any storage order, is dy,
 /// rounded once to its format. Throws argument_error for an invalid view.
-template <class Policy = autocast::by_region, element DX>
-void sum_backward(cpu exec, float dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, matrix_result DX>
+void sum_backward(cpu exec, float dy, const DX& dx) {
     autocast::call<Policy>(sum_backward_op{}, exec, dy, detail::output_view(dx));
 }
 
 /// The gradient of the sums of each row or column: dx(r, c) = dy[r], or dy[c], rounded once. dy is a
 /// contiguous range with one element per row, or column, of dx. Throws argument_error for sizes that do not
 /// fit, invalid views and a dx that overlaps dy; dx is then unchanged.
-template <class Policy = autocast::by_region, detail::contiguous DY, element DX>
-void sum_backward(cpu exec, const DY& dy, matrix_view<DX> dx, per axis) {
+template <class Policy = autocast::by_region, detail::contiguous DY, matrix_result DX>
+void sum_backward(cpu exec, const DY& dy, const DX& dx, per axis) {
     autocast::call<Policy>(sum_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 
@@ -249,15 +249,15 @@ struct mean_backward_op : detail::reduction_backward<mean_backward_op> {
 
 /// The gradient of the mean of all elements: every element of dx is dy divided by their number, rounded to
 /// float and from there to its format. Errors are those of sum_backward().
-template <class Policy = autocast::by_region, element DX>
-void mean_backward(cpu exec, float dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, matrix_result DX>
+void mean_backward(cpu exec, float dy, const DX& dx) {
     autocast::call<Policy>(mean_backward_op{}, exec, dy, detail::output_view(dx));
 }
 
 /// The gradient of the means of each row or column: dx(r, c) = dy[r] / columns, or dy[c] / rows, else like
 /// sum_backward().
-template <class Policy = autocast::by_region, detail::contiguous DY, element DX>
-void mean_backward(cpu exec, const DY& dy, matrix_view<DX> dx, per axis) {
+template <class Policy = autocast::by_region, detail::contiguous DY, matrix_result DX>
+void mean_backward(cpu exec, const DY& dy, const DX& dx, per axis) {
     autocast::call<Policy>(mean_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 

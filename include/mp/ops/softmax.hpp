@@ -127,8 +127,8 @@ struct softmax_op : detail::rowwise_op<softmax_op, detail::softmax_function> {
 /// -infinity gives 0, which is how elements are masked. A row with NaN or +infinity, or of -infinity alone,
 /// is all NaN, as in PyTorch. Throws argument_error for shapes that differ and invalid views; y is then
 /// unchanged.
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, element Y>
-void softmax(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void softmax(const Executor& exec, matrix_view<X> x, const Y& y) {
     autocast::call<Policy>(softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
@@ -147,8 +147,9 @@ struct softmax_backward_op
 /// to 1. A row with NaN is all NaN. On a GPU the sum has an error of 2^-23 of the sum of magnitudes; each
 /// result another 2^-23 of itself and of y times the sum. Throws argument_error for shapes that differ and
 /// invalid views; dx is then unchanged.
-template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY, element DX>
-void softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
+          matrix_result DX>
+void softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
     autocast::call<Policy>(softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
                            detail::output_view(dx));
 }
@@ -167,8 +168,8 @@ struct log_softmax_op : detail::rowwise_op<log_softmax_op, detail::log_softmax_f
 /// Shapes, special values and errors are those of softmax(); -infinity stays. Each element is within 2 ulp
 /// of float, and rounded from there to the format of y; on a GPU within 2^-21 of itself, or 2^-21 if that is
 /// larger.
-template <class Policy = autocast::by_region, executor Executor = cpu, element X, element Y>
-void log_softmax(const Executor& exec, matrix_view<X> x, matrix_view<Y> y) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void log_softmax(const Executor& exec, matrix_view<X> x, const Y& y) {
     autocast::call<Policy>(log_softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
@@ -183,8 +184,9 @@ struct log_softmax_backward_op
 /// Shapes, rounding and errors are those of softmax_backward(). NaN in y gives NaN in its place, NaN in dy in
 /// the whole row. On a GPU the sum is as good as a double's rounded to float; each result has an error of
 /// 2^-22 of exp(y) times the sum, and 2^-24 of itself.
-template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY, element DX>
-void log_softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, matrix_view<DX> dx) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
+          matrix_result DX>
+void log_softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
     autocast::call<Policy>(log_softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
                            detail::output_view(dx));
 }

@@ -197,9 +197,9 @@ struct softmax_cross_entropy_backward_op {
 /// label 2^-21 weight scale / batch. Labels lie in device memory, too, and cannot be checked: a row whose
 /// label is no column is all NaN.
 template <class Policy = autocast::by_region, executor Executor = cpu, element Logit,
-          detail::contiguous Labels, element Gradient>
+          detail::contiguous Labels, matrix_result Gradient>
 void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
-                                    matrix_view<Gradient> dlogits, const loss_factors& factors = {}) {
+                                    const Gradient& dlogits, const loss_factors& factors = {}) {
     autocast::call<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),
                            detail::input_view(labels), detail::output_view(dlogits), factors);
 }

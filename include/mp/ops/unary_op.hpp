@@ -97,7 +97,7 @@ template <class Op, class Forward, gradient_from From>
 struct unary_backward_op {
     using forward_op = Forward;
     static constexpr auto category = Forward::category;
-    static constexpr bool computes_in_float = Forward::computes_in_float;
+    static constexpr bool computes_in_float = true;
     static constexpr std::string_view known = From == gradient_from::argument ? "x" : "y";
     static constexpr std::array<std::string_view, 4> argument_names{"exec", known, "dy", "dx"};
 
