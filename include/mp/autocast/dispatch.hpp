@@ -6,6 +6,7 @@
 #include <mp/autocast/call.hpp>
 #include <mp/autocast/decision.hpp>
 #include <mp/autocast/region.hpp>
+#include <mp/detail/write_watch.hpp>
 #include <mp/error.hpp>
 
 #include <array>
@@ -185,6 +186,18 @@ Result call_in_region(const autocast_state& state, type_list<Overrides...>, cons
     return call_plan<Result>(typename plans::plans{}, entry.plan, tag, observer, arguments...);
 }
 
+/// Tells those that watch the thread of an argument that the op has written and not added to.
+template <class Argument>
+void tell_written(const Argument& /*argument*/) {}
+template <class View>
+void tell_written(const autocast::output_operand<View, false>& output) {
+    write_watch::tell(operand_of<View>::address(output.view));
+}
+template <class View>
+void tell_written(const autocast::sum_operand<View>& sum) {
+    if (!sum.adds) write_watch::tell(operand_of<View>::address(sum.view));
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::autocast::inline MP_ISA_NAMESPACE {
@@ -194,7 +207,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 /// off nothing is cast. The category is decided by, from the strongest: override_op types among Overrides;
 /// rules of the innermost region, then of those around it; registered_category; the region's list; the op.
 ///
-/// What has the same effect is compiled once. The choice costs one thread-local load outside of regions,
+/// What has the same effect is compiled once. The choice costs two thread-local loads outside of regions,
 /// inside some ten nanoseconds, and some fifty where the op is looked up in a region's list.
 ///
 /// The kernel runs with autocast off. A floating-point result has the widest of the types that any region can
@@ -210,8 +223,17 @@ auto call(const Op& tag, Arguments&&... arguments) {
             Op, typename detail::region_plans<Op, std::remove_cvref_t<Arguments>...>::plans,
             std::remove_reference_t<Arguments>...>::type;
         const detail::autocast_state* state = detail::autocast_thread.state;
-        if (state == nullptr) return static_cast<result>(call<off>(tag, arguments...));
-        return detail::call_in_region<result>(*state, detail::type_list<Overrides...>{}, tag, arguments...);
+        const auto run = [&] {
+            if (state == nullptr) return static_cast<result>(call<off>(tag, arguments...));
+            return detail::call_in_region<result>(*state, detail::type_list<Overrides...>{}, tag,
+                                                  arguments...);
+        };
+        if constexpr (std::is_void_v<result>) {
+            run();
+            (detail::tell_written(arguments), ...);
+        } else {
+            return run();
+        }
     }(Policy{});
 }
 

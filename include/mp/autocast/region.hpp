@@ -88,7 +88,8 @@ struct autocast_state {
     }
 };
 
-/// The only mutable state outside of objects in the library. Threads start with autocast off.
+/// With detail::write_watch the only mutable state outside of objects in the library. Threads start with
+/// autocast off.
 struct autocast_thread_state {
     const autocast_state* state = nullptr;  ///< of the innermost region
     const std::string* layer = nullptr;     ///< the names of the layers that the thread is in

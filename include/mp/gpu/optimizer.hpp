@@ -14,6 +14,7 @@
 #include <mp/gpu/parameter.hpp>
 #include <mp/gpu/sgd.hpp>
 #include <mp/gpu/unscale.hpp>
+#include <mp/scaling/gradient_writes.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -48,7 +49,9 @@ public:
           options_(options),
           state_(function, exec, make_device_optimizer(options)),
           norm_(function, exec, device_gradient_norm{}),
-          sums_(function, exec, gradient_norm_workspace(parameters_)) {}
+          sums_(function, exec, gradient_norm_workspace(parameters_)) {
+        for (const Parameter& it : parameters_) writes_.add(it.gradient.data(), it.gradient.size_bytes());
+    }
 
     [[nodiscard]] std::span<const Parameter> parameters() const { return parameters_; }
     [[nodiscard]] const Options& options() const { return options_; }
@@ -99,6 +102,10 @@ public:
     /// Forgets the clip factor.
     void skip_step() { clipped_ = false; }
 
+    // --- for training_iteration
+
+    [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
+
 private:
     [[nodiscard]] std::size_t sums_size() const { return gradient_norm_workspace(parameters_); }
 
@@ -108,6 +115,7 @@ private:
     detail::device_values<Executor, state_type> state_;
     detail::device_values<Executor, device_gradient_norm> norm_;
     detail::device_values<Executor, double> sums_;
+    detail::gradient_writes writes_;
     bool clipped_ = false;
 };
 

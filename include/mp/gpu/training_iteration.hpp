@@ -8,6 +8,7 @@
 #include <mp/executor.hpp>
 #include <mp/gpu/loss_scaler.hpp>
 #include <mp/gpu/optimizer.hpp>
+#include <mp/scaling/gradient_writes.hpp>
 #include <mp/scaling/training_iteration.hpp>
 
 #include <cstddef>
@@ -24,7 +25,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     iteration.clip_gradient_norm(1.0);
 ///     iteration.finish();
 ///
-/// A scope that is left without finish() changes neither weights nor scale.
+/// A scope that is left without finish() changes neither weights nor scale. A gradient that two backward
+/// passes write is refused, as there.
 template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>
 class training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...> {
     using scaler_type = gpu_loss_scaler<Executor, Policy, Events>;
@@ -42,20 +44,24 @@ public:
     /// The scale in device memory, for the kernel of the loss.
     [[nodiscard]] const device_loss_scale<Policy, Events>* scale() const { return scaler_.scale(); }
 
+    /// For backward passes that write a gradient more than once on purpose, such as those that are run again.
+    void allow_overwriting() noexcept { allows_overwriting_ = true; }
+
     /// Clips the gradients of each optimizer for itself in the step. Once, and before finish().
     ///
-    /// \throws state_error     the iteration is finished, or the gradients have been clipped
+    /// \throws state_error     the iteration is finished, the gradients have been clipped, or one was
+    ///                         overwritten
     /// \throws argument_error  max_norm is not a limit
     void clip_gradient_norm(double max_norm) {
-        require_open("mp::training_iteration::clip_gradient_norm");
+        require_complete("mp::training_iteration::clip_gradient_norm");
         each([&](auto& optimizer) { scaler_.clip_gradient_norm(optimizer, max_norm); });
     }
 
     /// Looks at all gradients, steps every optimizer or none, and moves the scale.
     ///
-    /// \throws state_error  the iteration is finished
+    /// \throws state_error  the iteration is finished, or a gradient was overwritten
     void finish() {
-        require_open("mp::training_iteration::finish");
+        require_complete("mp::training_iteration::finish");
         each([&](auto& optimizer) { scaler_.check(optimizer); });
         each([&](auto& optimizer) { scaler_.step(optimizer); });
         scaler_.update();
@@ -81,9 +87,16 @@ private:
         }
     }
 
+    void require_complete(const char* function) const {
+        require_open(function);
+        if (!allows_overwriting_) watch_.check(function);
+    }
+
     scaler_type& scaler_;
     std::tuple<Optimizers&...> optimizers_;
+    detail::gradient_watch<Optimizers...> watch_{optimizers_};
     bool open_ = true;
+    bool allows_overwriting_ = false;
 };
 
 template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>

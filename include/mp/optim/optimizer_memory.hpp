@@ -10,6 +10,7 @@
 #include <mp/optim/parameter.hpp>
 #include <mp/optim/parameter_layout.hpp>
 #include <mp/optim/weight_update.hpp>
+#include <mp/scaling/gradient_writes.hpp>
 #include <mp/scaling/unscale.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/processor.hpp>
@@ -108,6 +109,9 @@ public:
         return total == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(total);
     }
 
+    /// For training_iteration, which finds a gradient that was overwritten.
+    [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
+
 protected:
     /// Has set_learning_rate refuse rates that times `factor`, which is at least 1, are beyond float.
     void limit_learning_rate(double factor) noexcept { rate_factor_ = factor; }
@@ -131,7 +135,10 @@ protected:
                                                    : "must be nearest, for the weights are float");
         }
         detail::check_parameters(name, parameters_);
-        for (const parameter_type& it : parameters_) layout_.add(it.weights.size());
+        for (const parameter_type& it : parameters_) {
+            layout_.add(it.weights.size());
+            writes_.add(it.gradient.data(), it.gradient.size_bytes());
+        }
         updates_.resize(parameters_.size());
         unscaled_spans_.resize(parameters_.size());
         states_.assign(states, std::vector<State>(layout_.total()));
@@ -182,7 +189,8 @@ protected:
     cpu exec_;
     instruction_set isa_ = instruction_set::portable;
     std::vector<parameter_type> parameters_;
-    detail::parameter_layout layout_;   // of the parameters in the arrays below
+    detail::parameter_layout layout_;  // of the parameters in the arrays below
+    detail::gradient_writes writes_;
     std::vector<Master> masters_;       // empty without a master copy
     std::vector<Master> compensation_;  // empty except for weight_update::kahan
     std::vector<std::vector<State>> states_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/scaling/gradient_writes.hpp>
 #include <mp/scaling/loss_scaler.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/scale_event.hpp>
@@ -43,7 +44,11 @@ class training_iteration;
 /// (zero_gradients()). While it is open the scaler refuses update and a second scope. finish() zeroes
 /// gradients as well, so that the next iteration can add to them.
 ///
-/// Not synchronised; neither copied nor moved.
+/// A gradient that two backward passes write, where the second should have added to it, makes the loss of the
+/// first one count for nothing: unscale() and finish() refuse that. Ops of <mp/ops.hpp> on the iteration's
+/// thread are seen, those of a policy of their own excepted.
+///
+/// Not synchronised, and for the thread that makes it; neither copied nor moved.
 template <scale_policy Policy, scalable_optimizer... Optimizers>
 class training_iteration<loss_scaler<Policy>, Optimizers...> {
     static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
@@ -72,13 +77,18 @@ public:
     /// The scale of this iteration.
     [[nodiscard]] float current_scale() const noexcept { return scaler_.current_scale(); }
 
+    /// For backward passes that write a gradient more than once on purpose, such as those that are run again.
+    void allow_overwriting() noexcept { allows_overwriting_ = true; }
+
     /// Unscales the gradients of all optimizers; the second time it does nothing. No gradient may be added
     /// after that.
     ///
-    /// \throws state_error  the iteration is finished
+    /// \throws state_error  the iteration is finished, or a gradient was overwritten
     void unscale() {
-        require_open("mp::training_iteration::unscale");
+        constexpr const char* function = "mp::training_iteration::unscale";
+        require_open(function);
         if (unscaled_) return;
+        if (!allows_overwriting_) watch_.check(function);
         each([&](auto& optimizer) { scaler_.unscale(optimizer); });
         unscaled_ = true;
     }
@@ -87,7 +97,7 @@ public:
     /// clip_gradient_norm.
     ///
     /// \returns the norms before clipping, in the order of the optimizers
-    /// \throws state_error     the iteration is finished
+    /// \throws state_error     the iteration is finished, or a gradient was overwritten
     /// \throws argument_error  max_norm is not a limit
     std::array<double, sizeof...(Optimizers)> clip_gradient_norm(double max_norm)
         requires(detail::clips_gradients<Optimizers> && ...)
@@ -118,12 +128,15 @@ public:
     /// Steps every optimizer whose gradients are finite, moves the scale, and zeroes the gradients.
     ///
     /// \returns what happened; true in a condition if every optimizer with gradients stepped
-    /// \throws state_error  the iteration is finished
+    /// \throws state_error  the iteration is finished, or a gradient was overwritten; nothing has changed, and
+    ///                      the scope is still open
     /// \throws scale_error  the policy refuses to go on. Optimizers with finite gradients have stepped by
     /// then;
     ///                      the scope is closed, and scale and counters are as before
     result finish() {
-        require_open("mp::training_iteration::finish");
+        constexpr const char* function = "mp::training_iteration::finish";
+        require_open(function);
+        if (!allows_overwriting_ && !unscaled_) watch_.check(function);
         result outcome;
         std::size_t i = 0;
         each([&](auto& optimizer) { outcome.steps[i++] = scaler_.step(optimizer); });
@@ -172,8 +185,10 @@ private:
 
     loss_scaler<Policy>& scaler_;
     std::tuple<Optimizers&...> optimizers_;
+    detail::gradient_watch<Optimizers...> watch_{optimizers_};
     bool open_ = true;
     bool unscaled_ = false;
+    bool allows_overwriting_ = false;
 };
 
 template <scale_policy Policy, scalable_optimizer... Optimizers>

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Objects that are told which arrays the ops of their thread write.
+#pragma once
+
+#include <mp/config.hpp>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// While it lives, written() is called with the address of every array that an op which follows the thread's
+/// autocast region has written, rather than added to. For the thread that makes it, which also destroys it.
+class write_watch {
+public:
+    write_watch() noexcept : outer_(innermost()) { innermost() = this; }
+    write_watch(const write_watch&) = delete;
+    write_watch& operator=(const write_watch&) = delete;
+
+    /// Tells all that watch this thread.
+    static void tell(const void* array) noexcept {
+        for (write_watch* it = innermost(); it != nullptr; it = it->outer_) it->written(array);
+    }
+
+protected:
+    // Watches may end in any order.
+    ~write_watch() {
+        write_watch** it = &innermost();
+        while (*it != nullptr && *it != this) it = &(*it)->outer_;
+        if (*it == this) *it = outer_;
+    }
+
+    virtual void written(const void* array) noexcept = 0;
+
+private:
+    /// Beside the autocast region, the only state of the library outside of objects.
+    static write_watch*& innermost() noexcept {
+        static constinit thread_local write_watch* watch = nullptr;
+        return watch;
+    }
+
+    write_watch* outer_;
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
