@@ -11,11 +11,12 @@ if(count EQUAL 0)
 endif()
 
 # The commands of one execute_process are a pipeline and run at the same time. These neither read nor write
-# the pipe, so a batch of them keeps every processor busy.
+# the pipe, so a batch of them keeps every processor busy; of a few for each, because the batch waits for its last.
 cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+math(EXPR together "4 * ${processors}")
 set(failed 0)
 while(sources)
-  list(SUBLIST sources 0 ${processors} batch)
+  list(SUBLIST sources 0 ${together} batch)
   list(REMOVE_ITEM sources ${batch})
   set(commands "")
   foreach(source IN LISTS batch)
