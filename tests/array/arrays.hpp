@@ -16,7 +16,7 @@
 namespace arrays {
 
 /// The instruction sets that the processor has.
-inline std::vector<mp::instruction_set> instruction sets() {
+inline std::vector<mp::instruction_set> instruction_sets() {
     std::vector<mp::instruction_set> result;
     for (int i = 0; i <= static_cast<int>(mp::processor_instruction_set()); ++i) {
         result.push_back(static_cast<mp::instruction_set>(i));

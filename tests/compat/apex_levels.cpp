@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The table of properties is written down here as Apex's documentation has it.
 #include <doctest/doctest.h>
-#include <mp/compat/apex/instruction_sets.hpp>
+#include <mp/compat/apex/levels.hpp>
 #include <mp/error.hpp>
 
 #include <bit>
@@ -17,9 +17,9 @@ using enum mp::element_format;
 using enum mp::autocast::apex_level;
 using scale = ac::apex_loss_scale;
 
-std::string message_of(ac::apex_level isa, const ac::apex_overrides& overrides) {
+std::string message_of(ac::apex_level level, const ac::apex_overrides& overrides) {
     try {
-        (void)ac::apex_properties_of(isa, overrides);
+        (void)ac::apex_properties_of(level, overrides);
     } catch (const mp::argument_error& error) {
         return error.what();
     }
@@ -32,9 +32,9 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("Apex's instruction sets have the properties of its table") {
+TEST_CASE("Apex's levels have the properties of its table") {
     const auto zero = ac::apex_properties_of(o0);
-    CHECK(zero.isa == o0);
+    CHECK(zero.level == o0);
     CHECK(zero.cast_model_type == f32);
     CHECK_FALSE(zero.patch_functions);
     CHECK(zero.keep_batchnorm_fp32 == std::nullopt);
@@ -42,7 +42,7 @@ TEST_CASE("Apex's instruction sets have the properties of its table") {
     CHECK(zero.loss_scale == scale::fixed(1.0));
 
     const auto one = ac::apex_properties_of(o1);
-    CHECK(one.isa == o1);
+    CHECK(one.level == o1);
     CHECK(one.cast_model_type == std::nullopt);
     CHECK(one.patch_functions);
     CHECK(one.keep_batchnorm_fp32 == std::nullopt);
@@ -50,7 +50,7 @@ TEST_CASE("Apex's instruction sets have the properties of its table") {
     CHECK(one.loss_scale.dynamic);
 
     const auto two = ac::apex_properties_of(o2);
-    CHECK(two.isa == o2);
+    CHECK(two.level == o2);
     CHECK(two.cast_model_type == f16);
     CHECK_FALSE(two.patch_functions);
     CHECK(two.keep_batchnorm_fp32 == true);
@@ -58,7 +58,7 @@ TEST_CASE("Apex's instruction sets have the properties of its table") {
     CHECK(two.loss_scale.dynamic);
 
     const auto three = ac::apex_properties_of(o3);
-    CHECK(three.isa == o3);
+    CHECK(three.level == o3);
     CHECK(three.cast_model_type == f16);
     CHECK_FALSE(three.patch_functions);
     CHECK(three.keep_batchnorm_fp32 == false);
@@ -68,8 +68,8 @@ TEST_CASE("Apex's instruction sets have the properties of its table") {
     CHECK(ac::apex_properties{} == one);  // amp.initialize takes O1 by default
 }
 
-TEST_CASE("Apex's instruction sets go by the letter O and a digit") {
-    for (const auto isa : {o0, o1, o2, o3}) CHECK(ac::apex_level_from_name(ac::name_of(isa)) == isa);
+TEST_CASE("Apex's levels go by the letter O and a digit") {
+    for (const auto level : {o0, o1, o2, o3}) CHECK(ac::apex_level_from_name(ac::name_of(level)) == level);
     CHECK(ac::apex_level_from_name("O2") == o2);
     for (const std::string_view name : {"", "02", "o2", "O4"}) {
         CHECK_THROWS_AS((void)ac::apex_level_from_name(name), mp::argument_error);
@@ -113,9 +113,9 @@ TEST_CASE("with O1 the model, its batch norms and master weights are not Apex's 
 }
 
 TEST_CASE("only O1 patches functions") {
-    for (const auto isa : {o0, o2, o3}) {
-        CHECK(contains(message_of(isa, {.patch_functions = true}), "patch_functions is true"));
-        CHECK_NOTHROW((void)ac::apex_properties_of(isa, {.patch_functions = false}));
+    for (const auto level : {o0, o2, o3}) {
+        CHECK(contains(message_of(level, {.patch_functions = true}), "patch_functions is true"));
+        CHECK_NOTHROW((void)ac::apex_properties_of(level, {.patch_functions = false}));
     }
     CHECK_NOTHROW((void)ac::apex_properties_of(o1, {.patch_functions = true}));
 }

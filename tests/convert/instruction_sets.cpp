@@ -81,7 +81,7 @@ private:
 }  // namespace
 
 TEST_CASE_TEMPLATE_DEFINE("every instruction set rounds floats and doubles to a format as single numbers are",
-                          T, instruction sets) {
+                          T, instruction_sets) {
     oracle::disagreements wrong;
     compare_instruction_sets<float, T>(wrong);
     compare_instruction_sets<double, T>(wrong);
@@ -95,7 +95,7 @@ TEST_CASE_TEMPLATE_DEFINE("every instruction set rounds floats and doubles to a 
     INFO(wrong.first());
     CHECK(wrong.count == 0);
 }
-TEST_CASE_TEMPLATE_APPLY(instruction sets, oracle::named_formats);
+TEST_CASE_TEMPLATE_APPLY(instruction_sets, oracle::named_formats);
 
 TEST_CASE("every instruction set converts between float and double as single numbers are") {
     oracle::disagreements wrong;

@@ -12,15 +12,15 @@
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
 
-/// The instruction sets that this processor has for which there are kernels, and the highest that it has.
+/// The instruction_sets that this processor has for which there are kernels, and the highest that it has.
 inline std::vector<mp::instruction_set> instruction_sets_at_hand() {
     const mp::instruction_set most = mp::processor_instruction_set();
     std::vector<mp::instruction_set> instruction_sets = {mp::instruction_set::portable};
     for (const mp::instruction_set isa : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
-        if (isa < most) instruction sets.push_back(isa);
+        if (isa < most) instruction_sets.push_back(isa);
     }
-    if (most > mp::instruction_set::portable) instruction sets.push_back(most);
-    return instruction sets;
+    if (most > mp::instruction_set::portable) instruction_sets.push_back(most);
+    return instruction_sets;
 }
 
 /// The bits of a number, NaNs included.

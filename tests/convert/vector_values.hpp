@@ -13,20 +13,20 @@
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
 
-/// The instruction sets of this processor; vector_instruction_sets() leaves portable out.
+/// The instruction_sets of this processor; vector_instruction_sets() leaves portable out.
 inline std::vector<mp::instruction_set> all_instruction_sets() {
-    std::vector<mp::instruction_set> instruction sets;
+    std::vector<mp::instruction_set> instruction_sets;
     for (int i = 0; i <= static_cast<int>(mp::processor_instruction_set()); ++i) {
         if (i <= static_cast<int>(mp::instruction_set::avx512)) {
-            instruction sets.push_back(static_cast<mp::instruction_set>(i));
+            instruction_sets.push_back(static_cast<mp::instruction_set>(i));
         }
     }
-    return instruction sets;
+    return instruction_sets;
 }
 inline std::vector<mp::instruction_set> vector_instruction_sets() {
     auto instruction_sets = all_instruction_sets();
-    instruction sets.erase(instruction sets.begin());
-    return instruction sets;
+    instruction_sets.erase(instruction_sets.begin());
+    return instruction_sets;
 }
 
 inline constexpr int block_value_kinds = 8;
