@@ -4,6 +4,9 @@
 #pragma once
 
 #include <mp/optim/adamw.hpp>
+#include <mp/optim/lion.hpp>
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/optim/parameter.hpp>
+#include <mp/optim/schedules.hpp>
 #include <mp/optim/sgd.hpp>
+#include <mp/optim/weight_average.hpp>

@@ -88,6 +88,12 @@ TEST_CASE("training with AdamW has the bits of the CPU, clipped or not") {
     check_training<mp::adamw<half>>(mp::adamw_options{.learning_rate = 0.01}, 0.005);
 }
 
+TEST_CASE("training with Adam and with Lion has the bits of the CPU") {
+    check_training<mp::adamw<half>>(
+        mp::adamw_options{.learning_rate = 0.01, .weight_decay = 0.1, .coupled_decay = true}, 0.0);
+    check_training<mp::lion<half>>(mp::lion_options{.learning_rate = 0.01, .weight_decay = 0.3}, 0.005);
+}
+
 TEST_CASE("training with SGD has the bits of the CPU") {
     check_training<mp::sgd<half>>(mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9}, 0.005);
 }

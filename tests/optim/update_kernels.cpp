@@ -165,6 +165,26 @@ TEST_CASE_TEMPLATE(
     check_all_instruction_sets<Optimizer>(mp::adamw_options{.epsilon = 0.0, .weight_decay = 0.0});
 }
 
+TEST_CASE_TEMPLATE("so does Adam, whose decay goes through the means", Optimizer, mp::adamw<float>,
+                   mp::adamw<mp::bfloat16>) {
+    check_all_instruction_sets<Optimizer>(
+        mp::adamw_options{.learning_rate = 0.01, .weight_decay = 0.1, .coupled_decay = true});
+}
+
+TEST_CASE_TEMPLATE("so does Lion, zeros, infinities and NaNs among its gradients", Optimizer, mp::lion<float>,
+                   mp::lion<mp::bfloat16>, mp::lion<mp::half, float, float, mp::bfloat16>) {
+    check_all_instruction_sets<Optimizer>(mp::lion_options{.learning_rate = 0.01});
+    check_all_instruction_sets<Optimizer>(mp::lion_options{.learning_rate = 0.01, .weight_decay = 0.3});
+}
+
+TEST_CASE("and Lion without a master copy, in every way of updating") {
+    for (const auto how :
+         {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
+        check_all_instruction_sets<mp::lion<mp::bfloat16, mp::bfloat16, mp::bfloat16>>(
+            mp::lion_options{.learning_rate = 0.01, .low_precision_update = how, .seed = 1});
+    }
+}
+
 TEST_CASE_TEMPLATE(
     "SGD gives the bits of its definition on every instruction set, for all lengths and alignments",
     Optimizer, mp::sgd<float>, mp::sgd<mp::bfloat16>, mp::sgd<mp::half, float>,

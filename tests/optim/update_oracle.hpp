@@ -103,14 +103,31 @@ inline auto rule_of(const mp::adamw_options& o) {
         const double t = static_cast<double>(update);
         const float rate = static_cast<float>(o.learning_rate / (1.0 - std::pow(o.beta1, t)));
         const float inverse_bias = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t)));
+        if (o.coupled_decay && o.weight_decay != 0.0) {
+            gradient = add(gradient, multiply(static_cast<float>(o.weight_decay), weight));
+        }
         states[0] = add(multiply(static_cast<float>(o.beta1), states[0]),
                         multiply(static_cast<float>(1.0 - o.beta1), gradient));
         states[1] = add(multiply(static_cast<float>(o.beta2), states[1]),
                         multiply(static_cast<float>(1.0 - o.beta2), multiply(gradient, gradient)));
         const float denominator =
             add(multiply(stored(std::sqrt(states[1])), inverse_bias), static_cast<float>(o.epsilon));
-        const float decayed = multiply(static_cast<float>(o.learning_rate * o.weight_decay), weight);
+        const float decay = o.coupled_decay ? 0.0F : static_cast<float>(o.learning_rate * o.weight_decay);
+        const float decayed = multiply(decay, weight);
         weight = subtract(weight, add(decayed, multiply(rate, stored(states[0] / denominator))));
+    };
+}
+
+inline auto rule_of(const mp::lion_options& o) {
+    return [o](std::uint64_t, float& weight, float gradient, float* states) {
+        const float rate = static_cast<float>(o.learning_rate);
+        const float direction = add(multiply(static_cast<float>(o.beta1), states[0]),
+                                    multiply(static_cast<float>(1.0 - o.beta1), gradient));
+        states[0] = add(multiply(static_cast<float>(o.beta2), states[0]),
+                        multiply(static_cast<float>(1.0 - o.beta2), gradient));
+        const float step = direction > 0.0F ? rate : direction < 0.0F ? -rate : direction;
+        const float decayed = multiply(static_cast<float>(o.learning_rate * o.weight_decay), weight);
+        weight = subtract(weight, add(decayed, step));
     };
 }
 

@@ -10,6 +10,8 @@
 #include <mp/gpu/device_gradient_report.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
 #include <mp/optim/adamw_options.hpp>
+#include <mp/optim/lion_options.hpp>
+#include <mp/optim/optimizer_traits.hpp>
 #include <mp/optim/sgd_options.hpp>
 #include <mp/scaling/policy.hpp>
 
@@ -19,23 +21,6 @@
 #include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-template <class Options>
-struct optimizer_traits;
-template <>
-struct optimizer_traits<adamw_options> {
-    using coefficients = adamw_coefficients;
-    static constexpr std::string_view step = "mp::adamw_step";
-    static std::size_t states(const adamw_options&) { return 2; }
-};
-template <>
-struct optimizer_traits<sgd_options> {
-    using coefficients = sgd_coefficients;
-    static constexpr std::string_view step = "mp::sgd_step";
-    static std::size_t states(const sgd_options& options) {
-        return mp::detail::same_value(options.momentum, 0.0) ? 0 : 1;
-    }
-};
 
 /// A value that all threads of a launch read, in as few accesses as there are.
 template <class Value>
@@ -64,7 +49,7 @@ namespace mp {
 /// kernels count steps and calculate bias corrections themselves, so an iteration that is captured into a
 /// graph goes on as it should when it is replayed.
 ///
-/// \tparam Options  adamw_options or sgd_options
+/// \tparam Options  adamw_options, sgd_options or lion_options
 template <class Options>
 struct device_optimizer {
     /// Of the next step; the host may copy in another one between steps, within the range of its options'.
@@ -85,7 +70,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 template <class Options>
 [[nodiscard]] device_optimizer<Options> make_device_optimizer(const Options& options) {
     static_assert(std::is_trivially_copyable_v<device_optimizer<Options>>);
-    detail::check_options("mp::make_device_optimizer", options);
+    detail::optimizer_traits<Options>::check("mp::make_device_optimizer", options);
     device_optimizer<Options> result;
     result.learning_rate = options.learning_rate;
     return result;
@@ -139,7 +124,8 @@ struct begin_step_kernel {
         optimizer->applied = applies ? 1 : 0;
         if (!applies) return;
         ++optimizer->steps;
-        optimizer->coefficients.value = coefficients_of(options, optimizer->learning_rate, optimizer->steps);
+        optimizer->coefficients.value =
+            optimizer_traits<Options>::coefficients_of(options, optimizer->learning_rate, optimizer->steps);
     }
 };
 

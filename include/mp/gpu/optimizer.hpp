@@ -25,9 +25,9 @@
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// AdamW or SGD for parameters of one type on a GPU, driven by a gpu_loss_scaler as mp::adamw and mp::sgd are
-/// by a loss_scaler, with their bits. Gradients stay as they are, scaled: the step takes the scale and the
-/// clip factor out while it updates.
+/// AdamW, SGD or Lion for parameters of one type on a GPU, driven by a gpu_loss_scaler as mp::adamw and
+/// mp::sgd are by a loss_scaler, with their bits. Gradients stay as they are, scaled: the step takes the
+/// scale and the clip factor out while it updates.
 ///
 ///     mp::gpu_optimizer optimizer(stream, std::vector{first, second}, mp::adamw_options{.learning_rate =
 ///     1e-3}); mp::gpu_loss_scaler scaler(stream, mp::pytorch_policy{});
@@ -64,7 +64,7 @@ public:
     void set_learning_rate(double learning_rate) {
         Options changed = options_;
         changed.learning_rate = learning_rate;
-        detail::check_options(function, changed);
+        detail::optimizer_traits<Options>::check(function, changed);
         state_type state = state_.read(exec_);
         state.learning_rate = learning_rate;
         state_.write(exec_, state);
@@ -92,11 +92,9 @@ public:
     template <scale_policy Policy, std::size_t Events>
     void step(const Policy& policy, const device_loss_scale<Policy, Events>* scale) {
         const float* const factor = clipped_ ? &norm_.data()->clip_factor : nullptr;
-        if constexpr (std::same_as<Options, adamw_options>) {
-            adamw_step(exec_, parameters_, options_, state_.data(), policy, scale, factor);
-        } else {
-            sgd_step(exec_, parameters_, options_, state_.data(), policy, scale, factor);
-        }
+        detail::run_step(exec_, std::span<const Parameter>(parameters_), options_, state_.data(),
+                         detail::skip_by_policy<Policy, Events>{detail::rules_of(policy), scale},
+                         &scale->inverse_scale, factor);
         clipped_ = false;
     }
     /// Forgets the clip factor.

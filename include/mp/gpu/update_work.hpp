@@ -273,7 +273,7 @@ void update_parameters(const Executor& exec, std::span<const Parameter> list, co
                        const float* clip_factor) {
     using work = update_work<How, Options, Parameter>;
     const std::size_t states = optimizer_traits<Options>::states(options);
-    run_over_tensors(optimizer_traits<Options>::step, exec,
+    run_over_tensors(optimizer_traits<Options>::gpu_step, exec,
                      work{optimizer, inverse_scale, clip_factor, options.seed}, list.size(),
                      [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                          const Parameter& it = list[i];
@@ -296,10 +296,10 @@ template <class Options, class Executor, class Parameter, class Skip>
 void run_step(const Executor& exec, std::span<const Parameter> list, const Options& options,
               device_optimizer<Options>* optimizer, const Skip& skip, const float* inverse_scale,
               const float* clip_factor) {
-    constexpr std::string_view function = optimizer_traits<Options>::step;
+    constexpr std::string_view function = optimizer_traits<Options>::gpu_step;
     constexpr bool weights_can_stall =
         !Parameter::has_master_copy && !std::is_same_v<typename Parameter::weight_type, float>;
-    check_options(function, options);
+    optimizer_traits<Options>::check(function, options);
     require_memory(function, "optimizer", optimizer, 1);
     const weight_update how = options.low_precision_update;
     if (how != weight_update::nearest && !weights_can_stall) {

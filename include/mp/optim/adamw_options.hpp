@@ -5,11 +5,13 @@
 
 #include <mp/config.hpp>
 #include <mp/optim/kernels/double_power.hpp>
+#include <mp/optim/optimizer_traits.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -24,6 +26,9 @@ struct adamw_options {
     double epsilon = 1e-8;        ///< finite and not negative; added to the root of the mean square
     double weight_decay = 1e-2;   ///< finite and not negative; this times the learning rate is the share that
                                   ///< every weight loses in a step
+    /// Adds weight_decay times the weight to the gradient instead, as torch.optim.Adam does: the decay then
+    /// goes through the means.
+    bool coupled_decay = false;
 
     /// For weights of a reduced format without master copy; otherwise it must be nearest.
     weight_update low_precision_update = weight_update::nearest;
@@ -54,15 +59,37 @@ inline void check_options(std::string_view function, const adamw_options& option
 [[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients coefficients_of(const adamw_options& options,
                                                                        double learning_rate,
                                                                        std::uint64_t number) noexcept {
-    return {static_cast<float>(learning_rate * options.weight_decay),
+    return {options.coupled_decay ? 0.0F : static_cast<float>(learning_rate * options.weight_decay),
             static_cast<float>(options.beta1),
             static_cast<float>(1.0 - options.beta1),
             static_cast<float>(options.beta2),
             static_cast<float>(1.0 - options.beta2),
             static_cast<float>(learning_rate / (1.0 - double_power(options.beta1, number))),
             static_cast<float>(1.0 / double_sqrt(1.0 - double_power(options.beta2, number))),
-            static_cast<float>(options.epsilon)};
+            static_cast<float>(options.epsilon),
+            static_cast<float>(options.weight_decay),
+            options.coupled_decay && options.weight_decay > 0.0};
 }
+
+template <>
+struct optimizer_traits<adamw_options> {
+    using coefficients = adamw_coefficients;
+    static constexpr std::string_view name = "mp::adamw";
+    static constexpr std::string_view step = "mp::adamw::step";
+    static constexpr std::string_view gpu_step = "mp::adamw_step";
+    static std::size_t states(const adamw_options& /*options*/) { return 2; }
+
+    static void check(std::string_view function, const adamw_options& options) {
+        check_options(function, options);
+    }
+    static double largest_rate_factor(const adamw_options& options) {
+        return mp::detail::largest_rate_factor(options);
+    }
+    MP_HOST_DEVICE static coefficients coefficients_of(const adamw_options& options, double learning_rate,
+                                                       std::uint64_t update) {
+        return mp::detail::coefficients_of(options, learning_rate, update);
+    }
+};
 
 }  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

@@ -3,6 +3,7 @@
 /// Passes over the gradients of all parameters together: many small arrays cost hardly more than one.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/kernels/square_sums.hpp>
 #include <mp/optim/parameter.hpp>
@@ -14,6 +15,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -63,6 +65,22 @@ inline void scale_gradients(cpu exec, instruction_set isa, const parameter_layou
         if (gradients[i].empty()) return;
         float* const values = gradients[i].data() + first;
         static_cast<void>(pass(values, values, last - first, factor));
+    });
+}
+
+/// Brings all gradients into [-limit, limit]; a NaN stays one. Magnitudes are compared by their codes.
+inline void clamp_gradients(cpu exec, const parameter_layout& layout,
+                            std::span<const std::span<float>> gradients, float limit) {
+    const auto most = bit_cast<std::uint32_t>(limit);
+    layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+        if (gradients[i].empty()) return;
+        float* const values = gradients[i].data();
+        for (std::size_t at = first; at < last; ++at) {
+            const auto code = bit_cast<std::uint32_t>(values[at]);
+            const std::uint32_t magnitude = code & 0x7FFF'FFFFU;
+            const bool too_large = magnitude > most && magnitude <= 0x7F80'0000U;
+            values[at] = bit_cast<float>(too_large ? (code & 0x8000'0000U) | most : code);
+        }
     });
 }
 

@@ -7,8 +7,10 @@
 #include <mp/optim/gradient_passes.hpp>
 #include <mp/optim/kernels/update.hpp>
 #include <mp/optim/optimizer_memory.hpp>
+#include <mp/optim/option_checks.hpp>
 #include <mp/optim/update_passes.hpp>
 #include <mp/optim/weight_update.hpp>
+#include <mp/scaling/gradient_clipping.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
@@ -16,6 +18,7 @@
 #include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -164,17 +167,41 @@ public:
     double clip_gradient_norm(double max_norm) {
         constexpr std::string_view function = "mp::optimizer_base::clip_gradient_norm";
         require_unscaled(function);
-        if (detail::is_nan(max_norm) || !(max_norm > 0.0)) {
-            detail::throw_argument(function, "max_norm", max_norm, "must be greater than 0");
-        }
-        const detail::default_floating_point_modes modes;
-        const double norm = detail::norm_of_gradients(exec_, isa_, layout_, unscaled_spans_, square_sums_);
-        if (detail::is_non_finite(norm)) return norm;
-        const float factor = static_cast<float>((std::min)(max_norm / (norm + 1e-6), 1.0));
-        if (factor < 1.0F) {
-            detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
-        }
+        detail::require_limit(function, "max_norm", max_norm);
+        const double norm = gradient_norm();
+        scale_gradients(detail::clip_factor(norm, max_norm));
         return norm;
+    }
+
+    /// The Euclidean norm of the unscaled gradients, summed as in clip_gradient_norm.
+    ///
+    /// \throws state_error  the gradients are not unscaled
+    [[nodiscard]] double gradient_norm() {
+        require_unscaled("mp::optimizer_base::gradient_norm");
+        return detail::norm_of_gradients(exec_, isa_, layout_, unscaled_spans_, square_sums_);
+    }
+
+    /// Multiplies the unscaled gradients by `factor`; by 1 they stay as they are.
+    ///
+    /// \throws state_error  the gradients are not unscaled
+    void scale_gradients(float factor) {
+        require_unscaled("mp::optimizer_base::scale_gradients");
+        if (detail::same_value(static_cast<double>(factor), 1.0)) return;
+        const detail::default_floating_point_modes modes;
+        detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
+    }
+
+    /// Brings every unscaled gradient into [-limit, limit], as torch.nn.utils.clip_grad_value_. A NaN stays
+    /// one.
+    ///
+    /// \throws state_error     the gradients are not unscaled
+    /// \throws argument_error  limit is NaN, or not positive as a float
+    void clip_gradient_value(double limit) {
+        constexpr std::string_view function = "mp::optimizer_base::clip_gradient_value";
+        require_unscaled(function);
+        detail::require_limit(function, "limit", limit);
+        detail::require_not_vanishing(function, "limit", limit);
+        detail::clamp_gradients(exec_, layout_, unscaled_spans_, static_cast<float>(limit));
     }
 
     /// Ends the round without a step: forgets the unscaled gradients and leaves weights, masters, state and
@@ -197,10 +224,10 @@ protected:
     ~optimizer_base() = default;
 
     /// One pass over all parameters that have a gradient. `rule(update)` gives the update rule for a
-    /// parameter, where `update` is the number of this update of it, from 1 on; the rule is called as
-    /// `(float* weights, const float* gradient, std::array<float*, States> states, std::size_t count)` on
-    /// pieces of it, from several threads, and must not throw. Gradients are the unscaled ones if they are
-    /// there, else the raw ones times `inverse_scale`.
+    /// parameter, where `update` is the number of this update of it, from 1 on; `rule(update, group)` may
+    /// know the parameter's group as well. The rule is called as `(float* weights, const float* gradient,
+    /// std::array<float*, States> states, std::size_t count)` on pieces of it, from several threads, and must
+    /// not throw. Gradients are the unscaled ones if they are there, else the raw ones times `inverse_scale`.
     ///
     /// The rule runs with the default modes of rounding and flushing, and what it leaves is rounded to
     /// nearest; weight_update is for the library's own rules.
@@ -212,27 +239,32 @@ protected:
             exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
                 if (parameters_[i].gradient.empty()) return;
                 with_arrays<States>(i, first, last, inverse_scale, [&](const auto& arrays) {
-                    detail::update_by_rule(arrays, rule(updates_[i] + 1));
+                    if constexpr (std::invocable<Rule&, std::uint64_t, std::size_t>) {
+                        detail::update_by_rule(arrays, rule(updates_[i] + 1, parameters_[i].group));
+                    } else {
+                        detail::update_by_rule(arrays, rule(updates_[i] + 1));
+                    }
                 });
             });
         finish_step();
     }
 
     /// The same with one of the library's own rules, whose kernels keep everything in registers.
-    /// `coefficients(update)` gives what the rule multiplies by.
+    /// `coefficients(update, group)` gives what the rule multiplies by; `usual` is memory for those of each
+    /// group.
     template <class Coefficients, class CoefficientsOf>
-    void apply_kernel(float inverse_scale, CoefficientsOf coefficients) {
+    void apply_kernel(float inverse_scale, std::span<Coefficients> usual, CoefficientsOf coefficients) {
         switch (how_) {
             case weight_update::nearest:
-                return run_kernel<weight_update::nearest, Coefficients>(inverse_scale, coefficients);
+                return run_kernel<weight_update::nearest>(inverse_scale, usual, coefficients);
             case weight_update::stochastic:
                 if constexpr (weights_can_stall) {
-                    run_kernel<weight_update::stochastic, Coefficients>(inverse_scale, coefficients);
+                    run_kernel<weight_update::stochastic>(inverse_scale, usual, coefficients);
                 }
                 return;
             case weight_update::kahan:
                 if constexpr (weights_can_stall) {
-                    run_kernel<weight_update::kahan, Coefficients>(inverse_scale, coefficients);
+                    run_kernel<weight_update::kahan>(inverse_scale, usual, coefficients);
                 }
                 return;
         }
@@ -267,16 +299,18 @@ private:
     using memory::weights_can_stall;
 
     template <weight_update How, class Coefficients, class CoefficientsOf>
-    void run_kernel(float inverse_scale, const CoefficientsOf& coefficients) {
+    void run_kernel(float inverse_scale, std::span<Coefficients> usual, const CoefficientsOf& coefficients) {
         const detail::default_floating_point_modes modes;
         // Powers take long for small parameters, and nearly always all have had as many updates.
-        const std::uint64_t usual = *std::max_element(updates_.begin(), updates_.end()) + 1;
-        const Coefficients usual_coefficients = coefficients(usual);
+        const std::uint64_t usual_number = *std::max_element(updates_.begin(), updates_.end()) + 1;
+        for (std::size_t group = 0; group < usual.size(); ++group)
+            usual[group] = coefficients(usual_number, group);
         layout_.for_each_piece(
             exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
                 if (parameters_[i].gradient.empty()) return;
                 const std::uint64_t number = updates_[i] + 1;
-                const Coefficients c = number == usual ? usual_coefficients : coefficients(number);
+                const std::size_t group = parameters_[i].group;
+                const Coefficients c = number == usual_number ? usual[group] : coefficients(number, group);
                 with_arrays<Coefficients::states>(
                     i, first, last, inverse_scale, [&]<class Arrays>(const Arrays& arrays) {
                         detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, c);

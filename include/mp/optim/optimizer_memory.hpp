@@ -50,14 +50,26 @@ public:
         return at("mp::optimizer_base::parameter_name", index).name;
     }
 
-    /// The present learning rate.
-    [[nodiscard]] double learning_rate() const noexcept { return learning_rate_; }
+    /// Groups of parameters, each with a learning rate of its own.
+    [[nodiscard]] std::size_t group_count() const noexcept { return rates_.size(); }
 
-    /// Sets the learning rate of the following steps; finite and not negative, and so is as a float whatever
-    /// an update makes of it, else argument_error.
+    /// The present learning rate of a group. Throws argument_error if there is no such group.
+    [[nodiscard]] double learning_rate(std::size_t group = 0) const {
+        require_group("mp::optimizer_base::learning_rate", group);
+        return rates_[group].rate;
+    }
+
+    /// Sets the learning rate of the following steps, of all groups; finite and not negative, and so is as a
+    /// float whatever an update makes of it, else argument_error.
     void set_learning_rate(double rate) {
-        detail::require_learning_rate("mp::optimizer_base::set_learning_rate", "rate", rate, rate_factor_);
-        learning_rate_ = rate;
+        for (const group_rate& it : rates_) check_learning_rate(rate, it);
+        for (group_rate& it : rates_) it.rate = rate;
+    }
+    /// The same of one group. Throws argument_error also if there is no such group.
+    void set_learning_rate(double rate, std::size_t group) {
+        require_group("mp::optimizer_base::set_learning_rate", group);
+        check_learning_rate(rate, rates_[group]);
+        rates_[group].rate = rate;
     }
 
     /// Steps applied so far; skipped ones do not count.
@@ -113,20 +125,35 @@ public:
     [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
 
 protected:
-    /// Has set_learning_rate refuse rates that times `factor`, which is at least 1, are beyond float.
-    void limit_learning_rate(double factor) noexcept { rate_factor_ = factor; }
+    /// Has set_learning_rate refuse rates of a group that times `factor`, which is at least 1, are beyond
+    /// float.
+    void limit_learning_rate(double factor, std::size_t group = 0) noexcept {
+        rates_[group].largest_factor = factor;
+    }
+
+    void require_group(std::string_view function, std::size_t group) const {
+        if (group >= rates_.size()) {
+            detail::throw_argument(
+                function, "group", group,
+                "must be less than the number of groups, which is " + detail::error_text(rates_.size()));
+        }
+    }
+
+    /// Arrays of state that there is memory for.
+    [[nodiscard]] std::size_t state_count() const noexcept { return states_.size(); }
 
     /// Takes over the parameters and initialises the master copy from the weights.
     ///
     /// \param name    of the derived class, for messages
-    /// \param rate    the learning rate, checked already
+    /// \param rates   the learning rate of each group, checked already
     /// \param states  number of state arrays, all zero at the start
     /// \param how     what becomes of small updates; nearest unless Weight is a reduced format without master
     ///                copy
     /// \param seed    of the random bits of weight_update::stochastic
-    optimizer_memory(std::string_view name, cpu exec, std::vector<parameter_type> parameters, double rate,
-                     std::size_t states, weight_update how = weight_update::nearest, std::uint64_t seed = 0)
-        : exec_(exec), parameters_(std::move(parameters)), learning_rate_(rate), how_(how), seed_(seed) {
+    optimizer_memory(std::string_view name, cpu exec, std::vector<parameter_type> parameters,
+                     const std::vector<double>& rates, std::size_t states,
+                     weight_update how = weight_update::nearest, std::uint64_t seed = 0)
+        : exec_(exec), parameters_(std::move(parameters)), how_(how), seed_(seed) {
         detail::check_threads(name, exec);
         isa_ = detail::isa_of(name, exec);
         if (how != weight_update::nearest && !weights_can_stall) {
@@ -135,6 +162,13 @@ protected:
                                                    : "must be nearest, for the weights are float");
         }
         detail::check_parameters(name, parameters_);
+        for (const double rate : rates) rates_.push_back({rate, 1.0});
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (parameters_[i].group < rates_.size()) continue;
+            detail::throw_argument(
+                name, detail::parameter_text(i, parameters_[i].name, "group"), parameters_[i].group,
+                "must be less than the number of groups, which is " + detail::error_text(rates_.size()));
+        }
         for (const parameter_type& it : parameters_) {
             layout_.add(it.weights.size());
             writes_.add(it.gradient.data(), it.gradient.size_bytes());
@@ -146,6 +180,11 @@ protected:
         if (how == weight_update::kahan) compensation_.resize(layout_.total());
         reload_master_weights();
     }
+
+    /// With one group.
+    optimizer_memory(std::string_view name, cpu exec, std::vector<parameter_type> parameters, double rate,
+                     std::size_t states, weight_update how = weight_update::nearest, std::uint64_t seed = 0)
+        : optimizer_memory(name, exec, std::move(parameters), std::vector<double>{rate}, states, how, seed) {}
 
     optimizer_memory(optimizer_memory&&) noexcept = default;
     optimizer_memory& operator=(optimizer_memory&&) noexcept = default;
@@ -199,11 +238,20 @@ protected:
     std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
     std::vector<std::uint64_t> updates_;  // of each parameter
     std::uint64_t steps_ = 0;
-    double learning_rate_;
-    double rate_factor_ = 1.0;  ///< the largest number that an update multiplies the rate by
+    struct group_rate {
+        double rate;
+        double largest_factor;  ///< that an update multiplies the rate by
+    };
+    std::vector<group_rate> rates_;
     weight_update how_;
     std::uint64_t seed_;
     bool unscaled_ = false;
+
+private:
+    static void check_learning_rate(double rate, const group_rate& group) {
+        detail::require_learning_rate("mp::optimizer_base::set_learning_rate", "rate", rate,
+                                      group.largest_factor);
+    }
 };
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -26,6 +26,7 @@ struct parameter {
     std::string name = {};              ///< for messages, such as "layer1.weight"; may be empty
     std::span<Weight> weights = {};     ///< written by every step
     std::span<Gradient> gradient = {};  ///< as many values as weights, or none: the array is then not trained
+    std::size_t group = 0;              ///< whose options it is trained with, see mp::optimizer
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {

@@ -7,11 +7,13 @@
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
+#include <mp/optim/optimizer_traits.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -34,6 +36,11 @@ struct sgd_options {
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {
+
+/// The largest number that an update multiplies the learning rate by.
+[[nodiscard]] inline double largest_rate_factor(const sgd_options& /*options*/) noexcept {
+    return 1.0;
+}
 
 /// Throws argument_error in the name of `function` unless all options are in range.
 inline void check_options(std::string_view function, const sgd_options& options) {
@@ -65,6 +72,28 @@ inline void check_options(std::string_view function, const sgd_options& options)
             !mp::detail::same_value(options.momentum, 0.0),
             options.nesterov};
 }
+
+template <>
+struct optimizer_traits<sgd_options> {
+    using coefficients = sgd_coefficients;
+    static constexpr std::string_view name = "mp::sgd";
+    static constexpr std::string_view step = "mp::sgd::step";
+    static constexpr std::string_view gpu_step = "mp::sgd_step";
+    static std::size_t states(const sgd_options& options) {
+        return mp::detail::same_value(options.momentum, 0.0) ? 0 : 1;
+    }
+
+    static void check(std::string_view function, const sgd_options& options) {
+        check_options(function, options);
+    }
+    static double largest_rate_factor(const sgd_options& options) {
+        return mp::detail::largest_rate_factor(options);
+    }
+    MP_HOST_DEVICE static coefficients coefficients_of(const sgd_options& options, double learning_rate,
+                                                       std::uint64_t update) {
+        return mp::detail::coefficients_of(options, learning_rate, update);
+    }
+};
 
 }  // namespace detail::inline MP_ISA_NAMESPACE
 }  // namespace mp

@@ -32,6 +32,19 @@ struct adamw_coefficients {
     float rate;          // learning rate over the bias correction of the mean
     float inverse_bias;  // one over the root of the bias correction of the mean square
     float epsilon;
+    float coupled;  // share of the weight that is added to the gradient
+    bool couples;
+};
+
+/// What the update of Lion multiplies by.
+struct lion_coefficients {
+    static constexpr std::size_t states = 1;
+    float rate;
+    float decay;            // share of itself that the weight loses
+    float direction_keep;   // of the momentum in the direction
+    float direction_share;  // of the gradient in it
+    float momentum_keep;    // of the old momentum
+    float momentum_share;   // of the gradient in the momentum
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

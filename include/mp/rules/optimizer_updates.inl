@@ -40,7 +40,8 @@ struct update_rule<sgd_coefficients> {
 
 template <>
 struct update_rule<adamw_coefficients> {
-    vec<float> decay, mean_keep, mean_share, square_keep, square_share, rate, inverse_bias, epsilon;
+    vec<float> decay, mean_keep, mean_share, square_keep, square_share, rate, inverse_bias, epsilon, coupled;
+    bool couples;
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const adamw_coefficients& c)
         : decay(broadcast(c.decay)),
@@ -50,12 +51,15 @@ struct update_rule<adamw_coefficients> {
           square_share(broadcast(c.square_share)),
           rate(broadcast(c.rate)),
           inverse_bias(broadcast(c.inverse_bias)),
-          epsilon(broadcast(c.epsilon)) {}
+          epsilon(broadcast(c.epsilon)),
+          coupled(broadcast(c.coupled)),
+          couples(c.couples) {}
 
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return true; }
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
                                                 vec<float>* states) const {
+        if (couples) gradient = add(gradient, mul(coupled, weight));
         const vec<float> mean = add(mul(mean_keep, states[0]), mul(mean_share, gradient));
         const vec<float> square =
             add(mul(square_keep, states[1]), mul(square_share, mul(gradient, gradient)));
@@ -64,6 +68,34 @@ struct update_rule<adamw_coefficients> {
         const vec<float> denominator = add(mul(sqrt(square), inverse_bias), epsilon);
         // Not w * (1 - decay): one minus a small decay loses most of its digits in float.
         weight = sub(weight, add(mul(decay, weight), mul(rate, div(mean, denominator))));
+    }
+};
+
+template <>
+struct update_rule<lion_coefficients> {
+    vec<float> rate, decay, direction_keep, direction_share, momentum_keep, momentum_share;
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const lion_coefficients& c)
+        : rate(broadcast(c.rate)),
+          decay(broadcast(c.decay)),
+          direction_keep(broadcast(c.direction_keep)),
+          direction_share(broadcast(c.direction_share)),
+          momentum_keep(broadcast(c.momentum_keep)),
+          momentum_share(broadcast(c.momentum_share)) {}
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return true; }
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
+                                                vec<float>* states) const {
+        const vec<float> direction = add(mul(direction_keep, states[0]), mul(direction_share, gradient));
+        states[0] = add(mul(momentum_keep, states[0]), mul(momentum_share, gradient));
+        // The rate with the direction's sign; zeros and NaNs stay. By codes, so that no compiler takes NaN
+        // for none.
+        const auto magnitude = as_ints(as_floats(as_words(direction) & 0x7FFF'FFFFU));
+        const vec<float> signed_rate = as_floats(as_words(rate) | (as_words(direction) & 0x8000'0000U));
+        vec<float> step = select(magnitude > 0, signed_rate, direction);
+        step = select(magnitude > 0x7F80'0000, direction, step);
+        weight = sub(weight, add(mul(decay, weight), step));
     }
 };
 

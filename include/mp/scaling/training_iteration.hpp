@@ -4,13 +4,17 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/format/float_arithmetic.hpp>
+#include <mp/scaling/gradient_clipping.hpp>
 #include <mp/scaling/gradient_writes.hpp>
 #include <mp/scaling/loss_scaler.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/scale_event.hpp>
 #include <mp/scaling/step_result.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,6 +25,12 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Optimizer>
 concept clips_gradients = requires(Optimizer& optimizer) { optimizer.clip_gradient_norm(1.0); };
+template <class Optimizer>
+concept clips_gradients_together = requires(Optimizer& optimizer) {
+    { optimizer.gradient_norm() } -> std::same_as<double>;
+    optimizer.scale_gradients(1.0F);
+    optimizer.clip_gradient_value(1.0);
+};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
@@ -107,6 +117,40 @@ public:
         std::size_t i = 0;
         each([&](auto& optimizer) { norms[i++] = optimizer.clip_gradient_norm(max_norm); });
         return norms;
+    }
+
+    /// The same with one norm over the gradients of all optimizers, as torch.nn.utils.clip_grad_norm_ of all
+    /// parameters: each is multiplied by the same factor, whatever its format.
+    ///
+    /// \returns the norm before clipping; where it is not finite, nothing is clipped
+    /// \throws state_error     the iteration is finished, or a gradient was overwritten
+    /// \throws argument_error  max_norm is not a limit
+    double clip_global_gradient_norm(double max_norm)
+        requires(detail::clips_gradients_together<Optimizers> && ...)
+    {
+        detail::require_limit("mp::training_iteration::clip_global_gradient_norm", "max_norm", max_norm);
+        unscale();
+        const detail::default_floating_point_modes modes;
+        double squares = 0.0;
+        each([&](auto& optimizer) {
+            const double norm = optimizer.gradient_norm();
+            squares = detail::double_add(squares, detail::double_multiply(norm, norm));
+        });
+        const double norm = detail::double_sqrt(squares);
+        const float factor = detail::clip_factor(norm, max_norm);
+        each([&](auto& optimizer) { optimizer.scale_gradients(factor); });
+        return norm;
+    }
+
+    /// Unscales if that has not been done, and brings every gradient into [-limit, limit].
+    ///
+    /// \throws state_error     the iteration is finished, or a gradient was overwritten
+    /// \throws argument_error  limit is NaN, or not positive as a float
+    void clip_gradient_value(double limit)
+        requires(detail::clips_gradients_together<Optimizers> && ...)
+    {
+        unscale();
+        each([&](auto& optimizer) { optimizer.clip_gradient_value(limit); });
     }
 
     /// What finish returns.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the optimizers of a CPU and of a GPU know of a kind of update through the type of its options.
+#pragma once
+
+#include <mp/config.hpp>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Specialised beside every struct of options with
+/// - `coefficients`, what the update multiplies by, and the arrays of state that its rule has: coefficients::states;
+/// - `name`, `step` and `gpu_step`, by which messages call the optimizer, its step, and the step on a GPU;
+/// - `static std::size_t states(const Options&)`: arrays of state that there must be memory for;
+/// - `static void check(function, options)`, which throws argument_error for options out of range;
+/// - `static double largest_rate_factor(options)`: by what an update multiplies the learning rate at most;
+/// - `static coefficients coefficients_of(options, learning_rate, update)` of update number 1, 2 ...
+template <class Options>
+struct optimizer_traits;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// The average of the weights against its recurrence in double, applied and taken back.
+#include <mp/bfloat16.hpp>
+#include <mp/half.hpp>
+#include <mp/optim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "count_allocations.hpp"
+
+namespace {
+
+template <class Optimizer>
+struct run {
+    using weight = typename Optimizer::weight_type;
+    std::vector<weight> w;
+    std::vector<weight> dw;
+    std::vector<weight> b = std::vector<weight>(3, weight(1.0F));
+    std::vector<weight> db = std::vector<weight>(3, weight(0.5F));
+    Optimizer optimizer;
+
+    explicit run(std::size_t size)
+        : w(size, weight(1.0F)), dw(size), optimizer({{"w", w, dw}, {"b", b, db}}, {.learning_rate = 0.1}) {}
+    void step(unsigned seed) {
+        std::mt19937 random(seed);
+        std::normal_distribution<float> normal;
+        for (weight& g : dw) g = static_cast<weight>(normal(random));
+        optimizer.step();
+    }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("an average follows its recurrence, with and without warmup, on any number of threads",
+                   Optimizer, mp::sgd<float>, mp::sgd<mp::half>,
+                   mp::sgd<mp::bfloat16, mp::bfloat16, mp::bfloat16>) {
+    for (const bool warmup : {false, true}) {
+        run<Optimizer> r(20001);
+        mp::weight_average one(r.optimizer, {.decay = 0.9, .warmup = warmup});
+        mp::weight_average many(r.optimizer, {.decay = 0.9, .warmup = warmup}, mp::cpu{.threads = 3});
+        std::vector<double> expected(r.w.size(), 1.0);
+        for (unsigned t = 0; t < 20; ++t) {
+            r.step(t);
+            one.update();
+            many.update();
+            const double decay = warmup ? std::min(0.9, (1.0 + t) / (10.0 + t)) : 0.9;
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                expected[i] =
+                    decay * expected[i] +
+                    (1 - decay) * static_cast<double>(static_cast<float>(r.optimizer.master_weights(0)[i]));
+            }
+        }
+        double worst = 0.0;
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            worst = std::max(worst, std::fabs(expected[i] - static_cast<double>(one.values(0)[i])));
+        }
+        CHECK(worst < 1e-6);
+        CHECK(std::equal(one.values().begin(), one.values().end(), many.values().begin()));
+        CHECK(one.update_count() == 20);
+        CHECK(one.values(1).size() == 3);
+    }
+}
+
+TEST_CASE("an average is applied and taken back to the bit, without allocation after the first time") {
+    run<mp::sgd<mp::half>> r(5000);
+    mp::weight_average average(r.optimizer);
+    r.step(1);
+    average.update();
+    const std::vector<mp::half> before = r.w;
+    {
+        const auto applied = average.apply();
+        CHECK(r.w != before);
+        for (std::size_t i = 0; i < r.w.size(); i += 77) CHECK(r.w[i] == mp::half(average.values(0)[i]));
+        CHECK_THROWS_AS(static_cast<void>(average.apply()), mp::state_error);
+    }
+    CHECK(r.w == before);
+    const long allocated = allocations;
+    {
+        average.update();
+        const auto applied = average.apply();
+    }
+    CHECK(allocations == allocated);
+}
+
+TEST_CASE("a run that goes on has the average of the run that was not interrupted") {
+    run<mp::sgd<float>> whole(300);
+    mp::weight_average average(whole.optimizer, {.warmup = true});
+    for (unsigned t = 0; t < 2; ++t) {
+        whole.step(t);
+        average.update();
+    }
+    mp::weight_average second(whole.optimizer, {.warmup = true});
+    second.restore(average.values(), average.update_count());
+    for (unsigned t = 2; t < 4; ++t) {
+        whole.step(t);
+        average.update();
+        second.update();
+    }
+    CHECK(second.update_count() == 4);
+    CHECK(std::equal(average.values().begin(), average.values().end(), second.values().begin()));
+    CHECK_THROWS_AS(second.restore(std::span<const float>(), 1), mp::argument_error);
+    using average_type = mp::weight_average<float, float, float, float>;
+    CHECK_THROWS_AS(average_type(whole.optimizer, {.decay = 1.0}), mp::argument_error);
+    CHECK_THROWS_AS(static_cast<void>(average.values(2)), mp::argument_error);
+}
