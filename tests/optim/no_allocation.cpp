@@ -48,3 +48,19 @@ TEST_CASE("rounds after the first allocate nothing, whichever way weights are up
         check<alone>(mp::adamw_options{.low_precision_update = how});
     }
 }
+
+TEST_CASE("averages after the first allocate nothing") {
+    std::vector<mp::bfloat16> weights(5000, mp::bfloat16(1.0F));
+    std::vector<mp::bfloat16> gradient(5000, mp::bfloat16(0.5F));
+    mp::sgd<mp::bfloat16> optimizer({{"", weights, gradient}}, {.learning_rate = 0.1});
+    mp::weight_average average(optimizer);
+    const auto round = [&] {
+        optimizer.step();
+        average.update();
+        const auto applied = average.apply();
+    };
+    round();
+    const long before = allocations;
+    for (int i = 0; i < 5; ++i) round();
+    CHECK(allocations == before);
+}

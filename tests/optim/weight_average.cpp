@@ -13,8 +13,6 @@
 #include <span>
 #include <vector>
 
-#include "count_allocations.hpp"
-
 namespace {
 
 template <class Optimizer>
@@ -68,7 +66,7 @@ TEST_CASE_TEMPLATE("an average follows its recurrence, with and without warmup, 
     }
 }
 
-TEST_CASE("an average is applied and taken back to the bit, without allocation after the first time") {
+TEST_CASE("an average is applied and taken back to the bit") {
     run<mp::sgd<mp::half>> r(5000);
     mp::weight_average average(r.optimizer);
     r.step(1);
@@ -81,12 +79,6 @@ TEST_CASE("an average is applied and taken back to the bit, without allocation a
         CHECK_THROWS_AS(static_cast<void>(average.apply()), mp::state_error);
     }
     CHECK(r.w == before);
-    const long allocated = allocations;
-    {
-        average.update();
-        const auto applied = average.apply();
-    }
-    CHECK(allocations == allocated);
 }
 
 TEST_CASE("a run that goes on has the average of the run that was not interrupted") {
