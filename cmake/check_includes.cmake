@@ -4,9 +4,10 @@
 # Checks that mechanisms do not lean on what is made of them: only the headers named here include those of a room.
 # The names are regular expressions for paths below INCLUDE.
 
-set(rooms compat report)
+set(rooms compat report training)
 set(users_of_compat "^mp/(compat|report)/|^mp/loss_scaling[.]hpp$")
 set(users_of_report "^mp/report/")
+set(users_of_training "^mp/training/|^mp/(training|mp)[.]hpp$")
 
 file(GLOB_RECURSE headers RELATIVE "${INCLUDE}" "${INCLUDE}/mp/*.hpp" "${INCLUDE}/mp/*.inl")
 if(NOT headers)
@@ -14,10 +15,10 @@ if(NOT headers)
 endif()
 set(failed FALSE)
 foreach(header IN LISTS headers)
-  file(STRINGS "${INCLUDE}/${header}" lines REGEX "^#include [<\"]mp/(compat|report)/")
+  file(STRINGS "${INCLUDE}/${header}" lines REGEX "^#include [<\"]mp/(compat|report|training)[/.]")
   foreach(room IN LISTS rooms)
     set(includes "${lines}")
-    list(FILTER includes INCLUDE REGEX "mp/${room}/")
+    list(FILTER includes INCLUDE REGEX "mp/${room}[/.]")
     if(includes AND NOT header MATCHES "${users_of_${room}}")
       message(NOTICE "${header}: ${includes}")
       set(failed TRUE)

@@ -46,6 +46,12 @@ public:
     using error::error;
 };
 
+/// A file cannot be read or written, or is not what it should be. The message begins with its path.
+class file_error : public error {
+public:
+    using error::error;
+};
+
 /// The ranks of a run do not go together: their scalers differ, or, as rank_timeout, one of them did not
 /// come.
 class rank_error : public error {

@@ -22,3 +22,4 @@
 #include <mp/packed_array.hpp>
 #include <mp/tensor_core.hpp>
 #include <mp/tfloat32.hpp>
+#include <mp/training.hpp>

@@ -5,6 +5,8 @@
 
 #include <mp/config.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,19 +14,56 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The cyclic redundancy check of 64 bits that .xz files end with (CRC-64/XZ: the polynomial of ECMA-182,
-/// reflected, all ones before and after). It tells every change of one or two bits, every odd number of
-/// changed bits and everything that stays within 64 bits in a row; of all other damage it misses one in 2^64.
-constexpr std::uint64_t crc64(std::string_view bytes) noexcept {
-    constexpr std::uint64_t polynomial = 0xc96c'5795'd787'0f42;
-    std::uint64_t remainder = ~std::uint64_t{0};
-    for (const char byte : bytes) {
-        remainder ^= static_cast<unsigned char>(byte);
-        // Bit by bit: what is saved so far is a page of text.
-        for (int bit = 0; bit < 8; ++bit) {
-            remainder = remainder >> 1 ^ ((remainder & 1) != 0 ? polynomial : 0);
+/// reflected, all ones before and after), of bytes that come part by part. It tells every change of one or
+/// two bits, every odd number of changed bits and everything that stays within 64 bits in a row; of all other
+/// damage it misses one in 2^64.
+class crc64_stream {
+public:
+    constexpr void add(std::string_view bytes) noexcept {
+        // Eight bytes at a time: the remainders of their sum are the sum of theirs, each moved to its place.
+        while (bytes.size() >= 8) {
+            std::uint64_t word = remainder_;
+            for (unsigned i = 0; i < 8; ++i) {
+                word ^= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+            }
+            remainder_ = 0;
+            for (unsigned i = 0; i < 8; ++i) remainder_ ^= tables[7 - i][word >> (8 * i) & 255];
+            bytes.remove_prefix(8);
+        }
+        for (const char byte : bytes) {
+            remainder_ = tables[0][(remainder_ ^ static_cast<unsigned char>(byte)) & 255] ^ remainder_ >> 8;
         }
     }
-    return ~remainder;
+    [[nodiscard]] constexpr std::uint64_t value() const noexcept { return ~remainder_; }
+
+private:
+    using table = std::array<std::uint64_t, 256>;
+    /// tables[n][b] is the remainder of byte b with n zero bytes after it.
+    static constexpr std::array<table, 8> tables = [] {
+        std::array<table, 8> result{};
+        for (std::size_t byte = 0; byte < 256; ++byte) {
+            std::uint64_t remainder = byte;
+            for (int bit = 0; bit < 8; ++bit) {
+                remainder = remainder >> 1 ^ ((remainder & 1) != 0 ? 0xc96c'5795'd787'0f42U : 0U);
+            }
+            result[0][byte] = remainder;
+        }
+        for (std::size_t n = 1; n < 8; ++n) {
+            for (std::size_t byte = 0; byte < 256; ++byte) {
+                const std::uint64_t shorter = result[n - 1][byte];
+                result[n][byte] = result[0][shorter & 255] ^ shorter >> 8;
+            }
+        }
+        return result;
+    }();
+
+    std::uint64_t remainder_ = ~std::uint64_t{0};
+};
+
+constexpr std::uint64_t crc64(std::string_view bytes) noexcept {
+    crc64_stream stream;
+    stream.add(bytes);
+    return stream.value();
 }
 
 /// 16 hexadecimal digits in lower case.

@@ -22,7 +22,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// enough, and bfloat16 is enough for it; a loss scale that is left in the gradients does not show in a step,
 /// but makes the momentum of steps before and after a change of the scale weigh too much or too little.
 ///
-///     mp::lion<mp::bfloat16> optimizer({{"weight", weights, gradient}}, {.learning_rate = 1e-4, .weight_decay = 0.3});
+///     mp::lion<mp::bfloat16> optimizer({{"weight", weights, gradient}}, {.learning_rate = 1e-4,
+///     .weight_decay = 0.3});
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
 class lion : public optimizer<lion_options, Weight, Gradient, Master, State> {
     using base = optimizer<lion_options, Weight, Gradient, Master, State>;

@@ -32,6 +32,17 @@ struct lion_options {
     std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
 
     friend constexpr bool operator==(const lion_options&, const lion_options&) = default;
+
+    /// Calls visitor(name, member) for every option.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("learning_rate", self.learning_rate);
+        visitor("beta1", self.beta1);
+        visitor("beta2", self.beta2);
+        visitor("weight_decay", self.weight_decay);
+        visitor("low_precision_update", self.low_precision_update);
+        visitor("seed", self.seed);
+    }
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {

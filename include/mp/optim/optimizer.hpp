@@ -48,11 +48,11 @@ public:
 
     /// \param exec        where steps run
     /// \param parameters  at least one; see mp::parameter. Their memory stays the caller's
-    /// \param groups      the options of each group of parameters. low_precision_update and seed are the same in
-    ///                    all
-    /// \throws argument_error  an option is out of range; there is no parameter; a parameter's group is not among
-    ///                         the groups; memory is null with a size; a gradient's size differs from its weights';
-    ///                         arrays overlap
+    /// \param groups      the options of each group of parameters. low_precision_update and seed are the same
+    ///                    in all
+    /// \throws argument_error  an option is out of range; there is no parameter; a parameter's group is not
+    ///                         among the groups; memory is null with a size; a gradient's size differs from
+    ///                         its weights'; arrays overlap
     template <class Groups = std::vector<Options>>
         requires std::same_as<Groups, std::vector<Options>>
     optimizer(cpu exec, std::vector<parameter_type> parameters, Groups groups)
@@ -87,9 +87,9 @@ public:
 
     /// Sets the options of a group from the next step on, the learning rate among them.
     ///
-    /// \throws argument_error  there is no such group; an option is out of range; low_precision_update or seed
-    ///                         differ from those that the optimizer was made with; there is no memory for a
-    ///                         momentum, because there was none when it was made
+    /// \throws argument_error  there is no such group; an option is out of range; low_precision_update or
+    ///                         seed differ from those that the optimizer was made with; there is no memory
+    ///                         for a momentum, because there was none when it was made
     void set_options(const Options& options, std::size_t group = 0) {
         base::require_group(traits::name, group);
         traits::check(traits::name, options);
@@ -142,6 +142,24 @@ public:
                       "mp::optimizer::step: this gradient still carries its loss scale; call unscale of the "
                       "loss scaler "
                       "(or unscale_gradients_from) and then step()");
+    }
+
+    /// Names everything that a step depends on, for mp::save_checkpoint and mp::load_checkpoint: what the
+    /// memory of the optimizer holds, the weights, and the options of all groups, which like the learning
+    /// rates are those of the checkpoint after loading.
+    ///
+    /// \throws state_error  the gradients are unscaled: an iteration is under way
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        base::visit_state(visitor);
+        for (std::size_t i = 0; i < options_.size(); ++i)
+            visitor("group" + detail::error_text(i), options_[i]);
+        if constexpr (Visitor::loads) {
+            if (!visitor.applies()) return;
+            for (std::size_t i = 0; i < options_.size(); ++i) {
+                base::limit_learning_rate(traits::largest_rate_factor(options_[i]), i);
+            }
+        }
     }
 
 private:

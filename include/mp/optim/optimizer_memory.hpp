@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -56,20 +57,20 @@ public:
     /// The present learning rate of a group. Throws argument_error if there is no such group.
     [[nodiscard]] double learning_rate(std::size_t group = 0) const {
         require_group("mp::optimizer_base::learning_rate", group);
-        return rates_[group].rate;
+        return rates_[group];
     }
 
     /// Sets the learning rate of the following steps, of all groups; finite and not negative, and so is as a
     /// float whatever an update makes of it, else argument_error.
     void set_learning_rate(double rate) {
-        for (const group_rate& it : rates_) check_learning_rate(rate, it);
-        for (group_rate& it : rates_) it.rate = rate;
+        for (std::size_t group = 0; group < rates_.size(); ++group) check_learning_rate(rate, group);
+        std::fill(rates_.begin(), rates_.end(), rate);
     }
     /// The same of one group. Throws argument_error also if there is no such group.
     void set_learning_rate(double rate, std::size_t group) {
         require_group("mp::optimizer_base::set_learning_rate", group);
-        check_learning_rate(rate, rates_[group]);
-        rates_[group].rate = rate;
+        check_learning_rate(rate, group);
+        rates_[group] = rate;
     }
 
     /// Steps applied so far; skipped ones do not count.
@@ -121,6 +122,46 @@ public:
         return total == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(total);
     }
 
+    /// Names what this memory holds, by the names of the parameters or their indices: weights, masters,
+    /// compensations, state, counts and rates.
+    ///
+    /// \throws state_error  the gradients are unscaled: an iteration is under way
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        if constexpr (!Visitor::loads) {
+            if (unscaled_) {
+                detail::throw_error(
+                    state_error("mp::save_checkpoint: the gradients of an optimizer are unscaled; save "
+                                "between iterations"));
+            }
+        }
+        visitor.expect("weight_update", static_cast<std::uint8_t>(how_));
+        visitor.expect("seed", seed_);
+        visitor("steps", steps_);
+        visitor("updates", updates_);
+        visitor("learning_rates", rates_);
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const std::string name =
+                parameters_[i].name.empty() ? detail::error_text(i) : parameters_[i].name;
+            const std::size_t size = parameters_[i].weights.size();
+            const auto part = [&](std::string_view what, auto& array) {
+                if (!array.empty()) {
+                    visitor(name + "." + std::string(what),
+                            std::span(array).subspan(layout_.offset(i), size));
+                }
+            };
+            visitor(name + ".weights", parameters_[i].weights);
+            part("masters", masters_);
+            part("compensation", compensation_);
+            for (std::size_t s = 0; s < states_.size(); ++s) {
+                part("state" + detail::error_text(s), states_[s]);
+            }
+        }
+        if constexpr (Visitor::loads) {
+            if (visitor.applies()) unscaled_ = false;
+        }
+    }
+
     /// For training_iteration, which finds a gradient that was overwritten.
     [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
 
@@ -128,7 +169,7 @@ protected:
     /// Has set_learning_rate refuse rates of a group that times `factor`, which is at least 1, are beyond
     /// float.
     void limit_learning_rate(double factor, std::size_t group = 0) noexcept {
-        rates_[group].largest_factor = factor;
+        largest_factors_[group] = factor;
     }
 
     void require_group(std::string_view function, std::size_t group) const {
@@ -162,7 +203,8 @@ protected:
                                                    : "must be nearest, for the weights are float");
         }
         detail::check_parameters(name, parameters_);
-        for (const double rate : rates) rates_.push_back({rate, 1.0});
+        rates_ = rates;
+        largest_factors_.assign(rates.size(), 1.0);
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
             if (parameters_[i].group < rates_.size()) continue;
             detail::throw_argument(
@@ -238,19 +280,16 @@ protected:
     std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
     std::vector<std::uint64_t> updates_;  // of each parameter
     std::uint64_t steps_ = 0;
-    struct group_rate {
-        double rate;
-        double largest_factor;  ///< that an update multiplies the rate by
-    };
-    std::vector<group_rate> rates_;
+    std::vector<double> rates_;            // of each group
+    std::vector<double> largest_factors_;  // that an update multiplies the rate of a group by
     weight_update how_;
     std::uint64_t seed_;
     bool unscaled_ = false;
 
 private:
-    static void check_learning_rate(double rate, const group_rate& group) {
+    void check_learning_rate(double rate, std::size_t group) const {
         detail::require_learning_rate("mp::optimizer_base::set_learning_rate", "rate", rate,
-                                      group.largest_factor);
+                                      largest_factors_[group]);
     }
 };
 

@@ -8,7 +8,8 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Specialised beside every struct of options with
-/// - `coefficients`, what the update multiplies by, and the arrays of state that its rule has: coefficients::states;
+/// - `coefficients`, what the update multiplies by, and the arrays of state that its rule has:
+///   coefficients::states;
 /// - `name`, `step` and `gpu_step`, by which messages call the optimizer, its step, and the step on a GPU;
 /// - `static std::size_t states(const Options&)`: arrays of state that there must be memory for;
 /// - `static void check(function, options)`, which throws argument_error for options out of range;

@@ -33,6 +33,18 @@ struct sgd_options {
     std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
 
     friend constexpr bool operator==(const sgd_options&, const sgd_options&) = default;
+
+    /// Calls visitor(name, member) for every option.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("learning_rate", self.learning_rate);
+        visitor("momentum", self.momentum);
+        visitor("dampening", self.dampening);
+        visitor("weight_decay", self.weight_decay);
+        visitor("nesterov", self.nesterov);
+        visitor("low_precision_update", self.low_precision_update);
+        visitor("seed", self.seed);
+    }
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {

@@ -112,6 +112,13 @@ public:
     /// The averages of all parameters, one after the other.
     [[nodiscard]] std::span<const float> values() const noexcept { return values_; }
 
+    /// For mp::save_checkpoint and mp::load_checkpoint.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("values", values_);
+        visitor("updates", updates_);
+    }
+
     /// While it lives, the weights are the average's. They must not be trained meanwhile.
     class [[nodiscard]] applied {
     public:

@@ -315,6 +315,13 @@ struct fixed_amax_history {
     static constexpr void visit(Self& self, Visitor&& visitor) {
         detail::visit_history(self.scale, self.updates, self.history, Length, visitor);
     }
+    /// For mp::save_checkpoint and mp::load_checkpoint.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("scale", scale);
+        visitor("updates", updates);
+        visitor("window", history);
+    }
 };
 
 /// The same with a length that is known at run time only. Allocates when it is constructed and copied, and
@@ -358,6 +365,14 @@ public:
     template <class Self, class Visitor>
     static void visit(Self& self, Visitor&& visitor) {
         detail::visit_history(self.scale_, self.updates_, self.history_.data(), self.length(), visitor);
+    }
+
+    /// For mp::save_checkpoint and mp::load_checkpoint.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("scale", scale_);
+        visitor("updates", updates_);
+        visitor("window", history_);
     }
 
 private:

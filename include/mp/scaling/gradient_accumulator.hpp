@@ -97,6 +97,14 @@ public:
         scale_ = 1.0F;
     }
 
+    /// For mp::save_checkpoint and mp::load_checkpoint.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("values", values_);
+        visitor("scale", scale_);
+        visitor("count", count_);
+    }
+
 private:
     /// Adds a block; true if a result is infinite or NaN.
     template <class Value>

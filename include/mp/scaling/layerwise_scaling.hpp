@@ -215,6 +215,11 @@ public:
         }
         state_ = state;
     }
+    /// For mp::save_checkpoint and mp::load_checkpoint.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("state", state_);
+    }
     /// Whether the next decision looks at statistics. If not, they need not be measured: tensor_statistics{}
     /// will do, and the factor of the last look is bounded anew.
     [[nodiscard]] bool is_due() const noexcept {

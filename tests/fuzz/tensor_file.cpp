@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Fuzzes mp::tensor_file and mp::load_checkpoint: bytes are refused with mp::file_error, or the tensors fill the file
+// and can be read.
+#include <mp/training.hpp>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+void require(bool condition) {
+    if (!condition) std::abort();
+}
+
+const std::string& path() {
+    static const std::string name = [] {
+        char pattern[] = "/tmp/mp_fuzz_XXXXXX";
+        const int handle = ::mkstemp(pattern);
+        require(handle >= 0);
+        ::close(handle);
+        return std::string(pattern);
+    }();
+    return name;
+}
+
+void use(const mp::tensor_file& file) {
+    std::size_t total = 0;
+    for (const auto& [name, tensor] : file.tensors()) {
+        total += tensor.bytes.size();
+        require(tensor.bytes.empty() ||
+                (tensor.bytes.data() >= file.data().data() &&
+                 tensor.bytes.data() + tensor.bytes.size() <= file.data().data() + file.data().size()));
+        std::vector<float> values(tensor.count);
+        try {
+            file.read_converted(name, values);
+            file.read(name, values);
+        } catch (const mp::file_error&) {
+        }
+    }
+    require(total == file.data().size());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    std::FILE* const out = std::fopen(path().c_str(), "wb");
+    require(out != nullptr);
+    require(std::fwrite(data, 1, size, out) == size);
+    std::fclose(out);
+    try {
+        const mp::tensor_file file(path());
+        use(file);
+    } catch (const mp::file_error&) {
+    }
+    try {
+        float value = 0.0F;
+        mp::load_checkpoint(path(), [&](auto& visit) { visit("x", value); });
+    } catch (const mp::file_error&) {
+    }
+    return 0;
+}
