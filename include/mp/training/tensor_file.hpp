@@ -5,6 +5,7 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/convert.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
@@ -155,7 +156,7 @@ private:
             detail::throw_file(path_, "is no file of tensors, or was cut off: the header would have " +
                                           detail::error_text(length) + " bytes");
         }
-        const auto size = static_cast<std::size_t>(length);
+        const auto size = detail::as<std::size_t>(length);
         data_ = all.subspan(8 + size);
         detail::tensor_header_reader json(path_, {reinterpret_cast<const char*>(all.data()) + 8, size});
         std::vector<std::pair<std::size_t, std::size_t>> ranges;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
@@ -187,7 +188,7 @@ inline std::string tensor_header(std::span<const file_entry> entries,
     json.append((8 - json.size() % 8) % 8, ' ');
     std::string header;
     for (unsigned i = 0; i < 8; ++i) {
-        header.push_back(static_cast<char>(static_cast<std::uint64_t>(json.size()) >> (8 * i) & 255));
+        header.push_back(static_cast<char>(as<std::uint64_t>(json.size()) >> (8 * i) & 255));
     }
     return header + json;
 }
