@@ -56,7 +56,8 @@ struct scaled_dot_product_attention_op {
     static autocast::product_size product(cpu, const auto& q, const auto& k, const auto&, const auto&,
                                           const auto&, const attention_options& options,
                                           const attention_statistics&) {
-        return {q.rows / options.heads, k.rows / options.heads, q.columns};
+        const auto heads = detail::attention_heads::of(q, k, k, options);
+        return {heads.queries, heads.keys, heads.depth};
     }
 
     template <element Q, element K, element V, class Mask, element Y>
@@ -67,6 +68,7 @@ struct scaled_dot_product_attention_op {
         const std::ptrdiff_t blocks =
             (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
         const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
+        const detail::dropout_mask dropout(options.dropout);
         const detail::softmax_kernels kernels;
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
@@ -93,30 +95,48 @@ struct scaled_dot_product_attention_op {
                         detail::exponentiate(kernels, seen, scores.data() + row * block.keys, block.keys);
                     // A row that sees no key is a sum of nothing, so that 1 makes it 0.
                     inverse_sums[static_cast<std::size_t>(row)] =
-                        found.empty ? 1.0F : static_cast<float>(detail::double_divide(1.0, found.sum));
+                        found.empty ? 1.0F
+                                    : static_cast<float>(detail::double_divide(dropout.scale, found.sum));
+                    if (dropout.drops_any()) {
+                        detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
+                                     scores.data() + row * block.keys, block.keys);
+                    }
                     if (!statistics.log_sums.empty()) {
                         statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
                     }
                 }
                 const V* const p = weights(static_cast<std::size_t>(block.count * block.keys));
                 gemm(inner, 1.0F, row_major(p, block.count, block.keys),
-                     v.block(block.head * sizes.keys, 0, block.keys, sizes.value_depth), 0.0F,
-                     y.block(first_row, 0, block.count, sizes.value_depth),
+                     sizes.of_keys(v, block.head / sizes.group(), block.keys), 0.0F,
+                     sizes.of_queries(y, block.head, block.first, block.count),
                      scale_per_row(std::span(inverse_sums).first(static_cast<std::size_t>(block.count))),
                      workspace);
             }
         };
-        detail::for_each_piece(exec, sizes.heads * blocks, sizes.work(rows), run);
+        detail::for_each_piece(exec, sizes.count * blocks, sizes.work(rows), run);
     }
 };
 
 /// y = softmax(scale q k^T + mask) v, for each head by itself.
 ///
-/// Shapes: q is (heads * queries) x depth, k is (heads * keys) x depth, v is (heads * keys) x value_depth and
-/// y is (heads * queries) x value_depth, one head below the other, in any storage order; options.heads is
-/// the batch size times the number of heads. mask is mp::ops::absent, or a matrix that is added to the
-/// scores: queries x keys for all heads alike, or (heads * queries) x keys. statistics.log_sums, if not
-/// empty, receives what scaled_dot_product_attention_backward() would otherwise compute again.
+/// Shapes, with heads stacked: q is (heads * queries) x depth, k is (key_heads * keys) x depth, v is
+/// (key_heads * keys) x value_depth and y is (heads * queries) x value_depth, one head below the other;
+/// options.heads is the batch size times the number of heads. Side by side: q is (batch * queries) x (heads *
+/// depth), k is (batch * keys) x (key_heads * depth), v is (batch * keys) x (key_heads * value_depth) and y
+/// is (batch * queries) x (heads * value_depth). All in any storage order and with any leading dimension:
+///
+///     // tokens x 3 width, as one projection leaves them; nothing is copied
+///     mp::ops::scaled_dot_product_attention(
+///         exec, qkv.block(0, 0, tokens, width), qkv.block(0, width, tokens, width),
+///         qkv.block(0, 2 * width, tokens, width), mp::ops::absent, y,
+///         {.heads = 12, .causal = true, .layout = mp::ops::head_layout::side_by_side, .batch = batch});
+///
+/// mask is mp::ops::absent, or a matrix that is added to the scores: queries x keys for all heads alike, or
+/// (all heads * queries) x keys. statistics.log_sums, if not empty, receives what
+/// scaled_dot_product_attention_backward() would otherwise compute again.
+///
+/// options.dropout drops probabilities after the softmax, as torch does, and multiplies the others by 1 / (1
+/// - probability). The sums of a query, and log_sums, are those without dropout.
 ///
 /// A mask of -infinity takes a key out, and so does options.causal for keys behind the query; their scores
 /// have no influence, NaN or not. A query that sees no key gets zeros: sequences are filled up with such
@@ -136,8 +156,9 @@ struct scaled_dot_product_attention_op {
 ///
 /// Memory: each thread holds the scores of 64 queries of one head, in float and in the format of v.
 ///
-/// Throws argument_error for shapes that do not fit, rows that heads does not divide, a scale that is not
-/// finite, invalid views, and a y or log_sums that overlaps anything else; nothing is then written.
+/// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, a scale that
+/// is not finite, a probability outside 0 to 1, invalid views, and a y or log_sums that overlaps anything
+/// else; nothing is then written.
 template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, matrix_result Y>
 void scaled_dot_product_attention(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                                   const Mask& mask, const Y& y, const attention_options& options = {},
@@ -200,6 +221,8 @@ struct scaled_dot_product_attention_backward_op {
         constexpr bool wants_dv = !std::is_same_v<DV, absent_t>;
         const detail::attention_sizes sizes(q, k, v, options);
         const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
+        const detail::dropout_mask dropout(options.dropout);
+        const auto dropout_scale = static_cast<float>(dropout.scale);
         const detail::softmax_kernels kernels;
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
@@ -208,58 +231,68 @@ struct scaled_dot_product_attention_backward_op {
             std::vector<float> key_sums(static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0));
             std::vector<float> value_sums(
                 static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_depth : 0));
-            for (std::ptrdiff_t head = begin; head < end; ++head) {
-                std::fill(key_sums.begin(), key_sums.end(), 0.0F);
-                std::fill(value_sums.begin(), value_sums.end(), 0.0F);
-                const std::ptrdiff_t first_key = head * sizes.keys;
-                detail::for_each_block(sizes, head, [&](const detail::query_block& block) {
-                    const std::ptrdiff_t first_row = head * sizes.queries + block.first;
-                    const auto gradient = dy.block(first_row, 0, block.count, sizes.value_depth);
-                    const auto dense = [&](std::vector<float>& from) {
-                        return row_major(static_cast<const float*>(from.data()), block.count, block.keys);
-                    };
-                    detail::multiply_scores(inner, q, k, sizes, block, probabilities.data(), workspace);
-                    for (std::ptrdiff_t row = 0; row < block.count; ++row) {
-                        detail::to_probabilities(
-                            kernels, detail::seen_keys<Mask>(mask, sizes, block, row),
-                            probabilities.data() + row * block.keys, block.keys,
-                            statistics.log_sums.empty()
-                                ? nullptr
-                                : &statistics.log_sums[static_cast<std::size_t>(first_row + row)]);
+            const auto of_block = [&](const detail::query_block& block, std::ptrdiff_t key_head) {
+                const auto gradient = sizes.of_queries(dy, block.head, block.first, block.count);
+                const auto dense = [&](std::vector<float>& from) {
+                    return row_major(static_cast<const float*>(from.data()), block.count, block.keys);
+                };
+                const auto drop = [&](std::vector<float>& from) {
+                    for (std::ptrdiff_t row = 0; dropout.drops_any() && row < block.count; ++row) {
+                        detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
+                                     from.data() + row * block.keys, block.keys);
                     }
-                    if constexpr (wants_dv) {
-                        detail::add_product(inner, 1.0F, transposed(dense(probabilities)), gradient,
-                                            value_sums.data(), workspace);
-                    }
-                    if constexpr (!wants_dq && !wants_dk) return;
-                    gemm(inner, 1.0F, gradient,
-                         transposed(v.block(first_key, 0, block.keys, sizes.value_depth)), 0.0F,
-                         row_major(slopes.data(), block.count, block.keys), {}, workspace);
+                };
+                detail::multiply_scores(inner, q, k, sizes, block, probabilities.data(), workspace);
+                for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                    const std::ptrdiff_t query = block.head * sizes.queries + block.first + row;
+                    detail::to_probabilities(kernels, detail::seen_keys<Mask>(mask, sizes, block, row),
+                                             probabilities.data() + row * block.keys, block.keys,
+                                             statistics.log_sums.empty()
+                                                 ? nullptr
+                                                 : &statistics.log_sums[static_cast<std::size_t>(query)]);
+                }
+                if constexpr (wants_dq || wants_dk) {
+                    gemm(inner, dropout_scale, gradient, transposed(sizes.of_keys(v, key_head, block.keys)),
+                         0.0F, row_major(slopes.data(), block.count, block.keys), {}, workspace);
+                    drop(slopes);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                         kernels.score_slopes(probabilities.data() + row * block.keys,
                                              static_cast<std::size_t>(block.keys),
                                              slopes.data() + row * block.keys);
                     }
-                    if constexpr (wants_dq) {
-                        gemm(inner, sizes.scale, dense(slopes),
-                             k.block(first_key, 0, block.keys, sizes.depth), 0.0F,
-                             dq.block(first_row, 0, block.count, sizes.depth), {}, workspace);
-                    }
-                    if constexpr (wants_dk) {
-                        detail::add_product(inner, sizes.scale, transposed(dense(slopes)),
-                                            q.block(first_row, 0, block.count, sizes.depth), key_sums.data(),
-                                            workspace);
-                    }
-                });
+                }
+                if constexpr (wants_dq) {
+                    gemm(inner, sizes.scale, dense(slopes), sizes.of_keys(k, key_head, block.keys), 0.0F,
+                         sizes.of_queries(dq, block.head, block.first, block.count), {}, workspace);
+                }
                 if constexpr (wants_dk) {
-                    detail::write_rounded(key_sums, dk.block(first_key, 0, sizes.keys, sizes.depth));
+                    detail::add_product(inner, sizes.scale, transposed(dense(slopes)),
+                                        sizes.of_queries(q, block.head, block.first, block.count),
+                                        key_sums.data(), workspace);
                 }
                 if constexpr (wants_dv) {
-                    detail::write_rounded(value_sums, dv.block(first_key, 0, sizes.keys, sizes.value_depth));
+                    drop(probabilities);
+                    detail::add_product(inner, dropout_scale, transposed(dense(probabilities)), gradient,
+                                        value_sums.data(), workspace);
+                }
+            };
+            for (std::ptrdiff_t key_head = begin; key_head < end; ++key_head) {
+                std::fill(key_sums.begin(), key_sums.end(), 0.0F);
+                std::fill(value_sums.begin(), value_sums.end(), 0.0F);
+                for (std::ptrdiff_t i = 0; i < sizes.group(); ++i) {
+                    detail::for_each_block(
+                        sizes, key_head * sizes.group() + i,
+                        [&](const detail::query_block& block) { of_block(block, key_head); });
+                }
+                if constexpr (wants_dk) {
+                    detail::write_rounded(key_sums, sizes.of_keys(dk, key_head, sizes.keys));
+                }
+                if constexpr (wants_dv) {
+                    detail::write_rounded(value_sums, sizes.of_keys(dv, key_head, sizes.keys));
                 }
             }
         };
-        detail::for_each_piece(exec, sizes.heads, sizes.work(sizes.queries), run);
+        detail::for_each_piece(exec, sizes.key_count, sizes.group() * sizes.work(sizes.queries), run);
     }
 };
 
@@ -276,7 +309,7 @@ struct scaled_dot_product_attention_backward_op {
 /// Probabilities and g stay in float, unlike on tensor cores; sums are in float, and each element of a
 /// gradient is rounded once. Values too small for the format become zero unless the loss is scaled.
 /// Precision, threads, errors and what is said there about values that are not finite are as in
-/// scaled_dot_product_attention(). Each thread works on one head.
+/// scaled_dot_product_attention(). Each thread works on one head of k.
 template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, element DY,
           class DQ, class DK, class DV>
 void scaled_dot_product_attention_backward(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,

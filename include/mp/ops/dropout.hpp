@@ -11,6 +11,7 @@
 #include <mp/format/philox.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
+#include <mp/ops/dropout/mask.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/rules/rounded_doubles.hpp>
@@ -20,50 +21,13 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
-
-/// What decides which elements dropout() drops. The gradient takes the same options as the forward pass.
-struct dropout_options {
-    /// How likely an element is to be dropped, from 0 to 1.
-    float probability = 0.5F;
-    /// Names the stream of random bits.
-    std::uint64_t seed = 0;
-    /// Where in the stream the bits of element (0, 0) are. A next call that should have bits of its own adds
-    /// rows * columns to it.
-    std::uint64_t offset = 0;
-};
-
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
-
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// The random bits of neighbouring elements of a stream, random_bits(seed, first + i); count is at most
-/// run_block.
-inline void random_words(std::uint64_t seed, std::uint64_t first, std::size_t count, std::uint32_t* words) {
-    std::uint64_t index = first;
-    for (std::size_t i = 0; i < count;) {
-        const std::uint64_t block = index / 4;
-        const auto four = philox4x32::generate(
-            {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}},
-            static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
-        do {
-            words[i] = four.word[index % 4];
-            ++i;
-            ++index;
-        } while (index % 4 != 0 && i < count);
-    }
-}
 
 /// to = from where the mask keeps it, times 1 / (1 - probability), and +0 elsewhere.
 template <class From, class To>
 void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
                    const ops::dropout_options& options) {
-    const auto probability = static_cast<double>(options.probability);
-    // Dropped are the words below this: probability times 2^32, to the nearest integer.
-    // A float times a power of two plus 1/2 is exact in double, so that cutting off rounds it.
-    const auto threshold =
-        static_cast<std::uint64_t>(probability * 0x1p32 + 0.5);  // NOLINT(bugprone-incorrect-roundings)
-    const double scale = probability < 1 ? double_divide(1.0, 1 - probability) : 0.0;
+    const dropout_mask mask(options);
     const auto columns = static_cast<std::uint64_t>(to.columns);
     for_each_run(
         exec,
@@ -79,8 +43,8 @@ void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
                 }
             }
             for (std::size_t i = 0; i < run.count; ++i) {
-                const auto kept = static_cast<float>(static_cast<double>(values[i]) * scale);
-                results[i] = words[i] < threshold ? 0.0F : kept;
+                const auto kept = static_cast<float>(static_cast<double>(values[i]) * mask.scale);
+                results[i] = words[i] < mask.threshold ? 0.0F : kept;
             }
         },
         to, from);
@@ -93,9 +57,7 @@ inline void check_dropout(std::string_view function, cpu exec, const named_opera
     check_operand(function, from);
     check_shape(function, to, from.extent.rows, from_rows, from.extent.columns, from_columns);
     check_separate_or_same(function, to, from);
-    if (!isfinite(options.probability) || !(options.probability >= 0.0F && options.probability <= 1.0F)) {
-        throw_argument(function, "options.probability", options.probability, "must be from 0 to 1");
-    }
+    check_dropout_probability(function, "options.probability", options.probability);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Which elements dropout drops: a function of seed and index.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/format/operations.hpp>
+#include <mp/format/philox.hpp>
+#include <mp/rules/rounded_doubles.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// What decides which elements dropout() drops. The gradient takes the same options as the forward pass.
+struct dropout_options {
+    /// How likely an element is to be dropped, from 0 to 1.
+    float probability = 0.5F;
+    /// Names the stream of random bits.
+    std::uint64_t seed = 0;
+    /// Where in the stream the bits of element (0, 0) are. A next call that should have bits of its own adds
+    /// rows * columns to it.
+    std::uint64_t offset = 0;
+};
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The random bits of neighbouring elements of a stream, random_bits(seed, first + i).
+inline void random_words(std::uint64_t seed, std::uint64_t first, std::size_t count, std::uint32_t* words) {
+    std::uint64_t index = first;
+    for (std::size_t i = 0; i < count;) {
+        const std::uint64_t block = index / 4;
+        const auto four = philox4x32::generate(
+            {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}},
+            static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+        do {
+            words[i] = four.word[index % 4];
+            ++i;
+            ++index;
+        } while (index % 4 != 0 && i < count);
+    }
+}
+
+/// The mask of dropout, and what the elements that it keeps are multiplied by.
+struct dropout_mask {
+    std::uint64_t seed;
+    std::uint64_t
+        threshold;  ///< dropped are the words below this: probability times 2^32, to the nearest integer
+    double scale;   ///< 1 / (1 - probability); 0 where all is dropped
+
+    explicit dropout_mask(const ops::dropout_options& options)
+        : seed(options.seed),
+          threshold(threshold_of(options.probability)),
+          scale(scale_of(options.probability)) {}
+
+    [[nodiscard]] bool drops_any() const { return threshold != 0; }
+
+private:
+    static std::uint64_t threshold_of(float probability) {
+        // A float times a power of two plus 1/2 is exact in double, so that cutting off rounds it.
+        return static_cast<std::uint64_t>(  // NOLINT(bugprone-incorrect-roundings)
+            static_cast<double>(probability) * 0x1p32 + 0.5);
+    }
+    static double scale_of(float probability) {
+        const auto p = static_cast<double>(probability);
+        return p < 1 ? double_divide(1.0, 1 - p) : 0.0;
+    }
+};
+
+inline void check_dropout_probability(std::string_view function, std::string_view argument,
+                                      float probability) {
+    if (!isfinite(probability) || !(probability >= 0.0F && probability <= 1.0F)) {
+        throw_argument(function, argument, probability, "must be from 0 to 1");
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
