@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The command line.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../common/arguments.hpp"
+#include "training.hpp"
+
+namespace examples::train_gpt {
+
+/// What the user asks for.
+struct options {
+    bool help = false;
+    std::vector<std::string> recipes;  ///< names; none means bf16
+    std::string text;                  ///< file or folder
+    std::string report;                ///< file; empty means none
+    training_task task;
+};
+
+inline constexpr std::string_view usage = R"(usage: train_gpt [options]
+
+Trains a GPT on the characters of a text, by default of this library's own headers, in one or several
+precisions, and writes in its style. The same seed gives the same bits on any number of threads, also when the
+run was killed and resumed.
+
+  --recipe LIST       fp32, bf16, fp16, fp16_alone, fp8, several of them with commas between, or all (bf16)
+  --text PATH         a file, or a folder whose headers are read (the headers of mp)
+  --size NAME         tiny: 4 layers, 128 wide, context 128; small: 6, 384, 256; gpt2: 12, 768, 1024 (tiny)
+  --layers N --width N --heads N --context N   one by one
+  --steps N           of the whole training, which the learning rate goes by (400)
+  --batch N           sequences of a micro batch (16)
+  --accumulate N      micro batches of a step (1)
+  --learning-rate X   largest of the training (0.002)
+  --seed N            of the weights and of the order of the text (1)
+  --threads N         the results do not depend on it (1)
+  --checkpoint FILE   saves everything every 100 steps and at the end; the name of the recipe is put behind it
+  --resume            goes on from the checkpoint, if there is one
+  --stop-after N      ends this run after N steps, as if it had been interrupted
+  --sample N          characters that it writes in the end (200)
+  --report FILE       draws losses and scales on a page for the browser
+  --help              this text
+)";
+
+/// Sets the sizes that go by a name. Throws user_error for another one.
+inline void set_size(std::string_view name, gpt_sizes& sizes) {
+    if (name == "tiny") {
+        sizes = {.vocabulary = sizes.vocabulary};
+    } else if (name == "small") {
+        sizes = {.vocabulary = sizes.vocabulary, .context = 256, .layers = 6, .width = 384, .heads = 6};
+    } else if (name == "gpt2") {
+        sizes = {.vocabulary = sizes.vocabulary, .context = 1024, .layers = 12, .width = 768, .heads = 12};
+    } else {
+        throw user_error("--size is '" + std::string(name) + "'; it must be one of tiny small gpt2");
+    }
+}
+
+/// Reads the arguments without the program's name: "--option value" or "--option=value". Throws user_error
+/// for anything that it does not understand.
+inline options parse_options(std::span<const std::string_view> arguments, options defaults = {}) {
+    options result = std::move(defaults);
+    training_task& task = result.task;
+    std::vector<std::string_view> names;
+    for (const recipe& it : all_recipes()) names.push_back(it.name);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string_view argument = arguments[i];
+        const std::size_t equals = argument.find('=');
+        const std::string_view name = argument.substr(0, equals);
+        if (argument == "--help" || argument == "-h") {
+            result.help = true;
+            continue;
+        }
+        if (argument == "--resume") {
+            task.resume = true;
+            continue;
+        }
+        const auto known = [&](std::string_view option) { return name == option; };
+        if (usage.find("  " + std::string(name) + " ") == std::string_view::npos || !name.starts_with("--") ||
+            known("--resume") || known("--help")) {
+            throw user_error("unknown option '" + std::string(name) + "'; --help lists them");
+        }
+        if (equals == std::string_view::npos && i + 1 == arguments.size()) {
+            throw user_error(std::string(name) + " needs a value");
+        }
+        const std::string_view value =
+            equals == std::string_view::npos ? arguments[++i] : argument.substr(equals + 1);
+        const auto count = [&](auto& into, auto most) {
+            using number = std::remove_reference_t<decltype(into)>;
+            into = parse_integer<number>(name, value, 1, static_cast<number>(most));
+        };
+        if (known("--recipe")) {
+            if (value == "all") {
+                result.recipes.assign(names.begin(), names.end());
+            } else {
+                add_names(name, value, names, result.recipes);
+            }
+        } else if (known("--size")) {
+            set_size(value, task.sizes);
+        } else if (known("--layers")) {
+            count(task.sizes.layers, 1000);
+        } else if (known("--width")) {
+            count(task.sizes.width, 100'000);
+        } else if (known("--heads")) {
+            count(task.sizes.heads, 1000);
+        } else if (known("--context")) {
+            count(task.sizes.context, 1'000'000);
+        } else if (known("--steps")) {
+            count(task.steps, 1'000'000'000);
+        } else if (known("--stop-after")) {
+            count(task.stop_after, 1'000'000'000);
+        } else if (known("--batch")) {
+            count(task.batch, 100'000);
+        } else if (known("--accumulate")) {
+            count(task.accumulate, 100'000);
+        } else if (known("--threads")) {
+            count(task.threads, 1024);
+        } else if (known("--sample")) {
+            task.sample = parse_integer(name, value, 0, 1'000'000);
+        } else if (known("--seed")) {
+            task.seed = parse_integer(name, value, std::uint64_t{0}, std::uint64_t{1'000'000'000'000});
+        } else if (known("--learning-rate")) {
+            const auto rate = parse_number<double>(value);
+            if (!rate || !(*rate > 0 && *rate < 1)) {
+                throw user_error(std::string(name) + " is '" + std::string(value) +
+                                 "'; it must be a number between 0 and 1");
+            }
+            task.learning_rate = *rate;
+        } else {
+            if (value.empty()) throw user_error(std::string(name) + " needs the name of a file");
+            (known("--text") ? result.text : known("--report") ? result.report : task.checkpoint) = value;
+        }
+    }
+    if (task.sizes.width % task.sizes.heads != 0) {
+        throw user_error("--width is " + std::to_string(task.sizes.width) +
+                         "; it must be a multiple of --heads, which is " + std::to_string(task.sizes.heads));
+    }
+    if (task.resume && task.checkpoint.empty()) throw user_error("--resume needs --checkpoint");
+    if (result.recipes.empty()) result.recipes.emplace_back("bf16");
+    return result;
+}
+
+}  // namespace examples::train_gpt

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+#include <mp/autocast.hpp>
+#include <mp/bfloat16.hpp>
+#include <mp/format/philox.hpp>
+#include <mp/half.hpp>
+#include <mp/loss_scaling.hpp>
+#include <mp/optim.hpp>
+#include <mp/workspace.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "../common/stopwatch.hpp"
+#include "../common/text.hpp"
+#include "training.hpp"
+
+namespace examples::train_gpt {
+namespace {
+
+/// Sequences of inputs and the tokens that follow them. Which ones is a function of seed and step: a resumed
+/// run has no place of a reader to restore.
+struct batch_of_text {
+    std::vector<int> ids, labels;
+
+    void take(std::span<const int> from, std::ptrdiff_t context, const auto& first_of, std::ptrdiff_t batch) {
+        ids.clear();
+        labels.clear();
+        for (std::ptrdiff_t i = 0; i < batch; ++i) {
+            const auto first = from.begin() + static_cast<std::ptrdiff_t>(first_of(i));
+            ids.insert(ids.end(), first, first + context);
+            labels.insert(labels.end(), first + 1, first + 1 + context);
+        }
+    }
+    void draw(const training_task& task, std::uint64_t number) {
+        const std::span<const int> text = task.text->training;
+        const auto room = text.size() - static_cast<std::size_t>(task.sizes.context) - 1;
+        take(
+            text, task.sizes.context,
+            [&](std::ptrdiff_t i) {
+                const std::uint64_t index =
+                    number * static_cast<std::uint64_t>(task.batch) + static_cast<std::uint64_t>(i);
+                return mp::random_bits(task.seed, index) % room;
+            },
+            task.batch);
+    }
+};
+
+/// The mean loss over places spread over the text that was not trained on.
+template <class Model>
+double validation_loss(mp::cpu exec, Model& model, const training_task& task) {
+    const std::span<const int> text = task.text->validation;
+    const std::ptrdiff_t context = task.sizes.context;
+    const auto windows = std::min<std::ptrdiff_t>(16, (std::ssize(text) - 1) / context);
+    batch_of_text some;
+    double sum = 0;
+    for (std::ptrdiff_t i = 0; i < windows; ++i) {
+        some.take(text, context, [&](auto) { return (std::ssize(text) - 1 - context) * i / windows; }, 1);
+        model.forward(exec, some.ids, 1);
+        sum += static_cast<double>(model.loss(exec, some.labels));
+    }
+    return sum / static_cast<double>(windows);
+}
+
+/// What the model writes after a line break, drawn by its probabilities.
+template <class Model>
+std::string sample(mp::cpu exec, Model& model, const training_task& task) {
+    const std::string& characters = task.text->characters;
+    std::vector<int> ids{
+        static_cast<int>(std::max<std::size_t>(characters.find('\n'), 0) % characters.size())};
+    std::vector<float> row(characters.size());
+    std::string text;
+    for (int i = 0; i < task.sample; ++i) {
+        const auto logits = model.forward(exec, ids, 1);
+        const auto p = mp::row_major(row.data(), 1, std::ssize(row));
+        mp::ops::softmax(exec, logits.block(logits.rows - 1, 0, 1, logits.columns), p);
+        double left =
+            static_cast<double>(mp::random_bits(task.seed + 1, static_cast<std::uint64_t>(i))) * 0x1p-32;
+        std::size_t next = 0;
+        while (next + 1 < row.size() && (left -= static_cast<double>(row[next])) >= 0) ++next;
+        text.push_back(characters[next]);
+        if (std::ssize(ids) == task.sizes.context) ids.erase(ids.begin());
+        ids.push_back(static_cast<int>(next));
+    }
+    return text;
+}
+
+/// Trains with weights, gradients and activations in Storage. This is the part to copy.
+template <class Storage, class Policy, class Master, bool Scales>
+training_record train(const training_task& task) {
+    mp::host_workspace workspace;
+    const mp::cpu exec{.threads = task.threads, .workspace = &workspace};
+    gpt<Storage, Policy> model(task.sizes, task.seed);
+
+    // Decay for matrices; one norm over all of them.
+    const mp::adamw_options base{.learning_rate = task.learning_rate, .beta2 = 0.95, .weight_decay = 0.1};
+    mp::adamw_options undecayed = base;
+    undecayed.weight_decay = 0;
+    mp::adamw<Storage, Storage, Master, float> matrices(exec, model.matrices.parameters(), {base, undecayed});
+    mp::adamw<float> norms(exec, model.norms.parameters(), undecayed);
+    mp::dynamic_loss_scaler scaler({.growth_interval = 200}, Scales);
+    const std::uint64_t warm_up = std::min<std::uint64_t>(task.steps / 10 + 1, 100);
+    const mp::warmup_then schedule{
+        mp::linear_warmup{.steps = warm_up},
+        mp::cosine_decay{.steps = std::max(task.steps, warm_up + 1) - warm_up, .final_factor = 0.1}};
+
+    training_record record;
+    std::uint64_t step = 0;
+    const auto everything = [&](auto& visit) {
+        visit("matrices", matrices);
+        visit("norms", norms);
+        visit("scaler", scaler);
+        visit("step", step);
+    };
+    if (task.resume && std::filesystem::exists(task.checkpoint)) {
+        mp::load_checkpoint(task.checkpoint, everything);
+        model.weights_changed();
+    }
+    const std::uint64_t first_step = step;
+    const std::uint64_t end =
+        task.stop_after == 0 ? task.steps : std::min(task.steps, step + task.stop_after);
+
+    batch_of_text batch;
+    stopwatch forward, backward, update, all;
+    all.start();
+    for (; step < end; ++step) {
+        mp::training_iteration iteration(scaler, matrices, norms);
+        double loss = 0;
+        for (int micro = 0; micro < task.accumulate; ++micro) {
+            batch.draw(
+                task, step * static_cast<std::uint64_t>(task.accumulate) + static_cast<std::uint64_t>(micro));
+            const float share = 1.0F / static_cast<float>(task.accumulate);
+            forward.start();
+            model.forward(exec, batch.ids, task.batch);
+            loss += static_cast<double>(model.loss(exec, batch.labels)) / task.accumulate;
+            forward.stop();
+            backward.start();
+            model.backward(exec, batch.labels, {.weight = share, .scale = iteration.current_scale()},
+                           micro != 0);
+            backward.stop();
+        }
+        update.start();
+        record.scales.push_back(static_cast<double>(iteration.current_scale()));
+        const double factor = schedule.at(step);
+        matrices.set_learning_rate_factor(factor);
+        norms.set_learning_rate_factor(factor);
+        iteration.clip_global_gradient_norm(1.0);
+        if (!iteration.finish()) record.skipped.push_back(step);
+        model.weights_changed();
+        update.stop();
+        record.losses.push_back(loss);
+        const bool last = step + 1 == end;
+        if (last || (step + 1) % 50 == 0) {
+            all.stop();
+            record.validated_at.push_back(static_cast<double>(step + 1));
+            record.validation.push_back(validation_loss(exec, model, task));
+            all.start();
+        }
+        if (!task.checkpoint.empty() && (last || (step + 1) % task.checkpoint_every == 0)) {
+            ++step;  // the next one to be done
+            mp::save_checkpoint(task.checkpoint, everything);
+            --step;
+        }
+        task.after_step("loss " + fixed(loss, 3));
+    }
+    all.stop();
+
+    const auto steps = static_cast<double>(end - first_step);
+    record.parameters = model.parameter_count();
+    record.seconds = {forward.seconds(), backward.seconds(), update.seconds(), all.seconds()};
+    record.tokens_per_second =
+        steps * static_cast<double>(task.batch * task.sizes.context * task.accumulate) / all.seconds();
+    record.memory = {
+        .weights = model.matrices.weights().size_bytes() + model.norms.weights().size_bytes(),
+        .gradients = model.matrices.gradients().size_bytes() + model.norms.gradients().size_bytes(),
+        .masters = std::is_same_v<Storage, Master> ? 0 : model.matrices.count() * sizeof(Master),
+        .moments = 2 * sizeof(float) * (model.matrices.count() + model.norms.count()),
+        .activations = model.activation_bytes(),
+        .workspace = workspace.high_water()};
+    record.sample = sample(exec, model, task);
+    return record;
+}
+
+namespace ac = mp::autocast;
+constexpr std::array recipes{
+    recipe{"fp32", "float throughout", train<float, ac::off, float, false>},
+    recipe{"bf16", "bfloat16 with float master weights", train<mp::bfloat16, ac::off, float, false>},
+    recipe{"fp16", "half with float master weights and dynamic loss scaling",
+           train<mp::half, ac::off, float, true>},
+    recipe{"fp16_alone", "half weights without masters, no loss scaling",
+           train<mp::half, ac::off, mp::half, false>},
+    recipe{"fp8", "products in float8_e4m3fn and e5m2, scaled by their largest numbers, the rest as bf16",
+           train<mp::bfloat16, ac::fp8_hybrid, float, false>},
+};
+
+}  // namespace
+
+std::span<const recipe> all_recipes() {
+    return recipes;
+}
+
+}  // namespace examples::train_gpt

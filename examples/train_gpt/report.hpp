@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The tables and the page.
+#pragma once
+
+#include <mp/report/chart.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../common/page.hpp"
+#include "../common/training_charts.hpp"
+#include "training.hpp"
+
+namespace examples::train_gpt {
+
+/// A recipe and what came out of it.
+struct result {
+    const recipe* by = nullptr;
+    training_record record;
+};
+
+inline constexpr std::string_view line_colours = R"(
+.line.fp32 { stroke: #767676; } .line.bf16 { stroke: #2a6fb0; } .line.fp16 { stroke: #2a9d6f; }
+.line.fp16_alone { stroke: #c8283c; } .line.fp8 { stroke: #8a4fb8; } .line.dashed { stroke-dasharray: 5 4; }
+pre { background: var(--grid); padding: 10px 12px; overflow-x: auto; font-size: 12px; }
+)";
+
+inline double bits(double nats) {
+    return nats / std::log(2.0);
+}
+inline std::string mebibytes(std::size_t bytes) {
+    return fixed(static_cast<double>(bytes) / 1048576.0, bytes < 10 * 1048576 ? 2 : 1);
+}
+
+/// What the models have learned, and where time went.
+inline table learning_table(const std::vector<result>& results) {
+    table it{{{"", "recipe"},
+              {"training", "bits/char"},
+              {"validation", "bits/char"},
+              {"skipped", "steps"},
+              {"last", "scale"},
+              {"tokens", "per s"},
+              {"ms a step:", "forward"},
+              {"", "backward"},
+              {"", "optimizer"},
+              {"", "in all"}},
+             {}};
+    for (const result& each : results) {
+        const training_record& r = each.record;
+        const auto steps = static_cast<double>(std::max<std::size_t>(r.losses.size(), 1));
+        const std::size_t tail = std::min<std::size_t>(r.losses.size(), 20);
+        double last = 0;
+        for (std::size_t i = r.losses.size() - tail; i < r.losses.size(); ++i) last += r.losses[i];
+        const auto milliseconds = [&](double seconds) { return fixed(1000 * seconds / steps, 1); };
+        it.rows.push_back(
+            {std::string(each.by->name), fixed(bits(last / static_cast<double>(tail)), 3),
+             fixed(bits(r.validation.empty() ? std::nan("") : r.validation.back()), 3),
+             std::to_string(r.skipped.size()), r.scales.empty() ? "-" : power_text(r.scales.back()),
+             fixed(r.tokens_per_second, 0), milliseconds(r.seconds.forward), milliseconds(r.seconds.backward),
+             milliseconds(r.seconds.optimizer), milliseconds(r.seconds.all)});
+    }
+    return it;
+}
+
+/// Where memory went, in MiB.
+inline table memory_table(const std::vector<result>& results) {
+    table it{{{"", "recipe"},
+              {"MiB:", "weights"},
+              {"", "gradients"},
+              {"", "masters"},
+              {"", "moments"},
+              {"", "activations"},
+              {"", "workspace"},
+              {"", "in all"}},
+             {}};
+    for (const result& each : results) {
+        const memory_use& m = each.record.memory;
+        const std::size_t parts[] = {m.weights, m.gradients,   m.masters,
+                                     m.moments, m.activations, m.workspace};
+        std::vector<std::string> row{std::string(each.by->name)};
+        std::size_t sum = 0;
+        for (const std::size_t bytes : parts) {
+            row.push_back(mebibytes(bytes));
+            sum += bytes;
+        }
+        row.push_back(mebibytes(sum));
+        it.rows.push_back(std::move(row));
+    }
+    return it;
+}
+
+/// Losses in bits for each character, of steps as the mean over their neighbours, and of validation in dashes.
+inline std::string loss_figure(const std::vector<result>& results) {
+    double low = 8, high = 0, steps = 1;
+    std::vector<std::vector<mp::report::chart_point>> trained, validated;
+    const auto point = [&](double x, double nats) {
+        const double y = bits(nats);
+        const bool shown = std::isfinite(y) && y < 10;
+        if (shown) low = std::min(low, y), high = std::max(high, y);
+        steps = std::max(steps, x);
+        return mp::report::chart_point{x, shown ? y : std::numeric_limits<double>::quiet_NaN()};
+    };
+    for (const result& each : results) {
+        const training_record& r = each.record;
+        const std::size_t width = std::max<std::size_t>(r.losses.size() / 200, 1);
+        trained.emplace_back();
+        for (std::size_t i = 0; i + width <= r.losses.size(); i += width) {
+            double sum = 0;
+            for (std::size_t j = i; j < i + width; ++j) sum += r.losses[j];
+            trained.back().push_back(point(static_cast<double>(i + width), sum / static_cast<double>(width)));
+        }
+        validated.emplace_back();
+        for (std::size_t i = 0; i < r.validation.size(); ++i) {
+            validated.back().push_back(point(r.validated_at[i], r.validation[i]));
+        }
+    }
+    mp::report::chart plot("Bits for each character by step", {0, std::floor(low)},
+                           {steps, std::ceil(std::max(high, low + 1))});
+    for (double y = std::floor(low); y <= std::ceil(high); ++y) plot.y_tick(y, fixed(y, 0));
+    plot.x_counts(10, 0);
+    plot.x_title("step");
+    plot.y_title("bits/char");
+    std::string legend = "<div class=\"legend\">";
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const std::string name(results[i].by->name);
+        legend += legend_line(name, name);
+        plot.polyline("line " + name, trained[i]);
+        plot.polyline("line dashed " + name, validated[i]);
+        for (const auto& at : validated[i]) {
+            plot.hover(at, name + ", step " + fixed(at.x, 0) + ": " + fixed(at.y, 3) + " bits on other text");
+        }
+    }
+    return figure(
+        "Loss", legend + "</div>\n" + plot.html(),
+        "Bits for each character of the text that is trained on, and in dashes of text that is not.");
+}
+
+inline std::string scale_figure(const std::vector<result>& results) {
+    std::vector<scale_curve> curves;
+    std::string legend = "<div class=\"legend\">";
+    for (const result& each : results) {
+        const training_record& r = each.record;
+        if (std::all_of(r.scales.begin(), r.scales.end(), [](double x) { return x == 1.0; })) continue;
+        const std::string name(each.by->name);
+        legend += legend_line(name, name);
+        curves.push_back(
+            {name, name, {r.scales.begin(), r.scales.end()}, {r.skipped.begin(), r.skipped.end()}});
+    }
+    if (curves.empty()) return {};
+    return figure("Loss scale",
+                  legend + legend_cross() + "</div>\n" + scale_chart("Loss scale by step", curves),
+                  "A step whose gradients overflow is skipped, and the scale halves.");
+}
+
+/// The page on all trainings.
+inline std::string report_page(const std::vector<result>& results, const training_task& task) {
+    std::string html = page_begin("A GPT in several precisions", line_colours);
+    html +=
+        "<p>" + std::to_string(task.sizes.layers) + " layers, " + std::to_string(task.sizes.width) +
+        " wide, " + std::to_string(task.sizes.heads) + " heads, context " +
+        std::to_string(task.sizes.context) + ": " + std::to_string(results.front().record.parameters) +
+        " parameters, trained for " + std::to_string(task.steps) + " steps of " +
+        std::to_string(task.batch * task.accumulate) +
+        " sequences on the characters of a text. All recipes start from the same weights and see the same "
+        "text.</p>\n";
+    html += html_table(learning_table(results)) + loss_figure(results) + scale_figure(results) +
+            "<h2>Memory</h2>\n" + html_table(memory_table(results)) + "<section>\n<h2>What they write</h2>\n";
+    for (const result& each : results) {
+        html += "<h3>" + std::string(each.by->name) + ", " + std::string(each.by->meaning) + "</h3>\n<pre>" +
+                html_escaped(each.record.sample) + "</pre>\n";
+    }
+    return html + "</section>\n" + page_end("train_gpt", "");
+}
+
+}  // namespace examples::train_gpt

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The linear layer with its parameters and its result.
+#pragma once
+
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/linear.hpp>
+#include <mp/training/parameter_store.hpp>
+#include <mp/training/tensor.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace mp::layers::inline MP_ISA_NAMESPACE {
+
+struct linear_options {
+    bool bias = true;
+    /// Of the weights; torch's nn.Linear, uniform within 1 / sqrt(in), if not given.
+    std::optional<initializer> initial = std::nullopt;
+    std::size_t group = 0;       ///< of the weights in the optimizer
+    std::size_t bias_group = 0;  ///< of the bias, which starts at zero
+};
+
+/// y = x w^T + b.
+///
+///     mp::layers::linear<mp::bfloat16> fc(store, "fc", width, 4 * width);
+///     store.build(seed);
+///     const auto y = fc.forward(exec, x);          // x must stay until backward()
+///     ...
+///     fc.backward(exec, dy, dx);                   // dx: a view, mp::ops::add_to(view) or mp::ops::absent
+///
+/// \tparam Weight      of weights and bias in the store, whose names end in ".weight" and ".bias"
+/// \tparam Activation  of x, y, dy and dx
+/// \tparam Policy      of autocast, as the ops' have it
+/// \tparam Gradient    of weights and bias
+///
+/// Precision, threads and errors are those of mp::ops::linear() and linear_backward(). The result is memory
+/// of the layer, which grows in the first steps only, and is overwritten by the next forward().
+template <class Weight, class Activation = Weight, class Policy = autocast::by_region,
+          class Gradient = Weight>
+class linear {
+public:
+    using store_type = parameter_store<Weight, Gradient>;
+
+    linear(store_type& store, const std::string& name, std::ptrdiff_t in, std::ptrdiff_t out,
+           const linear_options& options = {})
+        : weight_(store.add_matrix(name + ".weight", out, in,
+                                   options.initial.value_or(initializers::fan_in_uniform(in)),
+                                   {options.group})) {
+        if (options.bias) bias_ = store.add_vector(name + ".bias", out, {}, {options.bias_group});
+    }
+
+    matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
+        input_ = x;
+        result_.resize(x.rows, weight_.rows());
+        if (bias_.exists()) {
+            ops::linear<Policy>(exec, x, weight_.cached(), bias_.values(), result_.view());
+        } else {
+            ops::linear<Policy>(exec, x, weight_.cached(), ops::absent, result_.view());
+        }
+        return result_.view();
+    }
+
+    /// The gradients of the last forward(): dx, and those of the parameters, which are added to what is there
+    /// if `add` says so, for micro batches.
+    template <class DX>
+    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        if (bias_.exists()) {
+            ops::linear_backward<Policy>(exec, input_, weight_.cached(), dy, dx,
+                                         ops::add_to(weight_.gradient(), add),
+                                         ops::add_to(bias_.gradient_values(), add));
+        } else {
+            ops::linear_backward<Policy>(exec, input_, weight_.cached(), dy, dx,
+                                         ops::add_to(weight_.gradient(), add), ops::absent);
+        }
+    }
+
+    [[nodiscard]] const trained_tensor<Weight, Gradient>& weight() const { return weight_; }
+    [[nodiscard]] const trained_tensor<Weight, Gradient>& bias() const { return bias_; }
+    /// The result of the last forward().
+    [[nodiscard]] matrix_view<Activation> result() { return result_.view(); }
+    /// Bytes of activations.
+    [[nodiscard]] std::size_t bytes() const noexcept { return result_.bytes(); }
+
+private:
+    trained_tensor<Weight, Gradient> weight_;
+    trained_tensor<Weight, Gradient> bias_;
+    matrix_view<const Activation> input_;
+    tensor<Activation> result_;
+};
+
+}  // namespace mp::layers::inline MP_ISA_NAMESPACE

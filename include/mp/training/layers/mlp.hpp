@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Two linear layers with an activation between them.
+#pragma once
+
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/ops/activations.hpp>
+#include <mp/training/layers/linear.hpp>
+#include <mp/training/layers/scratch.hpp>
+#include <mp/training/parameter_store.hpp>
+#include <mp/training/tensor.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace mp::layers::inline MP_ISA_NAMESPACE {
+
+struct mlp_options {
+    ops::gelu_formula formula = ops::gelu_formula::tanh;
+    linear_options in = {};
+    linear_options out = {};
+};
+
+/// y = gelu(x w1^T + b1) w2^T + b2; ".fc" and ".proj" in the store. See mp::layers::linear, whose template
+/// parameters these are.
+template <class Weight, class Activation = Weight, class Policy = autocast::by_region,
+          class Gradient = Weight>
+class mlp {
+    using projection = linear<Weight, Activation, Policy, Gradient>;
+
+public:
+    mlp(parameter_store<Weight, Gradient>& store, const std::string& name, std::ptrdiff_t width,
+        std::ptrdiff_t hidden, const mlp_options& options = {})
+        : formula_(options.formula),
+          in_(store, name + ".fc", width, hidden, options.in),
+          out_(store, name + ".proj", hidden, width, options.out) {}
+
+    /// x must stay until backward().
+    matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
+        const matrix_view<const Activation> hidden = in_.forward(exec, x);
+        active_.resize(hidden.rows, hidden.columns);
+        ops::gelu<Policy>(exec, hidden, active_.view(), formula_);
+        return out_.forward(exec, active_.view());
+    }
+    /// As linear::backward().
+    template <class DX>
+    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        const detail::layer_scratch<Activation> dhidden(exec, active_.rows(), active_.columns());
+        const matrix_view<const Activation> dactive = dhidden.view();
+        out_.backward(exec, dy, dhidden.view(), add);
+        ops::gelu_backward<Policy>(exec, matrix_view<const Activation>(in_.result()), dactive, dhidden.view(),
+                                   formula_);
+        in_.backward(exec, dactive, dx, add);
+    }
+
+    [[nodiscard]] projection& in() { return in_; }
+    [[nodiscard]] projection& out() { return out_; }
+    /// Bytes of activations.
+    [[nodiscard]] std::size_t bytes() const noexcept { return in_.bytes() + active_.bytes() + out_.bytes(); }
+
+private:
+    ops::gelu_formula formula_;
+    projection in_;
+    projection out_;
+    tensor<Activation> active_;
+};
+
+}  // namespace mp::layers::inline MP_ISA_NAMESPACE

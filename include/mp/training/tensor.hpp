@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// A matrix that owns its elements: activations, gradients of activations, inputs.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/matrix_view.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// rows * columns; throws where the bytes of as many elements do not fit into memory.
+inline std::size_t element_count(std::string_view function, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                 std::size_t element_size) {
+    if (rows < 0) throw_argument(function, "rows", rows, "must not be negative");
+    if (columns < 0) throw_argument(function, "columns", columns, "must not be negative");
+    const auto most =
+        (std::numeric_limits<std::ptrdiff_t>::max)() / static_cast<std::ptrdiff_t>(element_size);
+    if (columns != 0 && rows > most / columns) {
+        throw_argument(function, "rows", rows,
+                       "must fit into memory with columns, which is " + error_text(columns));
+    }
+    return static_cast<std::size_t>(rows * columns);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// A dense row-major matrix in memory of its own, at the start of a cache line; zeros at first.
+///
+///     mp::tensor<mp::bfloat16> hidden(tokens, 4 * width);
+///     mp::ops::linear(exec, x, w, b, hidden.view());
+///     hidden.resize(fewer, 4 * width);          // keeps its memory
+///
+/// Moves, and is not copied. Not synchronised.
+template <class Element>
+class tensor {
+    static_assert(std::is_trivially_copyable_v<Element> && !std::is_const_v<Element>);
+
+public:
+    /// Bytes that the first element's address is a multiple of: AMX and streaming stores like cache lines.
+    static constexpr std::size_t alignment = 64;
+
+    tensor() = default;
+    /// \throws argument_error  a negative size, or one that does not fit into memory
+    tensor(std::ptrdiff_t rows, std::ptrdiff_t columns) { resize(rows, columns); }
+    tensor(tensor&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)),
+          capacity_(std::exchange(other.capacity_, 0)),
+          rows_(std::exchange(other.rows_, 0)),
+          columns_(std::exchange(other.columns_, 0)) {}
+    tensor& operator=(tensor&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(capacity_, other.capacity_);
+        std::swap(rows_, other.rows_);
+        std::swap(columns_, other.columns_);
+        return *this;
+    }
+    ~tensor() { release(); }
+
+    /// Another shape. Allocates only where more elements are needed than ever before, and then all of them
+    /// are zeros; else they are what was in their places of memory.
+    ///
+    /// \throws argument_error  as the constructor; the tensor is as before
+    void resize(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+        const std::size_t count = detail::element_count("mp::tensor::resize", rows, columns, sizeof(Element));
+        if (count > capacity_) {
+            void* const memory = ::operator new(count * sizeof(Element), std::align_val_t{alignment});
+            release();
+            data_ = static_cast<Element*>(memory);
+            capacity_ = count;
+            std::uninitialized_fill_n(data_, count, Element{});
+        }
+        rows_ = rows;
+        columns_ = columns;
+    }
+
+    [[nodiscard]] matrix_view<Element> view() { return row_major(data_, rows_, columns_); }
+    [[nodiscard]] matrix_view<const Element> view() const {
+        return row_major(static_cast<const Element*>(data_), rows_, columns_);
+    }
+    /// All elements, row after row.
+    [[nodiscard]] std::span<Element> values() { return {data_, size()}; }
+    [[nodiscard]] std::span<const Element> values() const { return {data_, size()}; }
+
+    [[nodiscard]] std::ptrdiff_t rows() const noexcept { return rows_; }
+    [[nodiscard]] std::ptrdiff_t columns() const noexcept { return columns_; }
+    [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(rows_ * columns_); }
+    /// Bytes of its memory.
+    [[nodiscard]] std::size_t bytes() const noexcept { return capacity_ * sizeof(Element); }
+
+private:
+    void release() noexcept {
+        if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
+    }
+
+    Element* data_ = nullptr;
+    std::size_t capacity_ = 0;
+    std::ptrdiff_t rows_ = 0;
+    std::ptrdiff_t columns_ = 0;
+};
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
