@@ -39,7 +39,8 @@ run was killed and resumed.
   --learning-rate X   largest of the training (0.002)
   --seed N            of the weights and of the order of the text (1)
   --threads N         the results do not depend on it (1)
-  --checkpoint FILE   saves everything every 100 steps and at the end; the name of the recipe is put behind it
+  --checkpoint FILE   saves everything now and then and at the end; the name of the recipe is put behind it
+  --checkpoint-every N   steps from one to the next (100)
   --resume            goes on from the checkpoint, if there is one
   --stop-after N      ends this run after N steps, as if it had been interrupted
   --sample N          characters that it writes in the end (200)
@@ -80,7 +81,7 @@ inline options parse_options(std::span<const std::string_view> arguments, option
             continue;
         }
         const auto known = [&](std::string_view option) { return name == option; };
-        if (usage.find("  " + std::string(name) + " ") == std::string_view::npos || !name.starts_with("--") ||
+        if (usage.find(" " + std::string(name) + " ") == std::string_view::npos || !name.starts_with("--") ||
             known("--resume") || known("--help")) {
             throw user_error("unknown option '" + std::string(name) + "'; --help lists them");
         }
@@ -113,6 +114,8 @@ inline options parse_options(std::span<const std::string_view> arguments, option
             count(task.steps, 1'000'000'000);
         } else if (known("--stop-after")) {
             count(task.stop_after, 1'000'000'000);
+        } else if (known("--checkpoint-every")) {
+            count(task.checkpoint_every, 1'000'000'000);
         } else if (known("--batch")) {
             count(task.batch, 100'000);
         } else if (known("--accumulate")) {

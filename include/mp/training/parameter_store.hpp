@@ -6,6 +6,7 @@
 #include <mp/autocast/cast_cache.hpp>
 #include <mp/error.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/ops/matrix_operand.hpp>
 #include <mp/optim/parameter.hpp>
 #include <mp/training/initializers.hpp>
 #include <mp/training/tensor.hpp>
