@@ -46,12 +46,13 @@ view_extent extent_of(matrix_view<Value> view) {
 }
 
 /// Checks one view by itself: sizes, leading dimension, and data where there is something to point to.
-inline void check_view(std::string_view function, const std::string& name, const view_extent& view) {
-    if (view.rows < 0) throw_argument(function, name + ".rows", view.rows, "must not be negative");
-    if (view.columns < 0) throw_argument(function, name + ".columns", view.columns, "must not be negative");
+inline void check_view(std::string_view function, std::string_view name, const view_extent& view) {
+    const auto member = [&](std::string_view of) { return std::string(name).append(of); };
+    if (view.rows < 0) throw_argument(function, member(".rows"), view.rows, "must not be negative");
+    if (view.columns < 0) throw_argument(function, member(".columns"), view.columns, "must not be negative");
     if (view.leading_dimension < view.line_length()) {
-        throw_argument(function, name + ".leading_dimension", view.leading_dimension,
-                       "must be at least " + name + (view.row_major ? ".columns" : ".rows") + ", which is " +
+        throw_argument(function, member(".leading_dimension"), view.leading_dimension,
+                       "must be at least " + member(view.row_major ? ".columns" : ".rows") + ", which is " +
                            error_text(view.line_length()));
     }
     if (view.empty()) return;
@@ -64,14 +65,14 @@ inline void check_view(std::string_view function, const std::string& name, const
         if (view.leading_dimension > most ||
             (view.line_count() > 1 &&
              view.leading_dimension > (most - view.line_length()) / (view.line_count() - 1))) {
-            throw_argument(function, name + ".leading_dimension", view.leading_dimension,
+            throw_argument(function, member(".leading_dimension"), view.leading_dimension,
                            "must be small enough for the matrix to fit in memory");
         }
     }
     if (view.address == 0) {
-        throw_error(argument_error(std::string(function) + ": " + name +
-                                   ".data is null; it must point to a matrix of " + error_text(view.rows) +
-                                   " x " + error_text(view.columns) + " elements"));
+        throw_error(argument_error(std::string(function) + ": " + member(".data") +
+                                   " is null; it must point to a matrix of " + error_text(view.rows) + " x " +
+                                   error_text(view.columns) + " elements"));
     }
 }
 

@@ -298,9 +298,10 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     // A small product needs no heap.
     alignas(64) std::byte on_stack[32 << 10];
     gemm_workspace own;
+    const mp::workspace::frame frame(exec.workspace);
     std::byte* memory = on_stack;
     if (pieces * share > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
-        memory = (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
+        memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));
     }
     parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
                  [&](std::size_t begin, std::size_t end) {

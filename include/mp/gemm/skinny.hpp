@@ -158,8 +158,8 @@ inline void multiply_skinny(cpu exec, const product_task& task, const direct_pro
     const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
     const std::ptrdiff_t share = round_up(skinny_tile::workspace_bytes(direct, piece_columns), 4096);
     gemm_workspace own;
-    std::byte* const memory =
-        (workspace != nullptr ? *workspace : own).reserve(static_cast<std::size_t>(pieces * share));
+    const mp::workspace::frame frame(exec.workspace);
+    std::byte* const memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));
     parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
                  [&](std::size_t begin, std::size_t end) {
                      for (auto index = static_cast<std::ptrdiff_t>(begin);

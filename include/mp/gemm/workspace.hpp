@@ -4,6 +4,8 @@
 #pragma once
 
 #include <mp/detail/container_size.hpp>
+#include <mp/executor.hpp>
+#include <mp/workspace.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +20,8 @@ namespace mp {
 ///     mp::gemm_workspace workspace;
 ///     for (...) mp::gemm(exec, 1, a, b, 0, c, {}, workspace);
 ///
-/// One product at a time may use it. Contents are of no meaning between products.
+/// One product at a time may use it. Contents are of no meaning between products. Products that are given none
+/// take their memory from the workspace of the executor, if it has one.
 class gemm_workspace {
 public:
     gemm_workspace() = default;
@@ -47,3 +50,20 @@ private:
 };
 
 }  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// `bytes` for a product, aligned to a page: of the workspace that it was given, else of its executor's, else of
+/// `own`. Those of the executor's are given back with the frame that the caller has opened.
+inline std::byte* product_memory(const cpu& exec, gemm_workspace* given, gemm_workspace& own,
+                                 std::size_t bytes) {
+    if (given != nullptr || exec.workspace == nullptr)
+        return (given != nullptr ? *given : own).reserve(bytes);
+    constexpr std::size_t page = 4096;
+    static_cast<void>(addressable("mp::gemm", "bytes", bytes, 8));
+    std::byte* const begin = exec.workspace->template allocate<std::byte>(bytes + page);
+    const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(begin) % page;
+    return begin + (misaligned == 0 ? 0 : page - misaligned);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

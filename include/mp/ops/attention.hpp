@@ -18,7 +18,6 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
@@ -70,47 +69,51 @@ struct scaled_dot_product_attention_op {
         const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
         const detail::dropout_mask dropout(options.dropout);
         const detail::softmax_kernels kernels;
+        const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
+        detail::thread_buffers<float> buffers(exec, score_count + static_cast<std::size_t>(rows));
+        // Of floats, the scores themselves are the weights.
+        detail::thread_buffers<V> low_buffers(exec, std::same_as<V, float> ? 0 : score_count);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
-            gemm_workspace workspace;
-            std::vector<float> scores(static_cast<std::size_t>(rows * sizes.keys));
-            std::vector<float> inverse_sums(static_cast<std::size_t>(rows));
-            // Of floats, the scores themselves are the weights.
-            const detail::staging_buffer<V> rounded(std::same_as<V, float> ? 0 : scores.size());
+            gemm_workspace kept;  // from product to product, on several threads
+            gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
+            float* const scores = buffers.take();
+            float* const inverse_sums = scores + score_count;
+            V* const rounded = low_buffers.take();
             const auto weights = [&](std::size_t count) -> const V* {
                 if constexpr (std::same_as<V, float>) {
-                    return scores.data();
+                    return scores;
                 } else {
-                    detail::convert_nearest(detail::conversion_isa(), scores.data(), rounded.data(), count);
-                    return rounded.data();
+                    detail::convert_nearest(detail::conversion_isa(), scores, rounded, count);
+                    return rounded;
                 }
             };
             for (std::ptrdiff_t piece = begin; piece < end; ++piece) {
                 const detail::query_block block =
                     sizes.block(piece / blocks, piece % blocks * detail::attention_block_rows);
                 const std::ptrdiff_t first_row = block.head * sizes.queries + block.first;
-                detail::multiply_scores(inner, q, k, sizes, block, scores.data(), workspace);
+                detail::multiply_scores(inner, q, k, sizes, block, scores, workspace);
                 for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                     const detail::seen_keys<Mask> seen(mask, sizes, block, row);
                     const auto found =
-                        detail::exponentiate(kernels, seen, scores.data() + row * block.keys, block.keys);
+                        detail::exponentiate(kernels, seen, scores + row * block.keys, block.keys);
                     // A row that sees no key is a sum of nothing, so that 1 makes it 0.
-                    inverse_sums[static_cast<std::size_t>(row)] =
+                    inverse_sums[row] =
                         found.empty ? 1.0F
                                     : static_cast<float>(detail::double_divide(dropout.scale, found.sum));
                     if (dropout.drops_any()) {
                         detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
-                                     scores.data() + row * block.keys, block.keys);
+                                     scores + row * block.keys, block.keys);
                     }
                     if (!statistics.log_sums.empty()) {
                         statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
                     }
                 }
                 const V* const p = weights(static_cast<std::size_t>(block.count * block.keys));
-                gemm(inner, 1.0F, row_major(p, block.count, block.keys),
-                     sizes.of_keys(v, block.head / sizes.group(), block.keys), 0.0F,
-                     sizes.of_queries(y, block.head, block.first, block.count),
-                     scale_per_row(std::span(inverse_sums).first(static_cast<std::size_t>(block.count))),
-                     workspace);
+                detail::gemm_of_views(
+                    inner, 1.0F, row_major(p, block.count, block.keys),
+                    sizes.of_keys(v, block.head / sizes.group(), block.keys), 0.0F,
+                    sizes.of_queries(y, block.head, block.first, block.count),
+                    scale_per_row(std::span(inverse_sums, static_cast<std::size_t>(block.count))), workspace);
             }
         };
         detail::for_each_piece(exec, sizes.count * blocks, sizes.work(rows), run);
@@ -224,46 +227,52 @@ struct scaled_dot_product_attention_backward_op {
         const detail::dropout_mask dropout(options.dropout);
         const auto dropout_scale = static_cast<float>(dropout.scale);
         const detail::softmax_kernels kernels;
+        const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
+        const auto key_count = static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0);
+        const auto value_count = static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_depth : 0);
+        detail::thread_buffers<float> buffers(exec, 2 * score_count + key_count + value_count);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
-            gemm_workspace workspace;
-            std::vector<float> probabilities(static_cast<std::size_t>(rows * sizes.keys));
-            std::vector<float> slopes(probabilities.size());  // of the loss in the scores
-            std::vector<float> key_sums(static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0));
-            std::vector<float> value_sums(
-                static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_depth : 0));
+            gemm_workspace kept;  // from product to product, on several threads
+            gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
+            float* const probabilities = buffers.take();
+            float* const slopes = probabilities + score_count;  // of the loss in the scores
+            const std::span<float> key_sums(slopes + score_count, key_count);
+            const std::span<float> value_sums(slopes + score_count + key_count, value_count);
             const auto of_block = [&](const detail::query_block& block, std::ptrdiff_t key_head) {
                 const auto gradient = sizes.of_queries(dy, block.head, block.first, block.count);
-                const auto dense = [&](std::vector<float>& from) {
-                    return row_major(static_cast<const float*>(from.data()), block.count, block.keys);
+                const auto dense = [&](const float* from) {
+                    return row_major(from, block.count, block.keys);
                 };
-                const auto drop = [&](std::vector<float>& from) {
+                const auto drop = [&](float* from) {
                     for (std::ptrdiff_t row = 0; dropout.drops_any() && row < block.count; ++row) {
                         detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
-                                     from.data() + row * block.keys, block.keys);
+                                     from + row * block.keys, block.keys);
                     }
                 };
-                detail::multiply_scores(inner, q, k, sizes, block, probabilities.data(), workspace);
+                detail::multiply_scores(inner, q, k, sizes, block, probabilities, workspace);
                 for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                     const std::ptrdiff_t query = block.head * sizes.queries + block.first + row;
                     detail::to_probabilities(kernels, detail::seen_keys<Mask>(mask, sizes, block, row),
-                                             probabilities.data() + row * block.keys, block.keys,
+                                             probabilities + row * block.keys, block.keys,
                                              statistics.log_sums.empty()
                                                  ? nullptr
                                                  : &statistics.log_sums[static_cast<std::size_t>(query)]);
                 }
                 if constexpr (wants_dq || wants_dk) {
-                    gemm(inner, dropout_scale, gradient, transposed(sizes.of_keys(v, key_head, block.keys)),
-                         0.0F, row_major(slopes.data(), block.count, block.keys), {}, workspace);
+                    detail::gemm_of_views(
+                        inner, dropout_scale, gradient, transposed(sizes.of_keys(v, key_head, block.keys)),
+                        0.0F, row_major(slopes, block.count, block.keys), identity_epilogue{}, workspace);
                     drop(slopes);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
-                        kernels.score_slopes(probabilities.data() + row * block.keys,
-                                             static_cast<std::size_t>(block.keys),
-                                             slopes.data() + row * block.keys);
+                        kernels.score_slopes(probabilities + row * block.keys,
+                                             static_cast<std::size_t>(block.keys), slopes + row * block.keys);
                     }
                 }
                 if constexpr (wants_dq) {
-                    gemm(inner, sizes.scale, dense(slopes), sizes.of_keys(k, key_head, block.keys), 0.0F,
-                         sizes.of_queries(dq, block.head, block.first, block.count), {}, workspace);
+                    detail::gemm_of_views(inner, sizes.scale, dense(slopes),
+                                          sizes.of_keys(k, key_head, block.keys), 0.0F,
+                                          sizes.of_queries(dq, block.head, block.first, block.count),
+                                          identity_epilogue{}, workspace);
                 }
                 if constexpr (wants_dk) {
                     detail::add_product(inner, sizes.scale, transposed(dense(slopes)),

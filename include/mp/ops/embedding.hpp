@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
+#include <mp/autocast/staging_buffer.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
@@ -25,7 +26,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
@@ -68,20 +68,35 @@ void copy_row(matrix_view<const Table> table, std::ptrdiff_t from, matrix_view<Y
 
 /// The places of each value among the indices, in ascending order: those of row r are
 /// places[starts[r]] to places[starts[r + 1]], the end excluded.
-struct index_places {
-    std::vector<std::size_t> starts;
-    std::vector<std::ptrdiff_t> places;
-
+class index_places {
+public:
     template <class Index>
-    index_places(std::span<const Index> indices, std::size_t rows)
-        : starts(rows + 1), places(indices.size()) {
-        for (const Index index : indices) ++starts[static_cast<std::size_t>(index) + 1];
-        for (std::size_t row = 0; row < rows; ++row) starts[row + 1] += starts[row];
-        std::vector<std::size_t> next(starts.begin(), starts.end() - 1);
-        for (std::size_t i = 0; i < indices.size(); ++i) {
-            places[next[static_cast<std::size_t>(indices[i])]++] = static_cast<std::ptrdiff_t>(i);
+    index_places(const cpu& exec, std::span<const Index> indices, std::size_t rows)
+        : starts_memory_(exec, rows + 1), places_memory_(exec, indices.size()) {
+        // next[r] is where the next place of row r goes: from the start of the row to that of the row behind.
+        std::size_t* const next = starts_memory_.data() + 1;
+        std::fill_n(starts_memory_.data(), rows + 1, std::size_t{0});
+        for (const Index index : indices) {
+            if (static_cast<std::size_t>(index) + 1 < rows) ++next[static_cast<std::size_t>(index) + 1];
         }
+        for (std::size_t row = 1; row < rows; ++row) next[row] += next[row - 1];
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            places_memory_.data()[next[static_cast<std::size_t>(indices[i])]++] =
+                static_cast<std::ptrdiff_t>(i);
+        }
+        starts = starts_memory_.data();
+        places = places_memory_.data();
     }
+    index_places(const index_places&) = delete;
+    index_places& operator=(const index_places&) = delete;
+    ~index_places() = default;
+
+    const std::size_t* starts = nullptr;
+    const std::ptrdiff_t* places = nullptr;
+
+private:
+    staging_buffer<std::size_t> starts_memory_;
+    staging_buffer<std::ptrdiff_t> places_memory_;
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -116,11 +131,13 @@ struct embedding_op {
                     matrix_view<Y> y) const {
         const std::size_t grain =
             1 + 65536 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
+        detail::thread_buffers<float> buffers(
+            exec, std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
         detail::parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
-            std::vector<float> room(std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
+            float* const room = buffers.take();
             for (std::size_t i = begin; i < end; ++i) {
                 detail::copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y,
-                                 static_cast<std::ptrdiff_t>(i), room.data());
+                                 static_cast<std::ptrdiff_t>(i), room);
             }
         });
     }
@@ -182,31 +199,31 @@ struct embedding_backward_op {
         const bool adds = detail::result_beta(result) != 0.0F;
         const auto rows = static_cast<std::size_t>(dtable.rows);
         const auto columns = static_cast<std::size_t>(dtable.columns);
-        const detail::index_places chosen(indices, rows);
+        const detail::index_places chosen(exec, indices, rows);
         const instruction_set isa = best_instruction_set();
         // A row is written, and takes part in as many sums as there are indices, in the mean.
         const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
+        detail::thread_buffers<float> buffers(exec, 2 * columns);
         detail::parallel_arithmetic(
             exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1),
             [&](std::size_t begin, std::size_t end) {
-                std::vector<float> room(columns);
-                std::vector<float> sum(columns);
+                float* const room = buffers.take();
+                float* const sum = room + columns;
                 for (std::size_t i = begin; i < end; ++i) {
                     const auto row = static_cast<std::ptrdiff_t>(i);
                     const bool trained = row != options.padding_index;
                     if (adds && (!trained || chosen.starts[i] == chosen.starts[i + 1])) continue;
-                    float* const to = adds ? sum.data() : detail::row_target(dtable, row, sum.data());
+                    float* const to = adds ? sum : detail::row_target(dtable, row, sum);
                     std::fill(to, to + columns, 0.0F);
                     if (trained) {
                         for (std::size_t place = chosen.starts[i]; place < chosen.starts[i + 1]; ++place) {
-                            const float* const from =
-                                detail::floats_of_row(dy, chosen.places[place], room.data());
+                            const float* const from = detail::floats_of_row(dy, chosen.places[place], room);
                             detail::map_floats<detail::sum_function>(isa, columns, to, to, from);
                         }
                     }
                     if (adds) {
                         const float* const old =
-                            detail::floats_of_row(matrix_view<const written>(dtable), row, room.data());
+                            detail::floats_of_row(matrix_view<const written>(dtable), row, room);
                         detail::map_floats<detail::sum_function>(isa, columns, to, to, old);
                     }
                     detail::put_row(to, dtable, row);

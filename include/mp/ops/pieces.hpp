@@ -4,12 +4,14 @@
 /// which is a matrix product or more.
 #pragma once
 
+#include <mp/autocast/staging_buffer.hpp>
 #include <mp/config.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -45,7 +47,7 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
     }
     cpu inner = exec;
     inner.threads = 1;
-    inner.workspace = nullptr;                          // which is for one thread at a time
+    if (exec.threads > 1) inner.workspace = nullptr;    // which is for one thread at a time
     constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
     parallel_arithmetic(exec, static_cast<std::size_t>(count),
                         static_cast<std::size_t>(1 + work_of_a_thread / (std::max<std::ptrdiff_t>)(work, 1)),
@@ -53,5 +55,29 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
                             f(inner, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
                         });
 }
+
+/// Uninitialised memory of one size for each thread of an op, from the executor's workspace, until the op ends,
+/// or from the heap. Pieces of a parallel_for over exec take theirs:
+///
+///     thread_buffers<float> buffers(exec, columns);
+///     parallel_arithmetic(exec, rows, grain, [&](std::size_t begin, std::size_t end) {
+///         float* const row = buffers.take();
+template <class Element>
+class thread_buffers {
+public:
+    thread_buffers(const cpu& exec, std::size_t size)
+        : size_((size + line - 1) / line * line),
+          all_(exec, size_ * static_cast<std::size_t>((std::max)(exec.threads, 1))) {}
+    /// As there is no more than a piece for a thread, at most exec.threads times.
+    [[nodiscard]] Element* take() {
+        return all_.data() + size_ * taken_.fetch_add(1, std::memory_order_relaxed);
+    }
+
+private:
+    static constexpr std::size_t line = 64;  // elements: threads share no cache line
+    std::size_t size_;
+    staging_buffer<Element> all_;
+    std::atomic<std::size_t> taken_ = 0;
+};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -18,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -77,10 +77,10 @@ private:
 /// scores = scale * q k^T for a block, dense and row-major.
 template <class Q, class K>
 void multiply_scores(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, const attention_sizes& sizes,
-                     const query_block& block, float* scores, gemm_workspace& workspace) {
-    gemm(exec, sizes.scale, sizes.of_queries(q, block.head, block.first, block.count),
-         transposed(sizes.of_keys(k, block.head / sizes.group(), block.keys)), 0.0F,
-         row_major(scores, block.count, block.keys), {}, workspace);
+                     const query_block& block, float* scores, gemm_workspace* workspace) {
+    gemm_of_views(exec, sizes.scale, sizes.of_queries(q, block.head, block.first, block.count),
+                  transposed(sizes.of_keys(k, block.head / sizes.group(), block.keys)), 0.0F,
+                  row_major(scores, block.count, block.keys), identity_epilogue{}, workspace);
 }
 
 /// Largest score of a query and the sum of the exponentials of the distances from it, both 0 if it sees no
@@ -173,13 +173,14 @@ inline void drop(const dropout_mask& mask, std::uint64_t first, float* values, s
 /// Adds scale * a b to sums, in float.
 template <class A, class B>
 void add_product(cpu exec, float scale, matrix_view<A> a, matrix_view<B> b, float* sums,
-                 gemm_workspace& workspace) {
-    gemm(exec, scale, a, b, 1.0F, row_major(sums, a.rows, b.columns), {}, workspace);
+                 gemm_workspace* workspace) {
+    gemm_of_views(exec, scale, a, b, 1.0F, row_major(sums, a.rows, b.columns), identity_epilogue{},
+                  workspace);
 }
 
 /// Writes dense sums to rows of a gradient, each rounded once.
 template <class Value>
-void write_rounded(const std::vector<float>& sums, matrix_view<Value> to) {
+void write_rounded(std::span<const float> sums, matrix_view<Value> to) {
     for (std::ptrdiff_t row = 0; row < to.rows; ++row) put_row(sums.data() + row * to.columns, to, row);
 }
 

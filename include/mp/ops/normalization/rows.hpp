@@ -4,6 +4,7 @@
 /// share.
 #pragma once
 
+#include <mp/autocast/staging_buffer.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
@@ -18,7 +19,6 @@
 #include <cstddef>
 #include <span>
 #include <type_traits>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -32,9 +32,11 @@ class block_of_rows {
 public:
     using value = std::remove_const_t<Value>;
 
-    explicit block_of_rows(matrix_view<Value> matrix)
-        : matrix_(matrix), in_place_(std::same_as<value, float> && matrix.column_stride() == 1) {
-        if (!in_place_) copies_.resize(static_cast<std::size_t>(normalization_block * matrix.columns));
+    /// `room` has size_of_copies() floats.
+    block_of_rows(matrix_view<Value> matrix, float* room)
+        : matrix_(matrix), in_place_(lies_in_place(matrix)), copies_(room) {}
+    static std::size_t size_of_copies(matrix_view<Value> matrix) {
+        return lies_in_place(matrix) ? 0 : static_cast<std::size_t>(normalization_block * matrix.columns);
     }
     [[nodiscard]] bool in_place() const { return in_place_; }
 
@@ -44,36 +46,48 @@ public:
         if constexpr (std::same_as<value, float>) {
             if (in_place_) return {matrix_.data + first * matrix_.row_stride(), matrix_.row_stride()};
         }
-        return {copies_.data(), matrix_.columns};
+        return {copies_, matrix_.columns};
     }
     void read(std::ptrdiff_t first, std::ptrdiff_t count) {
         for (std::ptrdiff_t r = 0; !in_place_ && r < count; ++r) {
-            load_row<value>(matrix_, first + r, copies_.data() + r * matrix_.columns);
+            load_row<value>(matrix_, first + r, copies_ + r * matrix_.columns);
         }
     }
     void write(std::ptrdiff_t first, std::ptrdiff_t count) const {
         for (std::ptrdiff_t r = 0; !in_place_ && r < count; ++r) {
-            put_row(copies_.data() + r * matrix_.columns, matrix_, first + r);
+            put_row(copies_ + r * matrix_.columns, matrix_, first + r);
         }
     }
 
 private:
+    static bool lies_in_place(matrix_view<Value> matrix) {
+        return std::same_as<value, float> && matrix.column_stride() == 1;
+    }
+
     matrix_view<Value> matrix_;
     bool in_place_;
-    std::vector<float> copies_;
+    float* copies_;
 };
 /// No rows, of a result that nobody wants.
 template <>
 class block_of_rows<ops::absent_t> {
 public:
-    explicit block_of_rows(ops::absent_t /*absent*/) {}
+    block_of_rows(ops::absent_t /*absent*/, float* /*room*/) {}
     [[nodiscard]] static bool in_place() { return true; }
     [[nodiscard]] static float_rows<float> rows(std::ptrdiff_t /*first*/) { return {}; }
     static void write(std::ptrdiff_t /*first*/, std::ptrdiff_t /*count*/) {}
 };
 template <class Value>
-block_of_rows(matrix_view<Value>) -> block_of_rows<Value>;
-block_of_rows(ops::absent_t) -> block_of_rows<ops::absent_t>;
+block_of_rows(matrix_view<Value>, float*) -> block_of_rows<Value>;
+block_of_rows(ops::absent_t, float*) -> block_of_rows<ops::absent_t>;
+
+template <class Value>
+std::size_t size_of_copies(matrix_view<Value> matrix) {
+    return block_of_rows<Value>::size_of_copies(matrix);
+}
+inline std::size_t size_of_copies(ops::absent_t /*absent*/) {
+    return 0;
+}
 
 /// Calls f(first, count) for blocks of rows, or once for all of them.
 template <class Function>
@@ -84,14 +98,17 @@ void for_each_block(std::ptrdiff_t begin, std::ptrdiff_t end, bool at_once, Func
 
 /// gamma or beta as Numbers, or one number where it is absent.
 template <class Number>
-std::vector<Number> column_array(const ops::absent_t& /*absent*/, std::ptrdiff_t columns, Number otherwise) {
-    return std::vector<Number>(static_cast<std::size_t>(columns), otherwise);
+staging_buffer<Number> column_array(const cpu& exec, const ops::absent_t& /*absent*/, std::ptrdiff_t columns,
+                                    Number otherwise) {
+    staging_buffer<Number> result(exec, static_cast<std::size_t>(columns));
+    std::fill_n(result.data(), columns, otherwise);
+    return result;
 }
 template <class Number, class Value>
-std::vector<Number> column_array(std::span<const Value> values, std::ptrdiff_t /*columns*/,
-                                 Number /*otherwise*/) {
-    std::vector<Number> result(values.size());
-    for (std::size_t c = 0; c < values.size(); ++c) result[c] = static_cast<Number>(values[c]);
+staging_buffer<Number> column_array(const cpu& exec, std::span<const Value> values,
+                                    std::ptrdiff_t /*columns*/, Number /*otherwise*/) {
+    staging_buffer<Number> result(exec, values.size());
+    for (std::size_t c = 0; c < values.size(); ++c) result.data()[c] = static_cast<Number>(values[c]);
     return result;
 }
 
@@ -112,13 +129,16 @@ void normalize_rows(row_normalization<Centered>, const cpu& exec, float epsilon,
                     std::span<float> inverse) {
     const auto kernel =
         MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows, normalize_rows);
-    const auto scales = column_array(gamma, x.columns, 1.0);
-    const auto shifts = column_array(beta, x.columns, 0.0);
+    const auto scales = column_array(exec, gamma, x.columns, 1.0);
+    const auto shifts = column_array(exec, beta, x.columns, 0.0);
+    const std::size_t of_x = size_of_copies(x);
+    thread_buffers<float> buffers(exec, of_x + size_of_copies(y));
     parallel_arithmetic(
         exec, static_cast<std::size_t>(x.rows), static_cast<std::size_t>(1 + normalization_grain / x.columns),
         [&](std::size_t begin, std::size_t end) {
-            block_of_rows in(x);
-            block_of_rows out(y);
+            float* const room = buffers.take();
+            block_of_rows in(x, room);
+            block_of_rows out(y, room + of_x);
             const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
                 in.read(first, count);
                 kernel({static_cast<std::size_t>(x.columns), Centered, epsilon, in.rows(first)},
@@ -145,8 +165,12 @@ inline std::ptrdiff_t rows_of_part(std::ptrdiff_t rows, std::ptrdiff_t columns) 
 template <class Totals>
 class column_parts {
 public:
-    column_parts(const Totals& totals, std::size_t parts) : totals_(totals) {
-        if constexpr (wanted) sums_.resize(parts * totals.size());
+    column_parts(const cpu& exec, const Totals& totals, std::size_t parts) : totals_(totals) {
+        if constexpr (wanted) {
+            size_ = parts * totals.size();
+            sums_ = staging_buffer<double>(exec, size_);
+            std::fill_n(sums_.data(), size_, 0.0);
+        }
     }
     [[nodiscard]] double* part(std::size_t i) {
         if constexpr (wanted) return sums_.data() + i * totals_.size();
@@ -155,11 +179,11 @@ public:
     void finish(cpu exec) const {
         if constexpr (wanted) {
             const std::size_t columns = totals_.size();
-            const std::size_t grain = 1 + 16384 / (std::max<std::size_t>)(sums_.size() / columns, 1);
+            const std::size_t grain = 1 + 16384 / (std::max<std::size_t>)(size_ / columns, 1);
             parallel_arithmetic(exec, columns, grain, [&](std::size_t begin, std::size_t end) {
                 for (std::size_t c = begin; c < end; ++c) {
                     double sum = 0.0;
-                    for (std::size_t i = c; i < sums_.size(); i += columns) sum = double_add(sum, sums_[i]);
+                    for (std::size_t i = c; i < size_; i += columns) sum = double_add(sum, sums_.data()[i]);
                     totals_[c] = static_cast<typename Totals::value_type>(sum);
                 }
             });
@@ -169,7 +193,8 @@ public:
 private:
     static constexpr bool wanted = !std::is_same_v<Totals, ops::absent_t>;
     const Totals& totals_;
-    std::vector<double> sums_;
+    staging_buffer<double> sums_;
+    std::size_t size_ = 0;
 };
 
 /// Empty statistics are computed. dx may lie in the memory of x or dy.
@@ -180,24 +205,27 @@ void normalize_rows_backward(row_normalization<Centered>, const cpu& exec, float
                              std::span<const float> mean, std::span<const float> inverse) {
     const auto kernel = MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows_backward,
                                          normalize_rows_backward);
-    const auto scales = column_array(gamma, x.columns, 1.0F);
+    const auto scales = column_array(exec, gamma, x.columns, 1.0F);
     const std::ptrdiff_t height = rows_of_part(x.rows, x.columns);
     const auto parts = static_cast<std::size_t>((x.rows + height - 1) / height);
-    column_parts<DGamma> of_gamma(dgamma, parts);
-    column_parts<DBeta> of_beta(dbeta, parts);
+    column_parts<DGamma> of_gamma(exec, dgamma, parts);
+    column_parts<DBeta> of_beta(exec, dbeta, parts);
+    const auto of_kernel = static_cast<std::size_t>(normalization_block * x.columns);
+    const std::size_t of_x = size_of_copies(x), of_dy = size_of_copies(dy);
+    thread_buffers<float> buffers(exec, of_kernel + of_x + of_dy + size_of_copies(dx));
     const auto grain = static_cast<std::size_t>(1 + normalization_grain / (height * x.columns));
     parallel_arithmetic(exec, parts, grain, [&](std::size_t begin, std::size_t end) {
-        block_of_rows in(x);
-        block_of_rows gradient(dy);
-        block_of_rows out(dx);
-        std::vector<float> room(static_cast<std::size_t>(normalization_block * x.columns));
+        float* const room = buffers.take();
+        block_of_rows in(x, room + of_kernel);
+        block_of_rows gradient(dy, room + of_kernel + of_x);
+        block_of_rows out(dx, room + of_kernel + of_x + of_dy);
         for (std::size_t part = begin; part < end; ++part) {
             const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
                 in.read(first, count);
                 gradient.read(first, count);
                 kernel({static_cast<std::size_t>(x.columns), Centered, epsilon, in.rows(first)},
                        {scales.data(), gradient.rows(first), out.rows(first), from_row(mean, first),
-                        from_row(inverse, first), of_gamma.part(part), of_beta.part(part), room.data()},
+                        from_row(inverse, first), of_gamma.part(part), of_beta.part(part), room},
                        count);
                 out.write(first, count);
             };
