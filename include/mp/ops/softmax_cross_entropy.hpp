@@ -142,8 +142,8 @@ struct softmax_cross_entropy_op {
 /// or +infinity in a row make the loss NaN.
 ///
 /// With options.label_smoothing, a row's loss is (1 - label_smoothing) times that, plus label_smoothing times
-/// the mean of log(sum_j exp(logits_j)) - logits_c over all classes c; the mean over the rows leaves out those
-/// whose label is options.ignore_index. See cross_entropy_options.
+/// the mean of log(sum_j exp(logits_j)) - logits_c over all classes c; the mean over the rows leaves out
+/// those whose label is options.ignore_index. See cross_entropy_options.
 ///
 /// Throws argument_error for an empty batch, invalid views, a label that is no column, a weight that is
 /// negative or not finite, and a label_smoothing that is not from 0 to below 1.
@@ -188,10 +188,10 @@ struct softmax_cross_entropy_to_memory_op {
 ///
 ///     mp::ops::softmax_cross_entropy(stream, logits, labels, loss, row_losses, {}, {.ignore_index = -100});
 ///
-/// On a GPU, a row's loss has an error of 2^-21 of itself or 2^-21, whichever is larger; the mean is the exact
-/// one of the rows' losses, rounded, and in the same order whatever the device. Labels cannot be checked
-/// before the launch: a row whose label is no column has the loss NaN, and then so is the mean. Layouts are
-/// as for softmax(). Throws argument_error for a null loss and row_losses of another size, too.
+/// On a GPU, a row's loss has an error of 2^-21 of itself or 2^-21, whichever is larger; the mean is the
+/// exact one of the rows' losses, rounded, and in the same order whatever the device. Labels cannot be
+/// checked before the launch: a row whose label is no column has the loss NaN, and then so is the mean.
+/// Layouts are as for softmax(). Throws argument_error for a null loss and row_losses of another size, too.
 template <class Policy = autocast::by_region, executor Executor, element Logit, detail::contiguous Labels>
 void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, const Labels& labels, float* loss,
                            std::span<float> row_losses, const loss_factors& factors = {},
@@ -239,9 +239,9 @@ struct softmax_cross_entropy_backward_op {
 /// scale is there to avoid.
 ///
 /// With options.label_smoothing the row of one_hot is (1 - label_smoothing) one_hot + label_smoothing /
-/// classes, and the error 2^-21 of the larger of the two terms. Rows whose label is options.ignore_index have
-/// a gradient of +0, and `batch` is the number of the others; a GPU counts them itself, and takes one float of
-/// the executor's workspace for it.
+/// classes, and the error 2^-21 of the larger of the two terms, times weight * scale / batch. Rows whose
+/// label is options.ignore_index have a gradient of +0, and `batch` is the number of the others; a GPU counts
+/// them itself, and takes one float of the executor's workspace for it.
 ///
 /// Throws argument_error as softmax_cross_entropy() does, and for a dlogits of another shape or a scale that
 /// is not finite and positive; dlogits is then unchanged.

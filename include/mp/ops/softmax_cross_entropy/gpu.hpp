@@ -89,7 +89,8 @@ void launch_mean_loss(const Executor& exec, std::span<const float> losses, std::
                                          ignored_label<Label>(options)});
 }
 
-/// cross_entropy_gradient() of the CPU, enqueued; Factors are those of the call, or with a scale on the device.
+/// cross_entropy_gradient() of the CPU, enqueued; Factors are those of the call, or with a scale on the
+/// device.
 template <gpu_executor Executor, class Logit, class Label, class Gradient, class Factors>
 void cross_entropy_gradient(cross_entropy_rows, const Executor& exec, matrix_view<const Logit> logits,
                             std::span<const Label> labels, matrix_view<Gradient> dlogits,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The kernels of the cross entropy: losses and gradients of rows in one pass, the mean of the losses, and what
-/// gradients are multiplied by where only the device knows how many rows count.
+/// The kernels of the cross entropy: losses and gradients of rows in one pass, the mean of the losses, and
+/// what gradients are multiplied by where only the device knows how many rows count.
 #pragma once
 
 #include <mp/config.hpp>

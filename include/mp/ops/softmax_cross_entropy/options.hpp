@@ -19,18 +19,19 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Options of the cross entropy, in the words of torch.nn.functional.cross_entropy:
 ///
-///     mp::ops::softmax_cross_entropy(exec, logits, labels, {}, {.ignore_index = -100, .label_smoothing = 0.1F});
+///     mp::ops::softmax_cross_entropy(exec, logits, labels, {},
+///                                    {.ignore_index = -100, .label_smoothing = 0.1F});
 struct cross_entropy_options {
     /// The label of rows that do not count: they add nothing to the loss and not to the number of rows that
     /// it is the mean of, and have a gradient of +0, whatever their logits are, NaN included. It may be a
     /// column or not. The mean of no rows at all is NaN, as in torch.
     ///
-    /// torch ignores -100 unless told otherwise. Here no label is ignored until it is named: a label that is no
-    /// column is a mistake that should be heard of, and on a GPU the rows need not be counted.
+    /// torch ignores -100 unless told otherwise. Here no label is ignored until it is named: a label that is
+    /// no column is a mistake that should be heard of, and on a GPU the rows need not be counted.
     std::optional<std::int64_t> ignore_index = std::nullopt;
-    /// From 0, one label, up to but not 1: the row is compared with (1 - label_smoothing) times its label plus
-    /// label_smoothing / classes for every class, its own included. A logit of -infinity then has an infinite
-    /// loss, whatever the label.
+    /// From 0, for labels as they are, to below 1: the row is compared with (1 - label_smoothing) times its
+    /// label plus label_smoothing / classes for every class, its own included. A logit of -infinity then has
+    /// an infinite loss, whatever the label.
     float label_smoothing = 0.0F;
 };
 
