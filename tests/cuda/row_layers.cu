@@ -10,6 +10,7 @@
 #include <mp/ops/softmax/gpu.hpp>
 #include <mp/ops/softmax_cross_entropy/gpu.hpp>
 #include <mp/simt.hpp>
+#include <mp/workspace.hpp>
 
 #include <doctest/doctest.h>
 
@@ -85,39 +86,48 @@ TEST_CASE("softmax, norms and sums on a device give the bits of the simulated GP
     }
 }
 
+void check_cross_entropy(std::ptrdiff_t columns, const mp::ops::cross_entropy_options& options) {
+    constexpr std::ptrdiff_t rows = 37;
+    const auto size = static_cast<std::size_t>(rows * columns);
+    std::vector<int> labels(rows);
+    for (int r = 0; r < rows; ++r) labels[static_cast<std::size_t>(r)] = r * 7 % static_cast<int>(columns);
+    labels[5] = -1;
+    labels[9] = -100;
+    const mp::ops::loss_factors factors{.scale = 256.0F};
+    mp::unique_cuda_stream stream;
+    const std::vector<half> logits = random_values<half>(size, 4);
+    std::vector<half> expected(size);
+    std::vector<float> losses(rows + 1);
+    mp::host_workspace on_host;
+    mp::ops::softmax_cross_entropy_with_gradient(mp::simulated_gpu<mp::arch::sm_80>{.workspace = &on_host},
+                                                 row_major(logits.data(), rows, columns), labels,
+                                                 &losses[rows], std::span(losses).first(rows),
+                                                 row_major(expected.data(), rows, columns), factors, options);
+    const mp::device_buffer<half> device_logits(stream, logits);
+    const mp::device_buffer<int> device_labels(stream, labels);
+    mp::device_buffer<half> gradients(size);
+    mp::device_buffer<float> device_losses(rows + 1);
+    mp::device_workspace on_device(stream.get());
+    mp::cuda_stream exec = stream.get();
+    exec.workspace = &on_device;
+    mp::ops::softmax_cross_entropy_with_gradient(
+        exec, row_major(device_logits.span().data(), rows, columns), device_labels.span(),
+        device_losses.span().data() + rows, device_losses.span().first(rows),
+        row_major(gradients.span().data(), rows, columns), factors, options);
+    const std::vector<half> found = gradients.to_host(stream);
+    const std::vector<float> found_losses = device_losses.to_host(stream);
+    CHECK(std::memcmp(static_cast<const void*>(found.data()), static_cast<const void*>(expected.data()),
+                      size * sizeof(half)) == 0);
+    for (std::size_t r = 0; r <= rows; ++r) {
+        const bool is_nan = (mp::detail::bit_cast<std::uint32_t>(losses[r]) & 0x7FFF'FFFFU) > 0x7F80'0000U;
+        if (!is_nan) CHECK(found_losses[r] == losses[r]);
+    }
+}
+
 TEST_CASE("cross entropy on a device gives the bits of the simulated GPU") {
     for (const std::ptrdiff_t columns : {10, 1000, 3000}) {
-        constexpr std::ptrdiff_t rows = 37;
-        const auto size = static_cast<std::size_t>(rows * columns);
-        std::vector<int> labels(rows);
-        for (int r = 0; r < rows; ++r)
-            labels[static_cast<std::size_t>(r)] = r * 7 % static_cast<int>(columns);
-        labels[5] = -1;
-        mp::unique_cuda_stream stream;
-        const std::vector<half> logits = random_values<half>(size, 4);
-        std::vector<half> expected(size);
-        std::vector<float> losses(rows + 1);
-        mp::ops::softmax_cross_entropy_with_gradient(
-            mp::simulated_gpu<mp::arch::sm_80>{}, row_major(logits.data(), rows, columns), labels,
-            &losses[rows], std::span(losses).first(rows), row_major(expected.data(), rows, columns),
-            {.scale = 256.0F});
-        const mp::device_buffer<half> device_logits(stream, logits);
-        const mp::device_buffer<int> device_labels(stream, labels);
-        mp::device_buffer<half> gradients(size);
-        mp::device_buffer<float> device_losses(rows + 1);
-        mp::ops::softmax_cross_entropy_with_gradient(
-            stream.get(), row_major(device_logits.span().data(), rows, columns), device_labels.span(),
-            device_losses.span().data() + rows, device_losses.span().first(rows),
-            row_major(gradients.span().data(), rows, columns), {.scale = 256.0F});
-        const std::vector<half> found = gradients.to_host(stream);
-        const std::vector<float> found_losses = device_losses.to_host(stream);
-        CHECK(std::memcmp(static_cast<const void*>(found.data()), static_cast<const void*>(expected.data()),
-                          size * sizeof(half)) == 0);
-        for (std::size_t r = 0; r <= rows; ++r) {
-            const bool is_nan =
-                (mp::detail::bit_cast<std::uint32_t>(losses[r]) & 0x7FFF'FFFFU) > 0x7F80'0000U;
-            if (!is_nan) CHECK(found_losses[r] == losses[r]);
-        }
+        check_cross_entropy(columns, {});
+        check_cross_entropy(columns, {.ignore_index = -100, .label_smoothing = 0.1F});
     }
 }
 

@@ -64,6 +64,15 @@ TEST_CASE("rows with infinities and NaN are what they are without -ffast-math") 
             CHECK(gpu_test::is_nan(losses[static_cast<std::size_t>(r)]) == undefined);
         }
         CHECK(gpu_test::is_nan(losses[5]));
+        // With smoothed labels a masked class has an infinite loss; with no rows that count there is no mean.
+        mp::ops::softmax_cross_entropy(simulated{.seed = 3}, x.view, labels, &losses[5],
+                                       std::span(losses).first(5), {}, {.label_smoothing = 0.1F});
+        CHECK(bits_of(losses[1]) == plus_infinity);
+        CHECK(gpu_test::is_nan(losses[2]));
+        mp::ops::softmax_cross_entropy(simulated{.seed = 4}, x.view, labels, &losses[5],
+                                       std::span(losses).first(5), {}, {.ignore_index = 0});
+        CHECK(gpu_test::is_nan(losses[5]));
+        for (std::size_t r = 0; r < 5; ++r) CHECK(bits_of(losses[r]) == 0);
         CHECK(bits_of(y.view(1, 1)) == 0);
         CHECK(y.view(0, 1) > 0.0F);
         mp::ops::layer_norm(simulated{}, x.view, mp::ops::absent, mp::ops::absent, y.view);

@@ -142,6 +142,13 @@ void check_everywhere(const Executor& exec) {
         ops::softmax_cross_entropy_backward(on, in.x_view(), in.labels, y, {.scale = 64.0F});
     });
     check(exec, rows, columns, [](auto& on, auto y) {
+        std::vector<float> losses(rows);
+        float loss = 0;
+        ops::softmax_cross_entropy_with_gradient(on, in.x_view(), in.labels, &loss, losses, y,
+                                                 {.scale = 64.0F},
+                                                 {.ignore_index = 3, .label_smoothing = 0.1F});
+    });
+    check(exec, rows, columns, [](auto& on, auto y) {
         ops::linear_backward(on, in.x_view(), in.w_view(), in.dy_view(), y, absent, absent);
     });
     check(exec, columns, columns, [](auto& on, auto y) {

@@ -136,6 +136,22 @@ TEST_CASE("functions of rows have the casts of the CPU in every preset, and its 
     });
 }
 
+TEST_CASE("and so has the loss of a classifier, with its options") {
+    const std::vector<int> labels = {3, -100, 0, 23, 7};
+    check<float>(0x1p-19F, [&](auto& exec, auto a, auto, auto y) {
+        // The last gradients make place for the losses.
+        std::vector<float> losses(rows);
+        float loss = 0;
+        mp::ops::softmax_cross_entropy_with_gradient(exec, a, labels, &loss, losses, y, {.scale = 4.0F},
+                                                     {.ignore_index = -100, .label_smoothing = 0.1F});
+        for (std::ptrdiff_t r = 0; r < rows; ++r) y(r, 23) = losses[static_cast<std::size_t>(r)];
+        y(1, 0) = loss;
+    });
+    check<half>(0x1p-10F, [&](auto& exec, auto a, auto, auto y) {
+        mp::ops::softmax_cross_entropy_backward(exec, a, labels, y, {}, {.ignore_index = -100});
+    });
+}
+
 TEST_CASE("sums and products have the casts of the CPU in every preset") {
     check<float>(0x1p-20F, [](auto& exec, auto a, auto, auto y) {
         mp::ops::sum(exec, a, std::span(y.data, columns), mp::ops::per::column);
@@ -207,7 +223,8 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
                     log_softmax_backward_op, layer_norm_op, layer_norm_backward_op, rms_norm_op,
                     rms_norm_backward_op, add_op, add_backward_op, multiply_op, multiply_backward_op, sum_op,
                     mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
-                    softmax_cross_entropy_backward_op>();
+                    softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
+                    softmax_cross_entropy_with_gradient_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

@@ -83,6 +83,8 @@ TEST_CASE("backward is treated as its forward") {
     CHECK(treatment<layer_norm_backward_op>() == treatment<layer_norm_op>());
     CHECK(treatment<softmax_backward_op>() == treatment<softmax_op>());
     CHECK(treatment<softmax_cross_entropy_backward_op>() == treatment<softmax_cross_entropy_op>());
+    CHECK(treatment<softmax_cross_entropy_to_memory_op>() == treatment<softmax_cross_entropy_op>());
+    CHECK(treatment<softmax_cross_entropy_with_gradient_op>() == treatment<softmax_cross_entropy_op>());
     CHECK(treatment<scaled_dot_product_attention_backward_op>() ==
           treatment<scaled_dot_product_attention_op>());
     CHECK(treatment<embedding_backward_op>() == treatment<embedding_op>());

@@ -210,6 +210,10 @@ private:
         float loss = ops::softmax_cross_entropy<policy>(exec, matrix(x), labels, factors);
         ops::softmax_cross_entropy_backward<policy>(exec, matrix(x), labels, matrix(dx), factors);
         keep("softmax_cross_entropy", loss, dx, ops::accuracy(exec, matrix(x), labels));
+        const ops::cross_entropy_options options{.ignore_index = labels.front(), .label_smoothing = 0.1F};
+        loss = ops::softmax_cross_entropy_with_gradient<policy>(exec, matrix(x), labels, matrix(dx), factors,
+                                                                options);
+        keep("softmax_cross_entropy_with_gradient", loss, dx);
         loss = ops::mean_squared_error<policy>(exec, matrix(x), matrix(target), factors);
         ops::mean_squared_error_backward<policy>(exec, matrix(x), matrix(target), matrix(dx), factors);
         keep("mean_squared_error", loss, dx);

@@ -120,6 +120,8 @@ std::vector<std::uint64_t> results(const softmax_kernels& kernels, std::size_t c
     if (count > 7) p[5] = 0.0F;
     kernels.scale(count, to.data(), to.data(), 0.37F);
     add(to);
+    kernels.scale_and_shift(x.data(), count, 0.37F, 0.11F, to.data());
+    add(to);
     kernels.log_softmax(x.data(), count, reference, 1.25, to.data());
     add(to);
     row log_p = to;
@@ -145,6 +147,15 @@ TEST_CASE("rows of every length have the same bits for every instruction set") {
             different += results(kernels, count) == results(portable, count) ? 0U : 1U;
         }
         CHECK(different == 0);
+    }
+}
+
+TEST_CASE("a product and a difference are rounded by themselves") {
+    for (const mp::instruction_set isa : {mp::instruction_set::portable, mp::best_instruction_set()}) {
+        // (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24, of which the product loses the last term.
+        row x(19, 0x1.001p0F);
+        softmax_kernels(isa).scale_and_shift(x.data(), x.size(), 0x1.001p0F, 1.0F, x.data());
+        CHECK(x == row(19, 0x1p-11F));
     }
 }
 

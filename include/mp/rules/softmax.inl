@@ -94,6 +94,15 @@ inline void log_softmax_row(const float* x, std::size_t count, float largest, do
     });
 }
 
+/// to[i] = x[i] factor - shift, both rounded; to may be x.
+inline void scale_and_shift_row(const float* x, std::size_t count, float factor, float shift, float* to) {
+    const vec<float> factors = broadcast(factor);
+    const vec<float> shifts = broadcast(shift);
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
+        store_up_to(to + i, sub(mul(load_up_to(x + i, n), factors), shifts), n);
+    });
+}
+
 /// The sum of a[i] b[i].
 inline double dot_of_rows(const float* a, const float* b, std::size_t count) {
     long_sum sum;

@@ -27,6 +27,7 @@ struct softmax_kernels {
     void (*log_softmax)(const float*, std::size_t, float, double, float*);
     double (*dot)(const float*, const float*, std::size_t);
     double (*sum)(const float*, std::size_t);
+    void (*scale_and_shift)(const float*, std::size_t, float, float, float*);
     void (*softmax_slopes)(const float*, const float*, std::size_t, double, float*);
     void (*log_softmax_slopes)(const float*, const float*, std::size_t, double, float*);
     void (*score_slopes)(const float*, std::size_t, float*);
@@ -38,6 +39,7 @@ struct softmax_kernels {
           log_softmax(MP_SELECT_TARGET(isa, &portable_vectors::log_softmax_row, log_softmax_row)),
           dot(MP_SELECT_TARGET(isa, &portable_vectors::dot_of_rows, dot_of_rows)),
           sum(MP_SELECT_TARGET(isa, &portable_vectors::sum_of_row, sum_of_row)),
+          scale_and_shift(MP_SELECT_TARGET(isa, &portable_vectors::scale_and_shift_row, scale_and_shift_row)),
           softmax_slopes(MP_SELECT_TARGET(isa, &portable_vectors::softmax_slopes, softmax_slopes)),
           log_softmax_slopes(
               MP_SELECT_TARGET(isa, &portable_vectors::log_softmax_slopes, log_softmax_slopes)),
@@ -48,6 +50,8 @@ struct softmax_kernels {
 /// a row does not wait for the sum and the logarithm of the one before.
 class softmax_rows {
 public:
+    static constexpr std::ptrdiff_t longest_block = 16;
+
     /// Rows of a block, by the number of columns: as many as make up 2048 elements.
     static std::ptrdiff_t most(std::ptrdiff_t columns) {
         return std::clamp<std::ptrdiff_t>(2048 / columns, 1, longest_block);
@@ -62,19 +66,32 @@ public:
     /// -infinity alone, has no meaning.
     template <class X, class... Y>
     void load(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t count, matrix_view<Y>... y) {
-        constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
         for (std::ptrdiff_t r = 0; r < count; ++r) {
-            const auto i = static_cast<std::size_t>(r);
-            row_sum& row = rows_[i];
-            row.values = floats_of_row(x, first + r, input_.data() + i * columns_);
-            row.target = nullptr;
-            ((row.target = row_target(y, first + r, output_.data() + i * columns_)), ...);
-            const row_maximum largest = kernels_.maximum(row.values, columns_);
-            row.has_meaning = !largest.is_bad && bit_cast<std::uint32_t>(largest.value) != minus_infinity;
-            row.largest = largest.value;
-            row.sum = row.has_meaning ? kernels_.exponentials(row.values, columns_, largest.value, row.target)
-                                      : std::numeric_limits<double>::quiet_NaN();
+            read(x, first, r);
+            sum_exponentials(first, r, y...);
         }
+    }
+    /// The first half of load(), for row r of the block alone: its elements and the largest of them.
+    template <class X>
+    void read(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t r) {
+        constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
+        const auto i = static_cast<std::size_t>(r);
+        row_sum& row = rows_[i];
+        row.values = floats_of_row(x, first + r, input_.data() + i * columns_);
+        const row_maximum largest = kernels_.maximum(row.values, columns_);
+        row.has_meaning = !largest.is_bad && bit_cast<std::uint32_t>(largest.value) != minus_infinity;
+        row.largest = largest.value;
+    }
+    /// The second half. Where y is x, the elements are gone then. A sum alone has other last bits than one whose
+    /// terms are written.
+    template <class... Y>
+    void sum_exponentials(std::ptrdiff_t first, std::ptrdiff_t r, matrix_view<Y>... y) {
+        const auto i = static_cast<std::size_t>(r);
+        row_sum& row = rows_[i];
+        row.target = nullptr;
+        ((row.target = row_target(y, first + r, output_.data() + i * columns_)), ...);
+        row.sum = row.has_meaning ? kernels_.exponentials(row.values, columns_, row.largest, row.target)
+                                  : std::numeric_limits<double>::quiet_NaN();
     }
     /// The logarithms of the sums of rows that were loaded.
     void take_logarithms(std::ptrdiff_t count) {
@@ -87,17 +104,23 @@ public:
     /// row.target to the format of y; writes NaN for the others.
     template <class Y, class Function>
     void write(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t count, Function f) {
-        for (std::ptrdiff_t r = 0; r < count; ++r) {
-            const auto i = static_cast<std::size_t>(r);
-            row_sum& row = rows_[i];
-            row.target = row_target(y, first + r, output_.data() + i * columns_);
-            if (row.has_meaning) {
-                f(r, row);
-            } else {
-                std::fill(row.target, row.target + columns_, std::numeric_limits<float>::quiet_NaN());
-            }
-            put_row(row.target, y, first + r);
-        }
+        for (std::ptrdiff_t r = 0; r < count; ++r) write_row(y, first, r, f);
+    }
+    template <class Y, class Function>
+    void write_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, Function f) {
+        const auto i = static_cast<std::size_t>(r);
+        row_sum& row = rows_[i];
+        if (!row.has_meaning) return fill_row(y, first, r, std::numeric_limits<float>::quiet_NaN());
+        row.target = row_target(y, first + r, output_.data() + i * columns_);
+        f(r, row);
+        put_row(row.target, y, first + r);
+    }
+    /// Writes one value to all of a row.
+    template <class Y>
+    void fill_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, float value) {
+        float* const to = row_target(y, first + r, output_.data() + static_cast<std::size_t>(r) * columns_);
+        std::fill(to, to + columns_, value);
+        put_row(to, y, first + r);
     }
 
     struct row_sum {
@@ -108,12 +131,9 @@ public:
         double sum;
         double log_sum;
 
-        /// Element c less the largest one and the logarithm of the sum.
-        [[nodiscard]] double log_probability(std::size_t c) const {
-            if (!has_meaning) return sum;
-            const rounded_doubles<1> distance =
-                rounded_doubles<1>(static_cast<double>(values[c])) - static_cast<double>(largest);
-            return (distance - log_sum).value();
+        /// x less the largest element.
+        [[nodiscard]] rounded_doubles<1> distance(rounded_doubles<1> x) const {
+            return x - static_cast<double>(largest);
         }
     };
     [[nodiscard]] const row_sum& row(std::ptrdiff_t r) const { return rows_[static_cast<std::size_t>(r)]; }
@@ -121,8 +141,6 @@ public:
     [[nodiscard]] const softmax_kernels& kernels() const { return kernels_; }
 
 private:
-    static constexpr std::ptrdiff_t longest_block = 16;
-
     softmax_kernels kernels_;
     std::size_t columns_;
     std::vector<float> input_;
