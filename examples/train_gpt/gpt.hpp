@@ -119,16 +119,19 @@ public:
 
     /// The mean loss of the last forward() in nats for each token.
     float loss(mp::cpu exec, std::span<const int> labels) {
-        return mp::ops::softmax_cross_entropy(exec, logits_.view(), labels);
+        return mp::ops::softmax_cross_entropy<Policy>(exec, logits_.view(), labels);
     }
 
-    /// Gradients of factors.weight * factors.scale * loss(), written, or added to what is there.
-    void backward(mp::cpu exec, std::span<const int> labels, const mp::ops::loss_factors& factors, bool add) {
+    /// The loss times factors.weight, and the gradients of that times factors.scale, written, or added to what
+    /// is there. Writes over the logits.
+    float backward(mp::cpu exec, std::span<const int> labels, const mp::ops::loss_factors& factors,
+                   bool add) {
         const matrix logits = logits_.view();
         gradient_.resize(logits.rows, sizes_.width);
         room_.resize(logits.rows, sizes_.width);
         const matrix dx = gradient_.view(), room = room_.view();
-        mp::ops::softmax_cross_entropy_backward(exec, logits, labels, logits, factors);  // in place
+        const float loss =
+            mp::ops::softmax_cross_entropy_with_gradient<Policy>(exec, logits, labels, logits, factors);
         mp::ops::linear_backward<mp::autocast::off>(
             exec, final_norm_.result(), tokens_.weight().cached(), logits, room,
             mp::ops::add_to(tokens_.weight().gradient(), add), mp::ops::absent);
@@ -136,6 +139,7 @@ public:
         for (std::size_t i = blocks_.size(); i > 0; --i) blocks_[i - 1].backward(exec, dx, room, add);
         places_.backward(exec, dx, add);
         tokens_.backward(exec, dx, true);  // to the gradient of the head
+        return loss;
     }
 
     void weights_changed() {

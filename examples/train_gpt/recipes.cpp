@@ -133,11 +133,10 @@ training_record train(const training_task& task) {
             const float share = 1.0F / static_cast<float>(task.accumulate);
             forward.start();
             model.forward(exec, batch.ids, task.batch);
-            loss += static_cast<double>(model.loss(exec, batch.labels)) / task.accumulate;
             forward.stop();
             backward.start();
-            model.backward(exec, batch.labels, {.weight = share, .scale = iteration.current_scale()},
-                           micro != 0);
+            loss += static_cast<double>(model.backward(
+                exec, batch.labels, {.weight = share, .scale = iteration.current_scale()}, micro != 0));
             backward.stop();
         }
         update.start();

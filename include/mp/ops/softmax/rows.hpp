@@ -6,6 +6,7 @@
 #include <mp/detail/bits.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/for_each_element.hpp>
+#include <mp/ops/pieces.hpp>
 #include <mp/rules/elementary.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/rules/softmax.hpp>
@@ -15,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -56,10 +56,12 @@ public:
     static std::ptrdiff_t most(std::ptrdiff_t columns) {
         return std::clamp<std::ptrdiff_t>(2048 / columns, 1, longest_block);
     }
-    explicit softmax_rows(std::size_t columns)
-        : columns_(columns),
-          input_(columns * static_cast<std::size_t>(most(static_cast<std::ptrdiff_t>(columns)))),
-          output_(input_.size()) {}
+    /// Floats of memory that it needs.
+    static std::size_t size_of_room(std::size_t columns) {
+        return 2 * columns * static_cast<std::size_t>(most(static_cast<std::ptrdiff_t>(columns)));
+    }
+    softmax_rows(std::size_t columns, float* room)
+        : columns_(columns), input_(room), output_(room + size_of_room(columns) / 2) {}
 
     /// Reads rows and computes the sum of the exponentials of the distances from the largest element of each,
     /// which are written to where results of y go if there is a y. A row with NaN or +infinity, or of
@@ -77,7 +79,7 @@ public:
         constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
-        row.values = floats_of_row(x, first + r, input_.data() + i * columns_);
+        row.values = floats_of_row(x, first + r, input_ + i * columns_);
         const row_maximum largest = kernels_.maximum(row.values, columns_);
         row.has_meaning = !largest.is_bad && bit_cast<std::uint32_t>(largest.value) != minus_infinity;
         row.largest = largest.value;
@@ -89,7 +91,7 @@ public:
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
         row.target = nullptr;
-        ((row.target = row_target(y, first + r, output_.data() + i * columns_)), ...);
+        ((row.target = row_target(y, first + r, output_ + i * columns_)), ...);
         row.sum = row.has_meaning ? kernels_.exponentials(row.values, columns_, row.largest, row.target)
                                   : std::numeric_limits<double>::quiet_NaN();
     }
@@ -111,14 +113,14 @@ public:
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
         if (!row.has_meaning) return fill_row(y, first, r, std::numeric_limits<float>::quiet_NaN());
-        row.target = row_target(y, first + r, output_.data() + i * columns_);
+        row.target = row_target(y, first + r, output_ + i * columns_);
         f(r, row);
         put_row(row.target, y, first + r);
     }
     /// Writes one value to all of a row.
     template <class Y>
     void fill_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, float value) {
-        float* const to = row_target(y, first + r, output_.data() + static_cast<std::size_t>(r) * columns_);
+        float* const to = row_target(y, first + r, output_ + static_cast<std::size_t>(r) * columns_);
         std::fill(to, to + columns_, value);
         put_row(to, y, first + r);
     }
@@ -143,8 +145,8 @@ public:
 private:
     softmax_kernels kernels_;
     std::size_t columns_;
-    std::vector<float> input_;
-    std::vector<float> output_;
+    float* input_;
+    float* output_;
     row_sum rows_[longest_block] = {};
 };
 
@@ -155,8 +157,9 @@ void for_each_softmax_block(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t column
     const std::ptrdiff_t block = softmax_rows::most(columns);
     const auto blocks = static_cast<std::size_t>((rows - 1) / block + 1);
     const auto grain = static_cast<std::size_t>(1 + 16384 / (block * columns));
+    thread_buffers<float> buffers(exec, softmax_rows::size_of_room(static_cast<std::size_t>(columns)));
     parallel_arithmetic(exec, blocks, grain, [&](std::size_t begin, std::size_t end) {
-        softmax_rows room(static_cast<std::size_t>(columns));
+        softmax_rows room(static_cast<std::size_t>(columns), buffers.take());
         for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
             f(i * block, (std::min)(block, rows - i * block), room);
         }

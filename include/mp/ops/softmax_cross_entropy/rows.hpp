@@ -3,6 +3,7 @@
 /// The cross entropy on the CPU: one walk over the rows, for losses, gradients, or both.
 #pragma once
 
+#include <mp/autocast/staging_buffer.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/matrix_view.hpp>
@@ -16,7 +17,6 @@
 #include <cstddef>
 #include <limits>
 #include <span>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -146,12 +146,13 @@ float cross_entropy(cross_entropy_rows, const cpu& exec, matrix_view<const Logit
                     std::span<const Label> labels, const row_losses& rows, const ops::loss_factors& factors,
                     const ops::cross_entropy_options& options, matrix_view<Gradient>... dlogits) {
     const auto counted = static_cast<double>(counted_rows(options, labels));
-    std::vector<double> losses(labels.size());
+    const staging_buffer<double> losses(exec, labels.size());  // of the rows
     walk_cross_entropy(exec, logits, labels, options, losses.data(), gradient_factor(factors, counted),
                        dlogits...);
     rounded_doubles<1> total = 0.0;
-    for (const double loss : losses) total += loss;
-    for (std::size_t i = 0; i < rows.memory.size(); ++i) rows.memory[i] = static_cast<float>(losses[i]);
+    for (const double loss : losses.elements()) total += loss;
+    for (std::size_t i = 0; i < rows.memory.size(); ++i)
+        rows.memory[i] = static_cast<float>(losses.data()[i]);
     if (!(counted > 0)) return std::numeric_limits<float>::quiet_NaN();
     return weighted_mean(total.value(), counted, factors.weight);
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// A step of a transformer takes nothing from the heap after the first ones.
+#include "count_allocations.hpp"
+
+#include <doctest/doctest.h>
+#include <mp/autocast.hpp>
+#include <mp/bfloat16.hpp>
+#include <mp/half.hpp>
+#include <mp/loss_scaling.hpp>
+#include <mp/ops/softmax_cross_entropy.hpp>
+#include <mp/optim.hpp>
+#include <mp/training.hpp>
+#include <mp/workspace.hpp>
+
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+namespace {
+
+namespace layers = mp::layers;
+namespace ac = mp::autocast;
+
+constexpr std::ptrdiff_t batch = 4, tokens = 33, width = 48, classes = 29;
+
+template <class Storage, class Policy>
+struct model {
+    mp::parameter_store<Storage> store;
+    mp::parameter_store<float> norms;
+    layers::embedding<Storage, Storage, Policy> table{store, "table", classes, width};
+    layers::layer_norm<float, Storage, Policy> norm{norms, "norm", width};
+    layers::attention<Storage, Storage, Policy> attention{
+        store, "attention", width, {.heads = 3, .key_heads = 1}};
+    layers::rms_norm<float, Storage, Policy> second_norm{norms, "second_norm", width};
+    layers::mlp<Storage, Storage, Policy> mlp{store, "mlp", width, 4 * width};
+    layers::linear<Storage, Storage, Policy> head{store, "head", width, classes};
+    mp::tensor<Storage> x{batch * tokens, width}, dx{batch * tokens, width}, room{batch * tokens, width};
+    std::vector<int> ids;
+
+    model() {
+        store.build(1);
+        norms.build(2);
+        for (int i = 0; i < batch * tokens; ++i) ids.push_back(i * i % classes);
+    }
+    void run(mp::cpu exec, float scale, bool add) {
+        table.forward(exec, ids, x.view());
+        const auto a =
+            attention.forward(exec, norm.forward(exec, x.view()), batch, {.probability = 0.1F, .seed = 1});
+        const auto logits = head.forward(exec, mlp.forward(exec, second_norm.forward(exec, a)));
+        mp::ops::softmax_cross_entropy_with_gradient<Policy>(exec, mp::matrix_view<const Storage>(logits),
+                                                             ids, logits, {.scale = scale});
+        head.backward(exec, logits, room.view(), add);
+        mlp.backward(exec, room.view(), dx.view(), add);
+        second_norm.backward(exec, dx.view(), room.view(), add);
+        attention.backward(exec, room.view(), dx.view(), add);
+        norm.backward(exec, dx.view(), room.view(), add);
+        table.backward(exec, room.view(), add);
+    }
+};
+
+/// Allocations of each step of two micro batches.
+template <class Storage, class Policy>
+std::vector<long> allocations_of_steps(mp::cpu exec) {
+    model<Storage, Policy> it;
+    mp::adamw<Storage> optimizer(exec, it.store.parameters());
+    mp::adamw<float> of_norms(exec, it.norms.parameters());
+    mp::dynamic_loss_scaler scaler({.initial_scale = 1024});
+    std::vector<long> found;
+    for (int step = 0; step < 5; ++step) {
+        const long before = allocations;
+        {
+            mp::training_iteration iteration(scaler, optimizer, of_norms);
+            for (const bool add : {false, true}) it.run(exec, iteration.current_scale(), add);
+            iteration.clip_global_gradient_norm(1.0);
+            static_cast<void>(iteration.finish());
+            it.store.weights_changed();
+            it.norms.weights_changed();
+        }
+        found.push_back(allocations - before);
+    }
+    return found;
+}
+
+template <class Storage, class Policy>
+void check() {
+    mp::host_workspace workspace;
+    const mp::cpu exec{.workspace = &workspace};
+    const auto found = allocations_of_steps<Storage, Policy>(exec);
+    CHECK(found[0] > 0);  // the layers' memory, so that counting is seen to work
+    for (std::size_t step = 2; step < found.size(); ++step) {
+        CAPTURE(step);
+        CHECK(found[step] == 0);
+    }
+    CHECK(workspace.high_water() > 0);
+}
+
+TEST_CASE("a step of a transformer allocates nothing after the first, in any format") {
+    check<float, ac::off>();
+    check<mp::bfloat16, ac::off>();
+    check<mp::half, ac::off>();
+    check<mp::bfloat16, ac::fp8_hybrid>();
+    check<float, ac::fp16>();
+}
+
+}  // namespace
