@@ -7,6 +7,7 @@
 #include <mp/autocast.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/block_scaled.hpp>
+#include <mp/compat/presets.hpp>
 #include <mp/convert.hpp>
 #include <mp/float4.hpp>
 #include <mp/float6.hpp>
@@ -20,6 +21,7 @@
 #include <mp/p3109.hpp>
 #include <mp/packed2.hpp>
 #include <mp/packed_array.hpp>
+#include <mp/scaling/state_text.hpp>
 #include <mp/tensor_core.hpp>
 #include <mp/tfloat32.hpp>
 #include <mp/training.hpp>

@@ -3,6 +3,8 @@
 /// Optimizers with master weights.
 #pragma once
 
+#include <mp/bfloat16.hpp>
+#include <mp/half.hpp>
 #include <mp/optim/adamw.hpp>
 #include <mp/optim/lion.hpp>
 #include <mp/optim/optimizer_base.hpp>
