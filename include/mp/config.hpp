@@ -59,6 +59,18 @@
 /// It must not return. Several threads may call it at once. Without it, the message goes to stderr and the
 /// program ends by std::abort. All sources of a program that include the library name the same handler.
 
+/// 1 where casts that a region keeps are compared with their buffers whenever they are used again, so that a
+/// buffer_version::changed() that was forgotten ends in a state_error instead of in stale weights: by itself in
+/// debug builds (without NDEBUG). Costs what keeping casts saves. Define it as 0 or 1 to choose; see
+/// autocast::cast_cache for a choice at run time.
+#if !defined(MP_CHECK_KEPT_CASTS)
+#if defined(NDEBUG)
+#define MP_CHECK_KEPT_CASTS 0
+#else
+#define MP_CHECK_KEPT_CASTS 1
+#endif
+#endif
+
 /// Define MP_NO_HARDWARE_PATHS to compute everything with the integer core: slower, the same bits.
 /// It is on by itself where float expressions are evaluated in a wider type: the proofs of the short cuts
 /// need IEEE binary32. Options that let compilers approximate float arithmetic do no harm, see

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -70,7 +71,8 @@ TEST_CASE("a cached cast is made once and used again") {
 
 TEST_CASE("an update in place is seen as soon as the version says so") {
     weights w(2, 1.0F);
-    const autocast_region region(precision::bf16);
+    const auto trusting = std::make_shared<ac::cast_cache>(ac::cast_cache::default_max_bytes, false);
+    const autocast_region region({.cpu = precision::bf16, .cache = trusting});
     CHECK(w.read().values[0] == 1.0F);
     w.set(2.0F);
     CHECK(w.read().values[0] == 1.0F);  // nobody has told: this is the hazard that the version is there for
@@ -78,6 +80,32 @@ TEST_CASE("an update in place is seen as soon as the version says so") {
     CHECK(w.read().values[0] == 2.0F);
     CHECK(mp::autocast_cache()->statistics().invalidations == 1);
     CHECK(mp::autocast_cache()->contents().size() == 1);
+}
+
+TEST_CASE("a cache that compares finds an update that nobody has told of, where it changes the cast") {
+    weights w(2, 1.0F);
+    const auto comparing = std::make_shared<ac::cast_cache>(ac::cast_cache::default_max_bytes, true);
+    const autocast_region region({.cpu = precision::bf16, .cache = comparing});
+    CHECK(w.read().values[0] == 1.0F);
+    CHECK(w.read().values[0] == 1.0F);
+    CHECK(comparing->statistics().hits == 1);
+    w.set(1.0F + 0x1p-20F);  // the same number in bfloat16
+    CHECK(w.read().values[0] == 1.0F);
+    w.values()[1] = 2.0F;
+    std::string message;
+    try {
+        w.read();
+    } catch (const mp::state_error& error) {
+        message = error.what();
+    }
+    CHECK(message ==
+          "mp::autocast: an array of 2 elements of type float that was passed as cached() has been written "
+          "since it was cast, and changed() of its buffer_version was not called (weights_changed() of an "
+          "mp::parameter_store calls it)");
+    w.version().changed();
+    CHECK(w.read().values[1] == 2.0F);
+    // What nobody asked for is there in debug builds alone.
+    CHECK(ac::cast_cache().compares() == (MP_CHECK_KEPT_CASTS != 0));
 }
 
 TEST_CASE("formats, shapes and addresses have casts of their own") {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -293,7 +294,8 @@ TEST_CASE(
     ops_test::matrix<float> x(rows, width), dy(rows, hidden);
     x.randomize(1);
     dy.randomize(2);
-    const mp::autocast_region region(mp::precision::fp16);
+    const auto trusting = std::make_shared<ac::cast_cache>(ac::cast_cache::default_max_bytes, false);
+    const mp::autocast_region region({.cpu = mp::precision::fp16, .cache = trusting});
     const auto y = layer.forward(mp::cpu{}, x.view);
     bool low = true;
     for (std::ptrdiff_t i = 0; i < rows * hidden; ++i) {

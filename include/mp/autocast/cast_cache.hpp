@@ -107,16 +107,23 @@ struct cast_cache_statistics {
 /// and format, and the target format. When a new cast would exceed `max_bytes`, those used longest ago go
 /// first. All members may be called by several threads at once; two threads that miss the same cast at the
 /// same time both make it. A cast that is in use lives on until its user is done, whatever the cache does.
+///
+/// With `compares`, a cast on a CPU that is used again is made once more and compared: an op throws state_error
+/// where the buffer was written and nobody called changed(). That is what debug builds do, see
+/// MP_CHECK_KEPT_CASTS.
 class cast_cache {
 public:
     /// What is large enough for the weights of the networks that train on a CPU.
     static constexpr std::size_t default_max_bytes = std::size_t{256} << 20;
 
-    explicit cast_cache(std::size_t max_bytes = default_max_bytes) : max_bytes_(max_bytes) {}
+    explicit cast_cache(std::size_t max_bytes = default_max_bytes, bool compares = MP_CHECK_KEPT_CASTS != 0)
+        : max_bytes_(max_bytes), compares_(compares) {}
     cast_cache(const cast_cache&) = delete;
     cast_cache& operator=(const cast_cache&) = delete;
 
     std::size_t max_bytes() const { return max_bytes_; }
+    /// Whether casts that are used again are compared with their buffers.
+    bool compares() const { return compares_; }
 
     /// Memory of the casts that are kept now.
     std::size_t bytes() const {
@@ -220,6 +227,7 @@ private:
     }
 
     std::size_t max_bytes_;
+    bool compares_;
     mutable std::mutex mutex_;
     std::vector<entry> entries_;  // the most recently used last
     std::size_t bytes_ = 0;

@@ -9,14 +9,17 @@
 #include <mp/autocast/quantise_factor.hpp>
 #include <mp/autocast/resolution.hpp>
 #include <mp/autocast/staging_buffer.hpp>
+#include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -329,6 +332,7 @@ public:
         }
         if (kept_ != nullptr) {
             cast_ = kept_.get();
+            if (cache->compares()) require_current(exec, argument, size);
             if constexpr (Observer::enabled) {
                 if (observer.records()) {
                     observer.reused(index, key.from, key.to, !std::is_void_v<Quantised>);
@@ -352,6 +356,20 @@ public:
     void finish() const {}
 
 private:
+    /// Throws where the kept cast is not that of the buffer as it is now.
+    void require_current(const Executor& exec, const operand& argument, std::size_t size) const {
+        if constexpr (!gpu_executor<Executor>) {
+            const staging_buffer<Target> again(size);
+            cast_elements<Quantised>(exec, argument, std::span<Target>(again.data(), size));
+            if (std::memcmp(again.data(), cast_, size * sizeof(Target)) == 0) return;
+            throw_error(state_error(
+                "mp::autocast: an array of " + error_text(size) + " elements of type " +
+                std::string(autocast::type_name<typename traits::element>()) +
+                " that was passed as cached() has been written since it was cast, and changed() of its "
+                "buffer_version was not called (weights_changed() of an mp::parameter_store calls it)"));
+        }
+    }
+
     autocast::cast_cache::key key_of(const Executor& exec, std::size_t size) const {
         using named = std::conditional_t<std::is_void_v<Quantised>, Target, Quantised>;
         return {traits::address(view_),
