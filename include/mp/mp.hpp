@@ -22,4 +22,5 @@
 #include <mp/packed_array.hpp>
 #include <mp/tensor_core.hpp>
 #include <mp/tfloat32.hpp>
+#include <mp/thread_pool.hpp>
 #include <mp/training.hpp>
