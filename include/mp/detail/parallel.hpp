@@ -71,7 +71,7 @@ private:
         }
         if (piece < failed_) {
             failed_ = piece;
-            failure_.swap(failure);
+            std::swap(failure_, failure);
         }
         failure = nullptr;  // counts its references before the others go on
         locked_.clear(std::memory_order_release);
