@@ -41,6 +41,8 @@ bool spin_until(std::chrono::nanoseconds time, Done done) noexcept {
             pause_spinning();
             if (done()) return true;
         }
+        // Whoever is waited for may want this very processor.
+        std::this_thread::yield();
     } while (std::chrono::steady_clock::now() - begin < time);
     return false;
 }
