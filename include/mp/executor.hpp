@@ -8,6 +8,7 @@
 #include <mp/simd/instruction_set.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <type_traits>
 
 namespace mp {
@@ -26,11 +27,46 @@ enum class accumulation : unsigned char {
     ordered,
 };
 
+/// Threads that a program has already, for mp::cpu::pool: mp::thread_pool in <mp/thread_pool.hpp>, those of
+/// OpenMP and oneTBB in <mp/interop/openmp.hpp> and <mp/interop/tbb.hpp>, or your own:
+///
+///     class my_threads final : public mp::thread_executor {
+///     public:
+///         int threads() const noexcept override { return scheduler_.workers(); }
+///         void run(std::size_t pieces, task piece, const void* work) override {
+///             scheduler_.for_each(pieces, [=](std::size_t i) { piece(work, i); });
+///         }
+///         ...
+///     };
+///     my_threads mine;
+///     mp::gemm(mp::cpu{.threads = mine.threads(), .pool = &mine}, 1, a, b, 0, c);
+class thread_executor {
+public:
+    /// Runs one piece of the work. Exceptions of a piece do not come out of it.
+    using task = void (*)(const void* work, std::size_t piece) noexcept;
+
+    thread_executor() = default;
+    virtual ~thread_executor() = default;
+    thread_executor(const thread_executor&) = delete;
+    thread_executor& operator=(const thread_executor&) = delete;
+
+    /// How many pieces may run at once, the calling thread included; at least 1. Work is not divided further.
+    [[nodiscard]] virtual int threads() const noexcept = 0;
+
+    /// Calls piece(work, i) exactly once for each i in [0, pieces), in any order, on any threads, one after
+    /// the other or at the same time, and returns when all are done; what they have written is seen then. May
+    /// be called from inside a piece, and then must not wait for a thread that waits for this one: running
+    /// all of them on the calling thread is right. An exception, out of memory say, may leave it only while
+    /// no piece is running.
+    virtual void run(std::size_t pieces, task piece, const void* work) = 0;
+};
+
 /// Runs on the calling thread and, with threads > 1, on that many threads in all. Results never depend on
-/// the number of threads.
+/// the number of threads, or on whose they are.
 ///
 ///     mp::convert(mp::cpu{}, from, to);               // on this thread, with its best instructions
-///     mp::convert(mp::cpu{.threads = 8}, from, to);
+///     mp::convert(mp::cpu{.threads = 8}, from, to);   // started for this call
+///     mp::convert(mp::cpu{.threads = pool.threads(), .pool = &pool}, from, to);  // an mp::thread_pool
 ///     mp::convert(mp::cpu{.instructions = mp::instruction_set::avx2}, from, to);
 ///
 /// Instructions that the processor lacks are refused with an argument_error by every algorithm that is
@@ -41,6 +77,10 @@ struct cpu {
     accumulation products = accumulation::fastest;
     /// What ops take memory from while they run; null for the heap. See <mp/workspace.hpp>.
     mp::workspace* workspace = nullptr;
+    /// Whose threads run the work, at most pool->threads() of them; null for threads that are started for each
+    /// call, or OpenMP's where the including project is compiled with it. It must outlive what keeps the
+    /// executor, such as optimizers.
+    thread_executor* pool = nullptr;
 };
 
 }  // namespace mp

@@ -24,4 +24,5 @@
 #include <mp/scaling/state_text.hpp>
 #include <mp/tensor_core.hpp>
 #include <mp/tfloat32.hpp>
+#include <mp/thread_pool.hpp>
 #include <mp/training.hpp>

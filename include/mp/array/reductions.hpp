@@ -54,7 +54,7 @@ Accumulator sum_of_terms(cpu exec, instruction_set isa, std::size_t count, const
     constexpr std::size_t grain = 1 << 17;
     const std::size_t piece = std::bit_ceil((std::max)(count / most_pieces + 1, sum_block));
     Accumulator result = 0;
-    if (exec.threads == 1 || count < 2 * grain) {
+    if (exec.threads == 1 || count < 2 * grain_of(exec, grain)) {
         kernel(&result, count, from...);
         return result;
     }

@@ -97,7 +97,7 @@ void convert_pieces(cpu exec, instruction_set isa, const From* from, To* to, std
             convert(from + begin, to + begin, end - begin, begin);
         }
     };
-    if (exec.threads == 1 || count < 2 * grain) {
+    if (exec.threads == 1 || count < 2 * grain_of(exec, grain)) {
         if (count != 0) convert_piece(0, count);
         return;
     }

@@ -226,9 +226,9 @@ void report_values(instruction_set isa, range_report& report, const Source* valu
 template <class Function>
 range_report report_parts(cpu exec, std::size_t count, Function f) {
     constexpr std::size_t grain = 1 << 15;
-    const auto pieces = static_cast<std::size_t>(exec.threads);
+    const auto pieces = static_cast<std::size_t>(threads_of(exec));
     const std::size_t share = (count + pieces - 1) / pieces;
-    std::vector<range_report> parts(share < grain ? 1 : pieces);
+    std::vector<range_report> parts(share < grain_of(exec, grain) ? 1 : pieces);
     if (parts.size() == 1) {
         f(parts[0], std::size_t{0}, count);
         return parts[0];

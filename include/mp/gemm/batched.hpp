@@ -85,9 +85,8 @@ void gemm_batched(cpu exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a
     static_cast<void>(detail::isa_of(function, exec));
 
     cpu inner = exec;
-    if (count >= exec.threads) inner.threads = 1;
     cpu outer = exec;
-    if (count < exec.threads) outer.threads = 1;
+    (count >= detail::threads_of(exec) ? inner : outer).threads = 1;
     detail::parallel_for(outer, static_cast<std::size_t>(count), 1, [&](std::size_t begin, std::size_t end) {
         gemm_workspace workspace;
         for (std::size_t i = begin; i < end; ++i) {

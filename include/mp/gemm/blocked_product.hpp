@@ -255,17 +255,17 @@ struct thread_grid {
     std::ptrdiff_t columns = 1;
 };
 
-/// The grid of at most `threads` pieces whose largest piece is done first. A thread is worth starting for
-/// about a million multiplications.
-inline thread_grid choose_grid(int threads, const product_task& task) {
-    constexpr double worth_a_thread = 1 << 20;
+/// The grid of at most as many pieces as threads whose largest piece is done first. A thread is worth starting
+/// for about a million multiplications.
+inline thread_grid choose_grid(cpu exec, const product_task& task) {
+    const double worth_a_thread = grain_of(exec, 0x1p20);
     // What a packed element costs in multiplications; every piece packs its own rows of A and columns of B.
     constexpr double packing = 24;
     const double work =
         static_cast<double>(task.rows) * static_cast<double>(task.columns) * static_cast<double>(task.k);
-    if (threads == 1 || work < 2 * worth_a_thread) return {};
+    if (exec.threads == 1 || work < 2 * worth_a_thread) return {};
     const auto useful =
-        static_cast<std::ptrdiff_t>((std::min)(work / worth_a_thread, static_cast<double>(threads)));
+        static_cast<std::ptrdiff_t>((std::min)(work / worth_a_thread, static_cast<double>(threads_of(exec))));
     thread_grid best;
     double best_cost = (std::numeric_limits<double>::max)();
     for (std::ptrdiff_t down = 1; down <= useful; ++down) {
@@ -285,7 +285,7 @@ inline thread_grid choose_grid(int threads, const product_task& task) {
 /// Computes the whole product. rows, columns and k are positive. Memory is taken before anything is
 /// written.
 inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace* workspace) {
-    const thread_grid grid = choose_grid(exec.threads, task);
+    const thread_grid grid = choose_grid(exec, task);
     const std::ptrdiff_t piece_rows = round_up(divide_up(task.rows, grid.rows), task.kernel->rows);
     const std::ptrdiff_t piece_columns = round_up(divide_up(task.columns, grid.columns), panel_width);
     const std::ptrdiff_t pieces_down = divide_up(task.rows, piece_rows);
@@ -303,17 +303,16 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     if (pieces * share > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
         memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));
     }
-    parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
-                 [&](std::size_t begin, std::size_t end) {
-                     for (auto index = static_cast<std::ptrdiff_t>(begin);
-                          index < static_cast<std::ptrdiff_t>(end); ++index) {
-                         const std::ptrdiff_t row = index / pieces_across * piece_rows;
-                         const std::ptrdiff_t column = index % pieces_across * piece_columns;
-                         piece_product(task, blocks, memory + index * share)
-                             .compute({row, column, (std::min)(piece_rows, task.rows - row),
-                                       (std::min)(piece_columns, task.columns - column)});
-                     }
-                 });
+    parallel_for(exec, static_cast<std::size_t>(pieces), 1, [&](std::size_t begin, std::size_t end) {
+        for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
+             ++index) {
+            const std::ptrdiff_t row = index / pieces_across * piece_rows;
+            const std::ptrdiff_t column = index % pieces_across * piece_columns;
+            piece_product(task, blocks, memory + index * share)
+                .compute({row, column, (std::min)(piece_rows, task.rows - row),
+                          (std::min)(piece_columns, task.columns - column)});
+        }
+    });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

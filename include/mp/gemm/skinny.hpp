@@ -151,25 +151,25 @@ private:
 inline void multiply_skinny(cpu exec, const product_task& task, const direct_product& direct,
                             gemm_workspace* workspace) {
     const std::ptrdiff_t panels = divide_up(task.columns, panel_width);
-    constexpr double worth_a_thread = 1 << 16;  // elements of B
+    const double worth_a_thread = grain_of(exec, 0x1p16);  // elements of B
     const double share_of_b = worth_a_thread / static_cast<double>(task.k) / panel_width;
     const auto grain = static_cast<std::ptrdiff_t>((std::max)(1.0, share_of_b));
-    const std::ptrdiff_t pieces = std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{exec.threads});
+    const std::ptrdiff_t pieces =
+        std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{threads_of(exec)});
     const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
     const std::ptrdiff_t share = round_up(skinny_tile::workspace_bytes(direct, piece_columns), 4096);
     gemm_workspace own;
     const mp::workspace::frame frame(exec.workspace);
     std::byte* const memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));
-    parallel_for(cpu{static_cast<int>(pieces)}, static_cast<std::size_t>(pieces), 1,
-                 [&](std::size_t begin, std::size_t end) {
-                     for (auto index = static_cast<std::ptrdiff_t>(begin);
-                          index < static_cast<std::ptrdiff_t>(end); ++index) {
-                         const std::ptrdiff_t column = index * piece_columns;
-                         if (column >= task.columns) return;
-                         const std::ptrdiff_t columns = (std::min)(piece_columns, task.columns - column);
-                         skinny_tile(task, direct, memory + index * share, columns).compute(column, columns);
-                     }
-                 });
+    parallel_for(exec, static_cast<std::size_t>(pieces), 1, [&](std::size_t begin, std::size_t end) {
+        for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
+             ++index) {
+            const std::ptrdiff_t column = index * piece_columns;
+            if (column >= task.columns) return;
+            const std::ptrdiff_t columns = (std::min)(piece_columns, task.columns - column);
+            skinny_tile(task, direct, memory + index * share, columns).compute(column, columns);
+        }
+    });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -41,7 +41,7 @@ void parallel_arithmetic(cpu exec, std::size_t count, std::size_t grain, Functio
 template <class Function>
 void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Function f) {
     if (count == 0) return;
-    if (count < exec.threads) {
+    if (count < threads_of(exec)) {
         f(exec, std::ptrdiff_t{0}, count);
         return;
     }

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Threads that live as long as their owner, for mp::cpu.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// For a processor that waits in a loop.
+inline void pause_spinning() noexcept {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__)) && !defined(__CUDACC__)
+    __builtin_ia32_pause();
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(__CUDACC__)
+    __asm__ volatile("isb" : : : "memory");
+#else
+    std::this_thread::yield();
+#endif
+}
+
+/// Waits for at most `time` until done() is true, without sleeping. Returns whether it is.
+template <class Done>
+bool spin_until(std::chrono::nanoseconds time, Done done) noexcept {
+    if (done()) return true;
+    if (time <= std::chrono::nanoseconds::zero()) return false;
+    const auto begin = std::chrono::steady_clock::now();
+    constexpr int looks = 32;  // between two looks at the clock
+    do {
+        for (int i = 0; i < looks; ++i) {
+            pause_spinning();
+            if (done()) return true;
+        }
+        // Whoever is waited for may want this very processor.
+        std::this_thread::yield();
+    } while (std::chrono::steady_clock::now() - begin < time);
+    return false;
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Threads that are started once and wait between calls. A call allocates nothing and costs a microsecond or
+/// some while they are awake, and what it takes to wake them when they have gone to sleep. The calling thread
+/// takes its share of the pieces, and all of those that no other thread has begun, so that a call waits for no
+/// thread that is not at work for it.
+///
+///     mp::thread_pool pool;                                           // one for each processor
+///     const mp::cpu exec{.threads = pool.threads(), .pool = &pool};
+///     mp::gemm(exec, 1, a, b, 0, c);
+///
+/// Serves one call at a time: one that comes from another thread in the meantime, or from inside a piece,
+/// runs on its calling thread alone. Must not be destroyed while a call is running.
+class thread_pool final : public thread_executor {
+public:
+    /// \param threads  how many may run at once, the calling one included; 0 for one for each processor.
+    ///                 Where the system refuses some of them, there are fewer: see threads()
+    /// \param spin     how long threads look for work before they sleep, and callers for the end of the last
+    ///                 pieces. Not at all where there are more threads than processors
+    /// \throws argument_error  a negative number of threads
+    explicit thread_pool(int threads = 0, std::chrono::nanoseconds spin = std::chrono::microseconds(50)) {
+        if (threads < 0) {
+            detail::throw_argument("mp::thread_pool", "threads", threads, "must not be negative");
+        }
+        const unsigned processors = (std::max)(std::thread::hardware_concurrency(), 1U);
+        const unsigned wanted = threads == 0 ? processors : static_cast<unsigned>(threads);
+        if (wanted <= processors) spin_ = spin;
+        static_cast<void>(detail::exception_of([&] {
+            workers_.reserve(wanted - 1);
+            while (workers_.size() + 1 < wanted) workers_.emplace_back([this] { serve(); });
+        }));
+    }
+    ~thread_pool() override {
+        {
+            const std::lock_guard lock(mutex_);
+            stops_ = true;
+        }
+        wake_.notify_all();
+        for (std::thread& worker : workers_) worker.join();
+    }
+
+    /// Those that were started, and the calling one.
+    [[nodiscard]] int threads() const noexcept override { return static_cast<int>(workers_.size()) + 1; }
+
+    void run(std::size_t pieces, task piece, const void* work) override {
+        if (pieces < 2 || workers_.empty() || busy_.test_and_set(std::memory_order_acquire)) {
+            for (std::size_t i = 0; i < pieces; ++i) piece(work, i);
+            return;
+        }
+        piece_ = piece;
+        work_ = work;
+        unfinished_.store(pieces, std::memory_order_relaxed);
+        // Here or in await_work() one sees the other: no worker goes to sleep without having seen the work.
+        unclaimed_.store(pieces, std::memory_order_seq_cst);
+        const std::size_t sleeping = sleepers_.load(std::memory_order_seq_cst);
+        if (sleeping != 0) wake((std::min)(sleeping, pieces - 1));
+        run_unclaimed();
+        await_end();
+        busy_.clear(std::memory_order_release);
+    }
+
+private:
+    void wake(std::size_t count) {
+        // A worker that has looked for work in vain is inside wait() once the lock is free.
+        {
+            const std::lock_guard lock(mutex_);
+        }
+        if (count == workers_.size()) {
+            wake_.notify_all();
+        } else {
+            for (; count != 0; --count) wake_.notify_one();
+        }
+    }
+
+    /// A piece that is claimed keeps the call from ending, so that piece_ and work_ stay what they are.
+    void run_unclaimed() noexcept {
+        std::size_t left = unclaimed_.load(std::memory_order_relaxed);
+        while (left != 0) {
+            if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire,
+                                                  std::memory_order_relaxed)) {
+                continue;
+            }
+            piece_(work_, left - 1);
+            if (unfinished_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+                caller_sleeps_.load(std::memory_order_seq_cst)) {
+                {
+                    const std::lock_guard lock(mutex_);
+                }
+                end_.notify_one();
+            }
+            left = unclaimed_.load(std::memory_order_relaxed);
+        }
+    }
+
+    void await_end() {
+        const auto ended = [this] { return unfinished_.load(std::memory_order_seq_cst) == 0; };
+        if (detail::spin_until(spin_, ended)) return;
+        std::unique_lock lock(mutex_);
+        caller_sleeps_.store(true, std::memory_order_seq_cst);
+        end_.wait(lock, ended);
+        caller_sleeps_.store(false, std::memory_order_relaxed);
+    }
+
+    /// A worker's life.
+    void serve() noexcept {
+        while (await_work()) run_unclaimed();
+    }
+
+    /// False when the pool ends.
+    bool await_work() {
+        const auto called = [this] { return unclaimed_.load(std::memory_order_seq_cst) != 0 || stops_; };
+        if (!detail::spin_until(spin_, called)) {
+            std::unique_lock lock(mutex_);
+            sleepers_.fetch_add(1, std::memory_order_seq_cst);
+            wake_.wait(lock, called);
+            sleepers_.fetch_sub(1, std::memory_order_relaxed);
+        }
+        return !stops_;
+    }
+
+    static constexpr std::size_t cache_line = 64;
+
+    // What workers look at while they wait, and what comes with it.
+    alignas(cache_line) std::atomic<std::size_t> unclaimed_{0};
+    task piece_ = nullptr;
+    const void* work_ = nullptr;
+    // What changes with every piece.
+    alignas(cache_line) std::atomic<std::size_t> unfinished_{0};
+    std::atomic<bool> caller_sleeps_{false};
+    // The rest.
+    alignas(cache_line) std::atomic_flag busy_;
+    std::atomic<std::size_t> sleepers_{0};
+    std::atomic<bool> stops_{false};
+    std::chrono::nanoseconds spin_{0};
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::condition_variable end_;
+    std::vector<std::thread> workers_;
+};
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
