@@ -19,5 +19,6 @@
 #include <mp/ops/pooling.hpp>
 #include <mp/ops/reductions.hpp>
 #include <mp/ops/relu.hpp>
+#include <mp/ops/rotary_embedding.hpp>
 #include <mp/ops/softmax.hpp>
 #include <mp/ops/softmax_cross_entropy.hpp>
