@@ -17,7 +17,9 @@
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/normalization.hpp>
 #include <mp/ops/pooling.hpp>
+#include <mp/ops/rearrange.hpp>
 #include <mp/ops/reductions.hpp>
 #include <mp/ops/relu.hpp>
+#include <mp/ops/rotary_embedding.hpp>
 #include <mp/ops/softmax.hpp>
 #include <mp/ops/softmax_cross_entropy.hpp>

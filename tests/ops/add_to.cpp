@@ -15,6 +15,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -157,6 +158,15 @@ void check_everywhere(const Executor& exec) {
     check(exec, 1, columns, [](auto& on, auto y) {
         ops::linear_backward(on, in.x_view(), in.w_view(), in.dy_view(), absent, absent, first_row(y));
     });
+    check(exec, rows, columns, [](auto& on, auto y) {
+        ops::concatenate(on, ops::parts_along::columns,
+                         std::tuple(in.x_view().block(0, 0, rows, 3), in.dy_view().block(0, 3, rows, 13)), y);
+    });
+    check(exec, rows, columns, [](auto& on, auto y) {
+        ops::split(on, ops::parts_along::rows, in.w_view().block(0, 0, rows, columns), std::tuple(y));
+    });
+    check(exec, rows * 2, columns / 2,
+          [](auto& on, auto y) { ops::permute_heads(on, in.x_view(), y, {.heads = 2, .batch = 3}); });
     check(exec, columns, columns,
           [](auto& on, auto y) { ops::matmul(on, mp::transposed(in.x_view()), in.dy_view(), y); });
 }
@@ -184,6 +194,9 @@ TEST_CASE("and so are those of the ops that the CPU alone has") {
           [](auto& on, auto y) { ops::embedding_backward(on, in.labels, in.dy_view(), y); });
     check(exec, rows, columns,
           [](auto& on, auto y) { ops::mean_squared_error_backward(on, in.x_view(), in.dy_view(), y); });
+    check(exec, rows, columns, [](auto& on, auto y) {
+        ops::rotary_embedding_backward(on, in.dy_view(), y, {.heads = 2, .first_position = 5});
+    });
     check(exec, rows, columns, [](auto& on, auto y) { ops::sum_backward(on, 3.0F, y); });
     for (int which = 0; which < 3; ++which) {
         check(exec, rows, columns, [which](auto& on, auto y) {

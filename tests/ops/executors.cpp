@@ -16,6 +16,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -109,6 +110,21 @@ void check(float tolerance, Op op) {
         }
         CHECK(worst <= tolerance);
     }
+}
+
+TEST_CASE("copies that convert: the same bits, and the same casts") {
+    const auto concatenated = [](auto& on, auto a, auto b, auto y) {
+        mp::ops::concatenate(on, mp::ops::parts_along::columns,
+                             std::tuple(a.block(0, 0, rows, 10), b.block(0, 10, rows, 14)), y);
+    };
+    check<float>(0.0F, concatenated);
+    check<bfloat16>(0.0F, concatenated);
+    const auto taken_apart = [](auto& on, auto a, auto /*b*/, auto y) {
+        mp::ops::split(on, mp::ops::parts_along::rows, a,
+                       std::tuple(y.block(3, 0, 2, columns), y.block(0, 0, 3, columns)));
+    };
+    check<float>(0.0F, taken_apart);
+    check<half>(0.0F, taken_apart);
 }
 
 TEST_CASE("functions of elements have the bits and the casts of the CPU in every preset") {

@@ -19,7 +19,7 @@ namespace ac = mp::autocast;
 namespace lists = mp::autocast::lists;
 using namespace mp::ops;
 
-/// Low, Full, full Output, Widest, Keep.
+/// Low, Full, full Output, Promote, Widest, Keep.
 char letter(op_category category) {
     switch (category) {
         case op_category::lower_precision:
@@ -28,6 +28,8 @@ char letter(op_category category) {
             return 'F';
         case op_category::full_precision_output:
             return 'O';
+        case op_category::promote:
+            return 'P';
         case op_category::promote_widest:
             return 'W';
         case op_category::pass_through:
@@ -70,6 +72,10 @@ TEST_CASE("the lists treat the library's ops as they treat their own of that kin
     CHECK(treatment<sum_op>() == "OKFFFLF");
     CHECK(treatment<mean_op>() == "KKFKFLW");
     CHECK(treatment<embedding_op>() == "KKFKKLW");
+    CHECK(treatment<rotary_embedding_op>() == "KKFKKLW");
+    CHECK(treatment<concatenate_op>() == "KPKWWLW");
+    CHECK(treatment<split_op>() == "KKKKKLW");
+    CHECK(treatment<permute_heads_op>() == "KKKKKLW");
     CHECK(treatment<dropout_op>() == "KKFKKLW");
     CHECK(treatment<max_pool2d_op>() == "KKKKKLW");
     CHECK(treatment<average_pool2d_op>() == "KKWKKLW");
@@ -88,6 +94,8 @@ TEST_CASE("backward is treated as its forward") {
     CHECK(treatment<scaled_dot_product_attention_backward_op>() ==
           treatment<scaled_dot_product_attention_op>());
     CHECK(treatment<embedding_backward_op>() == treatment<embedding_op>());
+    CHECK(treatment<rotary_embedding_backward_op>() == treatment<rotary_embedding_op>());
+    CHECK(treatment<permute_heads_backward_op>() == treatment<permute_heads_op>());
     CHECK(treatment<dropout_backward_op>() == treatment<dropout_op>());
 }
 
