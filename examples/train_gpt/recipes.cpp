@@ -5,6 +5,7 @@
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/optim.hpp>
+#include <mp/thread_pool.hpp>
 #include <mp/workspace.hpp>
 
 #include <algorithm>
@@ -90,7 +91,8 @@ std::string sample(mp::cpu exec, Model& model, const training_task& task) {
 template <class Storage, class Policy, class Master, bool Scales>
 training_record train(const training_task& task) {
     mp::host_workspace workspace;
-    const mp::cpu exec{.threads = task.threads, .workspace = &workspace};
+    mp::thread_pool pool(task.threads);
+    const mp::cpu exec{.threads = task.threads, .workspace = &workspace, .pool = &pool};
     gpt<Storage, Policy> model(task.sizes, task.seed);
 
     // Decay for matrices; one norm over all of them.

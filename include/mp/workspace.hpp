@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <new>
 #include <span>
 #include <string_view>
@@ -30,7 +31,8 @@ namespace mp {
 /// and allocate nothing afterwards.
 ///
 /// For one thread at a time, and on a GPU for one stream: what an op gives back is used again by the next one
-/// in the order of the stream.
+/// in the order of the stream. Where an op runs products on several threads, each has one of its own, that of
+/// for_thread(), which a host_workspace keeps.
 class workspace {
 public:
     /// Of what is taken, as cudaMalloc's.
@@ -51,7 +53,11 @@ public:
         return (bytes + alignment - 1) / alignment * alignment;
     }
 
-    /// Bytes of memory.
+    /// The workspace of thread `index` of an op, made when it is first asked for; null where there is none for
+    /// threads, and they take the heap. To be asked for by the thread that runs the op.
+    [[nodiscard]] virtual workspace* for_thread(std::size_t /*index*/) { return nullptr; }
+
+    /// Bytes of memory, without that of threads.
     [[nodiscard]] std::size_t size() const {
         std::size_t sum = 0;
         for (const block& it : blocks_) sum += it.size;
@@ -184,6 +190,11 @@ public:
     explicit host_workspace(std::size_t bytes = 0) { reserve(bytes); }
     ~host_workspace() override { release_all(); }
 
+    [[nodiscard]] workspace* for_thread(std::size_t index) override {
+        while (threads_.size() <= index) threads_.push_back(std::make_unique<host_workspace>());
+        return threads_[index].get();
+    }
+
 private:
     std::byte* grow(std::size_t bytes) noexcept override {
         return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{alignment}, std::nothrow));
@@ -191,6 +202,8 @@ private:
     void release(std::byte* memory, std::size_t /*bytes*/) noexcept override {
         ::operator delete(memory, std::align_val_t{alignment});
     }
+
+    std::vector<std::unique_ptr<host_workspace>> threads_;
 };
 
 }  // namespace mp

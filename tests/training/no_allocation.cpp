@@ -9,6 +9,7 @@
 #include <mp/loss_scaling.hpp>
 #include <mp/ops/softmax_cross_entropy.hpp>
 #include <mp/optim.hpp>
+#include <mp/thread_pool.hpp>
 #include <mp/training.hpp>
 #include <mp/workspace.hpp>
 
@@ -82,9 +83,10 @@ std::vector<long> allocations_of_steps(mp::cpu exec) {
 }
 
 template <class Storage, class Policy>
-void check() {
+void check(int threads = 1) {
     mp::host_workspace workspace;
-    const mp::cpu exec{.workspace = &workspace};
+    mp::thread_pool pool(threads);
+    const mp::cpu exec{.threads = threads, .workspace = &workspace, .pool = &pool};
     const auto found = allocations_of_steps<Storage, Policy>(exec);
     CHECK(found[0] > 0);  // the layers' memory, so that counting is seen to work
     for (std::size_t step = 2; step < found.size(); ++step) {
@@ -100,6 +102,8 @@ TEST_CASE("a step of a transformer allocates nothing after the first, in any for
     check<mp::half, ac::off>();
     check<mp::bfloat16, ac::fp8_hybrid>();
     check<float, ac::fp16>();
+    check<float, ac::off>(2);
+    check<mp::bfloat16, ac::off>(3);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/simd/floating_point_modes.hpp>
+#include <mp/workspace.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -33,6 +34,30 @@ void parallel_arithmetic(cpu exec, std::size_t count, std::size_t grain, Functio
     });
 }
 
+/// The executors of the pieces of an op: with one thread, and the workspace of that thread.
+class piece_executors {
+public:
+    explicit piece_executors(const cpu& exec)
+        : outer_(exec), threads_(static_cast<std::size_t>((std::max)(exec.threads, 1))) {
+        if (threads_ == 1 || exec.workspace == nullptr) return;
+        for (std::size_t i = 0; i < threads_; ++i) static_cast<void>(exec.workspace->for_thread(i));
+    }
+    /// For one piece of a parallel_for, of which there are at most outer.threads.
+    [[nodiscard]] cpu take() {
+        cpu inner = outer_;
+        inner.threads = 1;
+        if (threads_ > 1 && outer_.workspace != nullptr) {
+            inner.workspace = outer_.workspace->for_thread(taken_.fetch_add(1, std::memory_order_relaxed));
+        }
+        return inner;
+    }
+
+private:
+    cpu outer_;
+    std::size_t threads_;
+    std::atomic<std::size_t> taken_ = 0;
+};
+
 /// Calls f(executor, begin, end) on ranges that cover `count` pieces: on several threads where there is a
 /// piece for each of them, and with one thread for f; else once, with all threads for f. Instructions and
 /// accumulation are those of exec. A piece is `work`
@@ -45,14 +70,13 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
         f(exec, std::ptrdiff_t{0}, count);
         return;
     }
-    cpu inner = exec;
-    inner.threads = 1;
-    if (exec.threads > 1) inner.workspace = nullptr;    // which is for one thread at a time
+    piece_executors inner(exec);
     constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
     parallel_arithmetic(exec, static_cast<std::size_t>(count),
                         static_cast<std::size_t>(1 + work_of_a_thread / (std::max<std::ptrdiff_t>)(work, 1)),
                         [&](std::size_t begin, std::size_t end) {
-                            f(inner, static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end));
+                            f(inner.take(), static_cast<std::ptrdiff_t>(begin),
+                              static_cast<std::ptrdiff_t>(end));
                         });
 }
 
