@@ -110,15 +110,20 @@ TEST_CASE("a pool runs each piece exactly once, awake and asleep, with any numbe
                          mp::argument_error);
 }
 
-TEST_CASE("other threads take part") {
-    mp::thread_pool pool(2);
-    std::atomic<int> arrived = 0;
-    // Ends only when both pieces run at once.
-    mp::detail::parallel_for(on(pool, 2), 2, 1, [&](std::size_t, std::size_t) {
-        ++arrived;
-        while (arrived < 2) std::this_thread::yield();
-    });
-    CHECK(arrived == 2);
+TEST_CASE("other threads take part, awake and asleep") {
+    for (const std::chrono::nanoseconds spin : {0ns, 1'000'000ns}) {
+        mp::thread_pool pool(2, spin);
+        for (int round = 0; round < 3; ++round) {
+            std::atomic<int> arrived = 0;
+            // Ends only when both pieces run at once.
+            mp::detail::parallel_for(on(pool, 2), 2, 1, [&](std::size_t, std::size_t) {
+                ++arrived;
+                while (arrived < 2) std::this_thread::yield();
+            });
+            CHECK(arrived == 2);
+            std::this_thread::sleep_for(20ms);
+        }
+    }
 }
 
 TEST_CASE("the first exception in the order of the range reaches the caller of a pool") {
