@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The GPT of examples/train_gpt beside the same model in torch: losses, and the time of a step, by turns.
+
+    python3 bench/torch/gpt.py                          # float and bfloat16, 1 and 2 threads
+    python3 bench/torch/gpt.py --isa avx2 --threads 1   # as on a processor with AVX2 alone
+    python3 bench/torch/gpt.py --layers 12 --width 768 --heads 12 --batch 2 --steps 10
+
+Needs torch (`pip install torch`) and g++. Both models start from the weights that mp draws, see the same random text
+of 100 characters, and take a step in turns, in one process; torch in bfloat16 is torch.autocast over float weights.
+Prints a table in Markdown.
+"""
+import argparse
+import ctypes
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+VOCABULARY = 100
+
+
+def library(folder):
+    """bench/torch/gpt.cpp, compiled."""
+    path = os.path.join(folder, "gpt.so")
+    subprocess.run(["g++", "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", "-I" + os.path.join(HERE, "../../include"),
+                    os.path.join(HERE, "gpt.cpp"), "-o", path], check=True)
+    it = ctypes.CDLL(path)
+    it.gpt_make.restype = ctypes.c_void_p
+    it.gpt_make.argtypes = [ctypes.c_int, ctypes.c_int] + 5 * [ctypes.c_long]
+    it.gpt_step.restype = ctypes.c_float
+    it.gpt_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_double]
+    it.gpt_free.argtypes = [ctypes.c_void_p]
+    return it
+
+
+class torch_gpt:
+    """The same model, written as torch's users write it."""
+
+    def __init__(self, weights, sizes, bfloat16):
+        import torch
+
+        self.torch, self.sizes, self.bfloat16 = torch, sizes, bfloat16
+        width = sizes.width
+        shapes = {"wte.weight": (VOCABULARY, width), "wpe.weight": (sizes.context, width), "qkv.weight": (3 * width, width),
+                  "out.weight": (width, width), "fc.weight": (4 * width, width), "proj.weight": (width, 4 * width)}
+        self.p = {}
+        for name, values in weights.items():
+            shape = next((s for end, s in shapes.items() if name.endswith(end)), (len(values),))
+            self.p[name] = torch.tensor(values).reshape(shape).requires_grad_(True)
+        matrices = [x for x in self.p.values() if x.dim() == 2]
+        vectors = [x for x in self.p.values() if x.dim() == 1]
+        self.optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
+                                           lr=2e-3, betas=(0.9, 0.95), eps=1e-8, foreach=True)
+
+    def logits(self, ids):
+        F, p, sizes = self.torch.nn.functional, self.p, self.sizes
+        batch, length = ids.shape
+        split = lambda t: t.view(batch, length, sizes.heads, -1).transpose(1, 2)
+        norm = lambda t, name: F.layer_norm(t, (sizes.width,), p[name + ".weight"], p[name + ".bias"])
+        linear = lambda t, name: F.linear(t, p[name + ".weight"], p[name + ".bias"])
+        x = p["wte.weight"][ids] + p["wpe.weight"][:length]
+        for i in range(sizes.layers):
+            h = f"h.{i}."
+            q, k, v = linear(norm(x, h + "ln_1"), h + "attn.qkv").split(sizes.width, 2)
+            y = F.scaled_dot_product_attention(split(q), split(k), split(v), is_causal=True)
+            x = x + linear(y.transpose(1, 2).reshape(batch, length, sizes.width), h + "attn.out")
+            x = x + linear(F.gelu(linear(norm(x, h + "ln_2"), h + "mlp.fc"), approximate="tanh"), h + "mlp.proj")
+        return F.linear(norm(x, "ln_f"), p["wte.weight"])
+
+    def step(self, ids, labels, rate):
+        torch = self.torch
+        for group in self.optimizer.param_groups:
+            group["lr"] = 2e-3 * rate
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bfloat16):
+            logits = self.logits(ids)
+        loss = torch.nn.functional.cross_entropy(logits.float().view(-1, VOCABULARY), labels.view(-1))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(list(self.p.values()), 1.0)
+        self.optimizer.step()
+        return loss.item()
+
+
+def batches(sizes, steps):
+    """Text in which a character says something about the next one."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(steps):
+        first = torch.randint(VOCABULARY, (sizes.batch, 1), generator=generator)
+        steps_taken = torch.randint(1, 5, (sizes.batch, sizes.context), generator=generator).cumsum(1)
+        text = torch.cat([first, (first + steps_taken) % VOCABULARY], 1).int()
+        yield text[:, :-1].contiguous(), text[:, 1:].contiguous()
+
+
+def compare(mp, sizes, bfloat16, threads):
+    import torch
+
+    torch.set_num_threads(threads)
+    handle = mp.gpt_make(bfloat16, threads, VOCABULARY, sizes.context, sizes.layers, sizes.width, sizes.heads)
+    weights = {}
+    visitor = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.POINTER(ctypes.c_float), ctypes.c_long)
+    mp.gpt_weights(ctypes.c_void_p(handle), visitor(lambda name, values, count: weights.__setitem__(
+        name.decode(), values[:count])))
+    theirs = torch_gpt(weights, sizes, bfloat16)
+    times, worst, losses = {"mp": [], "torch": []}, 0.0, (0.0, 0.0)
+    for step, (ids, labels) in enumerate(batches(sizes, sizes.steps)):
+        rate = min((step + 1) / 20, 1.0)
+        begin = time.perf_counter()
+        ours = mp.gpt_step(handle, ids.data_ptr(), labels.data_ptr(), ids.numel(), sizes.batch, rate)
+        middle = time.perf_counter()
+        other = theirs.step(ids.long(), labels.long(), rate)
+        times["torch"].append(time.perf_counter() - middle)
+        times["mp"].append(middle - begin)
+        worst, losses = max(worst, abs(ours - other)), (ours, other)
+    mp.gpt_free(handle)
+    ours, other = (1e3 * statistics.median(times[who][2:]) for who in ("mp", "torch"))
+    print(f"| {'bfloat16' if bfloat16 else 'float'} | {threads} | {ours:.1f} | {other:.1f} | {ours / other:.2f} | "
+          f"{losses[0]:.4f} | {losses[1]:.4f} | {worst:.1e} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in (("layers", 4), ("width", 128), ("heads", 4), ("context", 128), ("batch", 16), ("steps", 100)):
+        parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--threads", type=int, action="append")
+    parser.add_argument("--isa", help="MP_ISA of mp, and ATEN_CPU_CAPABILITY of torch")
+    sizes = parser.parse_args()
+    if sizes.isa:
+        os.environ["MP_ISA"] = sizes.isa
+        os.environ["ATEN_CPU_CAPABILITY"] = sizes.isa
+        os.environ["ONEDNN_MAX_CPU_ISA"] = sizes.isa.upper()
+        os.environ["MKL_ENABLE_INSTRUCTIONS"] = sizes.isa.upper()
+    # What the environment sets for older OpenBLAS would slow a newer one.
+    os.environ.pop("OPENBLAS_CORETYPE", None)
+    with tempfile.TemporaryDirectory() as folder:
+        mp = library(folder)
+        print("| format | threads | mp, ms a step | torch, ms | mp / torch | last loss, mp | torch | largest difference |")
+        print("|---|---:|---:|---:|---:|---:|---:|---:|")
+        for bfloat16 in (False, True):
+            for threads in sizes.threads or [1, 2]:
+                compare(mp, sizes, bfloat16, threads)
+
+
+if __name__ == "__main__":
+    main()
