@@ -28,7 +28,7 @@ struct result {
 inline constexpr std::string_view line_colours = R"(
 .line.fp32 { stroke: #767676; } .line.bf16 { stroke: #2a6fb0; } .line.fp16 { stroke: #2a9d6f; }
 .line.fp16_alone { stroke: #c8283c; } .line.fp8 { stroke: #8a4fb8; } .line.dashed { stroke-dasharray: 5 4; }
-pre { background: var(--grid); padding: 10px 12px; overflow-x: auto; font-size: 12px; }
+pre { background: var(--grid); padding: 10px 12px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }
 )";
 
 inline double bits(double nats) {
@@ -141,6 +141,48 @@ inline std::string loss_figure(const std::vector<result>& results) {
         "Bits for each character of the text that is trained on, and in dashes of text that is not.");
 }
 
+/// How far the losses are from those of float, where that is among the recipes.
+inline std::string difference_figure(const std::vector<result>& results) {
+    const auto basis = std::find_if(results.begin(), results.end(),
+                                    [](const result& each) { return each.by->name == "fp32"; });
+    if (basis == results.end() || results.size() < 2) return {};
+    const std::vector<double>& expected = basis->record.losses;
+    const std::size_t width = std::max<std::size_t>(expected.size() / 200, 1);
+    double most = 1e-3;
+    std::vector<std::vector<mp::report::chart_point>> curves;
+    for (const result& each : results) {
+        const std::vector<double>& losses = each.record.losses;
+        curves.emplace_back();
+        for (std::size_t i = 0; i + width <= std::min(losses.size(), expected.size()); i += width) {
+            double sum = 0;
+            for (std::size_t j = i; j < i + width; ++j) sum += losses[j] - expected[j];
+            const double y = 1000 * bits(sum / static_cast<double>(width));
+            const bool shown = std::isfinite(y) && std::abs(y) < 500;
+            if (shown) most = std::max(most, std::abs(y));
+            curves.back().push_back(
+                {static_cast<double>(i + width), shown ? y : std::numeric_limits<double>::quiet_NaN()});
+        }
+    }
+    const double step = mp::report::tick_step(2 * most, 8);
+    const double end = std::ceil(most / step) * step;
+    mp::report::chart plot("Difference from the loss of float by step", {0, -end},
+                           {static_cast<double>(std::max<std::size_t>(expected.size(), 1)), end});
+    for (double y = -end; y <= end + step / 2; y += step)
+        plot.y_tick(y, formatted("%.3g", std::abs(y) < step / 2 ? 0 : y));
+    plot.x_counts(10, 0);
+    plot.x_title("step");
+    plot.y_title("thousandths of a bit");
+    std::string legend = "<div class=\"legend\">";
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const std::string name(results[i].by->name);
+        if (name == "fp32") continue;
+        legend += legend_line(name, name);
+        plot.polyline("line " + name, curves[i]);
+    }
+    return figure("Difference from float", legend + "</div>\n" + plot.html(),
+                  "The loss of a step less that of fp32, in thousandths of a bit for each character.");
+}
+
 inline std::string scale_figure(const std::vector<result>& results) {
     std::vector<scale_curve> curves;
     std::string legend = "<div class=\"legend\">";
@@ -169,8 +211,9 @@ inline std::string report_page(const std::vector<result>& results, const trainin
         std::to_string(task.batch * task.accumulate) +
         " sequences on the characters of a text. All recipes start from the same weights and see the same "
         "text.</p>\n";
-    html += html_table(learning_table(results)) + loss_figure(results) + scale_figure(results) +
-            "<h2>Memory</h2>\n" + html_table(memory_table(results)) + "<section>\n<h2>What they write</h2>\n";
+    html += html_table(learning_table(results)) + loss_figure(results) + difference_figure(results) +
+            scale_figure(results) + "<h2>Memory</h2>\n" + html_table(memory_table(results)) +
+            "<section>\n<h2>What they write</h2>\n";
     for (const result& each : results) {
         html += "<h3>" + std::string(each.by->name) + ", " + std::string(each.by->meaning) + "</h3>\n<pre>" +
                 html_escaped(each.record.sample) + "</pre>\n";

@@ -69,7 +69,10 @@ TEST_CASE("train_gpt: every recipe learns, and says where time and memory went, 
     const std::string page = content_of(place.path("page.html"));
     CHECK(first_fault(page) == "");
     CHECK(has_clean_paths(page));
-    CHECK(page.find("Loss scale") != std::string::npos);
+    for (const char* const title :
+         {"Loss", "Difference from float", "Loss scale", "Memory", "What they write"}) {
+        CHECK(page.find(">" + std::string(title) + "</h") != std::string::npos);
+    }
     for (const std::string& name : names) CHECK(page.find("line " + name) != std::string::npos);
 }
 
