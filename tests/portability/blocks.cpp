@@ -16,7 +16,7 @@ void add_blocks(report& to, const std::string& name) {
     std::vector<float> values = plain_floats(rows * columns, 41, 100, 40);
     values[3] = 0;
     for (std::size_t i = 200; i < 240; ++i) values[i] = 0;
-    checksum sum;
+    checksum sum, reports;
     for (const auto rule : {mp::scale_rule::standard, mp::scale_rule::floor, mp::scale_rule::ceil,
                             mp::scale_rule::even, mp::scale_rule::nearest}) {
         for (const auto round :
@@ -38,9 +38,20 @@ void add_blocks(report& to, const std::string& name) {
             mp::dequantize(exec, blocks, mp::row_major(halves.data(), rows, columns));
             sum.add(halves);
             sum.add(blocks.value(3, 5));
+            const auto report = mp::report_quantization(
+                exec, mp::row_major(std::as_const(values).data(), rows, columns), blocks);
+            for (const std::uint64_t number :
+                 {report.count, report.nonfinite, report.flushed, report.clamped}) {
+                reports.add(number);
+            }
+            for (const double error :
+                 {report.max_error, report.squared_error, report.squared_value, report.relative_error()}) {
+                reports.add(error);
+            }
         }
     }
     to.add(name + ".blocks", sum);
+    to.add(name + ".report_quantization", reports);
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ public:
         sums();
         images();
         products();
+        attention();
         return std::move(found_);
     }
 
@@ -303,6 +304,43 @@ private:
             hash.add(dv);
         }
         keep("scaled_dot_product_attention", out, hash.value());
+    }
+
+    /// What else attention is told. Queries, keys and values have so many rows and columns.
+    void attend(const char* name, const mp::ops::attention_options& options, std::ptrdiff_t queries,
+                std::ptrdiff_t keys, std::ptrdiff_t query_columns, std::ptrdiff_t key_columns,
+                std::ptrdiff_t value_columns, std::ptrdiff_t result_columns) {
+        namespace ops = mp::ops;
+        const auto take = [&](std::ptrdiff_t rows, std::ptrdiff_t columns) {
+            return source_.take<T>(static_cast<std::size_t>(rows * columns), -3, 5);
+        };
+        auto q = take(queries, query_columns), k = take(keys, key_columns), v = take(keys, value_columns);
+        auto g = take(queries, result_columns), out = g, dq = q, dk = k, dv = v;
+        ops::scaled_dot_product_attention<policy>(exec, matrix(q, queries), matrix(k, keys), matrix(v, keys),
+                                                  ops::absent, matrix(out, queries), options);
+        ops::scaled_dot_product_attention_backward<policy>(
+            exec, matrix(q, queries), matrix(k, keys), matrix(v, keys), ops::absent, matrix(g, queries),
+            matrix(dq, queries), matrix(dk, keys), matrix(dv, keys), options);
+        keep(name, out, dq, dk, dv);
+    }
+
+    void attention() {
+        using options = mp::ops::attention_options;
+        using mp::ops::causal_alignment, mp::ops::head_layout;
+        // Two sequences of 5 queries and 7 keys, 4 heads of 8 columns, values of 4.
+        attend("attention_side_by_side",
+               options{.heads = 4, .causal = true, .layout = head_layout::side_by_side, .batch = 2}, 10, 14,
+               32, 32, 16, 16);
+        attend("attention_side_by_side_key_heads",
+               options{.heads = 4, .layout = head_layout::side_by_side, .batch = 2, .key_heads = 2}, 10, 14,
+               32, 16, 8, 16);
+        attend("attention_key_heads", options{.heads = 4, .key_heads = 2}, 20, 14, 8, 8, 4, 4);
+        attend("attention_last_key",
+               options{.heads = 2, .causal = true, .alignment = causal_alignment::last_key}, 10, 14, 8, 8, 4,
+               4);
+        attend("attention_dropout",
+               options{.heads = 2, .dropout = {.probability = 0.3F, .seed = 7, .offset = 5}}, 10, 14, 8, 8, 4,
+               4);
     }
 
     std::string type_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Weights and states after some updates, by every optimizer and way of updating weights.
+// Weights before the first update, and weights and states after some, by every optimizer and way of updating weights;
+// schedules and averages.
 #include <mp/optim.hpp>
+#include <mp/training/initializers.hpp>
 
 #include "formats.hpp"
 
@@ -51,6 +53,72 @@ void add_training(report& to, const std::string& name, const Options& options) {
     to.add(name, sum);
 }
 
+template <class Weight>
+void add_average(report& to, const std::string& name) {
+    generator random(82);
+    std::vector<Weight> weights(1003);
+    std::vector<float> gradient(weights.size());
+    for (Weight& w : weights) w = mp::round_to<Weight>(random.next_float(115, 14));
+    mp::sgd<Weight, float> optimizer(mp::cpu{1, mp::instruction_set::portable}, {{"", weights, gradient}},
+                                     {.learning_rate = 0.1});
+    checksum sum;
+    for (const bool warmup : {false, true}) {
+        mp::weight_average average(optimizer, {.decay = 0.99, .warmup = warmup},
+                                   mp::cpu{1, mp::instruction_set::portable});
+        for (int step = 0; step < 5; ++step) {
+            for (float& g : gradient) g = random.next_float(110, 14);
+            optimizer.step();
+            average.update();
+            sum.add(average.values());
+        }
+        const auto applied = average.apply();
+        sum.add(weights);
+    }
+    to.add(name, sum);
+}
+
+template <class Schedule>
+void add_schedule(report& to, const std::string& name, const Schedule& schedule) {
+    checksum sum;
+    for (std::uint64_t step = 0; step < 130; step += step < 12 ? 1 : 7) sum.add(schedule.at(step));
+    to.add("schedule." + name, sum);
+}
+
+void add_schedules(report& to) {
+    const mp::linear_warmup warmup{.steps = 11, .first_factor = 0.05};
+    const mp::cosine_decay cosine{.steps = 100, .final_factor = 0.1};
+    add_schedule(to, "linear_warmup", warmup);
+    add_schedule(to, "cosine_decay", cosine);
+    add_schedule(to, "polynomial_decay",
+                 mp::polynomial_decay{.steps = 110, .power = 3, .final_factor = 0.01});
+    add_schedule(to, "step_decay", mp::step_decay{.every = 5, .factor = 0.7});
+    add_schedule(to, "milestone_decay", mp::milestone_decay{.milestones = {70, 3, 20}, .factor = 0.3});
+    add_schedule(to, "one_cycle", mp::one_cycle{.steps = 100});
+    add_schedule(to, "warmup_then", mp::warmup_then{warmup, cosine});
+    checksum sum;
+    for (const auto& group : mp::layerwise_groups(mp::sgd_options{.learning_rate = 0.1}, 12, 0.65)) {
+        sum.add(group.learning_rate);
+    }
+    to.add("schedule.layerwise_groups", sum);
+}
+
+template <class Weight>
+void add_initial_weights(report& to, const std::string& name) {
+    std::vector<Weight> weights(1003);
+    const auto add = [&](const char* kind, const mp::initializer& how) {
+        checksum sum;
+        sum.add(how.scale);
+        for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1} << 40}) {
+            mp::initialize(std::span<Weight>(weights), how, 83, first);
+            sum.add(weights);
+        }
+        to.add(name + ".initialize_" + kind, sum);
+    };
+    add("normal", mp::initializers::kaiming_normal(37));
+    add("uniform", mp::initializers::xavier_uniform(37, 41));
+    add("fan_in_uniform", mp::initializers::fan_in_uniform(37));
+}
+
 }  // namespace
 
 void add_optimizer_checksums(report& to) {
@@ -60,6 +128,7 @@ void add_optimizer_checksums(report& to) {
     [[maybe_unused]] const mp::sgd_options nesterov{
         .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true};
     const mp::adamw_options adamw{.learning_rate = 0.01, .weight_decay = 0.1};
+    const mp::lion_options lion{.learning_rate = 0.01, .weight_decay = 0.3};
     add_training<mp::sgd<float>>(to, "sgd.float", momentum);
     add_training<mp::adamw<bfloat16>>(to, "adamw.bfloat16", adamw);
 #if !defined(MP_FEW_CHECKSUMS)
@@ -69,12 +138,26 @@ void add_optimizer_checksums(report& to) {
     add_training<mp::adamw<float>>(to, "adamw.float", adamw);
     add_training<mp::adamw<half>>(to, "adamw.half", adamw);
 #endif
+    add_training<mp::lion<bfloat16>>(to, "lion.bfloat16", lion);
+    add_average<float>(to, "weight_average.float");
+    add_average<half>(to, "weight_average.half");
+    add_schedules(to);
+    add_initial_weights<float>(to, "float");
+    add_initial_weights<bfloat16>(to, "bfloat16");
+#if !defined(MP_FEW_CHECKSUMS)
+    add_training<mp::lion<float>>(to, "lion.float", lion);
+    add_training<mp::lion<half>>(to, "lion.half", lion);
+    add_initial_weights<half>(to, "half");
+#endif
     for (const auto how :
          {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
         const std::string name(mp::name_of(how));
         add_training<mp::sgd<bfloat16, bfloat16, bfloat16, float>>(
             to, "sgd.bfloat16_without_masters." + name,
             mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9, .low_precision_update = how, .seed = 5});
+        add_training<mp::lion<bfloat16, bfloat16, bfloat16>>(
+            to, "lion.bfloat16_without_masters." + name,
+            mp::lion_options{.learning_rate = 0.01, .low_precision_update = how, .seed = 7});
 #if !defined(MP_FEW_CHECKSUMS)
         add_training<mp::adamw<half, half, half, float>>(
             to, "adamw.half_without_masters." + name,

@@ -52,6 +52,20 @@ void add_products(report& to, const std::string& name) {
     add("bias_silu", mp::then(mp::bias_per_column(bias), mp::silu_epilogue{}));
 }
 
+template <class T>
+void add_batched(report& to, const std::string& name) {
+    constexpr std::ptrdiff_t count = 3;
+    const auto a = matrix<T>(count * rows, k, 55);
+    const auto b = matrix<T>(k, columns, 56);
+    auto c = matrix<T>(count * rows, columns, 57);
+    mp::gemm_batched(exec, count, 0.75F, mp::matrix_batch{mp::row_major(a.data(), rows, k), rows * k},
+                     mp::matrix_batch{mp::row_major(b.data(), k, columns)}, 0.5F,
+                     mp::matrix_batch{mp::row_major(c.data(), rows, columns), rows * columns});
+    checksum sum;
+    sum.add(c);
+    to.add(name + ".gemm_batched", sum);
+}
+
 template <mp::arch Arch, class A, class C>
 void add_emulated(report& to, const std::string& name) {
     const auto a = matrix<A>(rows, k, 61);
@@ -69,6 +83,7 @@ void add_emulated(report& to, const std::string& name) {
 void add_product_checksums(report& to) {
     add_products<float, float, float>(to, "float");
     add_products<mp::half, mp::half, mp::half>(to, "half");
+    add_batched<mp::half>(to, "half");
 #if !defined(MP_FEW_CHECKSUMS)
     add_products<mp::bfloat16, mp::bfloat16, float>(to, "bfloat16");
     add_products<mp::float8_e4m3fn, mp::float8_e5m2, mp::bfloat16>(to, "float8");

@@ -129,11 +129,13 @@ void read_lines(const block_lines<const Number>& lines, const block_tile& tile, 
     }
 }
 
-/// Elements of a line from their bytes to codes, from position `begin` on, and back.
-template <int Width>
-void read_codes(const std::byte* line, std::ptrdiff_t begin, std::uint8_t* codes,
+/// Elements of a line from their bytes to codes, from position `begin` on, and back. There are at most as
+/// many as the array has room for, which is said here so that compilers see it.
+template <int Width, std::size_t Room>
+void read_codes(const std::byte* line, std::ptrdiff_t begin, std::uint8_t (&codes)[Room],
                 std::size_t count) noexcept {
     const auto first = static_cast<std::size_t>(begin);
+    count = (std::min)(count, Room);
     if constexpr (Width == 8) {
         std::memcpy(codes, line + first, count);
     } else if (first * Width % 8 == 0) {

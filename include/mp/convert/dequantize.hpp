@@ -6,9 +6,10 @@
 #include <mp/convert/block_lines.hpp>
 #include <mp/convert/kernels/block_dequantize.hpp>
 #include <mp/convert/number_range.hpp>
+#include <mp/format/float_arithmetic.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/processor.hpp>
 
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -153,17 +154,20 @@ struct quantization_report {
 
     /// Root of the mean squared error over that of the mean square, 0 if all is zero: 0.01 says that the
     /// noise is 1% of the signal.
-    [[nodiscard]] double relative_error() const noexcept {
-        return squared_value > 0 ? std::sqrt(squared_error / squared_value) : 0;
+    [[nodiscard]] MP_ALWAYS_INLINE double relative_error() const noexcept {
+        if (!(squared_value > 0)) return 0;
+        const detail::default_floating_point_modes modes;
+        return modes.held(
+            detail::double_sqrt(detail::double_divide(modes.held(squared_error), modes.held(squared_value))));
     }
-    quantization_report& operator+=(const quantization_report& other) noexcept {
+    MP_ALWAYS_INLINE quantization_report& operator+=(const quantization_report& other) noexcept {
         count += other.count;
         nonfinite += other.nonfinite;
         flushed += other.flushed;
         clamped += other.clamped;
         if (other.max_error > max_error) max_error = other.max_error;
-        squared_error += other.squared_error;
-        squared_value += other.squared_value;
+        squared_error = detail::double_add(squared_error, other.squared_error);
+        squared_value = detail::double_add(squared_value, other.squared_value);
         return *this;
     }
 };
@@ -194,6 +198,7 @@ template <class Value, block_element Element, int Block, reduced Scale>
         static_cast<std::size_t>(detail::tile_count<Block>(lines.count, lines.length, lines.abreast())));
     detail::for_tiles<Block>(
         exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+            const detail::default_floating_point_modes modes;
             double exact[detail::lines_abreast][chunk::padded];
             double after[chunk::padded];
             quantization_report report;
@@ -212,18 +217,22 @@ template <class Value, block_element Element, int Block, reduced Scale>
                             ++report.nonfinite;
                             continue;
                         }
-                        const double error = x > y ? x - y : y - x;
+                        const double error =
+                            x > y ? detail::double_subtract(x, y) : detail::double_subtract(y, x);
                         const double limit = largest * static_cast<double>(scales[i / Block]) * tensor_scale;
                         if (is_zero(y) && !is_zero(x)) ++report.flushed;
                         if (x > limit || -x > limit) ++report.clamped;
                         if (error > report.max_error) report.max_error = error;
-                        report.squared_error += error * error;
-                        report.squared_value += x * x;
+                        report.squared_error =
+                            detail::double_add(report.squared_error, detail::double_multiply(error, error));
+                        report.squared_value =
+                            detail::double_add(report.squared_value, detail::double_multiply(x, x));
                     }
                 }
             }
             of_tiles[static_cast<std::size_t>(tile.index)] = report;
         });
+    const detail::default_floating_point_modes modes;
     quantization_report result;
     for (const quantization_report& report : of_tiles) result += report;
     return result;

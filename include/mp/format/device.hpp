@@ -12,19 +12,9 @@
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/format/named_formats.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-template <class Format>
-inline constexpr bool is_binary16 =
-    layout_of<Format>::is_ieee && layout_of<Format>::width == 16 && Format::exponent_bits == 5 &&
-    Format::fraction_bits == 10 && Format::bias == 15;
-
-template <class Format>
-inline constexpr bool is_bfloat16 =
-    layout_of<Format>::is_ieee && layout_of<Format>::width == 16 && Format::exponent_bits == 8 &&
-    Format::fraction_bits == 7 && Format::bias == 127;
-
 #if MP_DEVICE_CODE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Formats that the device computes with by single instructions: binary16 on every architecture that is
 /// supported, bfloat16 from sm_80 on.
@@ -172,6 +162,6 @@ __device__ __forceinline__ unsigned short device_choose(unsigned short a, unsign
     return result;
 }
 
-#endif
-
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+#endif

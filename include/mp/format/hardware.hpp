@@ -14,9 +14,17 @@
 /// trace of the direction.
 #pragma once
 
+#include <mp/detail/opt_barrier.hpp>
 #include <mp/format/binary_conversion.hpp>
-#include <mp/format/device_conversions.hpp>
 #include <mp/format/exact_arithmetic.hpp>
+#include <mp/format/float_arithmetic.hpp>
+#include <mp/format/named_formats.hpp>
+#if MP_DEVICE_CODE
+#include <mp/format/device_conversions.hpp>
+#endif
+
+#include <cstdint>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 

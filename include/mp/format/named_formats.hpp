@@ -167,3 +167,18 @@ consteval int position_of() {
 }  // namespace formats
 
 }  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Whatever a format is called, whether it is the one that instructions of processors know.
+template <class Format>
+inline constexpr bool is_binary16 =
+    layout_of<Format>::is_ieee && layout_of<Format>::width == 16 && Format::exponent_bits == 5 &&
+    Format::fraction_bits == 10 && Format::bias == 15;
+
+template <class Format>
+inline constexpr bool is_bfloat16 =
+    layout_of<Format>::is_ieee && layout_of<Format>::width == 16 && Format::exponent_bits == 8 &&
+    Format::fraction_bits == 7 && Format::bias == 127;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

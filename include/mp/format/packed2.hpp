@@ -4,8 +4,10 @@
 #pragma once
 
 #include <mp/format/conversion_repairs.hpp>
-#include <mp/format/device_pairs.hpp>
 #include <mp/format/operations.hpp>
+#if MP_DEVICE_CODE
+#include <mp/format/device_pairs.hpp>
+#endif
 
 #include <concepts>
 #include <cstdint>

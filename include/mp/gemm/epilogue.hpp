@@ -8,7 +8,7 @@
 #include <mp/detail/opt_barrier.hpp>
 #include <mp/detail/view_extent.hpp>
 #include <mp/error.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/simd/processor.hpp>

@@ -7,7 +7,7 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/detail/view_extent.hpp>
 #include <mp/executor.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/gemm.hpp>
 #include <mp/gemm/k_scales.hpp>

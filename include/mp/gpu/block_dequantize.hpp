@@ -6,7 +6,7 @@
 #include <mp/convert/block_quantizer.hpp>
 #include <mp/convert/dequantize.hpp>
 #include <mp/format/codes.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/block_line_walk.hpp>
 #include <mp/gpu/block_scaled_span.hpp>
 #include <mp/gpu/row_access.hpp>

@@ -7,7 +7,7 @@
 #include <mp/detail/bits.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/device_gradient_report.hpp>
 #include <mp/gpu/device_loss_scale.hpp>

@@ -6,7 +6,7 @@
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/policy.hpp>

@@ -5,15 +5,16 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/executor.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/optim/kernels/square_sums.hpp>
 #include <mp/optim/parameter.hpp>
 #include <mp/optim/parameter_layout.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
 #include <mp/scaling/unscale.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/select_target.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,7 +55,7 @@ inline double norm_of_gradients(cpu exec, instruction_set isa, const parameter_l
         if (!gradients[i].empty()) pass(gradients[i].data() + first, last - first, to);
     });
     const default_floating_point_modes modes;
-    return std::sqrt(sum_of_blocks(sums.data(), sums.size()));
+    return modes.held(double_sqrt(sum_of_blocks(sums.data(), sums.size())));
 }
 
 /// Multiplies all gradients by a factor.

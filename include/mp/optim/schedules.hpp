@@ -7,6 +7,7 @@
 #include <mp/error.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/optim/kernels/double_power.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -50,7 +51,7 @@ inline double fraction_of(std::uint64_t step, std::uint64_t steps) noexcept {
 namespace mp::inline MP_ISA_NAMESPACE {
 
 /// A schedule says by what the learning rate of step 0, 1, 2 ... is multiplied. It keeps nothing: the number
-/// of the step is all that a resumed run needs. The same bits on every platform.
+/// of the step is all that a resumed run needs. The same bits on every platform and in all modes of the caller.
 ///
 ///     const mp::warmup_then schedule{mp::linear_warmup{.steps = 100}, mp::cosine_decay{.steps = 4900}};
 ///     optimizer.set_learning_rate_factor(schedule.at(optimizer.step_count()));
@@ -69,9 +70,11 @@ struct linear_warmup {
     double first_factor = 0.0;
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
-        const double rest = detail::double_subtract(1.0, first_factor);
-        return detail::double_add(first_factor,
-                                  detail::double_multiply(rest, detail::fraction_of(step, steps)));
+        return detail::in_default_modes([this, step] {
+            const double rest = detail::double_subtract(1.0, first_factor);
+            return detail::double_add(first_factor,
+                                      detail::double_multiply(rest, detail::fraction_of(step, steps)));
+        });
     }
 };
 
@@ -81,8 +84,10 @@ struct cosine_decay {
     double final_factor = 0.0;
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
-        return step >= steps ? final_factor
-                             : detail::along_cosine(1.0, final_factor, detail::fraction_of(step, steps));
+        if (step >= steps) return final_factor;
+        return detail::in_default_modes([this, step] {
+            return detail::along_cosine(1.0, final_factor, detail::fraction_of(step, steps));
+        });
     }
 };
 
@@ -94,10 +99,12 @@ struct polynomial_decay {
     double final_factor = 0.0;
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
-        const double left = detail::double_subtract(1.0, detail::fraction_of(step, steps));
-        return detail::double_add(final_factor,
-                                  detail::double_multiply(detail::double_subtract(1.0, final_factor),
-                                                          detail::double_power(left, power)));
+        return detail::in_default_modes([this, step] {
+            const double left = detail::double_subtract(1.0, detail::fraction_of(step, steps));
+            return detail::double_add(final_factor,
+                                      detail::double_multiply(detail::double_subtract(1.0, final_factor),
+                                                              detail::double_power(left, power)));
+        });
     }
 };
 
@@ -107,7 +114,8 @@ struct step_decay {
     double factor = 0.1;
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
-        return every == 0 ? 1.0 : detail::double_power(factor, step / every);
+        if (every == 0) return 1.0;
+        return detail::in_default_modes([this, step] { return detail::double_power(factor, step / every); });
     }
 };
 
@@ -119,7 +127,8 @@ struct milestone_decay {
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
         const auto passed = std::count_if(milestones.begin(), milestones.end(),
                                           [step](std::uint64_t milestone) { return milestone <= step; });
-        return detail::double_power(factor, static_cast<std::uint64_t>(passed));
+        return detail::in_default_modes(
+            [this, passed] { return detail::double_power(factor, static_cast<std::uint64_t>(passed)); });
     }
 };
 
@@ -132,6 +141,11 @@ struct one_cycle {
     double final_divisor = 1e4;
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
+        return detail::in_default_modes([this, step] { return in_these_modes(step); });
+    }
+
+private:
+    [[nodiscard]] double in_these_modes(std::uint64_t step) const noexcept {
         const double first = detail::double_divide(1.0, initial_divisor);
         const double last = detail::double_divide(first, final_divisor);
         const double at = static_cast<double>(step);
@@ -174,8 +188,9 @@ template <class Options>
     }
     std::vector<Options> groups(layers, last);
     for (std::size_t i = 0; i < layers; ++i) {
-        groups[i].learning_rate =
-            detail::double_multiply(last.learning_rate, detail::double_power(decay, layers - 1 - i));
+        groups[i].learning_rate = detail::in_default_modes([&last, layers, decay, i] {
+            return detail::double_multiply(last.learning_rate, detail::double_power(decay, layers - 1 - i));
+        });
     }
     return groups;
 }

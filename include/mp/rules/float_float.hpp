@@ -9,7 +9,7 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 
 #include <cstdint>
 

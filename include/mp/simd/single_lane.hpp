@@ -7,7 +7,7 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 
 #include <cstddef>
 #include <cstdint>

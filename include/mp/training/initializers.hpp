@@ -46,16 +46,20 @@ constexpr initializer normal(double deviation) {
 }
 /// Keeps the variance of a layer's outputs and gradients alike (Glorot and Bengio 2010).
 inline initializer xavier_uniform(std::ptrdiff_t in, std::ptrdiff_t out) {
-    return uniform(
-        detail::double_sqrt(detail::double_divide(6.0, static_cast<double>(in) + static_cast<double>(out))));
+    return uniform(detail::in_default_modes([in, out] {
+        return detail::double_sqrt(
+            detail::double_divide(6.0, static_cast<double>(in) + static_cast<double>(out)));
+    }));
 }
 /// Keeps the variance of the outputs of a layer before a relu (He et al. 2015).
 inline initializer kaiming_normal(std::ptrdiff_t in) {
-    return normal(detail::double_sqrt(detail::double_divide(2.0, static_cast<double>(in))));
+    return normal(detail::in_default_modes(
+        [in] { return detail::double_sqrt(detail::double_divide(2.0, static_cast<double>(in))); }));
 }
 /// Uniform within 1 / sqrt(in): what torch gives to weights and biases of nn.Linear.
 inline initializer fan_in_uniform(std::ptrdiff_t in) {
-    return uniform(detail::double_divide(1.0, detail::double_sqrt(static_cast<double>(in))));
+    return uniform(detail::in_default_modes(
+        [in] { return detail::double_divide(1.0, detail::double_sqrt(static_cast<double>(in))); }));
 }
 }  // namespace initializers
 

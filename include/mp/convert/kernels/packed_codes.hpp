@@ -31,14 +31,18 @@ constexpr void pack_codes(const std::uint8_t* codes, std::byte* bytes, std::size
 /// The reverse.
 template <int Width>
 constexpr void unpack_codes(const std::byte* bytes, std::uint8_t* codes, std::size_t count) noexcept {
-    for (; count >= pack_group; count -= pack_group, codes += pack_group, bytes += Width) {
+    const std::size_t groups = count / pack_group;
+    for (std::size_t group = 0; group < groups; ++group) {
         std::uint64_t word = 0;
-        for (int i = 0; i < Width; ++i) word |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
-        for (int i = 0; i < 8; ++i) {
-            codes[i] = static_cast<std::uint8_t>((word >> (i * Width)) & ((1u << Width) - 1));
+        for (std::size_t i = 0; i < Width; ++i) {
+            word |= static_cast<std::uint64_t>(bytes[group * Width + i]) << (8 * i);
+        }
+        for (std::size_t i = 0; i < pack_group; ++i) {
+            codes[group * pack_group + i] =
+                static_cast<std::uint8_t>((word >> (i * Width)) & ((1u << Width) - 1));
         }
     }
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = groups * pack_group; i < count; ++i) {
         codes[i] = static_cast<std::uint8_t>(packed_code<Width>(bytes, i * Width));
     }
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/k_scales.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>

@@ -5,7 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/problem.hpp>

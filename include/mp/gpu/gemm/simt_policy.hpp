@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/wmma_policy.hpp>
 #include <mp/simt/shared_pointer.hpp>

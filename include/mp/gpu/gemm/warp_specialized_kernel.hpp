@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/format/device.hpp>
+#include <mp/format/float_arithmetic.hpp>
 
 #include <cstdint>
 
