@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "thread_executors.hpp"
+#include "interop/thread_executors.hpp"
 
 TEST_CASE("OpenMP's threads run each piece once") {
     mp::openmp_executor pool;

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "thread_executors.hpp"
+#include "interop/thread_executors.hpp"
 
 TEST_CASE("oneTBB's threads run each piece once") {
     mp::tbb_executor pool;
