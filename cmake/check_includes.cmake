@@ -5,7 +5,7 @@
 # The names are regular expressions for paths below INCLUDE.
 
 set(rooms compat report training)
-set(users_of_compat "^mp/(compat|report)/|^mp/loss_scaling[.]hpp$")
+set(users_of_compat "^mp/(compat|report)/|^mp/(loss_scaling|mp)[.]hpp$")
 set(users_of_report "^mp/report/")
 set(users_of_training "^mp/training/|^mp/(training|mp)[.]hpp$")
 

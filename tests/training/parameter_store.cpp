@@ -114,9 +114,10 @@ TEST_CASE("a parameter_store says what is missing or there twice, and changes no
     CHECK(message_of<mp::state_error>([&] { (void)store.parameters(); }) ==
           "mp::parameter_store::parameters: there is no memory yet; call build() of the mp::parameter_store "
           "when all parameters have been added");
-    CHECK(message_of<mp::argument_error>([&] { store.add_vector("w", 3); }) ==
-          "mp::parameter_store::add_vector: name is 'w'; it must be another one: there is a parameter of this "
-          "name");
+    CHECK(
+        message_of<mp::argument_error>([&] { store.add_vector("w", 3); }) ==
+        "mp::parameter_store::add_vector: name is 'w'; it must be another one: there is a parameter of this "
+        "name");
     CHECK(message_of<mp::argument_error>([&] { store.add_matrix("v", -1, 3); }) ==
           "mp::parameter_store::add_matrix: rows is -1; it must not be negative");
     CHECK_FALSE(mp::trained_tensor<float>().exists());

@@ -4,8 +4,6 @@
 
 #include <string>
 
-int optimizers();
-
 int main() {
     // 65504 is the largest finite binary16 number; the sum with 16 is a tie that rounds to infinity.
     const mp::half largest(65504.0f);
@@ -13,5 +11,5 @@ int main() {
     const mp::autocast_region region(mp::autocast::presets::pytorch_cuda);
     const mp::dynamic_loss_scaler scaler;
     const std::string saved = mp::save_state(scaler.state());
-    return rounds && !saved.empty() && optimizers() == 0 ? 0 : 1;
+    return rounds && !saved.empty() ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// <mp/optim.hpp> alone declares the numbers that optimizers are made of.
+// <mp/optim.hpp> alone declares the numbers that optimizers are made of: compiled, not run.
 #include <mp/optim.hpp>
 
 int optimizers() {
