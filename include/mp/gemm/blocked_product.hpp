@@ -298,7 +298,8 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     // A small product needs no heap.
     alignas(64) std::byte on_stack[32 << 10];
     gemm_workspace own;
-    const mp::workspace::frame frame(exec.workspace);
+    // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
+    const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
     std::byte* memory = on_stack;
     if (pieces * share > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
         memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));

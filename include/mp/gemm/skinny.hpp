@@ -159,7 +159,8 @@ inline void multiply_skinny(cpu exec, const product_task& task, const direct_pro
     const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
     const std::ptrdiff_t share = round_up(skinny_tile::workspace_bytes(direct, piece_columns), 4096);
     gemm_workspace own;
-    const mp::workspace::frame frame(exec.workspace);
+    // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
+    const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
     std::byte* const memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));
     parallel_for(exec, static_cast<std::size_t>(pieces), 1, [&](std::size_t begin, std::size_t end) {
         for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
