@@ -31,8 +31,8 @@ namespace mp {
 /// and allocate nothing afterwards.
 ///
 /// For one thread at a time, and on a GPU for one stream: what an op gives back is used again by the next one
-/// in the order of the stream. Where an op runs products on several threads, each has one of its own, that of
-/// for_thread(), which a host_workspace keeps.
+/// in the order of the stream. Where an op runs products on several threads, each uses for_thread(),
+/// which a host_workspace keeps.
 class workspace {
 public:
     /// Of what is taken, as cudaMalloc's.

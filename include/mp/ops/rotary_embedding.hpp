@@ -41,7 +41,7 @@ struct rotary_options {
     /// Sequences, one below the other; 1 where heads are stacked.
     std::ptrdiff_t batch = 1;
     rotary_pairing pairing = rotary_pairing::half_split;
-    /// The first so many elements of a head are turned, an even number, and the others copied; 0 for all.
+    /// Elements of a head that are rotated, the first ones, an even number; the rest is copied. 0 for all.
     std::ptrdiff_t rotated = 0;
     /// Angle i of position p is p * base^(-2 i / rotated); from 1 to 1e30.
     double base = 10000;

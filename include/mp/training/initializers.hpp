@@ -67,7 +67,7 @@ inline initializer fan_in_uniform(std::ptrdiff_t in) {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Words of a stream of its own: the third word of the counter tells it from those of random_bits().
+/// Random words, disjoint from those of random_bits(): the fourth word of the counter differs.
 inline philox4x32 initial_words(std::uint64_t seed, std::uint64_t index, std::uint32_t attempt) {
     return philox4x32::generate(
         {{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), attempt, 0x696e6974U}},

@@ -35,7 +35,7 @@ inline std::size_t element_count(std::string_view function, std::ptrdiff_t rows,
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// A dense row-major matrix in memory of its own, at the start of a cache line; zeros at first.
+/// An owning dense row-major matrix, aligned to a cache line and zero-initialised.
 ///
 ///     mp::tensor<mp::bfloat16> hidden(tokens, 4 * width);
 ///     mp::ops::linear(exec, x, w, b, hidden.view());

@@ -20,7 +20,7 @@ struct dropout_options {
     float probability = 0.5F;
     /// Names the stream of random bits.
     std::uint64_t seed = 0;
-    /// Where in the stream the bits of element (0, 0) are. A next call that should have bits of its own adds
+    /// Where in the stream the bits of element (0, 0) are. A later call that needs other bits adds
     /// rows * columns to it.
     std::uint64_t offset = 0;
 };
