@@ -110,6 +110,12 @@ training_record train(const training_task& task) {
     training_record record;
     std::uint64_t step = 0;
     const auto everything = [&](auto& visit) {
+        // What the program sets and the bits depend on: a run that goes on with others is refused.
+        visit.expect("seed", task.seed);
+        visit.expect("steps", task.steps);
+        visit.expect("sequences", static_cast<std::uint64_t>(task.batch));
+        visit.expect("micro batches", static_cast<std::uint64_t>(task.accumulate));
+        visit.expect("characters", static_cast<std::uint64_t>(task.text->training.size()));
         visit("matrices", matrices);
         visit("norms", norms);
         visit("scaler", scaler);

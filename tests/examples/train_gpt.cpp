@@ -106,6 +106,13 @@ TEST_CASE("train_gpt: a run that was interrupted, or killed, ends with the bits 
         REQUIRE(place.train(recipe + "parts --resume --threads 2").code == 0);
         CHECK(content_of(place.path("parts." + name)) == whole);
     }
+    // Nor does it go on as another run than it was, without a word.
+    for (const char* const other : {"--seed 2", "--batch 5", "--accumulate 2", "--steps 31"}) {
+        CAPTURE(other);
+        const outcome ran = place.train(std::string("--recipe bf16 --checkpoint parts --resume ") + other);
+        CHECK(ran.code == 1);
+        CHECK(ran.error.find("was another one when the run was saved") != std::string::npos);
+    }
     // Killed again and again, ever later, until it is through.
     const std::string often = " --steps 200 --recipe bf16 --checkpoint-every 1 --checkpoint ";
     REQUIRE(place.train(often + "long").code == 0);
