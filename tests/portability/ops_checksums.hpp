@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -120,6 +121,7 @@ public:
         images();
         products();
         attention();
+        rearrangements();
         return std::move(found_);
     }
 
@@ -341,6 +343,42 @@ private:
         attend("attention_dropout",
                options{.heads = 2, .dropout = {.probability = 0.3F, .seed = 7, .offset = 5}}, 10, 14, 8, 8, 4,
                4);
+    }
+
+    void rearrangements() {
+        namespace ops = mp::ops;
+        auto x = source_.take<T>(size), dy = x;
+        std::vector<T> y(2 * size), dx(size);
+        for (const auto along : {ops::parts_along::rows, ops::parts_along::columns}) {
+            const bool rows = along == ops::parts_along::rows;
+            const auto whole = matrix(y, rows ? 2 * height : height);
+            ops::concatenate<policy>(exec, along, std::tuple(matrix(x), matrix(dy)), whole);
+            ops::split<policy>(exec, along, whole, std::tuple(ops::add_to(matrix(dx)), matrix(dy)));
+            keep(rows ? "concatenate_rows" : "concatenate_columns", y, dx, dy);
+        }
+        // Two sequences of 5 tokens, 3 heads of 8 elements, of which 6 are turned.
+        constexpr std::ptrdiff_t tokens = 2 * 5;
+        x = source_.take<T>(tokens * 3 * 8);
+        dy = source_.take<T>(x.size());
+        y = x;
+        dx = x;
+        const ops::permute_heads_options heads{.heads = 3, .batch = 2};
+        ops::permute_heads<policy>(exec, matrix(x, tokens), matrix(y, 3 * tokens), heads);
+        ops::permute_heads_backward<policy>(exec, matrix(y, 3 * tokens), ops::add_to(matrix(dx, tokens)),
+                                            heads);
+        keep("permute_heads", y, dx);
+        for (const auto pairing : {ops::rotary_pairing::half_split, ops::rotary_pairing::interleaved}) {
+            const ops::rotary_options turned{.heads = 3,
+                                             .layout = ops::head_layout::side_by_side,
+                                             .batch = 2,
+                                             .pairing = pairing,
+                                             .rotated = 6,
+                                             .first_position = 1000};
+            ops::rotary_embedding<policy>(exec, matrix(x, tokens), matrix(y, tokens), turned);
+            ops::rotary_embedding_backward<policy>(exec, matrix(dy, tokens), matrix(dx, tokens), turned);
+            keep(pairing == ops::rotary_pairing::half_split ? "rotary_half_split" : "rotary_interleaved", y,
+                 dx);
+        }
     }
 
     std::string type_;
