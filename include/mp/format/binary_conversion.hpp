@@ -97,7 +97,8 @@ MP_HOST_DEVICE constexpr Word select(bool condition, Word yes, Word no) {
 /// - Normal numbers: move the bits and add the difference of the biases to the exponent field.
 /// - Subnormal numbers, code m: with M = 2^(quantum + fraction bits of Native), the bits of M with m in the
 ///   lowest places are the number M + m * quantum, so subtracting M leaves the value. Both are normal numbers
-///   of Native, which is why flushing of subnormals in the environment does no harm.
+///   of Native, which is why flushing of subnormals in the environment does no harm; the difference is exact, and
+///   only the sign of zero is a matter of the rounding direction.
 /// - Infinities and NaNs of IEEE formats have all ones in the exponent field; adding what is missing to all
 ///   ones in the wider field leaves the payload alone.
 template <class Native, class Format, std::unsigned_integral Code>
@@ -136,7 +137,7 @@ MP_HOST_DEVICE constexpr Native widen(Code code) {
         }
         constexpr Native unit = power_of_two<Native>(narrow::quantum_exponent + wide::fraction_bits);
         const auto raised = static_cast<word>(bit_cast<word>(unit) | magnitude);
-        const auto subnormal = bit_cast<word>(bit_cast<Native>(raised) - unit);
+        const auto subnormal = bit_cast<word>(bit_cast<Native>(raised) - unit) & wide::magnitude_mask;
         result = select(less(magnitude, word{narrow::hidden_bit}), subnormal, result);
         if constexpr (Format::nans == nan_encoding::negative_zero) {
             has_sign = code != narrow::nan_code;
@@ -158,20 +159,89 @@ struct upper_binary64 {
     static constexpr nan_encoding nans = nan_encoding::ieee;
 };
 
+/// The magnitude of a double rounded to odd to the 21 bits of precision of its upper half: the last bit is set if
+/// anything below is. Rounding that to nearest at 19 bits or fewer is rounding once (Boldo and Melquiond 2008).
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr std::uint32_t rounded_to_odd(std::uint64_t bits) {
+    const auto upper = static_cast<std::uint32_t>(bits >> 32);
+    return (upper & 0x7fffffff) | static_cast<std::uint32_t>(static_cast<std::uint32_t>(bits) != 0);
+}
+
+/// What a number is rounded from: as it is, or, of a double, only the upper half where the format is so narrow.
+template <class Format, class Native>
+using rounding_source = std::conditional_t<std::same_as<Native, double> && layout_of<Format>::precision <= 19,
+                                           upper_binary64, typename native_format<Native>::type>;
+
+/// Its magnitude as a code of rounding_source.
+template <class Format, class Native>
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr auto magnitude_to_round(Native x) {
+    using layout = layout_of<typename native_format<Native>::type>;
+    const auto bits = bit_cast<typename layout::storage>(x);
+    if constexpr (std::same_as<rounding_source<Format, Native>, upper_binary64>) {
+        return rounded_to_odd(bits);
+    } else {
+        return static_cast<typename layout::storage>(bits & layout::magnitude_mask);
+    }
+}
+
+/// The magnitude code that a magnitude below the smallest normal number of the format rounds to, ties going to
+/// even. Without branches, and computed in vain for other magnitudes.
+///
+/// Float's conversion to an integer truncates, whatever the rounding direction, and is there on vectors of every
+/// processor. In units of 2^-kept quanta the magnitude is below 2^31, and only bits below the unit are lost. So
+/// that no tie is mistaken for one, the significand is rounded to odd to `kept` bits first: of half a quantum or
+/// more, all of them are then integers. The factor 2^(kept - quantum exponent) goes into the exponent field, where
+/// subnormal floats become numbers far below the unit.
+///
+/// Where that has no room, the significand is shifted by what its exponent is below the quantum's.
+template <class Format, class Source>
+MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_to_subnormal(
+    typename layout_of<Source>::storage magnitude) {
+    using narrow = layout_of<Format>;
+    using source = layout_of<Source>;
+    using word = typename source::storage;
+    constexpr int kept = 31 - narrow::fraction_bits;
+    if constexpr (sizeof(word) == 4 && kept >= narrow::precision + 2) {
+        if constexpr (source::precision > kept) {
+            constexpr word dropped = (word{1} << (source::precision - kept)) - 1;
+            magnitude = (magnitude | ((magnitude & dropped) + dropped)) & ~dropped;
+        }
+        // Zero where it is not wanted: what is larger has no place in an integer.
+        constexpr word smallest = static_cast<word>(Source::bias + narrow::min_exponent)
+                                  << source::fraction_bits;
+        bool wanted = less(magnitude, smallest);
+        constexpr int rebias = 127 - Source::bias + kept - narrow::quantum_exponent;
+        if constexpr (Source::exponent_bits > 8 || rebias < 0) {
+            constexpr word least = static_cast<word>(Source::bias + narrow::quantum_exponent - 2)
+                                   << source::fraction_bits;
+            wanted = wanted && less(least, magnitude);
+        }
+        const word scaled = (magnitude << (23 - source::fraction_bits)) + (static_cast<word>(rebias) << 23);
+        const auto number = bit_cast<float>(scaled & mask_of<word>(wanted));
+        const auto units = static_cast<word>(static_cast<std::int32_t>(number));
+        const word odd = (units >> kept) & 1;
+        return (units + ((word{1} << (kept - 1)) - 1) + odd) >> kept;
+    } else {
+        constexpr int last = Source::bias + narrow::quantum_exponent + source::fraction_bits;
+        constexpr int all = source::fraction_bits + 2;  // nothing is left of a significand that loses these
+        const bool is_normal = magnitude >= source::hidden_bit;
+        const int wanted = last - (is_normal ? static_cast<int>(magnitude >> source::fraction_bits) : 1);
+        const int at_least_one = wanted < 1 ? 1 : wanted;
+        const int lost = at_least_one < all ? at_least_one : all;
+        const word significand =
+            (magnitude & source::fraction_mask) | (is_normal ? source::hidden_bit : word{0});
+        const word odd = (significand >> lost) & 1;
+        return static_cast<word>(significand + ((word{1} << (lost - 1)) - 1) + odd) >> lost;
+    }
+}
+
 /// Rounds a magnitude code of Source (binary32, binary64 or upper_binary64) to nearest even once, overflow as
-/// saturation::none: the magnitude code of Format.
+/// saturation::none: the magnitude code of Format. Ties of normal results can go toward zero instead.
 ///
 /// Results that are normal: adding (half a unit - 1) plus the lowest kept bit to the bits of the magnitude
 /// carries into the kept bits exactly when nearest-even rounds up, and a carry out of the fraction lands in
 /// the exponent field, as it should. What is too large is first brought down to the code that follows the
 /// largest finite one, which has no low bits to round.
-///
-/// Results that are subnormal: adding M = 2^(quantum + fraction bits of the adder's type) lets the hardware's
-/// own nearest-even addition round at the quantum; the low bits of the sum are the code. A subnormal input
-/// that the environment takes for zero is far below half a quantum in any case. The adder for upper_binary64
-/// is that of float; its summands are both multiplied by 2^-min_exponent before, by way of the exponent
-/// field, so that they are normal numbers, and what is too small even for that is taken for zero.
-template <class Format, class Source>
+template <class Format, class Source, bool TiesTowardZero = false>
 MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
     typename layout_of<Source>::storage magnitude) {
     using narrow = layout_of<Format>;
@@ -188,32 +258,14 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
                                                    : beyond;
 
     constexpr word largest = (beyond << shift) + bias_difference;
-    const word last_kept = (magnitude >> shift) & 1;
+    const word last_kept = TiesTowardZero ? 0 : (magnitude >> shift) & 1;
     const word limited = less(magnitude, largest) ? magnitude : largest;
     word code = (limited - bias_difference + half_minus_one + last_kept) >> shift;
     if constexpr (overflow != beyond) code = select(code == beyond, overflow, code);
 
-    using adder = std::conditional_t<source::width == 64, double, float>;
-    using adder_layout = layout_of<typename native_format<adder>::type>;
-    constexpr bool is_adder = source::fraction_bits == adder_layout::fraction_bits;
-    constexpr int scale = is_adder ? 0 : -narrow::min_exponent;
-    constexpr adder unit =
-        power_of_two<adder>(narrow::quantum_exponent + scale + adder_layout::fraction_bits);
     constexpr word smallest_normal = static_cast<word>(Source::bias + narrow::min_exponent)
                                      << source::fraction_bits;
-    const bool is_small = less(magnitude, smallest_normal);
-    word summand = magnitude;
-    if constexpr (!is_adder) {
-        constexpr int bias_change = Source::bias - native_format<adder>::type::bias - scale;
-        constexpr word least = static_cast<word>(Source::bias + narrow::quantum_exponent - 4)
-                               << source::fraction_bits;
-        summand <<= adder_layout::fraction_bits - source::fraction_bits;
-        summand -= static_cast<word>(bias_change) << adder_layout::fraction_bits;
-        // Zero where it is not wanted, since addition of a subnormal number may take a hundred cycles.
-        summand &= mask_of<word>(less(least, magnitude) && is_small);
-    }
-    const word subnormal = bit_cast<word>(bit_cast<adder>(summand) + unit) - bit_cast<word>(unit);
-    code = select(is_small, subnormal, code);
+    code = select(less(magnitude, smallest_normal), round_to_subnormal<Format, Source>(magnitude), code);
 
     word nan = narrow::has_nan ? narrow::nan_code : narrow::max_finite_code;
     if constexpr (Format::nans == nan_encoding::ieee) nan |= (magnitude >> shift) & narrow::fraction_mask;
@@ -221,18 +273,12 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
 }
 
 /// Rounds a float or double to nearest even once, overflow as saturation::none; the code is in the low bits.
-///
-/// Of a double only the upper half is used if Format is narrow enough, with its last bit set if anything
-/// below is: this rounds to odd to 21 bits of precision, and rounding that to nearest at 19 bits or fewer is
-/// rounding once (Boldo and Melquiond 2008).
-template <class Format, class Native>
+template <class Format, bool TiesTowardZero = false, class Native>
     requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr std::uint32_t narrow_to_word(Native x) {
     using narrow = layout_of<Format>;
     using native = typename native_format<Native>::type;
     const auto bits = bit_cast<typename layout_of<native>::storage>(x);
-    std::uint32_t code = 0;
-    std::uint32_t sign = 0;
     if constexpr (Format::exponent_bits == native::exponent_bits) {
         // There is neither overflow to look after nor underflow, and the sign can stay where it is.
         using word = typename layout_of<native>::storage;
@@ -242,22 +288,11 @@ MP_HOST_DEVICE constexpr std::uint32_t narrow_to_word(Native x) {
         const word rounded = (bits + half_minus_one + (kept & 1)) >> shift;
         const bool nan = less(layout_of<native>::infinity_code, bits & layout_of<native>::magnitude_mask);
         return static_cast<std::uint32_t>(select(nan, kept | narrow::quiet_bit, rounded));
-    } else if constexpr (sizeof(Native) == 4) {
-        const std::uint32_t magnitude = bits & 0x7fffffff;
-        code = round_magnitude<Format, native>(magnitude);
-        sign = bits ^ magnitude;
-    } else {
-        const auto upper = static_cast<std::uint32_t>(bits >> 32);
-        sign = upper & 0x80000000;
-        if constexpr (narrow::precision <= 19) {
-            const auto lower = static_cast<std::uint32_t>(bits);
-            const std::uint32_t magnitude = (upper & 0x7fffffff) | static_cast<std::uint32_t>(lower != 0);
-            code = round_magnitude<Format, upper_binary64>(magnitude);
-        } else {
-            const std::uint64_t magnitude = bits & layout_of<native>::magnitude_mask;
-            code = static_cast<std::uint32_t>(round_magnitude<Format, native>(magnitude));
-        }
     }
+    const auto code =
+        static_cast<std::uint32_t>(round_magnitude<Format, rounding_source<Format, Native>, TiesTowardZero>(
+            magnitude_to_round<Format>(x)));
+    auto sign = static_cast<std::uint32_t>(bits >> (layout_of<native>::width - 32)) & 0x80000000;
     sign >>= 31 - narrow::magnitude_bits;
     if constexpr (!Format::is_signed) {
         return code;
@@ -274,30 +309,8 @@ MP_HOST_DEVICE constexpr std::uint32_t narrow_to_word(Native x) {
     }
 }
 
-/// What widen_one leaves: zero, subnormal numbers, infinities and NaNs, by integers.
-template <class Native, class Format>
-    requires fast_path_in<Format, Native>
-MP_HOST_DEVICE MP_NEVER_INLINE constexpr Native widen_special(typename layout_of<Format>::storage code) {
-    using native = typename native_format<Native>::type;
-    using narrow = layout_of<Format>;
-    using wide = layout_of<native>;
-    using word = typename wide::storage;
-    const word magnitude = code & narrow::magnitude_mask;
-    const bool is_nan = Format::nans == nan_encoding::negative_zero && code == narrow::nan_code;
-    if (magnitude >= narrow::hidden_bit || is_nan) return widen<Native, Format>(code);
-    const word sign = static_cast<word>(code & narrow::sign_mask) << (wide::width - narrow::width);
-    if (magnitude == 0) return bit_cast<Native>(sign);
-    // The leading bit becomes the hidden one.
-    const int places = leading_zeros(std::uint64_t{magnitude}) - (63 - narrow::fraction_bits);
-    const auto exponent = static_cast<word>(native::bias + narrow::min_exponent - places);
-    const word fraction = ((magnitude << places) & narrow::fraction_mask)
-                          << (wide::fraction_bits - narrow::fraction_bits);
-    return bit_cast<Native>(static_cast<word>(sign | exponent << wide::fraction_bits | fraction));
-}
-
 /// widen for a number that stands alone, where a branch that is nearly always right costs less than going
-/// through all cases: normal numbers first. Nothing here is float arithmetic, so that neither the rounding
-/// direction nor the flush modes of the caller matter.
+/// through all cases: normal numbers first.
 template <class Native, class Format>
     requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr Native widen_one(typename layout_of<Format>::storage code) {
@@ -309,103 +322,51 @@ MP_HOST_DEVICE constexpr Native widen_one(typename layout_of<Format>::storage co
     constexpr word bias_difference = static_cast<word>(native::bias - Format::bias) << wide::fraction_bits;
     const word magnitude = code & narrow::magnitude_mask;
     const auto from_smallest = static_cast<word>(magnitude - narrow::hidden_bit);
-    if (from_smallest > word{narrow::max_finite_code} - narrow::hidden_bit) {
-        if constexpr (MP_DEVICE_CODE || Format::exponent_bits == native::exponent_bits) {
-            return widen<Native, Format>(code);
-        } else {
-            return widen_special<Native, Format>(code);
-        }
-    }
+    if (from_smallest > word{narrow::max_finite_code} - narrow::hidden_bit)
+        return widen<Native, Format>(code);
     const word sign = static_cast<word>(code & narrow::sign_mask) << (wide::width - narrow::width);
     return bit_cast<Native>(static_cast<word>(((magnitude << shift) + bias_difference) | sign));
 }
 
-/// The magnitude code that a magnitude below the smallest normal number of the format rounds to, by integers:
-/// the significand loses as many bits as its exponent is below the quantum's, ties going to even. Without
-/// branches, so that it may be computed in vain for other magnitudes.
-template <class Format, class Source>
-MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_to_subnormal(
-    typename layout_of<Source>::storage magnitude) {
-    using source = layout_of<Source>;
-    using word = typename source::storage;
-    constexpr int last = Source::bias + layout_of<Format>::quantum_exponent + source::fraction_bits;
-    constexpr int all = source::fraction_bits + 2;  // nothing is left of a significand that loses these
-    const bool is_normal = magnitude >= source::hidden_bit;
-    const int wanted = last - (is_normal ? static_cast<int>(magnitude >> source::fraction_bits) : 1);
-    const int at_least_one = wanted < 1 ? 1 : wanted;
-    const int lost = at_least_one < all ? at_least_one : all;
-    const word significand = (magnitude & source::fraction_mask) | (is_normal ? source::hidden_bit : word{0});
-    const word odd = (significand >> lost) & 1;
-    return static_cast<word>(significand + ((word{1} << (lost - 1)) - 1) + odd) >> lost;
-}
-
-/// What narrow_nearest_even leaves: results that are zero or subnormal, infinities, NaNs and overflow; of IEEE's
-/// formats magnitudes of a power of two that overflows at least.
-template <class Format, class Native>
-    requires fast_path_in<Format, Native>
-MP_HOST_DEVICE MP_NEVER_INLINE constexpr typename layout_of<Format>::storage narrow_special(Native x) {
+/// Stores the code of a number that rounds to a normal one, or in IEEE's formats overflows just beyond; false for
+/// all others. Ties can go toward zero.
+template <class Format, bool TiesTowardZero = false, class Native>
+    requires fast_path_in<Format, Native> &&
+             (Format::exponent_bits < native_format<Native>::type::exponent_bits)
+MP_HOST_DEVICE
+MP_ALWAYS_INLINE constexpr bool narrow_normal(Native x, typename layout_of<Format>::storage& code) {
     using native = typename native_format<Native>::type;
     using narrow = layout_of<Format>;
     using wide = layout_of<native>;
     using word = typename wide::storage;
-    if constexpr (Format::exponent_bits < native::exponent_bits) {
-        constexpr word smallest = static_cast<word>(native::bias + narrow::min_exponent)
-                                  << wide::fraction_bits;
-        const word bits = bit_cast<word>(x);
-        const word magnitude = bits & wide::magnitude_mask;
-        if constexpr (narrow::is_ieee && Format::is_signed) {
-            // Which of the three cases it is no branch predictor can know.
-            constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
-            const word nan = word{narrow::nan_code} | ((magnitude >> shift) & narrow::fraction_mask);
-            const word large = select(magnitude > wide::infinity_code, nan, word{narrow::infinity_code});
-            const word code =
-                select(magnitude < smallest, round_to_subnormal<Format, native>(magnitude), large);
-            const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
-            return static_cast<typename narrow::storage>(code | sign);
-        }
-        if (magnitude < smallest) {
-            const word code = round_to_subnormal<Format, native>(magnitude);
-            const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
-            const bool has_sign = Format::nans != nan_encoding::negative_zero || code != 0;
-            return static_cast<typename narrow::storage>(has_sign ? code | sign : code);
-        }
-    }
-    return static_cast<typename narrow::storage>(narrow_to_word<Format>(x));
+    constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
+    constexpr word bias_difference = static_cast<word>(native::bias - Format::bias) << wide::fraction_bits;
+    constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
+    constexpr word smallest = (word{narrow::hidden_bit} << shift) + bias_difference;
+    // In IEEE's formats what is above the largest number rounds to that or, one code on, to infinity.
+    constexpr word above = narrow::is_ieee ? (word{1} << shift) - 1 : 0;
+    constexpr word largest = (word{narrow::max_finite_code} << shift) + bias_difference + above;
+    const word bits = bit_cast<word>(x);
+    const word magnitude = bits & wide::magnitude_mask;
+    if (magnitude - smallest > largest - smallest) return false;
+    const word last_kept = TiesTowardZero ? 0 : (magnitude >> shift) & 1;
+    const word rounded = (magnitude - bias_difference + half_minus_one + last_kept) >> shift;
+    const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
+    code = static_cast<typename narrow::storage>(Format::is_signed ? rounded | sign : rounded);
+    return true;
 }
 
-/// Rounds a float or double to nearest even once, overflow as saturation::none: as narrow_to_word, except for a
-/// number that stands alone: results that are normal first, and no float arithmetic. Ties of normal results can
-/// go toward zero instead.
+/// narrow_to_word for a number that stands alone, where a branch that is nearly always right costs less than going
+/// through all cases.
 template <class Format, bool TiesTowardZero = false, class Native>
     requires fast_path_in<Format, Native>
 MP_HOST_DEVICE constexpr typename layout_of<Format>::storage narrow_nearest_even(Native x) {
-    using native = typename native_format<Native>::type;
-    using narrow = layout_of<Format>;
-    using wide = layout_of<native>;
-    using word = typename wide::storage;
-    using storage = typename narrow::storage;
-    if constexpr (Format::exponent_bits < native::exponent_bits) {
-        constexpr int shift = wide::fraction_bits - narrow::fraction_bits;
-        constexpr word bias_difference = static_cast<word>(native::bias - Format::bias)
-                                         << wide::fraction_bits;
-        constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
-        constexpr word smallest = (word{narrow::hidden_bit} << shift) + bias_difference;
-        // In IEEE's formats what is above the largest number rounds to that or, one code on, to infinity.
-        constexpr word above = narrow::is_ieee ? (word{1} << shift) - 1 : 0;
-        constexpr word largest = (word{narrow::max_finite_code} << shift) + bias_difference + above;
-        const word bits = bit_cast<word>(x);
-        const word magnitude = bits & wide::magnitude_mask;
-        if (magnitude - smallest <= largest - smallest) {
-            const word last_kept = TiesTowardZero ? 0 : (magnitude >> shift) & 1;
-            const word code = (magnitude - bias_difference + half_minus_one + last_kept) >> shift;
-            const word sign = (bits & wide::sign_mask) >> (wide::width - 1 - narrow::magnitude_bits);
-            return static_cast<storage>(Format::is_signed ? code | sign : code);
-        }
-#if !MP_DEVICE_CODE
-        return narrow_special<Format>(x);
-#endif
+    using storage = typename layout_of<Format>::storage;
+    if constexpr (Format::exponent_bits < native_format<Native>::type::exponent_bits) {
+        storage code = 0;
+        if (narrow_normal<Format, TiesTowardZero>(x, code)) return code;
     }
-    return static_cast<storage>(narrow_to_word<Format>(x));
+    return static_cast<storage>(narrow_to_word<Format, TiesTowardZero>(x));
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

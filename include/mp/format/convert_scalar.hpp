@@ -20,7 +20,11 @@ MP_HOST_DEVICE constexpr storage_of<To> from_native(Native x, Context&& context)
     if constexpr (fast_path_in<To, Native> && !keeps_flags<Context>) {
         if (MP_HARDWARE_FLOAT && context == projection{}) {
             if constexpr (std::same_as<Native, float>) {
-                return from_float<To>(x);
+                if constexpr (MP_DEVICE_CODE || (MP_HARDWARE_F16C && is_binary16<To>)) {
+                    return from_float<To>(x);
+                } else {
+                    return static_cast<storage_of<To>>(narrow_to_word<To>(x));
+                }
             } else {
 #if MP_DEVICE_CODE
                 if constexpr (rounds_doubles_by_instruction<To>) {

@@ -10,8 +10,8 @@
 /// midpoints between the numbers of a narrow format are such numbers. So the narrow rounding of the
 /// intermediate result is that of the exact one, unless the intermediate result is a midpoint and inexact;
 /// and that is what the proofs below exclude or the code looks for. The narrow rounding itself is done in
-/// integers or by F16C's instruction, which carries its direction. Signs of zero sums are the only other
-/// trace of the direction.
+/// integers, with truncation where float's unit helps, or by F16C's instruction, which carries its direction.
+/// Signs of zero sums are the only other trace of the direction.
 #pragma once
 
 #include <mp/detail/opt_barrier.hpp>
@@ -254,7 +254,13 @@ constexpr bool is_midpoint_of_subnormals(double x) noexcept {
 template <class Format, class Operation, class... Code>
 MP_HOST_DEVICE MP_NEVER_INLINE storage_of<Format> through_double(Operation operation,
                                                                  Code... codes) noexcept {
-    return narrow_nearest_even<Format>(operation(to_double<Format>(codes)...));
+    return static_cast<storage_of<Format>>(narrow_to_word<Format>(operation(to_double<Format>(codes)...)));
+}
+
+/// What narrow_normal leaves of results of an operation.
+template <class Format, class Finish>
+MP_NEVER_INLINE constexpr storage_of<Format> narrow_rest(float result, Finish finish) noexcept {
+    return finish(static_cast<storage_of<Format>>(narrow_to_word<Format>(result)));
 }
 
 /// Applies `operation`, a function of floats or doubles, in float where that is proven right, in double where
@@ -281,8 +287,13 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
             // On the device float honours subnormals whatever the options. That is enough for bfloat16, whose
             // results are never within float's rounding error of a midpoint below 2^-126: a product of two
             // 8-bit significands that small is a multiple of 2^-149.
-            if constexpr (Format::exponent_bits < 8 || (MP_DEVICE_CODE && is_bfloat16<Format>)) {
+            if constexpr (MP_DEVICE_CODE ? Format::exponent_bits < 8 || is_bfloat16<Format>
+                                         : MP_HARDWARE_F16C && is_binary16<Format>) {
                 return finish(from_float<Format>(result));
+            } else if constexpr (Format::exponent_bits < 8) {
+                storage_of<Format> code = 0;
+                if (narrow_normal<Format>(result, code)) return code;
+                return narrow_rest<Format>(result, finish);
             } else {
                 if (float_result_is_safe<Format>(result, InfinityIsRight)) {
                     // Not NaN, so that nothing but the rounding is left to do.
@@ -300,9 +311,9 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
     return exact();
 }
 
-/// Gives a sum the sign of zero that rounding to nearest gives: negative only if both summands are, whatever
-/// direction the processor rounded it in.
-template <class Format>
+/// Gives a + b, or a - b where Sign is -1, the sign of zero that rounding to nearest gives: negative only if both
+/// summands are, whatever direction the processor rounded it in.
+template <class Format, int Sign>
 struct sign_of_zero_sum {
     storage_of<Format> a;
     storage_of<Format> b;
@@ -318,7 +329,8 @@ struct sign_of_zero_sum {
     // Not inlined, so that compilers branch: next to the branches of the caller a select costs more.
     MP_HOST_DEVICE MP_NEVER_INLINE static constexpr storage_of<Format> zero_sum(
         storage_of<Format> a, storage_of<Format> b) noexcept {
-        return static_cast<storage_of<Format>>(a & b & layout_of<Format>::sign_mask);
+        const auto summand = static_cast<storage_of<Format>>(Sign < 0 ? ~b : b);
+        return static_cast<storage_of<Format>>(a & summand & layout_of<Format>::sign_mask);
     }
 };
 
@@ -334,8 +346,8 @@ MP_ALWAYS_INLINE std::uint16_t f16c_sum(std::uint16_t a, std::uint16_t b) noexce
     const std::uint16_t sum =
         f16c_narrow(Sign < 0 ? float_subtract(first, second) : float_add(first, second));
     if (sum != 0x8000) return sum;
-    return sign_of_zero_sum<formats::binary16>::zero_sum(static_cast<std::uint16_t>(x[0]),
-                                                         static_cast<std::uint16_t>(Sign < 0 ? ~y[0] : y[0]));
+    return sign_of_zero_sum<formats::binary16, Sign>::zero_sum(static_cast<std::uint16_t>(x[0]),
+                                                               static_cast<std::uint16_t>(y[0]));
 }
 #endif
 
@@ -360,7 +372,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, st
 #endif
     return through_float<Format, true>([](auto x, auto y) { return native_operations::add(x, y); },
                                        [=] { return add_bits<Format>(a, b, {}); },
-                                       sign_of_zero_sum<Format>{a, b}, a, b);
+                                       sign_of_zero_sum<Format, 1>{a, b}, a, b);
 }
 
 template <class Format>
@@ -375,10 +387,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> 
         if (!__builtin_is_constant_evaluated()) return f16c_sum<-1>(a, b);
     }
 #endif
-    const auto negated = static_cast<storage_of<Format>>(b ^ layout_of<Format>::sign_mask);
     return through_float<Format, true>([](auto x, auto y) { return native_operations::subtract(x, y); },
                                        [=] { return subtract_bits<Format>(a, b, {}); },
-                                       sign_of_zero_sum<Format>{a, negated}, a, b);
+                                       sign_of_zero_sum<Format, -1>{a, b}, a, b);
 }
 
 template <class Format>
@@ -507,18 +518,13 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, st
 #if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
     if constexpr (fast_path_in<Format, double> && layout_of<Format>::precision <= 11) {
         if (!__builtin_is_constant_evaluated()) {
-            using layout = layout_of<Format>;
-            constexpr int shift = 52 - layout::fraction_bits;
-            constexpr std::uint64_t bias_difference = static_cast<std::uint64_t>(1023 - Format::bias) << 52;
-            constexpr std::uint64_t smallest = (std::uint64_t{layout::hidden_bit} << shift) + bias_difference;
             double x = 0;
             double y = 0;
             double z = 0;
             if (load_frequent<Format>(a, x) && load_frequent<Format>(b, y) && load_frequent<Format>(c, z)) {
                 const double sum = double_add(double_multiply(x, y), z);
-                const std::uint64_t magnitude = bit_cast<std::uint64_t>(sum) << 1 >> 1;
-                if (magnitude >= smallest && !is_midpoint_of_normals<Format>(sum))
-                    return narrow_nearest_even<Format>(sum);
+                storage_of<Format> code = 0;
+                if (!is_midpoint_of_normals<Format>(sum) && narrow_normal<Format>(sum, code)) return code;
             }
             return fma_special<Format>(a, b, c);
         }
