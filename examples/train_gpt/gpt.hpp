@@ -142,6 +142,14 @@ public:
         return loss;
     }
 
+    /// What layers remember besides their parameters: the scales of 8-bit operands.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        for (std::size_t i = 0; i < blocks_.size(); ++i) {
+            visitor("h." + std::to_string(i) + ".attn", blocks_[i].attention);
+            visitor("h." + std::to_string(i) + ".mlp", blocks_[i].mlp);
+        }
+    }
     void weights_changed() {
         matrices.weights_changed();
         norms.weights_changed();

@@ -119,6 +119,7 @@ training_record train(const training_task& task) {
         visit("matrices", matrices);
         visit("norms", norms);
         visit("scaler", scaler);
+        visit("layers", model);
         visit("step", step);
     };
     if (task.resume && std::filesystem::exists(task.checkpoint)) {
@@ -152,13 +153,19 @@ training_record train(const training_task& task) {
         const double factor = schedule.at(step);
         matrices.set_learning_rate_factor(factor);
         norms.set_learning_rate_factor(factor);
+        const bool last = step + 1 == end;
+        const bool looks = last || (step + 1) % 50 == 0;
+        if (looks) {
+            for (const auto& it : model.matrices.parameters()) {
+                record.gradients += mp::report_range<mp::half>(exec, it.gradient);
+            }
+        }
         iteration.clip_global_gradient_norm(1.0);
         if (!iteration.finish()) record.skipped.push_back(step);
         model.weights_changed();
         update.stop();
         record.losses.push_back(loss);
-        const bool last = step + 1 == end;
-        if (last || (step + 1) % 50 == 0) {
+        if (looks) {
             all.stop();
             record.validated_at.push_back(static_cast<double>(step + 1));
             record.validation.push_back(validation_loss(exec, model, task));
@@ -197,8 +204,10 @@ constexpr std::array recipes{
            train<mp::half, ac::off, float, true>},
     recipe{"fp16_alone", "half weights without masters, no loss scaling",
            train<mp::half, ac::off, mp::half, false>},
-    recipe{"fp8", "products in float8_e4m3fn and e5m2, scaled by their largest numbers, the rest as bf16",
-           train<mp::bfloat16, ac::fp8_hybrid, float, false>},
+    recipe{"fp8", "products in float8_e4m3fn and e5m2 with delayed scaling, the rest as bf16",
+           train<mp::bfloat16, mp::layers::float8_delayed_scaling, float, false>},
+    recipe{"mxfp8", "products of blocks of 32 in float8_e4m3fn, the rest as bf16",
+           train<mp::bfloat16, mp::layers::mxfp8_block_scaling, float, false>},
 };
 
 }  // namespace

@@ -27,7 +27,8 @@ struct result {
 
 inline constexpr std::string_view line_colours = R"(
 .line.fp32 { stroke: #767676; } .line.bf16 { stroke: #2a6fb0; } .line.fp16 { stroke: #2a9d6f; }
-.line.fp16_alone { stroke: #c8283c; } .line.fp8 { stroke: #8a4fb8; } .line.dashed { stroke-dasharray: 5 4; }
+.line.fp16_alone { stroke: #c8283c; } .line.fp8 { stroke: #8a4fb8; } .line.mxfp8 { stroke: #b8791f; }
+.line.limit { stroke: var(--grid); } .line.dashed { stroke-dasharray: 5 4; }
 pre { background: var(--grid); padding: 10px 12px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }
 )";
 
@@ -200,6 +201,76 @@ inline std::string scale_figure(const std::vector<result>& results) {
                   "A step whose gradients overflow is skipped, and the scale halves.");
 }
 
+/// What half makes of gradients: of those of other recipes, if they were stored in it.
+inline table gradient_table(const std::vector<result>& results) {
+    table it{{{"", "recipe"},
+              {"last", "scale"},
+              {"largest", "magnitude"},
+              {"", "zeros"},
+              {"half:", "flushed"},
+              {"", "subnormal"},
+              {"", "overflown"}},
+             {}};
+    for (const result& each : results) {
+        const mp::range_report& r = each.record.gradients;
+        const auto share = [&](std::uint64_t count) {
+            return fixed(100 * static_cast<double>(count) /
+                             static_cast<double>(std::max<std::uint64_t>(r.count, 1)),
+                         2) +
+                   "%";
+        };
+        it.rows.push_back({std::string(each.by->name), formatted("%g", each.record.scales.back()),
+                           formatted("%.2e", r.largest_magnitude), share(r.zeros), share(r.flushed),
+                           share(r.subnormals), share(r.overflows + r.infinities)});
+    }
+    return it;
+}
+
+/// How the magnitudes of gradients are spread over powers of two.
+inline std::string gradient_figure(const std::vector<result>& results) {
+    int low = 0, high = -60;
+    double most = 1;
+    const auto share = [](const mp::range_report& r, int exponent) {
+        return 100 * static_cast<double>(r.with_exponent(exponent)) /
+               static_cast<double>(std::max<std::uint64_t>(r.count, 1));
+    };
+    for (const result& each : results) {
+        for (int e = -60; e <= 30; ++e) {
+            const double y = share(each.record.gradients, e);
+            if (y < 0.02) continue;
+            low = std::min(low, e);
+            high = std::max(high, e);
+            most = std::max(most, y);
+        }
+    }
+    const double top = 5 * std::ceil(most / 5);
+    low = std::min(low, -26) - 1;
+    high = std::max(high, -8) + 1;
+    mp::report::chart plot("Gradients by power of two", {static_cast<double>(low), 0},
+                           {static_cast<double>(high), top});
+    for (int e = low + (4 - low % 4) % 4; e <= high; e += 4) plot.x_tick(e, "2^" + std::to_string(e));
+    for (double y = 0; y <= top; y += 5) plot.y_tick(y, fixed(y, 0) + "%");
+    plot.x_title("magnitude");
+    plot.y_title("of all elements");
+    // Below the first, half has no numbers; below the second, with fewer bits.
+    for (const auto& [exponent, name] :
+         {std::pair(-24.0, "half: smallest"), std::pair(-14.0, "half: smallest normal")}) {
+        plot.segment("line limit", {exponent, 0}, {exponent, top});
+        plot.upward_text("label", {exponent, top / 2}, -4, 0, name);
+    }
+    std::string legend = "<div class=\"legend\">";
+    for (const result& each : results) {
+        const std::string name(each.by->name);
+        std::vector<mp::report::chart_point> points;
+        for (int e = low; e <= high; ++e) points.push_back({e + 0.5, share(each.record.gradients, e)});
+        legend += legend_line(name, name);
+        plot.polyline("line " + name, points);
+    }
+    return figure("Gradients", legend + "</div>\n" + plot.html(),
+                  "Magnitudes of the gradients of all matrices as they are stored, times the loss scale, "
+                  "every 50 steps.");
+}
+
 /// The page on all trainings.
 inline std::string report_page(const std::vector<result>& results, const training_task& task) {
     std::string html = page_begin("A GPT in several precisions", line_colours);
@@ -212,8 +283,8 @@ inline std::string report_page(const std::vector<result>& results, const trainin
         " sequences on the characters of a text. All recipes start from the same weights and see the same "
         "text.</p>\n";
     html += html_table(learning_table(results)) + loss_figure(results) + difference_figure(results) +
-            scale_figure(results) + "<h2>Memory</h2>\n" + html_table(memory_table(results)) +
-            "<section>\n<h2>What they write</h2>\n";
+            scale_figure(results) + gradient_figure(results) + html_table(gradient_table(results)) +
+            "<h2>Memory</h2>\n" + html_table(memory_table(results)) + "<section>\n<h2>What they write</h2>\n";
     for (const result& each : results) {
         html += "<h3>" + std::string(each.by->name) + ", " + std::string(each.by->meaning) + "</h3>\n<pre>" +
                 html_escaped(each.record.sample) + "</pre>\n";

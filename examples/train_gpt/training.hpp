@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <mp/convert.hpp>
+
 #include "corpus.hpp"
 #include "gpt.hpp"
 
@@ -55,6 +57,8 @@ struct training_record {
     double tokens_per_second = 0;
     step_seconds seconds;
     memory_use memory;
+    mp::range_report
+        gradients;  ///< of matrices, as they were stored every 50 steps; what half would make of them
     std::string sample;
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/training/checkpoint.hpp>
+#include <mp/training/float8_scaling.hpp>
 #include <mp/training/initializers.hpp>
 #include <mp/training/layers/attention.hpp>
 #include <mp/training/layers/embedding.hpp>

@@ -45,7 +45,7 @@ std::vector<std::string> cells_of(const std::string& out, const std::string& nam
     return {};
 }
 
-const std::vector<std::string> names{"fp32", "bf16", "fp16", "fp16_alone", "fp8"};
+const std::vector<std::string> names{"fp32", "bf16", "fp16", "fp16_alone", "fp8", "mxfp8"};
 
 TEST_CASE("train_gpt: every recipe learns, and says where time and memory went, also on a page") {
     const workplace place;
@@ -70,7 +70,7 @@ TEST_CASE("train_gpt: every recipe learns, and says where time and memory went, 
     CHECK(first_fault(page) == "");
     CHECK(has_clean_paths(page));
     for (const char* const title :
-         {"Loss", "Difference from float", "Loss scale", "Memory", "What they write"}) {
+         {"Loss", "Difference from float", "Loss scale", "Gradients", "Memory", "What they write"}) {
         CHECK(page.find(">" + std::string(title) + "</h") != std::string::npos);
     }
     for (const std::string& name : names) CHECK(page.find("line " + name) != std::string::npos);
@@ -97,7 +97,7 @@ TEST_CASE("train_gpt: threads change no bit, and micro batches are one batch") {
 
 TEST_CASE("train_gpt: a run that was interrupted, or killed, ends with the bits of one that was not") {
     const workplace place;
-    for (const std::string name : {"bf16", "fp16"}) {
+    for (const std::string name : {"bf16", "fp16", "fp8"}) {
         const std::string recipe = "--recipe " + name + " --checkpoint ";
         REQUIRE(place.train(recipe + "whole").code == 0);
         const std::string whole = content_of(place.path("whole." + name));
@@ -138,7 +138,7 @@ TEST_CASE("train_gpt: what it does not understand is said in a line, with exit c
         return ran.error;
     };
     CHECK(error("--recipe fp64") ==
-          "train_gpt: --recipe is 'fp64'; it must be one of fp32 bf16 fp16 fp16_alone fp8\n");
+          "train_gpt: --recipe is 'fp64'; it must be one of fp32 bf16 fp16 fp16_alone fp8 mxfp8\n");
     CHECK(error("--size huge") == "train_gpt: --size is 'huge'; it must be one of tiny small gpt2\n");
     CHECK(error("--steps 0") ==
           "train_gpt: --steps is '0'; it must be a whole number from 1 to 1000000000\n");

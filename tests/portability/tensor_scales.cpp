@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Scales of single tensors from one iteration to the next: adaptive layer-wise scaling, and the delayed
 // scaling of 8-bit tensors.
+#include <mp/bfloat16.hpp>
 #include <mp/convert.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/scaling/amax.hpp>
@@ -10,6 +11,7 @@
 #include <mp/scaling/state_text.hpp>
 #include <mp/scaling/tensor_scaling.hpp>
 #include <mp/scaling/tensor_statistics.hpp>
+#include <mp/training/layers/linear.hpp>
 
 #include "formats.hpp"
 
@@ -164,6 +166,32 @@ void add_delayed(report& to, const std::string& name, const mp::delayed_scaling&
     to.add("delayed_scaling." + name, sum);
 }
 
+/// Iterations of a linear layer with operands in eight bits.
+template <class Policy>
+void add_float8_layer(report& to, const std::string& name) {
+    constexpr mp::cpu ordered{.products = mp::accumulation::ordered};
+    mp::parameter_store<mp::bfloat16> store;
+    mp::layers::linear<mp::bfloat16, mp::bfloat16, Policy> layer(store, "fc", 45, 37,
+                                                                 {.float8 = {.amax_history_length = 3}});
+    store.build(5);
+    checksum sum;
+    mp::tensor<mp::bfloat16> x(41, 45), dy(41, 37), dx(41, 45);
+    const auto fill = [](mp::tensor<mp::bfloat16>& values, std::uint64_t seed) {
+        const std::vector<float> numbers = plain_floats(values.size(), seed);
+        for (std::size_t i = 0; i < numbers.size(); ++i) values.values()[i] = mp::bfloat16(numbers[i]);
+    };
+    for (std::uint64_t iteration = 0; iteration < 5; ++iteration) {
+        fill(x, 900 + iteration);
+        fill(dy, 950 + iteration);
+        sum.add(std::span<const mp::bfloat16>(layer.forward(ordered, x.view()).data, 41 * 37));
+        layer.backward(ordered, dy.view(), dx.view(), iteration % 2 == 1);
+        sum.add(std::span<const mp::bfloat16>(dx.values()));
+        sum.add(std::span<const mp::bfloat16>(store.gradients()));
+        store.weights_changed();
+    }
+    to.add("float8_linear." + name, sum);
+}
+
 }  // namespace
 
 void add_tensor_scale_checksums(report& to) {
@@ -183,6 +211,9 @@ void add_tensor_scale_checksums(report& to) {
     add_delayed<mp::float8_e4m3fn>(to, "ms_amp", {.rule = delayed_rule::ms_amp}, 5);
     add_delayed<mp::float8_e5m2>(to, "ms_amp_margin",
                                  {.format_max = 57344.0F, .margin = 3, .rule = delayed_rule::ms_amp}, 1);
+    add_float8_layer<mp::layers::float8_delayed_scaling>(to, "delayed");
+    add_float8_layer<mp::layers::float8_current_scaling>(to, "current");
+    add_float8_layer<mp::layers::mxfp8_block_scaling>(to, "mxfp8");
 }
 
 }  // namespace portability

@@ -101,6 +101,8 @@ TEST_CASE("a step of a transformer allocates nothing after the first, in any for
     check<mp::bfloat16, ac::off>();
     check<mp::half, ac::off>();
     check<mp::bfloat16, ac::fp8_hybrid>();
+    check<mp::bfloat16, layers::float8_delayed_scaling>();
+    check<mp::bfloat16, layers::mxfp8_block_scaling>();
     check<float, ac::fp16>();
     check<float, ac::off>(2);
     check<mp::bfloat16, ac::off>(3);

@@ -74,6 +74,8 @@ public:
         return autocast::cached(matrix_view<const Weight>(weights()), memory_->version);
     }
 
+    /// How often parameter_store::weights_changed() has been called.
+    [[nodiscard]] std::uint64_t version() const { return memory_->version.count(); }
     [[nodiscard]] std::ptrdiff_t rows() const { return entry().rows; }
     [[nodiscard]] std::ptrdiff_t columns() const { return entry().columns; }
     [[nodiscard]] const std::string& name() const { return entry().name; }

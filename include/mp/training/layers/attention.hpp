@@ -86,6 +86,13 @@ public:
         return qkv_.bytes() + mixed_.bytes() + out_.bytes() + log_sums_.capacity() * sizeof(float);
     }
 
+    /// As linear::visit_state().
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("qkv", qkv_);
+        visitor("out", out_);
+    }
+
 private:
     static std::ptrdiff_t depth_of(std::ptrdiff_t width, const attention_options& options) {
         constexpr std::string_view function = "mp::layers::attention";

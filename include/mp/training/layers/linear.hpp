@@ -6,6 +6,8 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/linear.hpp>
+#include <mp/ops/reductions.hpp>
+#include <mp/training/float8_scaling.hpp>
 #include <mp/training/parameter_store.hpp>
 #include <mp/training/tensor.hpp>
 
@@ -21,6 +23,7 @@ struct linear_options {
     std::optional<initializer> initial = std::nullopt;
     std::size_t group = 0;       ///< of the weights in the optimizer
     std::size_t bias_group = 0;  ///< of the bias, which starts at zero
+    float8_options float8 = {};  ///< where the policy is one of float8_scaling.hpp
 };
 
 /// y = x w^T + b.
@@ -36,7 +39,9 @@ struct linear_options {
 /// \tparam Policy      of autocast, as the ops' have it
 /// \tparam Gradient    of weights and bias
 ///
-/// Precision, threads and errors are those of mp::ops::linear() and linear_backward(). The result is memory
+/// Precision, threads and errors are those of mp::ops::linear() and linear_backward(). Under a policy of
+/// float8_scaling.hpp all three products take operands of 8 bits, whose scales this layer keeps; x, dy and dx are
+/// row-major then, and x need not stay. The result is memory
 /// of the layer, which grows in the first steps only, and is overwritten by the next forward().
 template <class Weight, class Activation = Weight, class Policy = autocast::by_region,
           class Gradient = Weight>
@@ -48,14 +53,21 @@ public:
            const linear_options& options = {})
         : weight_(store.add_matrix(name + ".weight", out, in,
                                    options.initial.value_or(initializers::fan_in_uniform(in)),
-                                   {options.group})) {
+                                   {options.group})),
+          products_(options.float8) {
         if (options.bias) bias_ = store.add_vector(name + ".bias", out, {}, {options.bias_group});
     }
 
     matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
         input_ = x;
         result_.resize(x.rows, weight_.rows());
-        if (bias_.exists()) {
+        if constexpr (float8_scaling<Policy>) {
+            const auto product = [&](const auto& epilogue) {
+                products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
+                                  result_.view(), epilogue);
+            };
+            bias_.exists() ? product(bias_per_column(bias_.values())) : product(identity_epilogue{});
+        } else if (bias_.exists()) {
             ops::linear<Policy>(exec, x, weight_.cached(), bias_.values(), result_.view());
         } else {
             ops::linear<Policy>(exec, x, weight_.cached(), ops::absent, result_.view());
@@ -67,7 +79,12 @@ public:
     /// if `add` says so, for micro batches.
     template <class DX>
     void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
-        if (bias_.exists()) {
+        if constexpr (float8_scaling<Policy>) {
+            products_.backward(exec, dy, dx, ops::add_to(weight_.gradient(), add));
+            if (bias_.exists()) {
+                ops::sum<Policy>(exec, dy, ops::add_to(bias_.gradient_values(), add), ops::per::column);
+            }
+        } else if (bias_.exists()) {
             ops::linear_backward<Policy>(exec, input_, weight_.cached(), dy, dx,
                                          ops::add_to(weight_.gradient(), add),
                                          ops::add_to(bias_.gradient_values(), add));
@@ -82,13 +99,20 @@ public:
     /// The result of the last forward().
     [[nodiscard]] matrix_view<Activation> result() { return result_.view(); }
     /// Bytes of activations.
-    [[nodiscard]] std::size_t bytes() const noexcept { return result_.bytes(); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return result_.bytes() + products_.bytes(); }
+
+    /// What the layer remembers besides its parameters, for mp::save_checkpoint: the histories of delayed scaling.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        products_.visit_state(visitor);
+    }
 
 private:
     trained_tensor<Weight, Gradient> weight_;
     trained_tensor<Weight, Gradient> bias_;
     matrix_view<const Activation> input_;
     tensor<Activation> result_;
+    typename detail::products_of_policy<Policy, Activation>::type products_;
 };
 
 }  // namespace mp::layers::inline MP_ISA_NAMESPACE

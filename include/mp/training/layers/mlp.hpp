@@ -59,6 +59,13 @@ public:
     /// Bytes of activations.
     [[nodiscard]] std::size_t bytes() const noexcept { return in_.bytes() + active_.bytes() + out_.bytes(); }
 
+    /// As linear::visit_state().
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("fc", in_);
+        visitor("proj", out_);
+    }
+
 private:
     ops::gelu_formula formula_;
     projection in_;
