@@ -46,6 +46,8 @@ void check_activations(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t 
           [](auto exec, auto x, auto dy, auto dx) { mp::ops::silu_backward(exec, x, dy, dx); });
     check([](auto exec, auto x, auto y) { mp::ops::tanh(exec, x, y); },
           [](auto exec, auto x, auto dy, auto dx) { mp::ops::tanh_backward(exec, x, dy, dx); });
+    check([](auto exec, auto x, auto y) { mp::ops::sigmoid(exec, x, y); },
+          [](auto exec, auto x, auto dy, auto dx) { mp::ops::sigmoid_backward(exec, x, dy, dx); });
 }
 
 TEST_CASE("activations on a device give the bits of the simulated GPU") {

@@ -85,7 +85,7 @@ int different_from_cpu(Run run) {
     return different;
 }
 
-TEST_CASE("gelu and silu have the CPU's bits for all numbers of 16 bits") {
+TEST_CASE("smooth activations have the CPU's bits for all numbers of 16 bits") {
     const auto gelu = [](auto exec, auto x, auto y) { mp::ops::gelu(exec, x, y); };
     const auto tanh = [](auto exec, auto x, auto y) { mp::ops::gelu(exec, x, y, gelu_formula::tanh); };
     const auto silu = [](auto exec, auto x, auto y) { mp::ops::silu(exec, x, y); };
@@ -95,9 +95,12 @@ TEST_CASE("gelu and silu have the CPU's bits for all numbers of 16 bits") {
     CHECK(different_from_cpu<bfloat16>(tanh) == 0);
     CHECK(different_from_cpu<half>(silu) == 0);
     CHECK(different_from_cpu<bfloat16>(silu) == 0);
+    const auto sigmoid = [](auto exec, auto x, auto y) { mp::ops::sigmoid(exec, x, y); };
+    CHECK(different_from_cpu<half>(sigmoid) == 0);
+    CHECK(different_from_cpu<bfloat16>(sigmoid) == 0);
 }
 
-TEST_CASE("gradients of gelu and silu have the CPU's bits for all numbers of 16 bits") {
+TEST_CASE("gradients of smooth activations have the CPU's bits for all numbers of 16 bits") {
     const auto check = [](auto backward) {
         const auto with_gradient = [&](auto exec, auto x, auto dx) {
             matrix<float> dy(256, 256);
@@ -112,6 +115,7 @@ TEST_CASE("gradients of gelu and silu have the CPU's bits for all numbers of 16 
         mp::ops::gelu_backward(exec, x, dy, dx, gelu_formula::tanh);
     });
     check([](auto exec, auto x, auto dy, auto dx) { mp::ops::silu_backward(exec, x, dy, dx); });
+    check([](auto exec, auto y, auto dy, auto dx) { mp::ops::sigmoid_backward(exec, y, dy, dx); });
 }
 
 TEST_CASE("bits depend on no schedule, layout or size, nothing else is written, and results may replace") {

@@ -103,6 +103,25 @@ struct tanh_case {
     }
 };
 
+/// Likewise.
+struct sigmoid_case {
+    static constexpr std::string_view name = "sigmoid";
+    static constexpr double ulp = 3;
+    static constexpr double slope_error = 0x1p-22;
+    static void forward(mp::cpu exec, auto x, auto y) { mp::ops::sigmoid(exec, x, y); }
+    template <class X>
+    static void backward(mp::cpu exec, mp::matrix_view<X> x, auto dy, auto dx) {
+        matrix<float> y(x.rows, x.columns);
+        mp::ops::sigmoid(exec, x, y.view);
+        mp::ops::sigmoid_backward(exec, y.view, dy, dx);
+    }
+    template <class Real>
+    static Real value(const Real& x) {
+        using std::exp;
+        return 1 / (1 + exp(Real(-x)));
+    }
+};
+
 /// The largest distance from the exact results, in units in the last place of Value, over arguments of all
 /// magnitudes.
 template <class Case, class Value>
@@ -135,7 +154,7 @@ double worst_error_of_codes() {
 }
 
 TEST_CASE_TEMPLATE("the values are within the promised ulp of float, and then rounded to the format", Case,
-                   gelu_case, gelu_tanh_case, silu_case, tanh_case) {
+                   gelu_case, gelu_tanh_case, silu_case, tanh_case, sigmoid_case) {
     // An ulp of float is 2^-13 ulp of half.
     CHECK(worst_error_of_codes<Case, half>() <= 0.5 + Case::ulp * 0x1p-13);
     CHECK(worst_error_of_codes<Case, bfloat16>() <= 0.5 + Case::ulp * 0x1p-16);
@@ -174,7 +193,7 @@ TEST_CASE_TEMPLATE("the gradients are those of central differences in 50 digits"
 }
 
 TEST_CASE_TEMPLATE("the gradients are those of central differences in double, in every layout and format",
-                   Case, gelu_case, gelu_tanh_case, silu_case, tanh_case) {
+                   Case, gelu_case, gelu_tanh_case, silu_case, tanh_case, sigmoid_case) {
     ops_test::for_each_layout([](storage_order order, std::ptrdiff_t padding) {
         matrix<half> x(70, 5, padding, order);
         matrix<float> dy(70, 5, 0, storage_order::row_major), dx(70, 5, padding);
@@ -212,7 +231,7 @@ TEST_CASE_TEMPLATE("the gradients are those of central differences in double, in
 }
 
 TEST_CASE_TEMPLATE("one thread and three write the same bits, in place as well", Case, gelu_case,
-                   gelu_tanh_case, silu_case, tanh_case) {
+                   gelu_tanh_case, silu_case, tanh_case, sigmoid_case) {
     matrix<float> x(61, 1001), dy(61, 1001);
     x.randomize(1);
     dy.randomize(2);
@@ -229,7 +248,7 @@ TEST_CASE_TEMPLATE("one thread and three write the same bits, in place as well",
     CHECK(same_bits(dx, dy));
 }
 
-TEST_CASE_TEMPLATE("a region casts nothing", Case, gelu_case, silu_case, tanh_case) {
+TEST_CASE_TEMPLATE("a region casts nothing", Case, gelu_case, silu_case, tanh_case, sigmoid_case) {
     matrix<float> x(2, 3), dy(2, 3), outside(2, 3), inside(2, 3), dx_outside(2, 3), dx_inside(2, 3);
     x.randomize(4);
     dy.randomize(5);
@@ -314,7 +333,7 @@ TEST_CASE("activations of an empty matrix do nothing") {
 }
 
 TEST_CASE_TEMPLATE("activations name the argument that does not fit, and write nothing", Case, gelu_case,
-                   silu_case, tanh_case) {
+                   silu_case, tanh_case, sigmoid_case) {
     matrix<float> x(2, 3), y(2, 3), other(3, 2);
     const mp::cpu exec{};
     const std::string function = "mp::ops::" + std::string(Case::name);
@@ -326,7 +345,7 @@ TEST_CASE_TEMPLATE("activations name the argument that does not fit, and write n
           function + ": y overlaps x; they must not share elements, because y is written while x is in use");
     CHECK(message_of([&] { Case::forward(exec, mp::row_major<float>(nullptr, 2, 3), y.view); }) ==
           function + ": x.data is null; it must point to a matrix of 2 x 3 elements");
-    const std::string known = Case::name == "tanh" ? "y" : "x";
+    const std::string known = Case::name == "tanh" || Case::name == "sigmoid" ? "y" : "x";
     CHECK(message_of([&] { Case::backward(exec, x.view, other.view, y.view); }) ==
           function + "_backward: dy.rows is 3; it must equal " + known + ".rows, which is 2");
     CHECK(message_of([&] { Case::backward(exec, x.view, x.view, other.view); }) ==

@@ -119,6 +119,8 @@ void check_everywhere(const Executor& exec) {
     check(exec, rows, columns,
           [](auto& on, auto y) { ops::tanh_backward(on, in.x_view(), in.dy_view(), y); });
     check(exec, rows, columns,
+          [](auto& on, auto y) { ops::sigmoid_backward(on, in.x_view(), in.dy_view(), y); });
+    check(exec, rows, columns,
           [](auto& on, auto y) { ops::relu_backward(on, in.x_view(), in.dy_view(), y); });
     check(exec, rows, columns,
           [](auto& on, auto y) { ops::softmax_backward(on, in.x_view(), in.dy_view(), y); });

@@ -235,12 +235,12 @@ void check_explained() {
 TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") {
     using namespace mp::ops;  // NOLINT(google-build-using-namespace)
     check_explained<relu_op, relu_backward_op, gelu_op, gelu_backward_op, silu_op, silu_backward_op, tanh_op,
-                    tanh_backward_op, softmax_op, softmax_backward_op, log_softmax_op,
-                    log_softmax_backward_op, layer_norm_op, layer_norm_backward_op, rms_norm_op,
-                    rms_norm_backward_op, add_op, add_backward_op, multiply_op, multiply_backward_op, sum_op,
-                    mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
-                    softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
-                    softmax_cross_entropy_with_gradient_op>();
+                    tanh_backward_op, sigmoid_op, sigmoid_backward_op, softmax_op, softmax_backward_op,
+                    log_softmax_op, log_softmax_backward_op, layer_norm_op, layer_norm_backward_op,
+                    rms_norm_op, rms_norm_backward_op, add_op, add_backward_op, multiply_op,
+                    multiply_backward_op, sum_op, mean_op, matmul_op, linear_op, linear_backward_op,
+                    softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
+                    softmax_cross_entropy_to_memory_op, softmax_cross_entropy_with_gradient_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

@@ -62,6 +62,7 @@ TEST_CASE("the lists treat the library's ops as they treat their own of that kin
     CHECK(treatment<gelu_op>() == "KKFFKLW");
     CHECK(treatment<silu_op>() == "KKFKKLW");
     CHECK(treatment<tanh_op>() == "KKWKKLW");
+    CHECK(treatment<sigmoid_op>() == "KKWKKLW");
     CHECK(treatment<softmax_op>() == "OKWFFLF");
     CHECK(treatment<log_softmax_op>() == "OKWFFLW");
     CHECK(treatment<layer_norm_op>() == "FKFFFLW");

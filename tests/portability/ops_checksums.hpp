@@ -166,6 +166,9 @@ private:
             "tanh", [](auto from, auto to) { ops::tanh<policy>(exec, from, to); },
             [](auto from, auto g, auto to) { ops::tanh_backward<policy>(exec, from, g, to); });
         activation(
+            "sigmoid", [](auto from, auto to) { ops::sigmoid<policy>(exec, from, to); },
+            [](auto from, auto g, auto to) { ops::sigmoid_backward<policy>(exec, from, g, to); });
+        activation(
             "relu", [](auto from, auto to) { ops::relu<policy>(exec, from, to); },
             [](auto from, auto g, auto to) { ops::relu_backward<policy>(exec, from, g, to); });
         ops::add<policy>(exec, matrix(x), matrix(b), matrix(y));

@@ -52,6 +52,7 @@ TEST_CASE("activations keep the errors that they promise, in their tails too") {
               return x * logistic(twice_z(x));
           }).units < 4);
     CHECK(sweep(-1e30F, 1e30F, value<tanh_function>, [](double x) { return std::tanh(x); }).units < 3);
+    CHECK(sweep(-119, 1e30F, value<sigmoid_function>, logistic).units < 3);
     CHECK(sweep(-300, 300, slope<silu_function>, [](double x) {
               return logistic(x) * (1 + x * (1 - logistic(x)));
           }).absolute < 0x1p-22);
@@ -64,6 +65,7 @@ TEST_CASE("activations keep the errors that they promise, in their tails too") {
               return s + (s == 0 || s == 1 ? 0 : x * inner * s * logistic(-twice_z(x)));
           }).absolute < 0x1p-21);
     CHECK(sweep(-1, 1, slope<tanh_function>, [](double y) { return 1 - y * y; }).units < 2.5);
+    CHECK(sweep(0, 1, slope<sigmoid_function>, [](double y) { return y * (1 - y); }).units < 2.5);
 }
 
 TEST_CASE("gelu keeps its error where it is largest, for every float there") {
@@ -113,6 +115,15 @@ TEST_CASE("zeros, infinities and NaN go where the functions go") {
     CHECK(is(value<silu_function>(-110.0F), -0.0F));
     CHECK(static_cast<double>(value<silu_function>(-108.0F)) ==
           -0x1p-149 * std::round(108 * std::exp(-108.0) * 0x1p149));
+    CHECK(is(value<sigmoid_function>(0.0F), 0.5F));
+    CHECK(is(value<sigmoid_function>(infinity), 1.0F));
+    CHECK(is(value<sigmoid_function>(-infinity), 0.0F));
+    CHECK(is(value<sigmoid_function>(-104.0F), 0.0F));
+    CHECK(is(value<sigmoid_function>(-103.5F), 0x1p-149F));
+    CHECK(mp::isnan(value<sigmoid_function>(nan)));
+    CHECK(mp::isnan(value<sigmoid_function>(-nan)));
+    CHECK(mp::isnan(apply_elementwise<slope_of<sigmoid_function>>(nan, 1.0F)));
+    CHECK(mp::isnan(apply_elementwise<slope_of<sigmoid_function>>(0.5F, nan)));
     CHECK(is(value<relu_function>(-0.0F), 0.0F));
     CHECK(is(value<relu_function>(-infinity), 0.0F));
     CHECK(is(value<relu_function>(0x1p-149F), 0x1p-149F));
@@ -168,11 +179,13 @@ TEST_CASE("arrays of every length have the bits of one number at a time, for eve
         CHECK(differences<gelu_tanh_function>(isa, x) == 0);
         CHECK(differences<silu_function>(isa, x) == 0);
         CHECK(differences<tanh_function>(isa, x) == 0);
+        CHECK(differences<sigmoid_function>(isa, x) == 0);
         CHECK(differences<relu_function>(isa, x) == 0);
         CHECK(differences<slope_of<gelu_function>>(isa, x, y) == 0);
         CHECK(differences<slope_of<gelu_tanh_function>>(isa, x, y) == 0);
         CHECK(differences<slope_of<silu_function>>(isa, x, y) == 0);
         CHECK(differences<slope_of<tanh_function>>(isa, x, y) == 0);
+        CHECK(differences<slope_of<sigmoid_function>>(isa, x, y) == 0);
         CHECK(differences<slope_of<relu_function>>(isa, x, y) == 0);
         CHECK(differences<sum_function>(isa, x, y) == 0);
         CHECK(differences<product_function>(isa, x, y) == 0);

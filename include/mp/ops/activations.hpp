@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Smooth activation functions, forward and backward: gelu, silu, tanh.
+/// Smooth activation functions, forward and backward: gelu, silu, tanh, sigmoid.
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
@@ -176,6 +176,38 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element Y
           matrix_result DX>
 void tanh_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
     autocast::call<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+/// Tag of sigmoid(): as accurate in any format as the format is, so nothing is cast.
+struct sigmoid_op : detail::elementwise_op<sigmoid_op, detail::sigmoid_function> {
+    static constexpr std::string_view name = "sigmoid";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr std::array<std::string_view, 2> known_as{"Sigmoid", "_npx_sigmoid"};
+};
+
+/// y = 1 / (1 + e^-x), element by element, to 3 ulp of float, in the tail of negative x, too. Shapes and errors are
+/// those of gelu(); infinities give 1 and +0. Before a logarithm, a loss of x itself is better.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void sigmoid(const Executor& exec, matrix_view<X> x, const Y& y) {
+    autocast::call<Policy>(sigmoid_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of sigmoid_backward().
+struct sigmoid_backward_op
+    : detail::elementwise_backward_op<sigmoid_backward_op, sigmoid_op, detail::sigmoid_function,
+                                      detail::gradient_from::result> {
+    static constexpr std::string_view name = "sigmoid_backward";
+    static constexpr std::array<std::string_view, 1> known_as{"SigmoidGrad"};
+};
+
+/// The gradient of y = sigmoid(x): dx = dy y (1 - y), from the result y; where that was rounded to a narrow format,
+/// it is zero where y is 1. Shapes and errors are those of gelu_backward(), and dx is computed in float, to 2.5 ulp,
+/// and rounded to its format.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
+          matrix_result DX>
+void sigmoid_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
+    autocast::call<Policy>(sigmoid_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
                            detail::output_view(dx));
 }
 

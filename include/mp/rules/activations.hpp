@@ -12,8 +12,10 @@
 ///     gelu_tanh    4 ulp    2^-21
 ///     silu         4 ulp    2^-22
 ///     tanh         3 ulp
+///     sigmoid      3 ulp
 ///
-/// Infinities give the limits of the functions: x, 0 with the sign of x, 1 and -1. NaN stays NaN.
+/// Infinities give the limits of the functions: x, 0 with the sign of x (+0 for
+/// sigmoid), 1 and -1. NaN stays NaN.
 #pragma once
 
 #include <mp/config.hpp>
@@ -33,6 +35,8 @@ struct gelu_tanh_function {};
 /// x / (1 + e^-x)
 struct silu_function {};
 struct tanh_function {};
+/// 1 / (1 + e^-x)
+struct sigmoid_function {};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 

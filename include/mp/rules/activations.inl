@@ -52,6 +52,16 @@ struct activation<silu_function> {
 };
 
 template <>
+struct activation<sigmoid_function> {
+    static constexpr float limit = 120.0F;
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> value(vec<float> x) {
+        const decaying_exponential e = exponential_of_minus(magnitude_up_to(x, limit));
+        const vec<float> quotient = div(select_by_sign(x, e.scaled, broadcast(1.0F)), e.one_and_value());
+        return unless_nan(x, mul(quotient, select_by_sign(x, broadcast(0x1p-60F), broadcast(1.0F))));
+    }
+};
+
+template <>
 struct activation<gelu_tanh_function> {
     /// Below it the result is zero.
     static constexpr float limit = 11.0F;

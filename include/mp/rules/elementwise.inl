@@ -29,6 +29,13 @@ struct elementwise<slope_of<tanh_function>> {
         return mul(mul(sub(1.0F, y), add(1.0F, y)), dy);
     }
 };
+/// y (1 - y) dy, from the result y: the second factor is exact from 1/2 on.
+template <>
+struct elementwise<slope_of<sigmoid_function>> {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> y, vec<float> dy) {
+        return mul(mul(y, sub(1.0F, y)), dy);
+    }
+};
 template <>
 struct elementwise<relu_function> {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x) {
