@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp {
+namespace mp::inline MP_ISA_NAMESPACE {
 
 /// One array of parameters, or inputs, with the gradient that is to be checked.
 struct checked_gradient {
@@ -56,6 +56,11 @@ struct checked_gradient {
     checked_gradient(const Parameter& of) : checked_gradient(of.name, of.weights, of.gradient) {}
 };
 
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
+/// Of check_gradients().
 struct gradient_check_options {
     /// Half the distance of the two losses, gradcheck's eps, finite and positive; 0 for cbrt(2^-52) max(|x|, 1),
     /// which balances rounding and truncation.
@@ -81,6 +86,11 @@ struct gradient_comparison {
     double worst_difference = 0;  ///< n there
 };
 
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// What check_gradients() found, array by array; there is at least one.
 struct gradient_check_report {
     std::vector<gradient_comparison> arrays;
 
@@ -101,7 +111,7 @@ struct gradient_check_report {
     }
 };
 
-}  // namespace mp
+}  // namespace mp::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
