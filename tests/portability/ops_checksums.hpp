@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,6 +96,11 @@ private:
         if constexpr (std::same_as<T, float>) {
             const std::uint32_t biased = tiny ? 0U : static_cast<std::uint32_t>(exponent + 127);
             return std::bit_cast<float>(sign << 31 | biased << 23 | fraction << 16);
+        } else if constexpr (std::same_as<T, double>) {
+            // All bits, since products of a few would be exact; and not subnormal, as x87 rounds those twice.
+            const auto biased = static_cast<std::uint64_t>((tiny ? -140 : exponent) + 1023);
+            return std::bit_cast<double>(std::uint64_t{sign} << 63 | biased << 52 |
+                                         (std::uint64_t{word} * 0x9E3779B97F4A7C15U) >> 12);
         } else if constexpr (std::same_as<T, mp::bfloat16>) {
             const std::uint32_t biased = tiny ? 0U : static_cast<std::uint32_t>(exponent + 127);
             return T::from_bits(static_cast<std::uint16_t>(sign << 15 | biased << 7 | fraction));
@@ -127,6 +133,7 @@ public:
 
 private:
     using policy = mp::autocast::off;
+    using real = std::conditional_t<std::same_as<T, double>, double, float>;  // of losses and statistics
     static constexpr std::ptrdiff_t height = 7;
     static constexpr std::ptrdiff_t width = 37;
     static constexpr std::size_t size = static_cast<std::size_t>(height * width);
@@ -194,7 +201,7 @@ private:
         ops::log_softmax<policy>(exec, matrix(x), matrix(y));
         ops::log_softmax_backward<policy>(exec, matrix(y), matrix(dy), matrix(dx));
         keep("log_softmax", y, dx);
-        std::vector<float> mean(static_cast<std::size_t>(height)), inverse(mean.size());
+        std::vector<real> mean(static_cast<std::size_t>(height)), inverse(mean.size());
         ops::layer_norm<policy>(exec, matrix(x), gamma, beta, matrix(y), {}, {mean, inverse});
         ops::layer_norm_backward<policy>(exec, matrix(x), gamma, matrix(dy), matrix(dx), dgamma, dbeta);
         keep("layer_norm", y, mean, inverse, dx, dgamma, dbeta);
@@ -213,7 +220,7 @@ private:
         std::vector<T> dx(size);
         namespace ops = mp::ops;
         const ops::loss_factors factors{.weight = 0.7F, .scale = 1024.0F};
-        float loss = ops::softmax_cross_entropy<policy>(exec, matrix(x), labels, factors);
+        real loss = ops::softmax_cross_entropy<policy>(exec, matrix(x), labels, factors);
         ops::softmax_cross_entropy_backward<policy>(exec, matrix(x), labels, matrix(dx), factors);
         keep("softmax_cross_entropy", loss, dx, ops::accuracy(exec, matrix(x), labels));
         const ops::cross_entropy_options options{.ignore_index = labels.front(), .label_smoothing = 0.1F};
@@ -232,11 +239,11 @@ private:
         auto x = source_.take<T>(size);
         std::vector<T> row(static_cast<std::size_t>(width)), dx(size);
         namespace ops = mp::ops;
-        const float sum = ops::sum<policy>(exec, matrix(x));
+        const real sum = ops::sum<policy>(exec, matrix(x));
         ops::sum<policy>(exec, matrix(x), row, ops::per::column);
         ops::sum_backward<policy>(exec, row, matrix(dx), ops::per::column);
         keep("sum", sum, row, dx);
-        const float mean = ops::mean<policy>(exec, matrix(x));
+        const real mean = ops::mean<policy>(exec, matrix(x));
         ops::mean<policy>(exec, matrix(x), row, ops::per::column);
         ops::mean_backward<policy>(exec, row, matrix(dx), ops::per::column);
         keep("mean", mean, row, dx);
@@ -293,7 +300,7 @@ private:
         auto mask = source_.take<T>(9 * 11);
         auto out = g, dq = q, dk = k, dv = v;
         const ops::attention_options heads{.heads = 2, .causal = true};
-        std::vector<float> log_sums(queries);
+        std::vector<real> log_sums(queries);
         ops::scaled_dot_product_attention<policy>(exec, matrix(q, queries), matrix(k, keys), matrix(v, keys),
                                                   matrix(mask, 9), matrix(out, queries), heads, {log_sums});
         value_hash hash;
@@ -389,9 +396,10 @@ private:
     std::vector<named_checksum> found_;
 };
 
-/// A checksum for every op and each of three element types. In the modes of the calling thread.
+/// A checksum for every op and each of four element types. In the modes of the calling thread.
 inline std::vector<named_checksum> ops_checksums() {
     std::vector<named_checksum> all = op_checksums<float>("float").run();
+    for (named_checksum& it : op_checksums<double>("double").run()) all.push_back(std::move(it));
     for (named_checksum& it : op_checksums<mp::half>("half").run()) all.push_back(std::move(it));
     for (named_checksum& it : op_checksums<mp::bfloat16>("bfloat16").run()) all.push_back(std::move(it));
     return all;

@@ -65,7 +65,7 @@ results run(mp::instruction_set isa, const operands& in, options how) {
                 std::vector<double>(columns + 1, 0.25)};
     const std::vector<double> gamma(in.gamma.begin(), in.gamma.end());
     const std::vector<double> beta(in.beta.begin(), in.beta.end());
-    const normalized_rows from{columns, how.centered, how.epsilon, {in.x.data(), stride}};
+    const normalized_rows<float> from{columns, how.centered, how.epsilon, {in.x.data(), stride}};
     const auto forward = MP_SELECT_TARGET(isa, &portable_vectors::normalize_rows, normalize_rows);
     forward(from, {gamma.data(), beta.data(), {out.y.data(), stride}, out.mean.data(), out.inverse.data()},
             rows);

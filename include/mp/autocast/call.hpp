@@ -158,8 +158,16 @@ constexpr std::span<const autocast::op_rule> rules_of() {
     }
 }
 
+/// Whether the op named here takes doubles on the executor.
+template <class Op, class Executor>
+inline constexpr bool takes_doubles = !(computes_in_float<Op>() && gpu_executor<Executor>);
+
 template <class Op, class... Arguments>
-constexpr void check_operands(const Op&, const Arguments&...) {
+constexpr void check_operands(const Op&, const Arguments&... arguments) {
+    using run_on = std::remove_cvref_t<decltype(executor_among(arguments...))>;
+    static_assert(!any_double<Arguments...> || takes_doubles<Op, run_on>,
+                  "mp::ops: a GPU computes in float, and this op (the one that takes_doubles names) has an "
+                  "operand of doubles; they are for mp::cpu, to check gradients with");
     static_assert(!(data_but_no_operand<Arguments> || ...),
                   "mp::autocast: pass an array as std::span, or as a view that operand_traits is specialised "
                   "for (mp::matrix_view is when <mp/ops.hpp> is included), not as a container or a pointer");

@@ -198,6 +198,13 @@ inline constexpr bool is_input =
     (is_array_operand<Argument> && !is_output<Argument>) ||
     (operand_of<Argument>::kind == autocast::operand_kind::value && !(is_array_operand<Arguments> || ...));
 
+/// The type that the library's ops compute in, given their operands or types of elements: double where there
+/// is a double among them, else float.
+template <class... Operands>
+inline constexpr bool any_double = (std::is_same_v<element_of<Operands>, double> || ...);
+template <class... Operands>
+using arithmetic_type = std::conditional_t<any_double<Operands...>, double, float>;
+
 /// The type that a pointer, a built-in array, or the member data of a container or view leads to.
 template <class Argument>
 constexpr auto data_type_of() {

@@ -49,8 +49,8 @@ constexpr bool adds_itself() {
 }
 
 /// \tparam AddsItself       whether the kernel adds to the argument where it is a sum
-/// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float need not be
-///                          staged
+/// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float and double need
+///                          not be staged
 /// \tparam Quantised        what the argument is rounded to on the way; void if it is not
 template <class Plan, bool AddsItself, bool ComputesInFloat, class Quantised, class Argument,
           class... Arguments>
@@ -71,7 +71,7 @@ constexpr adaptation adaptation_of() {
         constexpr bool cast = !std::is_void_v<target> && autocast::eligible<element>;
         constexpr bool same =
             !cast || (std::is_void_v<Quantised> &&
-                      (std::same_as<element, target> || (ComputesInFloat && std::same_as<target, float>)));
+                      (std::same_as<element, target> || (ComputesInFloat && std::floating_point<target>)));
         if constexpr (is_array_operand<Argument>) {
             return same ? adaptation::make_const : adaptation::stage_input;
         } else {

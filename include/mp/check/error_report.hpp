@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/check/ulp.hpp>
+#include <mp/detail/number_text.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -110,12 +111,6 @@ private:
     double sum_absolute_ = 0;
     double sum_relative_ = 0;
 };
-
-inline std::string short_text(double x) {
-    char buffer[32];
-    std::snprintf(buffer, sizeof buffer, "%.6g", x);
-    return buffer;
-}
 
 inline std::string report_line(const char* what, double max, double mean) {
     char buffer[96];

@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,13 @@ inline std::string fixed_text(double value, int digits) {
         if (text.ends_with('.')) text.pop_back();
     }
     return text == "-0" ? "0" : text;
+}
+
+/// With six digits.
+inline std::string short_text(double x) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%.6g", x);
+    return buffer;
 }
 
 /// A share of 1 in percent: "12.5%", "0.031%", "<0.001%".

@@ -28,9 +28,12 @@ struct absent_t {};
 /// Stands for an operand that is not there: a bias that a layer does not have, a gradient that nobody needs.
 inline constexpr absent_t absent{};
 
-/// An element type that the ops work on: float or a reduced format.
+/// An element type that the ops work on: float or a reduced format, and on the CPU double. An op that has a
+/// double among its operands computes in double from end to end, whatever the others are, which are exact in
+/// it, and rounds each result once; autocast leaves doubles alone. That is for checking gradients: it is slow.
 template <class Element>
-concept element = autocast::eligible<std::remove_const_t<Element>>;
+concept element =
+    autocast::eligible<std::remove_const_t<Element>> || std::same_as<std::remove_const_t<Element>, double>;
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
@@ -113,12 +116,12 @@ constexpr View result_view(const autocast::sum_operand<View>& sum) {
     return sum.view;
 }
 template <class View>
-constexpr float result_beta(const View& /*view*/) {
-    return 0.0F;
+constexpr double result_beta(const View& /*view*/) {
+    return 0.0;
 }
 template <class View>
-constexpr float result_beta(const autocast::sum_operand<View>& sum) {
-    return sum.adds ? 1.0F : 0.0F;
+constexpr double result_beta(const autocast::sum_operand<View>& sum) {
+    return sum.adds ? 1.0 : 0.0;
 }
 
 template <class Element, std::size_t Extent>
@@ -215,8 +218,8 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 ///                                  mp::ops::add_to(db, micro != 0));
 ///     }
 ///
-/// Every output of every op takes it, on every executor. The result is added in float and the sum rounded
-/// once to the format of its memory; in a region of low precision the result is not rounded to that on the
+/// Every output of every op takes it, on every executor. The result is added in float (in double to a sum of
+/// doubles) and the sum rounded once to the format of its memory; in a region of low precision the result is not rounded to that on the
 /// way, whether it is added or replaces. Where the op is no product, it takes memory for the result, from the
 /// executor's workspace where there is one (on a GPU there must be one).
 template <class Element>

@@ -19,6 +19,17 @@
 #include <string_view>
 #include <type_traits>
 
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Statistics have the type that an op computes in, so they are known to be of doubles by q.
+template <class Q, class... Others>
+constexpr void check_attention_of_doubles() {
+    static_assert(any_double<Q> || !any_double<Others...>,
+                  "mp::ops: attention with an operand of doubles has queries of doubles");
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of scaled_dot_product_attention(): matrix products, so in the low precision of the policy. The softmax
@@ -35,8 +46,7 @@ struct scaled_dot_product_attention_op {
     static constexpr std::array<std::string_view, 3> factors = {"q", "k", "v"};
 
     static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
-                         const auto& y, const attention_options& options,
-                         const attention_statistics& statistics) {
+                         const auto& y, const attention_options& options, const auto& statistics) {
         constexpr std::string_view function = "mp::ops::scaled_dot_product_attention";
         const auto queries = detail::named("q", q);
         const auto keys = detail::named("k", k);
@@ -53,8 +63,7 @@ struct scaled_dot_product_attention_op {
 
     /// Of the queries and keys of one head, the larger product where d is no less than the width of v.
     static autocast::product_size product(cpu, const auto& q, const auto& k, const auto&, const auto&,
-                                          const auto&, const attention_options& options,
-                                          const attention_statistics&) {
+                                          const auto&, const attention_options& options, const auto&) {
         const auto heads = detail::attention_heads::of(q, k, k, options);
         return {heads.queries, heads.keys, heads.depth};
     }
@@ -62,25 +71,29 @@ struct scaled_dot_product_attention_op {
     template <element Q, element K, element V, class Mask, element Y>
     void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
                     const Mask& mask, matrix_view<Y> y, const attention_options& options,
-                    const attention_statistics& statistics) const {
+                    const attention_statistics_of<Q>& statistics) const {
+        detail::check_attention_of_doubles<Q, K, V, Mask, Y>();
+        using real = detail::arithmetic_type<Q>;
+        // The exponentials that v is multiplied by.
+        using weight = std::conditional_t<std::same_as<real, double>, double, V>;
         const detail::attention_sizes sizes(q, k, v, options);
         const std::ptrdiff_t blocks =
             (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
         const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
         const detail::dropout_mask dropout(options.dropout);
-        const detail::softmax_kernels kernels;
+        const detail::softmax_kernels_of<real> kernels;
         const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
-        detail::thread_buffers<float> buffers(exec, score_count + static_cast<std::size_t>(rows));
+        detail::thread_buffers<real> buffers(exec, score_count + static_cast<std::size_t>(rows));
         // Of floats, the scores themselves are the weights.
-        detail::thread_buffers<V> low_buffers(exec, std::same_as<V, float> ? 0 : score_count);
+        detail::thread_buffers<weight> low_buffers(exec, std::same_as<weight, real> ? 0 : score_count);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace kept;  // from product to product, on several threads
             gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
-            float* const scores = buffers.take();
-            float* const inverse_sums = scores + score_count;
-            V* const rounded = low_buffers.take();
-            const auto weights = [&](std::size_t count) -> const V* {
-                if constexpr (std::same_as<V, float>) {
+            real* const scores = buffers.take();
+            real* const inverse_sums = scores + score_count;
+            weight* const rounded = low_buffers.take();
+            const auto weights = [&](std::size_t count) -> const weight* {
+                if constexpr (std::same_as<weight, real>) {
                     return scores;
                 } else {
                     detail::convert_nearest(detail::conversion_isa(), scores, rounded, count);
@@ -93,13 +106,13 @@ struct scaled_dot_product_attention_op {
                 const std::ptrdiff_t first_row = block.head * sizes.queries + block.first;
                 detail::multiply_scores(inner, q, k, sizes, block, scores, workspace);
                 for (std::ptrdiff_t row = 0; row < block.count; ++row) {
-                    const detail::seen_keys<Mask> seen(mask, sizes, block, row);
+                    const detail::seen_keys<Mask, real> seen(mask, sizes, block, row);
                     const auto found =
                         detail::exponentiate(kernels, seen, scores + row * block.keys, block.keys);
                     // A row that sees no key is a sum of nothing, so that 1 makes it 0.
                     inverse_sums[row] =
-                        found.empty ? 1.0F
-                                    : static_cast<float>(detail::double_divide(dropout.scale, found.sum));
+                        found.empty ? real{1}
+                                    : detail::as<real>(detail::double_divide(dropout.scale, found.sum));
                     if (dropout.drops_any()) {
                         detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
                                      scores + row * block.keys, block.keys);
@@ -108,12 +121,21 @@ struct scaled_dot_product_attention_op {
                         statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
                     }
                 }
-                const V* const p = weights(static_cast<std::size_t>(block.count * block.keys));
-                detail::gemm_of_views(
-                    inner, 1.0F, row_major(p, block.count, block.keys),
-                    sizes.of_keys(v, block.head / sizes.group(), block.keys), 0.0F,
-                    sizes.of_queries(y, block.head, block.first, block.count),
-                    scale_per_row(std::span(inverse_sums, static_cast<std::size_t>(block.count))), workspace);
+                const weight* const p = weights(static_cast<std::size_t>(block.count * block.keys));
+                const auto values = sizes.of_keys(v, block.head / sizes.group(), block.keys);
+                const auto result = sizes.of_queries(y, block.head, block.first, block.count);
+                if constexpr (std::same_as<real, double>) {
+                    detail::product_in_double(
+                        inner, 1.0, row_major(p, block.count, block.keys), values, 0.0, result,
+                        [inverse_sums](double value, std::ptrdiff_t row, std::ptrdiff_t /*column*/) {
+                            return detail::double_multiply(value, inverse_sums[row]);
+                        });
+                } else {
+                    detail::gemm_of_views(
+                        inner, 1.0F, row_major(p, block.count, block.keys), values, 0.0F, result,
+                        scale_per_row(std::span(inverse_sums, static_cast<std::size_t>(block.count))),
+                        workspace);
+                }
             }
         };
         detail::for_each_piece(exec, sizes.count * blocks, sizes.work(rows), run);
@@ -165,7 +187,7 @@ struct scaled_dot_product_attention_op {
 template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, matrix_result Y>
 void scaled_dot_product_attention(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                                   const Mask& mask, const Y& y, const attention_options& options = {},
-                                  const attention_statistics& statistics = {}) {
+                                  const attention_statistics_of<Q>& statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
                            detail::input_view(k), detail::input_view(v), detail::input_view(mask),
                            detail::output_view(y), options, statistics);
@@ -186,7 +208,7 @@ struct scaled_dot_product_attention_backward_op {
 
     static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& dy, const auto& dq, const auto& dk, const auto& dv,
-                         const attention_options& options, const attention_statistics& statistics) {
+                         const attention_options& options, const auto& statistics) {
         constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
         const auto queries = detail::named("q", q);
         const auto keys = detail::named("k", k);
@@ -218,32 +240,31 @@ struct scaled_dot_product_attention_backward_op {
     template <element Q, element K, element V, class Mask, element DY, class DQ, class DK, class DV>
     void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
                     const Mask& mask, matrix_view<const DY> dy, const DQ& dq, const DK& dk, const DV& dv,
-                    const attention_options& options, const attention_statistics& statistics) const {
+                    const attention_options& options, const attention_statistics_of<Q>& statistics) const {
+        detail::check_attention_of_doubles<Q, K, V, Mask, DY, DQ, DK, DV>();
+        using real = detail::arithmetic_type<Q>;
         constexpr bool wants_dq = !std::is_same_v<DQ, absent_t>;
         constexpr bool wants_dk = !std::is_same_v<DK, absent_t>;
         constexpr bool wants_dv = !std::is_same_v<DV, absent_t>;
         const detail::attention_sizes sizes(q, k, v, options);
         const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
         const detail::dropout_mask dropout(options.dropout);
-        const auto dropout_scale = static_cast<float>(dropout.scale);
-        const detail::softmax_kernels kernels;
+        const detail::softmax_kernels_of<real> kernels;
         const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
         const auto key_count = static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0);
         const auto value_count = static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_depth : 0);
-        detail::thread_buffers<float> buffers(exec, 2 * score_count + key_count + value_count);
+        detail::thread_buffers<real> buffers(exec, 2 * score_count + key_count + value_count);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace kept;  // from product to product, on several threads
             gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
-            float* const probabilities = buffers.take();
-            float* const slopes = probabilities + score_count;  // of the loss in the scores
-            const std::span<float> key_sums(slopes + score_count, key_count);
-            const std::span<float> value_sums(slopes + score_count + key_count, value_count);
+            real* const probabilities = buffers.take();
+            real* const slopes = probabilities + score_count;  // of the loss in the scores
+            const std::span<real> key_sums(slopes + score_count, key_count);
+            const std::span<real> value_sums(slopes + score_count + key_count, value_count);
             const auto of_block = [&](const detail::query_block& block, std::ptrdiff_t key_head) {
                 const auto gradient = sizes.of_queries(dy, block.head, block.first, block.count);
-                const auto dense = [&](const float* from) {
-                    return row_major(from, block.count, block.keys);
-                };
-                const auto drop = [&](float* from) {
+                const auto dense = [&](const real* from) { return row_major(from, block.count, block.keys); };
+                const auto drop = [&](real* from) {
                     for (std::ptrdiff_t row = 0; dropout.drops_any() && row < block.count; ++row) {
                         detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
                                      from + row * block.keys, block.keys);
@@ -252,16 +273,16 @@ struct scaled_dot_product_attention_backward_op {
                 detail::multiply_scores(inner, q, k, sizes, block, probabilities, workspace);
                 for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                     const std::ptrdiff_t query = block.head * sizes.queries + block.first + row;
-                    detail::to_probabilities(kernels, detail::seen_keys<Mask>(mask, sizes, block, row),
+                    detail::to_probabilities(kernels, detail::seen_keys<Mask, real>(mask, sizes, block, row),
                                              probabilities + row * block.keys, block.keys,
                                              statistics.log_sums.empty()
                                                  ? nullptr
                                                  : &statistics.log_sums[static_cast<std::size_t>(query)]);
                 }
                 if constexpr (wants_dq || wants_dk) {
-                    detail::gemm_of_views(
-                        inner, dropout_scale, gradient, transposed(sizes.of_keys(v, key_head, block.keys)),
-                        0.0F, row_major(slopes, block.count, block.keys), identity_epilogue{}, workspace);
+                    detail::multiply_matrices(inner, dropout.scale, gradient,
+                                              transposed(sizes.of_keys(v, key_head, block.keys)), 0.0,
+                                              row_major(slopes, block.count, block.keys), workspace);
                     drop(slopes);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
                         kernels.score_slopes(probabilities + row * block.keys,
@@ -269,10 +290,9 @@ struct scaled_dot_product_attention_backward_op {
                     }
                 }
                 if constexpr (wants_dq) {
-                    detail::gemm_of_views(inner, sizes.scale, dense(slopes),
-                                          sizes.of_keys(k, key_head, block.keys), 0.0F,
-                                          sizes.of_queries(dq, block.head, block.first, block.count),
-                                          identity_epilogue{}, workspace);
+                    detail::multiply_matrices(
+                        inner, sizes.scale, dense(slopes), sizes.of_keys(k, key_head, block.keys), 0.0,
+                        sizes.of_queries(dq, block.head, block.first, block.count), workspace);
                 }
                 if constexpr (wants_dk) {
                     detail::add_product(inner, sizes.scale, transposed(dense(slopes)),
@@ -281,13 +301,13 @@ struct scaled_dot_product_attention_backward_op {
                 }
                 if constexpr (wants_dv) {
                     drop(probabilities);
-                    detail::add_product(inner, dropout_scale, transposed(dense(probabilities)), gradient,
+                    detail::add_product(inner, dropout.scale, transposed(dense(probabilities)), gradient,
                                         value_sums.data(), workspace);
                 }
             };
             for (std::ptrdiff_t key_head = begin; key_head < end; ++key_head) {
-                std::fill(key_sums.begin(), key_sums.end(), 0.0F);
-                std::fill(value_sums.begin(), value_sums.end(), 0.0F);
+                std::fill(key_sums.begin(), key_sums.end(), real{0});
+                std::fill(value_sums.begin(), value_sums.end(), real{0});
                 for (std::ptrdiff_t i = 0; i < sizes.group(); ++i) {
                     detail::for_each_block(
                         sizes, key_head * sizes.group() + i,
@@ -324,7 +344,7 @@ template <class Policy = autocast::by_region, element Q, element K, element V, c
 void scaled_dot_product_attention_backward(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                                            const Mask& mask, matrix_view<DY> dy, DQ&& dq, DK&& dk, DV&& dv,
                                            const attention_options& options = {},
-                                           const attention_statistics& statistics = {}) {
+                                           const attention_statistics_of<Q>& statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
                            detail::input_view(k), detail::input_view(v), detail::input_view(mask),
                            detail::input_view(dy), detail::output_view(dq), detail::output_view(dk),

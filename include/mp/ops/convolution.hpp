@@ -12,6 +12,7 @@
 #include <mp/ops/convolution/patches.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/ops/product.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
@@ -122,12 +123,24 @@ struct conv2d_op {
                     const std::ptrdiff_t first = group * channels * positions;
                     detail::unfold_image(geometry, read(n, group * image), patches.data());
                     const auto result = row_major(dense ? &y(n, first) : copy.data(), channels, positions);
+                    const auto weights = w.block(group * channels, 0, channels, patch);
+                    const auto cells = row_major(static_cast<const X*>(patches.data()), patch, positions);
                     const auto product = [&](const auto& epilogue) {
-                        gemm(inner, 1.0F, w.block(group * channels, 0, channels, patch),
-                             row_major(static_cast<const X*>(patches.data()), patch, positions), 0.0F, result,
-                             epilogue, workspace);
+                        gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue, workspace);
                     };
-                    if constexpr (std::is_same_v<Bias, absent_t>) {
+                    if constexpr (detail::any_double<X, W, Bias, Y>) {
+                        const auto ending = [&, first_channel = group * channels](
+                                                double value, [[maybe_unused]] std::ptrdiff_t channel,
+                                                std::ptrdiff_t /*position*/) {
+                            if constexpr (std::is_same_v<Bias, absent_t>) {
+                                return value;
+                            } else {
+                                const auto at = static_cast<std::size_t>(first_channel + channel);
+                                return detail::double_add(value, detail::as<double>(b[at]));
+                            }
+                        };
+                        detail::product_in_double(inner, 1.0, weights, cells, 0.0, result, ending);
+                    } else if constexpr (std::is_same_v<Bias, absent_t>) {
                         product(identity_epilogue{});
                     } else {
                         product(bias_per_row(b.subspan(static_cast<std::size_t>(group * channels),
@@ -156,7 +169,7 @@ struct conv2d_op {
 /// out_channels x (channels / groups * kernel.height * kernel.width), in the order (channel, line, column); y
 /// is batch x (out_channels * output height * output width). They are matrix views in any storage order with
 /// any leading dimension; row-major ones are the fast ones, others are copied image by image. b is a
-/// contiguous range of out_channels elements, or mp::ops::absent. Formats are float or reduced, in any mix.
+/// contiguous range of out_channels elements, or mp::ops::absent. Formats are any mp::ops::element, in any mix.
 /// geometry.output_size() gives the output height and width. out_channels is a multiple of groups, and output
 /// channels [k * out_channels / groups, (k + 1) * out_channels / groups) read the k-th part of the channels.
 ///
@@ -235,22 +248,24 @@ private:
         const std::ptrdiff_t positions = geometry.output_positions();
         const std::ptrdiff_t channels = w.rows / geometry.groups;
         const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
+        using real = detail::arithmetic_type<W, DY, DX>;
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             const detail::row_reader<DY> read(dy, channels * positions);
-            const detail::staging_buffer<float> patches(static_cast<std::size_t>(patch * positions));
-            std::vector<float> sums(static_cast<std::size_t>(image));
+            const detail::staging_buffer<real> patches(static_cast<std::size_t>(patch * positions));
+            std::vector<real> sums(static_cast<std::size_t>(image));
             for (std::ptrdiff_t n = begin; n < end; ++n) {
                 for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
-                    std::fill(sums.begin(), sums.end(), 0.0F);
+                    std::fill(sums.begin(), sums.end(), real{0});
                     if (channels > 0) {
-                        gemm(inner, 1.0F, transposed(w.block(group * channels, 0, channels, patch)),
-                             row_major(read(n, group * channels * positions), channels, positions), 0.0F,
-                             row_major(patches.data(), patch, positions), {}, workspace);
-                        detail::fold_patches(geometry, patches.data(), sums.data());
+                        detail::multiply_matrices(
+                            inner, 1.0, transposed(w.block(group * channels, 0, channels, patch)),
+                            row_major(read(n, group * channels * positions), channels, positions), 0.0,
+                            row_major(patches.data(), patch, positions), &workspace);
+                        detail::fold_patches<real>(geometry, patches.data(), sums.data());
                     }
                     for (std::ptrdiff_t i = 0; i < image; ++i) {
-                        dx(n, group * image + i) = static_cast<DX>(sums[static_cast<std::size_t>(i)]);
+                        dx(n, group * image + i) = detail::as<DX>(sums[static_cast<std::size_t>(i)]);
                     }
                 }
             }
@@ -267,7 +282,7 @@ private:
         const std::ptrdiff_t channels = dw.rows / geometry.groups;
         const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
         if (channels == 0) return;
-        std::vector<float> sums(static_cast<std::size_t>(dw.rows * patch));
+        std::vector<detail::arithmetic_type<X, DY, DW>> sums(static_cast<std::size_t>(dw.rows * patch));
         const auto totals = row_major(sums.data(), dw.rows, patch);
         gemm_workspace workspace;
         const detail::row_reader<X> read_x(x, image);
@@ -276,13 +291,14 @@ private:
         for (std::ptrdiff_t n = 0; n < x.rows; ++n) {
             for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
                 detail::unfold_image(geometry, read_x(n, group * image), patches.data());
-                gemm(exec, 1.0F, row_major(read_dy(n, group * channels * positions), channels, positions),
-                     transposed(row_major(static_cast<const X*>(patches.data()), patch, positions)), 1.0F,
-                     totals.block(group * channels, 0, channels, patch), {}, workspace);
+                detail::multiply_matrices(
+                    exec, 1.0, row_major(read_dy(n, group * channels * positions), channels, positions),
+                    transposed(row_major(static_cast<const X*>(patches.data()), patch, positions)), 1.0,
+                    totals.block(group * channels, 0, channels, patch), &workspace);
             }
         }
         for (std::ptrdiff_t r = 0; r < dw.rows; ++r) {
-            for (std::ptrdiff_t c = 0; c < patch; ++c) dw(r, c) = static_cast<DW>(totals(r, c));
+            for (std::ptrdiff_t c = 0; c < patch; ++c) dw(r, c) = detail::as<DW>(totals(r, c));
         }
     }
 
@@ -296,10 +312,10 @@ private:
                     detail::rounded_doubles<1> sum = 0.0;
                     for (std::ptrdiff_t n = 0; n < dy.rows; ++n) {
                         for (std::ptrdiff_t i = 0; i < positions; ++i) {
-                            sum += static_cast<double>(dy(n, first + i));
+                            sum += detail::as<double>(dy(n, first + i));
                         }
                     }
-                    db[channel] = static_cast<DB>(sum.value());
+                    db[channel] = detail::as<DB>(sum.value());
                 }
             });
     }

@@ -31,7 +31,7 @@ void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
     const auto columns = static_cast<std::uint64_t>(to.columns);
     for_each_run(
         exec,
-        [&](const element_run& run, float* results, const float* values) {
+        [&]<class Real>(const element_run& run, Real* results, const Real* values) {
             std::uint32_t words[run_block];
             const std::uint64_t first = options.offset + static_cast<std::uint64_t>(run.row) * columns +
                                         static_cast<std::uint64_t>(run.column);
@@ -43,8 +43,8 @@ void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
                 }
             }
             for (std::size_t i = 0; i < run.count; ++i) {
-                const auto kept = static_cast<float>(static_cast<double>(values[i]) * mask.scale);
-                results[i] = words[i] < mask.threshold ? 0.0F : kept;
+                const auto kept = as<Real>(as<double>(values[i]) * mask.scale);
+                results[i] = words[i] < mask.threshold ? Real{0} : kept;
             }
         },
         to, from);

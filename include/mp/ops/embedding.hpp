@@ -52,10 +52,10 @@ void check_indices(std::string_view function, const named_operand& table, std::s
 }
 
 /// Row `to` of y = row `from` of the table, rounded once where the formats differ; then `room` is for a row
-/// of floats.
-template <class Table, class Y>
+/// of floats (or doubles).
+template <class Table, class Y, class Real>
 void copy_row(matrix_view<const Table> table, std::ptrdiff_t from, matrix_view<Y> y, std::ptrdiff_t to,
-              float* room) {
+              Real* room) {
     if constexpr (!std::same_as<Table, Y>) {
         put_row(floats_of_row(table, from, room), y, to);
     } else if (y.columns > 0 && table.column_stride() == 1 && y.column_stride() == 1) {
@@ -131,10 +131,10 @@ struct embedding_op {
                     matrix_view<Y> y) const {
         const std::size_t grain =
             1 + 65536 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
-        detail::thread_buffers<float> buffers(
+        detail::thread_buffers<detail::arithmetic_type<Table, Y>> buffers(
             exec, std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
         detail::parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
-            float* const room = buffers.take();
+            auto* const room = buffers.take();
             for (std::size_t i = begin; i < end; ++i) {
                 detail::copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y,
                                  static_cast<std::ptrdiff_t>(i), room);
@@ -196,33 +196,34 @@ struct embedding_backward_op {
                     const embedding_options& options) const {
         const auto dtable = detail::result_view(result);
         using written = std::remove_pointer_t<decltype(dtable.data)>;
-        const bool adds = detail::result_beta(result) != 0.0F;
+        using real = detail::arithmetic_type<DY, written>;
+        const bool adds = detail::result_beta(result) > 0;
         const auto rows = static_cast<std::size_t>(dtable.rows);
         const auto columns = static_cast<std::size_t>(dtable.columns);
         const detail::index_places chosen(exec, indices, rows);
         const instruction_set isa = best_instruction_set();
         // A row is written, and takes part in as many sums as there are indices, in the mean.
         const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
-        detail::thread_buffers<float> buffers(exec, 2 * columns);
+        detail::thread_buffers<real> buffers(exec, 2 * columns);
         detail::parallel_arithmetic(
             exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1),
             [&](std::size_t begin, std::size_t end) {
-                float* const room = buffers.take();
-                float* const sum = room + columns;
+                real* const room = buffers.take();
+                real* const sum = room + columns;
                 for (std::size_t i = begin; i < end; ++i) {
                     const auto row = static_cast<std::ptrdiff_t>(i);
                     const bool trained = row != options.padding_index;
                     if (adds && (!trained || chosen.starts[i] == chosen.starts[i + 1])) continue;
-                    float* const to = adds ? sum : detail::row_target(dtable, row, sum);
-                    std::fill(to, to + columns, 0.0F);
+                    real* const to = adds ? sum : detail::row_target(dtable, row, sum);
+                    std::fill(to, to + columns, real{0});
                     if (trained) {
                         for (std::size_t place = chosen.starts[i]; place < chosen.starts[i + 1]; ++place) {
-                            const float* const from = detail::floats_of_row(dy, chosen.places[place], room);
+                            const real* const from = detail::floats_of_row(dy, chosen.places[place], room);
                             detail::map_floats<detail::sum_function>(isa, columns, to, to, from);
                         }
                     }
                     if (adds) {
-                        const float* const old =
+                        const real* const old =
                             detail::floats_of_row(matrix_view<const written>(dtable), row, room);
                         detail::map_floats<detail::sum_function>(isa, columns, to, to, old);
                     }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// How the ops walk over the elements of matrices of one shape: along the lines of the output, split over
-/// threads, in runs of floats or row by row.
+/// threads, in runs of floats or row by row. Where an element is a double, everything here is doubles in place
+/// of floats.
 ///
 /// A view with leading_dimension 0 in row-major order is a row that is repeated; it may be read here.
 #pragma once
 
+#include <mp/autocast/operand.hpp>
 #include <mp/convert/bulk.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/basic_float.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/rules/double_functions.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 #include <mp/simd/processor.hpp>
@@ -105,6 +108,14 @@ void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, floa
     }
 }
 
+/// The same as doubles.
+template <class Value>
+void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, double* to) {
+    for (std::size_t i = 0; i < count; ++i) {
+        to[i] = as<double>(from[static_cast<std::ptrdiff_t>(i) * step]);
+    }
+}
+
 /// Writes up to run_block elements that are `step` apart, each rounded once to nearest even.
 template <class Value>
 void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
@@ -119,9 +130,14 @@ void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_
     }
 }
 
-/// The elements of a row as floats.
 template <class Value>
-void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
+void store_floats(const double* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
+    for (std::size_t i = 0; i < count; ++i) to[static_cast<std::ptrdiff_t>(i) * step] = as<Value>(from[i]);
+}
+
+/// The elements of a row as floats.
+template <class Value, class Real>
+void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, Real* to) {
     const std::ptrdiff_t step = matrix.column_stride();
     constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
     for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
@@ -131,9 +147,9 @@ void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* to) {
 }
 
 /// The floats of a row: where they are if they lie side by side, else in `room`.
-template <class Value>
-const float* floats_of_row(matrix_view<const Value> matrix, std::ptrdiff_t row, float* room) {
-    if constexpr (std::same_as<Value, float>) {
+template <class Value, class Real>
+const Real* floats_of_row(matrix_view<const Value> matrix, std::ptrdiff_t row, Real* room) {
+    if constexpr (std::same_as<Value, Real>) {
         if (matrix.column_stride() == 1) return matrix.data + row * matrix.row_stride();
     }
     load_row(matrix, row, room);
@@ -141,19 +157,19 @@ const float* floats_of_row(matrix_view<const Value> matrix, std::ptrdiff_t row, 
 }
 /// Where the floats of a row are to be written: into the row if they lie there side by side, else into
 /// `room`, from where put_row takes them.
-template <class Value>
-float* row_target(matrix_view<Value> matrix, std::ptrdiff_t row, float* room) {
-    if constexpr (std::same_as<Value, float>) {
+template <class Value, class Real>
+Real* row_target(matrix_view<Value> matrix, std::ptrdiff_t row, Real* room) {
+    if constexpr (std::same_as<Value, Real>) {
         if (matrix.column_stride() == 1) return matrix.data + row * matrix.row_stride();
     }
     return room;
 }
 /// Rounds the floats to the elements of a row, unless they are in it already.
-template <class Value>
-void put_row(const float* from, matrix_view<Value> matrix, std::ptrdiff_t row) {
+template <class Value, class Real>
+void put_row(const Real* from, matrix_view<Value> matrix, std::ptrdiff_t row) {
     const std::ptrdiff_t step = matrix.column_stride();
     Value* const to = matrix.data + row * matrix.row_stride();
-    if constexpr (std::same_as<Value, float>) {
+    if constexpr (std::same_as<Value, Real>) {
         if (to == from) return;
     }
     constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
@@ -190,6 +206,7 @@ struct element_run {
 /// written, so that `out` may be one of `in`.
 template <class Function, class Out, class... In>
 void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
+    using real = arithmetic_type<Out, In...>;
     const line_walk walk(out);
     for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
         constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
@@ -197,14 +214,14 @@ void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const 
             const auto count = static_cast<std::size_t>((std::min)(block, end - first));
             const element_run run{walk.by_rows ? line : first, walk.by_rows ? first : line, walk.by_rows,
                                   count};
-            float results[run_block];
-            const auto loaded = [&](auto view, float* values) -> const float* {
+            real results[run_block];
+            const auto loaded = [&](auto view, real* values) -> const real* {
                 load_floats(view.data + line * walk.line_stride(view) + first * walk.step(view),
                             walk.step(view), count, values);
                 return values;
             };
             struct values {
-                float value[run_block];
+                real value[run_block];
             };
             const auto call = [&](auto... room) { f(run, results, loaded(in, room.value)...); };
             call((static_cast<void>(in), values{})...);
@@ -220,7 +237,8 @@ void for_each_float_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<
     if (out.rows > 1 && is_one_line(out, in...)) {
         return for_each_float_run(exec, f, as_one_line(out), as_one_line(in)...);
     }
-    if constexpr (std::same_as<Out, float> && (std::same_as<In, float> && ...)) {
+    using real = arithmetic_type<Out, In...>;
+    if constexpr (std::same_as<Out, real> && (std::same_as<In, real> && ...)) {
         const line_walk walk(out);
         if (((walk.step(in) == 1) && ...)) {
             return for_each_segment(exec, out,
@@ -233,8 +251,8 @@ void for_each_float_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<
         }
     }
     for_each_run(
-        exec, [&f](const element_run& run, float* to, const auto*... from) { f(run.count, to, from...); },
-        out, in...);
+        exec, [&f](const element_run& run, auto* to, const auto*... from) { f(run.count, to, from...); }, out,
+        in...);
 }
 
 /// Writes Function(in...) of <mp/rules/elementwise.hpp> to every element of `out`, rounded once to its
@@ -243,7 +261,7 @@ template <class Function, class Out, class... In>
 void map_elements(Function, const cpu& exec, matrix_view<Out> out, matrix_view<const In>... in) {
     for_each_float_run(
         exec,
-        [isa = best_instruction_set()](std::size_t count, float* to, const auto*... from) {
+        [isa = best_instruction_set()](std::size_t count, auto* to, const auto*... from) {
             map_floats<Function>(isa, count, to, from...);
         },
         out, in...);
@@ -255,7 +273,7 @@ template <class Function, class Out, class... In>
 void for_each_number(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
     for_each_float_run(
         exec,
-        [&f](std::size_t count, float* to, const auto*... from) {
+        [&f](std::size_t count, auto* to, const auto*... from) {
             for_each_double(count, [&](auto kind, std::size_t i) {
                 using number = decltype(kind);
                 f(number::load(from + i)...).store(to + i);
@@ -264,7 +282,7 @@ void for_each_number(cpu exec, Function f, matrix_view<Out> out, matrix_view<con
         out, in...);
 }
 
-/// Writes f(in...), a float of floats, to every element of `out`, rounded once to its format.
+/// Writes f(in...), a float of floats (or a double of doubles), to every element of `out`, rounded once to its format.
 template <class Function, class Out, class... In>
 void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
     if (out.rows > 1 && is_one_line(out, in...)) {
@@ -272,7 +290,7 @@ void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<cons
     }
     for_each_run(
         exec,
-        [&f](const element_run& run, float* to, const auto*... from) {
+        [&f](const element_run& run, auto* to, const auto*... from) {
             if (run.count == run_block) {  // a loop of constant length is vectorised at -O2 already
                 for (std::size_t i = 0; i < run_block; ++i) to[i] = f(from[i]...);
             } else {

@@ -10,8 +10,10 @@
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/ops/product.hpp>
 #include <mp/ops/reductions.hpp>
 
+#include <cstddef>
 #include <string_view>
 #include <type_traits>
 
@@ -59,7 +61,7 @@ struct matmul_op {
 
     template <executor Executor, element A, element B, matrix_result C>
     void operator()(const Executor& exec, matrix_view<const A> a, matrix_view<const B> b, const C& c) const {
-        gemm(exec, 1.0F, a, b, detail::result_beta(c), detail::result_view(c));
+        detail::multiply_matrices(exec, 1.0, a, b, detail::result_beta(c), detail::result_view(c));
     }
 };
 
@@ -118,6 +120,21 @@ struct chosen_activation {
     }
 };
 
+inline double activated_double(double value, ops::activation act) {
+    switch (act) {
+        case ops::activation::none:
+            return value;
+        case ops::activation::relu:
+            return double_elementwise<relu_function>::apply(value);
+        case ops::activation::gelu:
+            return double_elementwise<gelu_function>::apply(value);
+        case ops::activation::gelu_tanh:
+            return double_elementwise<gelu_tanh_function>::apply(value);
+        default:
+            return double_elementwise<silu_function>::apply(value);
+    }
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
@@ -162,6 +179,25 @@ struct linear_op {
     template <executor Executor, element X, element W, class Bias, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
                     matrix_view<Y> y, activation act) const {
+        if constexpr (detail::any_double<X, W, Bias, Y>) {
+            detail::product_in_double(
+                exec, 1.0, x, transposed(w), 0.0, y,
+                [&b, act](double value, std::ptrdiff_t /*row*/, [[maybe_unused]] std::ptrdiff_t column) {
+                    if constexpr (!std::is_same_v<Bias, absent_t>) {
+                        value = detail::double_add(value,
+                                                   detail::as<double>(b[static_cast<std::size_t>(column)]));
+                    }
+                    return detail::activated_double(value, act);
+                });
+        } else {
+            in_float(exec, x, w, b, y, act);
+        }
+    }
+
+private:
+    template <class Executor, class X, class W, class Bias, class Y>
+    static void in_float(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
+                         matrix_view<Y> y, activation act) {
         const auto product = [&](const auto& ending) {
             if constexpr (std::is_same_v<Bias, absent_t>) {
                 gemm(exec, 1.0F, x, transposed(w), 0.0F, y, ending);
@@ -189,8 +225,8 @@ struct linear_op {
 /// y = act(x w^T + b), the linear layer.
 ///
 /// Shapes: x is batch x in, w is out x in, y is batch x out, each a matrix view in any storage order with any
-/// leading dimension; b is a contiguous range of `out` elements, or mp::ops::absent. Formats are float or
-/// reduced, in any mix.
+/// leading dimension; b is a contiguous range of `out` elements, or mp::ops::absent. Formats are any
+/// mp::ops::element, in any mix.
 ///
 /// w may be mp::autocast::cached(view, version): in a region its cast is then made once for each version.
 ///
@@ -255,10 +291,11 @@ struct linear_backward_op {
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
                     matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db) const {
         if constexpr (!std::is_same_v<DX, absent_t>) {
-            gemm(exec, 1.0F, dy, w, detail::result_beta(dx), detail::result_view(dx));
+            detail::multiply_matrices(exec, 1.0, dy, w, detail::result_beta(dx), detail::result_view(dx));
         }
         if constexpr (!std::is_same_v<DW, absent_t>) {
-            gemm(exec, 1.0F, transposed(dy), x, detail::result_beta(dw), detail::result_view(dw));
+            detail::multiply_matrices(exec, 1.0, transposed(dy), x, detail::result_beta(dw),
+                                      detail::result_view(dw));
         }
         if constexpr (!std::is_same_v<DB, absent_t>) {
             sum_per(detail::line_sums{}, exec, dy, db, per::column, 1);

@@ -34,8 +34,8 @@ inline void check_loss_factors(std::string_view function, const ops::loss_factor
 }
 
 /// The loss: the mean of `count` losses, times the weight.
-inline float weighted_mean(double sum, double count, float weight) {
-    return static_cast<float>((rounded_doubles<1>(sum) / count * static_cast<double>(weight)).value());
+inline double weighted_mean(double sum, double count, float weight) {
+    return (rounded_doubles<1>(sum) / count * static_cast<double>(weight)).value();
 }
 
 /// What the slope of one of `count` losses is multiplied by.

@@ -46,7 +46,7 @@ struct absolute_difference {
     MP_ALWAYS_INLINE static rounded_doubles<1> slope(rounded_doubles<1> x, rounded_doubles<1> t) {
         const double difference = (x - t).value();
         const double sign = difference > 0 ? 1.0 : difference < 0 ? -1.0 : 0.0;
-        return isnan(static_cast<float>(difference)) ? difference : sign;
+        return isnan(difference) ? difference : sign;
     }
 };
 
@@ -74,12 +74,12 @@ struct regression_loss {
     }
 
     template <ops::element X, ops::element T>
-    float operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
-                     const ops::loss_factors& factors) const {
+    arithmetic_type<X, T> operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
+                                     const ops::loss_factors& factors) const {
         const double sum =
             sum_all(exec, typename Op::difference{}, prediction.rows, prediction.columns, prediction, target);
         const auto count = static_cast<double>(prediction.rows * prediction.columns);
-        return weighted_mean(sum, count, factors.weight);
+        return as<arithmetic_type<X, T>>(weighted_mean(sum, count, factors.weight));
     }
 };
 
@@ -104,8 +104,9 @@ struct regression_loss_backward {
             gradient_factor(factors, static_cast<double>(prediction.rows * prediction.columns));
         for_each_float(
             exec,
-            [factor](float x, float t) {
-                return static_cast<float>((Op::forward_op::difference::slope(x, t) * factor).value());
+            [factor]<class Real>(Real x, Real t) {
+                return as<Real>(
+                    (Op::forward_op::difference::slope(as<double>(x), as<double>(t)) * factor).value());
             },
             dprediction, prediction, target);
     }
@@ -132,13 +133,13 @@ struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
 /// prediction and target are matrices of one shape, in any storage order and formats. factors.scale has no
 /// part in the result: the loss stays readable whatever the scaler does. Differences and squares are in
 /// double, and so is their sum, in an order that depends on the shape alone; the result is rounded to float
-/// once. NaN, and infinity in the prediction or the target alone, make the loss NaN or infinite.
+/// once, or is a double where an operand has doubles. NaN, and infinity in the prediction or the target alone, make the loss NaN or infinite.
 ///
 /// Throws argument_error for a matrix without elements, shapes that differ, invalid views, and a weight that
 /// is negative or not finite.
 template <class Policy = autocast::by_region, element X, element T>
-float mean_squared_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
-                         const loss_factors& factors = {}) {
+detail::arithmetic_type<X, T> mean_squared_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+                                                 const loss_factors& factors = {}) {
     return autocast::call<Policy>(mean_squared_error_op{}, exec, detail::input_view(prediction),
                                   detail::input_view(target), factors);
 }
@@ -187,8 +188,8 @@ struct mean_absolute_error_op : detail::regression_loss<mean_absolute_error_op> 
 /// weight times the mean over all elements of |prediction - target|, the L1 loss. Operands, accuracy and
 /// errors are those of mean_squared_error().
 template <class Policy = autocast::by_region, element X, element T>
-float mean_absolute_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
-                          const loss_factors& factors = {}) {
+detail::arithmetic_type<X, T> mean_absolute_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+                                                  const loss_factors& factors = {}) {
     return autocast::call<Policy>(mean_absolute_error_op{}, exec, detail::input_view(prediction),
                                   detail::input_view(target), factors);
 }

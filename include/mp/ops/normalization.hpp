@@ -27,12 +27,19 @@ struct normalization_options {
     float epsilon = 1e-5F;
 };
 
-/// Memory of the caller for what a normalization found out about each row: one float a row, or an empty span
-/// where it is not wanted. Autocast leaves it alone, so that it stays in float.
-struct row_statistics {
-    std::span<float> mean = {};               ///< layer_norm only; empty for rms_norm
-    std::span<float> inverse_deviation = {};  ///< 1 / sqrt(variance or mean square + epsilon)
+/// Memory of the caller for what a normalization found out about each row: one number a row, or an empty span
+/// where it is not wanted. Autocast leaves it alone, so that it stays in float; for an x of doubles it is of
+/// doubles.
+template <class Real>
+struct basic_row_statistics {
+    std::span<Real> mean = {};               ///< layer_norm only; empty for rms_norm
+    std::span<Real> inverse_deviation = {};  ///< 1 / sqrt(variance or mean square + epsilon)
 };
+using row_statistics = basic_row_statistics<float>;
+
+/// That of an x of such elements.
+template <class X>
+using row_statistics_of = basic_row_statistics<detail::arithmetic_type<X>>;
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
@@ -70,7 +77,7 @@ void check_column_array(std::string_view function, const Operand& /*operand*/, c
 template <bool Centered>
 void check_normalize_rows(std::string_view function, const auto& exec, const auto& x, const auto& gamma,
                           const auto& beta, const auto& y, const ops::normalization_options& options,
-                          const ops::row_statistics& statistics) {
+                          const auto& statistics) {
     const auto input = named("x", x);
     const auto scale = named("gamma", gamma);
     const auto shift = named("beta", beta);
@@ -94,7 +101,7 @@ template <bool Centered>
 void check_normalize_rows_backward(std::string_view function, const auto& exec, const auto& x,
                                    const auto& gamma, const auto& dy, const auto& dx, const auto& dgamma,
                                    const auto& dbeta, const ops::normalization_options& options,
-                                   const ops::row_statistics& statistics) {
+                                   const auto& statistics) {
     const auto input = named("x", x);
     const auto scale = named("gamma", gamma);
     const auto gradient = named("dy", dy);
@@ -136,15 +143,14 @@ struct layer_norm_op {
     static constexpr std::array<std::string_view, 2> known_as = {"native_layer_norm", "LayerNorm"};
 
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& beta, const auto& y,
-                         const normalization_options& options, const row_statistics& statistics) {
+                         const normalization_options& options, const auto& statistics) {
         detail::check_normalize_rows<true>("mp::ops::layer_norm", exec, x, gamma, beta, y, options,
                                            statistics);
     }
 
     template <executor Executor, element X, class Gamma, class Beta, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta,
-                    matrix_view<Y> y, const normalization_options& options,
-                    const row_statistics& statistics) const {
+                    matrix_view<Y> y, const normalization_options& options, const auto& statistics) const {
         normalize_rows(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, beta, y,
                        statistics.mean, statistics.inverse_deviation);
     }
@@ -177,7 +183,7 @@ struct layer_norm_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, class Beta,
           matrix_result Y>
 void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, const Y& y,
-                const normalization_options& options = {}, const row_statistics& statistics = {}) {
+                const normalization_options& options = {}, const row_statistics_of<X>& statistics = {}) {
     autocast::call<Policy>(layer_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(beta), detail::output_view(y), options, statistics);
 }
@@ -194,7 +200,7 @@ struct layer_norm_backward_op {
 
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
                          const auto& dgamma, const auto& dbeta, const normalization_options& options,
-                         const row_statistics& statistics) {
+                         const auto& statistics) {
         detail::check_normalize_rows_backward<true>("mp::ops::layer_norm_backward", exec, x, gamma, dy, dx,
                                                     dgamma, dbeta, options, statistics);
     }
@@ -202,7 +208,7 @@ struct layer_norm_backward_op {
     template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
                     matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
-                    const normalization_options& options, const row_statistics& statistics) const {
+                    const normalization_options& options, const auto& statistics) const {
         normalize_rows_backward(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, dy, dx,
                                 dgamma, dbeta, statistics.mean, statistics.inverse_deviation);
     }
@@ -235,7 +241,7 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
           class DX, class DGamma, class DBeta>
 void layer_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                          DX&& dx, DGamma&& dgamma, DBeta&& dbeta, const normalization_options& options = {},
-                         const row_statistics& statistics = {}) {
+                         const row_statistics_of<X>& statistics = {}) {
     autocast::call<Policy>(layer_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
                            detail::output_view(dbeta), options, statistics);
@@ -251,14 +257,14 @@ struct rms_norm_op {
     static constexpr std::array<std::string_view, 1> known_as = {"_fused_rms_norm"};
 
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& y,
-                         const normalization_options& options, const row_statistics& statistics) {
+                         const normalization_options& options, const auto& statistics) {
         detail::check_normalize_rows<false>("mp::ops::rms_norm", exec, x, gamma, absent, y, options,
                                             statistics);
     }
 
     template <executor Executor, element X, class Gamma, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
-                    const normalization_options& options, const row_statistics& statistics) const {
+                    const normalization_options& options, const auto& statistics) const {
         normalize_rows(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, absent, y, {},
                        statistics.inverse_deviation);
     }
@@ -270,7 +276,7 @@ struct rms_norm_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma,
           matrix_result Y>
 void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Y& y,
-              const normalization_options& options = {}, const row_statistics& statistics = {}) {
+              const normalization_options& options = {}, const row_statistics_of<X>& statistics = {}) {
     autocast::call<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::output_view(y), options, statistics);
 }
@@ -286,8 +292,7 @@ struct rms_norm_backward_op {
     static constexpr std::array<std::string_view, 1> known_as = {"_fused_rms_norm_backward"};
 
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
-                         const auto& dgamma, const normalization_options& options,
-                         const row_statistics& statistics) {
+                         const auto& dgamma, const normalization_options& options, const auto& statistics) {
         detail::check_normalize_rows_backward<false>("mp::ops::rms_norm_backward", exec, x, gamma, dy, dx,
                                                      dgamma, absent, options, statistics);
     }
@@ -295,7 +300,7 @@ struct rms_norm_backward_op {
     template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
                     matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
-                    const normalization_options& options, const row_statistics& statistics) const {
+                    const normalization_options& options, const auto& statistics) const {
         normalize_rows_backward(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, dy, dx,
                                 dgamma, absent, {}, statistics.inverse_deviation);
     }
@@ -308,7 +313,7 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
           class DX, class DGamma>
 void rms_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                        DX&& dx, DGamma&& dgamma, const normalization_options& options = {},
-                       const row_statistics& statistics = {}) {
+                       const row_statistics_of<X>& statistics = {}) {
     autocast::call<Policy>(rms_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
                            options, statistics);

@@ -155,7 +155,7 @@ void write_pooling_gradient(cpu exec, matrix_view<DX> dx, const ops::pool2d_geom
         std::vector<double> sums(static_cast<std::size_t>(cells));
         spread(row, channel, sums.data());
         for (std::ptrdiff_t i = 0; i < cells; ++i) {
-            dx(row, channel * cells + i) = static_cast<DX>(sums[static_cast<std::size_t>(i)]);
+            dx(row, channel * cells + i) = as<DX>(sums[static_cast<std::size_t>(i)]);
         }
     });
 }
@@ -214,7 +214,7 @@ struct max_pool2d_op {
         detail::for_each_channel(exec, x.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
             detail::for_each_window(g, [&](std::ptrdiff_t position, const detail::window_cells& window) {
                 const auto cell = detail::largest_cell(x, row, channel * cells, window, g.width);
-                y(row, channel * positions + position) = static_cast<Y>(x(row, channel * cells + cell));
+                y(row, channel * positions + position) = detail::as<Y>(x(row, channel * cells + cell));
             });
         });
     }
@@ -262,7 +262,7 @@ struct max_pool2d_backward_op {
             exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
                 detail::for_each_window(g, [&](std::ptrdiff_t position, const detail::window_cells& window) {
                     double& sum = sums[detail::largest_cell(x, row, channel * cells, window, g.width)];
-                    const auto gradient = static_cast<double>(dy(row, channel * positions + position));
+                    const auto gradient = detail::as<double>(dy(row, channel * positions + position));
                     sum = (detail::rounded_doubles<1>(sum) + gradient).value();
                 });
             });
@@ -307,10 +307,10 @@ struct average_pool2d_op {
             detail::for_each_window(g, [&](std::ptrdiff_t position, const detail::window_cells& window) {
                 detail::rounded_doubles<1> sum = 0.0;
                 detail::for_each_cell(window, g.width, [&](std::ptrdiff_t cell) {
-                    sum += static_cast<double>(x(row, channel * cells + cell));
+                    sum += detail::as<double>(x(row, channel * cells + cell));
                 });
                 y(row, channel * positions + position) =
-                    static_cast<Y>((sum / detail::window_divisor(g, window, over)).value());
+                    detail::as<Y>((sum / detail::window_divisor(g, window, over)).value());
             });
         });
     }
@@ -352,7 +352,7 @@ struct average_pool2d_backward_op {
         detail::write_pooling_gradient(
             exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
                 detail::for_each_window(g, [&](std::ptrdiff_t position, const detail::window_cells& window) {
-                    const detail::rounded_doubles<1> share = detail::rounded_doubles<1>(static_cast<double>(
+                    const detail::rounded_doubles<1> share = detail::rounded_doubles<1>(detail::as<double>(
                                                                  dy(row, channel * positions + position))) /
                                                              detail::window_divisor(g, window, over);
                     detail::for_each_cell(window, g.width, [&](std::ptrdiff_t cell) {

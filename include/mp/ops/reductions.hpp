@@ -15,6 +15,7 @@
 #include <mp/ops/reductions/sums.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -88,10 +89,10 @@ struct reduction {
     }
 
     template <ops::element X>
-    float operator()(cpu exec, matrix_view<const X> x) const {
+    arithmetic_type<X> operator()(cpu exec, matrix_view<const X> x) const {
         const double sum = sum_all(exec, itself{}, x.rows, x.columns, x);
-        return static_cast<float>(Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns))
-                                              : sum);
+        return as<arithmetic_type<X>>(
+            Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns)) : sum);
     }
     template <executor Executor, ops::element X, ops::element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis) const {
@@ -102,7 +103,8 @@ struct reduction {
 
 template <class Op>
 struct reduction_backward {
-    static void validate(cpu exec, float /*dy*/, const auto& dx) {
+    template <std::floating_point DY>
+    static void validate(cpu exec, DY /*dy*/, const auto& dx) {
         check_threads(Op::function, exec);
         check_operand(Op::function, named("dx", dx));
     }
@@ -115,9 +117,9 @@ struct reduction_backward {
         check_separate(Op::function, result, gradient);
     }
 
-    template <ops::element DX>
-    void operator()(cpu exec, float dy, matrix_view<DX> dx) const {
-        const float value = share(dy, dx.rows * dx.columns);
+    template <std::floating_point DY, ops::element DX>
+    void operator()(cpu exec, DY dy, matrix_view<DX> dx) const {
+        const DY value = share(dy, dx.rows * dx.columns);
         for_each_float(exec, [value] { return value; }, dx);
     }
     template <ops::element DY, ops::element DX>
@@ -127,14 +129,13 @@ struct reduction_backward {
         const matrix_view<const DY> repeated{dy.data(), dx.rows, dx.columns, 0,
                                              rows ? storage_order::column_major : storage_order::row_major};
         const std::ptrdiff_t count = rows ? dx.columns : dx.rows;
-        for_each_float(exec, [count](float gradient) { return share(gradient, count); }, dx, repeated);
+        for_each_float(exec, [count](auto gradient) { return share(gradient, count); }, dx, repeated);
     }
 
 private:
-    static float share(float dy, std::ptrdiff_t count) {
-        return Op::is_mean
-                   ? static_cast<float>(double_divide(static_cast<double>(dy), static_cast<double>(count)))
-                   : dy;
+    template <class Real>
+    static Real share(Real dy, std::ptrdiff_t count) {
+        return Op::is_mean ? as<Real>(double_divide(as<double>(dy), static_cast<double>(count))) : dy;
     }
 };
 
@@ -156,11 +157,11 @@ struct sum_op : detail::reduction<sum_op> {
 /// The sum of all elements of x, a matrix in any storage order and format; 0 if there are none.
 ///
 /// Elements are added in double, in an order that depends on the shape of x alone, and the sum is rounded to
-/// float once. Its error is at most half a unit in the last place and n 2^-53 times the sum of the magnitudes
+/// float once (that of doubles is a double). Its error is at most half a unit in the last place and n 2^-53 times the sum of the magnitudes
 /// of the n elements, which matters where large elements of both signs cancel. NaN, and infinities of both
 /// signs, give NaN. Throws argument_error for an invalid view.
 template <class Policy = autocast::by_region, element X>
-float sum(cpu exec, matrix_view<X> x) {
+detail::arithmetic_type<X> sum(cpu exec, matrix_view<X> x) {
     return autocast::call<Policy>(sum_op{}, exec, detail::input_view(x));
 }
 
@@ -197,7 +198,7 @@ struct mean_op : detail::reduction<mean_op> {
 /// So it is finite even where the sum would be beyond float. Throws argument_error for an invalid view and
 /// for a matrix without elements.
 template <class Policy = autocast::by_region, element X>
-float mean(cpu exec, matrix_view<X> x) {
+detail::arithmetic_type<X> mean(cpu exec, matrix_view<X> x) {
     return autocast::call<Policy>(mean_op{}, exec, detail::input_view(x));
 }
 
@@ -223,7 +224,7 @@ struct sum_backward_op : detail::reduction_backward<sum_backward_op> {
 /// The gradient of the sum of all elements: every element of dx, a matrix in any storage order, is dy,
 /// rounded once to its format. Throws argument_error for an invalid view.
 template <class Policy = autocast::by_region, matrix_result DX>
-void sum_backward(cpu exec, float dy, const DX& dx) {
+void sum_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
     autocast::call<Policy>(sum_backward_op{}, exec, dy, detail::output_view(dx));
 }
 
@@ -250,7 +251,7 @@ struct mean_backward_op : detail::reduction_backward<mean_backward_op> {
 /// The gradient of the mean of all elements: every element of dx is dy divided by their number, rounded to
 /// float and from there to its format. Errors are those of sum_backward().
 template <class Policy = autocast::by_region, matrix_result DX>
-void mean_backward(cpu exec, float dy, const DX& dx) {
+void mean_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
     autocast::call<Policy>(mean_backward_op{}, exec, dy, detail::output_view(dx));
 }
 

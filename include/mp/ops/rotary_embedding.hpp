@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -99,13 +100,16 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 ///
 /// Each is the exact value rounded to double, with an error of 2^-51, and from there to float; no C library,
 /// compiler option or rounding direction changes a bit. Takes 4 * positions * rotated bytes.
-class rotary_table {
+///
+/// \tparam Real  float, which is rotary_table, or double, to turn doubles by: there is no rounding to float then
+template <class Real>
+class basic_rotary_table {
 public:
     /// For positions from options.first_position on, and heads of `depth` elements. heads, layout, batch and
     /// pairing do not matter. Throws argument_error for a negative number of positions, one that leads beyond
     /// position 2^24, a depth that is odd or less than options.rotated, and options out of range.
-    rotary_table(cpu exec, std::ptrdiff_t positions, std::ptrdiff_t depth,
-                 const rotary_options& options = {}) {
+    basic_rotary_table(cpu exec, std::ptrdiff_t positions, std::ptrdiff_t depth,
+                       const rotary_options& options = {}) {
         constexpr std::string_view function = "mp::ops::rotary_table";
         detail::check_threads(function, exec);
         if (depth < 0) detail::throw_argument(function, "depth", depth, "must not be negative");
@@ -124,11 +128,11 @@ public:
     [[nodiscard]] std::ptrdiff_t rotated() const { return rotated_; }
 
     /// rotated() / 2 numbers for a position of the table.
-    [[nodiscard]] const float* cosines(std::ptrdiff_t position) const { return at(position); }
-    [[nodiscard]] const float* sines(std::ptrdiff_t position) const { return at(position) + rotated_ / 2; }
+    [[nodiscard]] const Real* cosines(std::ptrdiff_t position) const { return at(position); }
+    [[nodiscard]] const Real* sines(std::ptrdiff_t position) const { return at(position) + rotated_ / 2; }
 
 private:
-    [[nodiscard]] const float* at(std::ptrdiff_t position) const {
+    [[nodiscard]] const Real* at(std::ptrdiff_t position) const {
         return values_.data() + (position - first_position_) * rotated_;
     }
 
@@ -145,13 +149,13 @@ private:
         detail::parallel_arithmetic(
             exec, static_cast<std::size_t>(positions_), grain, [&](std::size_t begin, std::size_t end) {
                 for (std::size_t p = begin; p < end; ++p) {
-                    float* const to = values_.data() + p * 2 * angles;
+                    Real* const to = values_.data() + p * 2 * angles;
                     const std::ptrdiff_t position = first_position_ + static_cast<std::ptrdiff_t>(p);
                     for (std::size_t i = 0; i < angles; ++i) {
                         const auto turned =
                             detail::sine_and_cosine_of(detail::angle_of(position, frequencies[i]));
-                        to[i] = static_cast<float>(turned.cosine);
-                        to[angles + i] = static_cast<float>(turned.sine);
+                        to[i] = detail::as<Real>(turned.cosine);
+                        to[angles + i] = detail::as<Real>(turned.sine);
                     }
                 }
             });
@@ -161,17 +165,23 @@ private:
     std::ptrdiff_t first_position_ = 0;
     std::ptrdiff_t positions_ = 0;
     std::ptrdiff_t rotated_ = 0;
-    std::vector<float> values_;
+    std::vector<Real> values_;
 };
+using rotary_table = basic_rotary_table<float>;
+
+/// That for elements of a type.
+template <class X>
+using rotary_table_of = basic_rotary_table<detail::arithmetic_type<X>>;
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// How a call turns, and the table of the caller, if there is one.
+template <class Real>
 struct rotary_call {
     ops::rotary_options options;
-    const ops::rotary_table* table = nullptr;
+    const ops::basic_rotary_table<Real>* table = nullptr;
 };
 
 /// Heads and tokens of a matrix whose shape fits.
@@ -186,8 +196,9 @@ struct rotary_shape {
           depth(columns / heads_in_row) {}
 };
 
-inline void check_rotary(std::string_view function, const cpu& exec, const named_operand& x,
-                         const named_operand& y, const rotary_call& call) {
+template <class Real>
+void check_rotary(std::string_view function, const cpu& exec, const named_operand& x, const named_operand& y,
+                  const rotary_call<Real>& call) {
     check_threads(function, exec);
     check_operand(function, x);
     const ops::rotary_options& options = call.options;
@@ -207,7 +218,7 @@ inline void check_rotary(std::string_view function, const cpu& exec, const named
     check_shape(function, y, x.extent.rows, name + ".rows", x.extent.columns, name + ".columns");
     check_separate_or_same(function, y, x);
     if (call.table == nullptr) return;
-    const ops::rotary_table& table = *call.table;
+    const ops::basic_rotary_table<Real>& table = *call.table;
     check_equal_sizes(function, "table.rotated()", table.rotated(),
                       options.rotated == 0 ? "the depth" : "options.rotated",
                       rotated_elements(shape.depth, options));
@@ -225,56 +236,59 @@ inline void check_rotary(std::string_view function, const cpu& exec, const named
 }
 
 /// Turns one head of a row.
+template <class Real>
 struct rotary_room {
-    std::vector<float> loaded;
-    std::vector<float> apart;  ///< first coordinates, then second ones
-    std::vector<float> results;
+    std::vector<Real> loaded;
+    std::vector<Real> apart;  ///< first coordinates, then second ones
+    std::vector<Real> results;
 
     rotary_room(std::size_t depth, std::size_t rotated) : loaded(depth), apart(rotated), results(depth) {}
 
     template <class X, class Y>
     void turn(matrix_view<const X> x, matrix_view<Y> y, ops::rotary_pairing pairing, std::size_t rotated,
-              double direction, const float* cosines, const float* sines) {
-        const float* const from = floats_of_row(x, 0, loaded.data());
-        float* const to = row_target(y, 0, results.data());
+              double direction, const Real* cosines, const Real* sines) {
+        const Real* const from = floats_of_row(x, 0, loaded.data());
+        Real* const to = row_target(y, 0, results.data());
         const std::size_t half = rotated / 2;
         if (pairing == ops::rotary_pairing::half_split) {
-            rotate_points(half, direction, cosines, sines, from, from + half, to, to + half);
+            rotate_points<Real>(half, direction, cosines, sines, from, from + half, to, to + half);
         } else {
-            float* const first = apart.data();
-            float* const second = first + half;
+            Real* const first = apart.data();
+            Real* const second = first + half;
             for (std::size_t i = 0; i < half; ++i) {
                 first[i] = from[2 * i];
                 second[i] = from[2 * i + 1];
             }
-            rotate_points(half, direction, cosines, sines, first, second, first, second);
+            rotate_points<Real>(half, direction, cosines, sines, first, second, first, second);
             for (std::size_t i = 0; i < half; ++i) {
                 to[2 * i] = first[i];
                 to[2 * i + 1] = second[i];
             }
         }
         const std::size_t rest = loaded.size() - rotated;
-        if (rest > 0 && to != from) std::memcpy(to + rotated, from + rotated, rest * sizeof(float));
+        if (rest > 0 && to != from) std::memcpy(to + rotated, from + rotated, rest * sizeof(Real));
         put_row(to, y, 0);
     }
 };
 
 /// Turns x by its angles times `direction`.
-template <class X, class Y>
+template <class X, class Y, class Real>
 void rotate_heads(cpu exec, double direction, matrix_view<const X> x, matrix_view<Y> y,
-                  const rotary_call& call) {
+                  const rotary_call<Real>& call) {
+    static_assert(std::same_as<Real, double> || !any_double<Y>,
+                  "mp::ops: a rotary embedding of doubles has doubles on both sides");
     if (x.rows == 0 || x.columns == 0) return;
     const ops::rotary_options& options = call.options;
     const rotary_shape shape(x.rows, x.columns, options);
     if (call.table == nullptr) {
-        const ops::rotary_table table(exec, shape.tokens, shape.depth, options);
-        return rotate_heads(exec, direction, x, y, {options, &table});
+        const ops::basic_rotary_table<Real> table(exec, shape.tokens, shape.depth, options);
+        return rotate_heads<X, Y, Real>(exec, direction, x, y, {options, &table});
     }
     const auto rotated = static_cast<std::size_t>(call.table->rotated());
     const std::size_t grain = 1 + 8192 / static_cast<std::size_t>(x.columns);
     parallel_arithmetic(
         exec, static_cast<std::size_t>(x.rows), grain, [&](std::size_t begin, std::size_t end) {
-            rotary_room room(static_cast<std::size_t>(shape.depth), rotated);
+            rotary_room<Real> room(static_cast<std::size_t>(shape.depth), rotated);
             for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end);
                  ++row) {
                 const std::ptrdiff_t position = options.first_position + row % shape.tokens;
@@ -300,14 +314,13 @@ struct rotary_embedding_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& x, const auto& y, const detail::rotary_call& call) {
+    static void validate(cpu exec, const auto& x, const auto& y, const auto& call) {
         detail::check_rotary("mp::ops::rotary_embedding", exec, detail::named("x", x), detail::named("y", y),
                              call);
     }
 
     template <element X, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y,
-                    const detail::rotary_call& call) const {
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y, const auto& call) const {
         detail::rotate_heads(exec, 1.0, x, y, call);
     }
 };
@@ -325,7 +338,7 @@ struct rotary_embedding_op {
 ///                                           .batch = batch};
 ///     mp::ops::rotary_embedding(exec, qkv.block(0, 0, rows, width), qkv.block(0, 0, rows, width), options);
 ///
-/// Formats are float or reduced, in any mix. Sines and cosines are those of rotary_table, products and their
+/// Formats are any mp::ops::element, in any mix. Sines and cosines are those of rotary_table, products and their
 /// sum are in double, and the result is rounded to float and from there to the format of y; it does not
 /// depend on threads. Without a table, one is made for the call.
 ///
@@ -335,15 +348,15 @@ struct rotary_embedding_op {
 template <class Policy = autocast::by_region, element X, matrix_result Y>
 void rotary_embedding(cpu exec, matrix_view<X> x, const Y& y, const rotary_options& options = {}) {
     autocast::call<Policy>(rotary_embedding_op{}, exec, detail::input_view(x), detail::output_view(y),
-                           detail::rotary_call{options, nullptr});
+                           detail::rotary_call<detail::arithmetic_type<X>>{options, nullptr});
 }
 
 /// The same with a table that has all positions, base and rotated elements of the options.
 template <class Policy = autocast::by_region, element X, matrix_result Y>
-void rotary_embedding(cpu exec, matrix_view<X> x, const rotary_table& table, const Y& y,
+void rotary_embedding(cpu exec, matrix_view<X> x, const rotary_table_of<X>& table, const Y& y,
                       const rotary_options& options = {}) {
     autocast::call<Policy>(rotary_embedding_op{}, exec, detail::input_view(x), detail::output_view(y),
-                           detail::rotary_call{options, &table});
+                           detail::rotary_call<detail::arithmetic_type<X>>{options, &table});
 }
 
 /// Tag of rotary_embedding_backward().
@@ -355,14 +368,13 @@ struct rotary_embedding_backward_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& dy, const auto& dx, const detail::rotary_call& call) {
+    static void validate(cpu exec, const auto& dy, const auto& dx, const auto& call) {
         detail::check_rotary("mp::ops::rotary_embedding_backward", exec, detail::named("dy", dy),
                              detail::named("dx", dx), call);
     }
 
     template <element DY, element DX>
-    void operator()(cpu exec, matrix_view<const DY> dy, matrix_view<DX> dx,
-                    const detail::rotary_call& call) const {
+    void operator()(cpu exec, matrix_view<const DY> dy, matrix_view<DX> dx, const auto& call) const {
         detail::rotate_heads(exec, -1.0, dy, dx, call);
     }
 };
@@ -373,15 +385,17 @@ template <class Policy = autocast::by_region, element DY, matrix_result DX>
 void rotary_embedding_backward(cpu exec, matrix_view<DY> dy, const DX& dx,
                                const rotary_options& options = {}) {
     autocast::call<Policy>(rotary_embedding_backward_op{}, exec, detail::input_view(dy),
-                           detail::output_view(dx), detail::rotary_call{options, nullptr});
+                           detail::output_view(dx),
+                           detail::rotary_call<detail::arithmetic_type<DY>>{options, nullptr});
 }
 
 /// The same with the table of the forward pass.
 template <class Policy = autocast::by_region, element DY, matrix_result DX>
-void rotary_embedding_backward(cpu exec, matrix_view<DY> dy, const rotary_table& table, const DX& dx,
+void rotary_embedding_backward(cpu exec, matrix_view<DY> dy, const rotary_table_of<DY>& table, const DX& dx,
                                const rotary_options& options = {}) {
     autocast::call<Policy>(rotary_embedding_backward_op{}, exec, detail::input_view(dy),
-                           detail::output_view(dx), detail::rotary_call{options, &table});
+                           detail::output_view(dx),
+                           detail::rotary_call<detail::arithmetic_type<DY>>{options, &table});
 }
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE

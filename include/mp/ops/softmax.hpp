@@ -22,31 +22,32 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Room for a row of results, one of gradients and one of slopes, and what is computed from them.
+template <class Real>
 class row_and_gradient {
 public:
-    softmax_kernels kernels;
-    const float* y = nullptr;
-    const float* dy = nullptr;
+    softmax_kernels_of<Real> kernels;
+    const Real* y = nullptr;
+    const Real* dy = nullptr;
 
     explicit row_and_gradient(std::size_t columns) : y_(columns), dy_(columns), dx_(columns) {}
 
     [[nodiscard]] std::size_t size() const { return y_.size(); }
 
-    /// Loads a row of both, and writes to that of dx what f writes to the floats that it is given.
+    /// Loads a row of both, and writes to that of dx what f writes to the numbers that it is given.
     template <class Y, class DY, class DX, class Function>
     void map(matrix_view<const Y> results, matrix_view<const DY> gradients, matrix_view<DX> slopes,
              std::ptrdiff_t row, Function f) {
         y = floats_of_row(results, row, y_.data());
         dy = floats_of_row(gradients, row, dy_.data());
-        float* const to = row_target(slopes, row, dx_.data());
+        Real* const to = row_target(slopes, row, dx_.data());
         f(to);
         put_row(to, slopes, row);
     }
 
 private:
-    std::vector<float> y_;
-    std::vector<float> dy_;
-    std::vector<float> dx_;
+    std::vector<Real> y_;
+    std::vector<Real> dy_;
+    std::vector<Real> dx_;
 };
 
 /// Kinds of map_rows(): functions of a row of which every result depends on the whole row, and, as
@@ -58,22 +59,24 @@ struct log_softmax_function {};
 /// <mp/ops/softmax/gpu.hpp> do.
 template <class X, class Y>
 void map_rows(softmax_function, const cpu& exec, matrix_view<Y> y, matrix_view<const X> x) {
-    for_each_softmax_block(
-        exec, x.rows, x.columns, [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows& rows) {
-            rows.load(x, first, count, y);
-            rows.write(y, first, count, [&](std::ptrdiff_t, const softmax_rows::row_sum& row) {
-                const auto factor = static_cast<float>(double_divide(1.0, row.sum));
-                rows.kernels().scale(rows.columns(), row.target, row.target, factor);
-            });
-        });
+    using real = arithmetic_type<X, Y>;
+    for_each_softmax_block<real>(exec, x.rows, x.columns,
+                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
+                                     rows.load(x, first, count, y);
+                                     rows.write(y, first, count, [&](std::ptrdiff_t, const auto& row) {
+                                         const auto factor = as<real>(double_divide(1.0, row.sum));
+                                         rows.kernels().scale(rows.columns(), row.target, row.target, factor);
+                                     });
+                                 });
 }
 template <class X, class Y>
 void map_rows(log_softmax_function, const cpu& exec, matrix_view<Y> y, matrix_view<const X> x) {
-    for_each_softmax_block(
-        exec, x.rows, x.columns, [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows& rows) {
+    using real = arithmetic_type<X, Y>;
+    for_each_softmax_block<real>(
+        exec, x.rows, x.columns, [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
             rows.load(x, first, count);
             rows.take_logarithms(count);
-            rows.write(y, first, count, [&](std::ptrdiff_t, const softmax_rows::row_sum& row) {
+            rows.write(y, first, count, [&](std::ptrdiff_t, const auto& row) {
                 rows.kernels().log_softmax(row.values, rows.columns(), row.largest, row.log_sum, row.target);
             });
         });
@@ -81,8 +84,9 @@ void map_rows(log_softmax_function, const cpu& exec, matrix_view<Y> y, matrix_vi
 template <class Y, class DY, class DX>
 void map_rows(slope_of<softmax_function>, const cpu& exec, matrix_view<DX> dx, matrix_view<const Y> y,
               matrix_view<const DY> dy) {
-    for_each_row<row_and_gradient>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, row_and_gradient& work) {
-        work.map(y, dy, dx, row, [&](float* to) {
+    using room = row_and_gradient<arithmetic_type<Y, DY, DX>>;
+    for_each_row<room>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, room& work) {
+        work.map(y, dy, dx, row, [&](auto* to) {
             const double mean = work.kernels.dot(work.y, work.dy, work.size());
             work.kernels.softmax_slopes(work.y, work.dy, work.size(), mean, to);
         });
@@ -91,8 +95,9 @@ void map_rows(slope_of<softmax_function>, const cpu& exec, matrix_view<DX> dx, m
 template <class Y, class DY, class DX>
 void map_rows(slope_of<log_softmax_function>, const cpu& exec, matrix_view<DX> dx, matrix_view<const Y> y,
               matrix_view<const DY> dy) {
-    for_each_row<row_and_gradient>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, row_and_gradient& work) {
-        work.map(y, dy, dx, row, [&](float* to) {
+    using room = row_and_gradient<arithmetic_type<Y, DY, DX>>;
+    for_each_row<room>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, room& work) {
+        work.map(y, dy, dx, row, [&](auto* to) {
             const double sum = work.kernels.sum(work.dy, work.size());
             work.kernels.log_softmax_slopes(work.y, work.dy, work.size(), sum, to);
         });

@@ -92,13 +92,12 @@ inline void check_dlogits(std::string_view function, const named_operand& dlogit
 }
 
 /// cross_entropy() of the CPU, to memory.
-template <class Logit, class Label, class Loss, class... Gradient>
+template <class Logit, class Label, class Loss, class Real, class... Gradient>
 void cross_entropy_to(cross_entropy_rows walk, const cpu& exec, matrix_view<const Logit> logits,
-                      std::span<const Label> labels, std::span<Loss> loss, const row_losses& rows,
+                      std::span<const Label> labels, std::span<Loss> loss, const row_losses<Real>& rows,
                       const ops::loss_factors& factors, const ops::cross_entropy_options& options,
                       matrix_view<Gradient>... dlogits) {
-    loss[0] =
-        static_cast<Loss>(cross_entropy(walk, exec, logits, labels, rows, factors, options, dlogits...));
+    loss[0] = as<Loss>(cross_entropy(walk, exec, logits, labels, rows, factors, options, dlogits...));
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -123,10 +122,11 @@ struct softmax_cross_entropy_op {
     }
 
     template <element Logit, std::integral Label>
-    float operator()(cpu exec, matrix_view<const Logit> logits, std::span<const Label> labels,
-                     const loss_factors& factors, const cross_entropy_options& options) const {
-        return cross_entropy(detail::cross_entropy_rows{}, exec, logits, labels, detail::row_losses{},
-                             factors, options);
+    detail::arithmetic_type<Logit> operator()(cpu exec, matrix_view<const Logit> logits,
+                                              std::span<const Label> labels, const loss_factors& factors,
+                                              const cross_entropy_options& options) const {
+        return cross_entropy(detail::cross_entropy_rows{}, exec, logits, labels,
+                             detail::row_losses<detail::arithmetic_type<Logit>>{}, factors, options);
     }
 };
 
@@ -138,7 +138,8 @@ struct softmax_cross_entropy_op {
 /// `batch` integers, the column that is right for each row. factors.scale has no part in the result: the loss
 /// stays readable whatever the scaler does. Logits are read in their format, exponentials are
 /// computed in float after the largest value of the row has been subtracted, sums and logarithms in double,
-/// and the sum of the rows is rounded to float once. The result does not depend on the number of threads. NaN
+/// and the sum of the rows is rounded to float once; with logits of doubles everything is in double, and so is
+/// the result. The result does not depend on the number of threads. NaN
 /// or +infinity in a row make the loss NaN.
 ///
 /// With options.label_smoothing, a row's loss is (1 - label_smoothing) times that, plus label_smoothing times
@@ -148,8 +149,9 @@ struct softmax_cross_entropy_op {
 /// Throws argument_error for an empty batch, invalid views, a label that is no column, a weight that is
 /// negative or not finite, and a label_smoothing that is not from 0 to below 1.
 template <class Policy = autocast::by_region, element Logit, detail::contiguous Labels>
-float softmax_cross_entropy(cpu exec, matrix_view<Logit> logits, const Labels& labels,
-                            const loss_factors& factors = {}, const cross_entropy_options& options = {}) {
+detail::arithmetic_type<Logit> softmax_cross_entropy(cpu exec, matrix_view<Logit> logits,
+                                                     const Labels& labels, const loss_factors& factors = {},
+                                                     const cross_entropy_options& options = {}) {
     return autocast::call<Policy>(softmax_cross_entropy_op{}, exec, detail::input_view(logits),
                                   detail::input_view(labels), factors, options);
 }
@@ -165,7 +167,7 @@ struct softmax_cross_entropy_to_memory_op {
 
     template <class Label>
     static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
-                         const auto& loss, const detail::row_losses& rows, const loss_factors& factors,
+                         const auto& loss, const auto& rows, const loss_factors& factors,
                          const cross_entropy_options& options) {
         constexpr std::string_view function = "mp::ops::softmax_cross_entropy";
         const auto input = detail::named("logits", logits);
@@ -176,7 +178,7 @@ struct softmax_cross_entropy_to_memory_op {
 
     template <executor Executor, element Logit, std::integral Label, element Loss>
     void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
-                    std::span<Loss> loss, const detail::row_losses& rows, const loss_factors& factors,
+                    std::span<Loss> loss, const auto& rows, const loss_factors& factors,
                     const cross_entropy_options& options) const {
         cross_entropy_to(detail::cross_entropy_rows{}, exec, logits, labels, loss, rows, factors, options);
     }
@@ -184,7 +186,8 @@ struct softmax_cross_entropy_to_memory_op {
 
 /// The same, with the mean loss into *loss and the losses of the rows into row_losses, of logits.rows floats,
 /// each rounded once and without the weight; 0 for rows that do not count. All of it is memory of the
-/// executor, and what is written overlaps nothing. On a CPU row_losses may be empty.
+/// executor, and what is written overlaps nothing. On a CPU row_losses may be empty, and both are of doubles
+/// for logits of doubles.
 ///
 ///     mp::ops::softmax_cross_entropy(stream, logits, labels, loss, row_losses, {}, {.ignore_index = -100});
 ///
@@ -193,12 +196,13 @@ struct softmax_cross_entropy_to_memory_op {
 /// checked before the launch: a row whose label is no column has the loss NaN, and then so is the mean.
 /// Layouts are as for softmax(). Throws argument_error for a null loss and row_losses of another size, too.
 template <class Policy = autocast::by_region, executor Executor, element Logit, detail::contiguous Labels>
-void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, const Labels& labels, float* loss,
-                           std::span<float> row_losses, const loss_factors& factors = {},
-                           const cross_entropy_options& options = {}) {
+void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
+                           detail::arithmetic_type<Logit>* loss,
+                           std::span<detail::arithmetic_type<Logit>> row_losses,
+                           const loss_factors& factors = {}, const cross_entropy_options& options = {}) {
     autocast::call<Policy>(softmax_cross_entropy_to_memory_op{}, exec, detail::input_view(logits),
-                           detail::input_view(labels), autocast::out(std::span<float>(loss, 1)),
-                           detail::row_losses{row_losses}, factors, options);
+                           detail::input_view(labels), autocast::out(std::span(loss, 1)),
+                           detail::row_losses<detail::arithmetic_type<Logit>>{row_losses}, factors, options);
 }
 
 /// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `factors` are loss_factors, or those
@@ -269,8 +273,8 @@ struct softmax_cross_entropy_with_gradient_op {
 
     template <class Label>
     static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
-                         const auto& loss, const detail::row_losses& rows, const auto& dlogits,
-                         const auto& factors, const cross_entropy_options& options) {
+                         const auto& loss, const auto& rows, const auto& dlogits, const auto& factors,
+                         const cross_entropy_options& options) {
         constexpr std::string_view function = "mp::ops::softmax_cross_entropy_with_gradient";
         const auto input = detail::named("logits", logits);
         const auto losses = detail::named("row_losses", rows.memory);
@@ -283,7 +287,7 @@ struct softmax_cross_entropy_with_gradient_op {
 
     template <executor Executor, element Logit, std::integral Label, element Loss, element Gradient>
     void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
-                    std::span<Loss> loss, const detail::row_losses& rows, matrix_view<Gradient> dlogits,
+                    std::span<Loss> loss, const auto& rows, matrix_view<Gradient> dlogits,
                     const auto& factors, const cross_entropy_options& options) const {
         cross_entropy_to(detail::cross_entropy_rows{}, exec, logits, labels, loss, rows, factors, options,
                          dlogits);
@@ -301,12 +305,14 @@ struct softmax_cross_entropy_with_gradient_op {
 template <class Policy = autocast::by_region, executor Executor, element Logit, detail::contiguous Labels,
           matrix_result Gradient>
 void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit> logits,
-                                         const Labels& labels, float* loss, std::span<float> row_losses,
+                                         const Labels& labels, detail::arithmetic_type<Logit>* loss,
+                                         std::span<detail::arithmetic_type<Logit>> row_losses,
                                          const Gradient& dlogits, const loss_factors& factors = {},
                                          const cross_entropy_options& options = {}) {
     autocast::call<Policy>(softmax_cross_entropy_with_gradient_op{}, exec, detail::input_view(logits),
-                           detail::input_view(labels), autocast::out(std::span<float>(loss, 1)),
-                           detail::row_losses{row_losses}, detail::output_view(dlogits), factors, options);
+                           detail::input_view(labels), autocast::out(std::span(loss, 1)),
+                           detail::row_losses<detail::arithmetic_type<Logit>>{row_losses},
+                           detail::output_view(dlogits), factors, options);
 }
 
 /// The same on a CPU, which returns the loss.
@@ -315,11 +321,12 @@ void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit
 ///                                                                     {.scale = scaler.current_scale()});
 template <class Policy = autocast::by_region, element Logit, detail::contiguous Labels,
           matrix_result Gradient>
-float softmax_cross_entropy_with_gradient(cpu exec, matrix_view<Logit> logits, const Labels& labels,
-                                          const Gradient& dlogits, const loss_factors& factors = {},
-                                          const cross_entropy_options& options = {}) {
-    float loss = 0.0F;
-    softmax_cross_entropy_with_gradient<Policy>(exec, logits, labels, &loss, std::span<float>{}, dlogits,
+detail::arithmetic_type<Logit> softmax_cross_entropy_with_gradient(
+    cpu exec, matrix_view<Logit> logits, const Labels& labels, const Gradient& dlogits,
+    const loss_factors& factors = {}, const cross_entropy_options& options = {}) {
+    using real = detail::arithmetic_type<Logit>;
+    real loss = 0;
+    softmax_cross_entropy_with_gradient<Policy>(exec, logits, labels, &loss, std::span<real>{}, dlogits,
                                                 factors, options);
     return loss;
 }

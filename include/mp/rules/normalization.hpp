@@ -33,33 +33,37 @@ struct row_scaling {
     double inverse;
 };
 
+/// \tparam Real  float, or double in ops with doubles
+template <class Real>
 struct normalized_rows {
     std::size_t columns;
     bool centered;  ///< whether the mean is subtracted
     float epsilon;
-    float_rows<const float> x;
+    float_rows<const Real> x;
 };
 
+template <class Real>
 struct normalization_forward {
     const double* gamma;
     const double* beta;
-    float_rows<float> y;  ///< may be x
+    float_rows<Real> y;  ///< may be x
     // Null where they are not wanted.
-    float* mean;
-    float* inverse;
+    Real* mean;
+    Real* inverse;
 };
 
+template <class Real>
 struct normalization_backward {
-    const float* gamma;
-    float_rows<const float> dy;
-    float_rows<float> dx;  ///< may be x or dy; null data where it is not wanted
+    const Real* gamma;
+    float_rows<const Real> dy;
+    float_rows<Real> dx;  ///< may be x or dy; null data where it is not wanted
     // Of the rows; a null `inverse` has both computed, a null mean is 0.
-    const float* mean;
-    const float* inverse;
+    const Real* mean;
+    const Real* inverse;
     // Sums that are added to; null where they are not wanted.
     double* dgamma;
     double* dbeta;
-    float* room;  ///< for normalization_block rows
+    Real* room;  ///< for normalization_block rows
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -37,8 +37,8 @@ MP_ALWAYS_INLINE double squares_of_row(const float* x, std::size_t columns, doub
 }
 
 /// The scalings of `rows` rows from row `first` on, at most a block.
-MP_ALWAYS_INLINE void find_scalings(const normalized_rows& in, std::ptrdiff_t first, std::ptrdiff_t rows,
-                                    row_scaling* scalings) {
+MP_ALWAYS_INLINE void find_scalings(const normalized_rows<float>& in, std::ptrdiff_t first,
+                                    std::ptrdiff_t rows, row_scaling* scalings) {
     const auto [columns, centered, epsilon, x] = in;
     const auto count = static_cast<double>(columns);
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
@@ -52,7 +52,8 @@ MP_ALWAYS_INLINE void find_scalings(const normalized_rows& in, std::ptrdiff_t fi
 }
 
 /// Everything is in double, and y is rounded once.
-inline void normalize_rows(const normalized_rows& in, const normalization_forward& out, std::ptrdiff_t rows) {
+inline void normalize_rows(const normalized_rows<float>& in, const normalization_forward<float>& out,
+                           std::ptrdiff_t rows) {
     const std::size_t columns = in.columns;
     const auto [gamma, beta, y, mean, inverse] = out;
     row_scaling scalings[normalization_block];
@@ -124,8 +125,8 @@ MP_ALWAYS_INLINE void add_rows_to_sums(float_rows<const float> dy, std::ptrdiff_
     });
 }
 
-inline void normalize_rows_backward(const normalized_rows& in, const normalization_backward& out,
-                                    std::ptrdiff_t rows) {
+inline void normalize_rows_backward(const normalized_rows<float>& in,
+                                    const normalization_backward<float>& out, std::ptrdiff_t rows) {
     const auto [columns, centered, epsilon, x] = in;
     const auto [gamma, dy, dx, saved_mean, saved_inverse, dgamma, dbeta, room] = out;
     row_scaling scalings[normalization_block];

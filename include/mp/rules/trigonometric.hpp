@@ -113,9 +113,10 @@ inline double_pair angle_of(std::ptrdiff_t position, double_pair frequency) {
 }
 
 /// Turns `count` points (x, y) by their angles: to_x = x cos - y sin and to_y = x sin + y cos, each rounded to
-/// double twice and once to float. The angle is negative for direction -1. to_x and to_y may be x and y.
-inline void rotate_points(std::size_t count, double direction, const float* cosines, const float* sines,
-                          const float* x, const float* y, float* to_x, float* to_y) {
+/// double twice and once to Real, float or double. The angle is negative for direction -1. to_x and to_y may be x and y.
+template <class Real>
+void rotate_points(std::size_t count, double direction, const Real* cosines, const Real* sines, const Real* x,
+                   const Real* y, Real* to_x, Real* to_y) {
     for_each_double(count, [&](auto kind, std::size_t i) {
         using number = decltype(kind);
         const number cosine = number::load(cosines + i);

@@ -79,18 +79,20 @@ struct attention_heads {
 
 /// The heads, and what a query of them sees.
 struct attention_sizes : attention_heads {
-    float scale;
+    double scale;
     bool causal;
     std::ptrdiff_t earlier_keys;  ///< that a causal mask lets the first query see
 
+    /// A scale that is not given is rounded to float, unless the operands are doubles.
     template <class Q, class K, class V>
     attention_sizes(matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                     const ops::attention_options& options)
         : attention_heads(attention_heads::of(extent_of(q), extent_of(k), extent_of(v), options)),
-          scale(options.scale
-                    ? *options.scale
-                    : static_cast<float>(double_divide(
-                          1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(depth, 1)))))),
+          scale(as<double>(
+              options.scale
+                  ? as<arithmetic_type<Q, K, V>>(*options.scale)
+                  : as<arithmetic_type<Q, K, V>>(double_divide(
+                        1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(depth, 1))))))),
           causal(options.causal),
           earlier_keys(options.alignment == ops::causal_alignment::last_key ? keys - queries : 0) {}
 

@@ -3,6 +3,7 @@
 /// What attention is told: heads and where they lie, masks, dropout.
 #pragma once
 
+#include <mp/autocast/operand.hpp>
 #include <mp/ops/dropout/mask.hpp>
 
 #include <cstddef>
@@ -50,9 +51,15 @@ struct attention_options {
 /// Memory of the caller for what the forward pass knows and the backward pass can use: for each query of each
 /// head, the logarithm of the sum of the exponentials of its scores, -infinity if it sees no key. One head
 /// after the other, and one sequence after the other, in either layout. Empty where it is not wanted.
-/// Autocast leaves it alone, so that it stays in float.
-struct attention_statistics {
-    std::span<float> log_sums = {};
+/// Autocast leaves it alone, so that it stays in float; for queries of doubles it is of doubles.
+template <class Real>
+struct basic_attention_statistics {
+    std::span<Real> log_sums = {};
 };
+using attention_statistics = basic_attention_statistics<float>;
+
+/// That of queries of such elements.
+template <class Q>
+using attention_statistics_of = basic_attention_statistics<detail::arithmetic_type<Q>>;
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE

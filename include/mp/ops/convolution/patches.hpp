@@ -152,8 +152,9 @@ void unfold_image(const ops::conv2d_geometry& g, const Value* image, Value* patc
 }
 
 /// The transpose of unfold_image(), col2im: adds every element of the matrix of patches to the cell that it
-/// stands for, in float in the order of the matrix. The sums are not set to zero first.
-inline void fold_patches(const ops::conv2d_geometry& g, const float* patches, float* image) {
+/// stands for, in float (or double) in the order of the matrix. The sums are not set to zero first.
+template <class Real>
+void fold_patches(const ops::conv2d_geometry& g, const Real* patches, Real* image) {
     for_each_patch_line(g, g.channels / g.groups,
                         [&](std::ptrdiff_t line, index_range inside, std::ptrdiff_t cell) {
                             for (std::ptrdiff_t i = inside.begin; i < inside.end; ++i) {

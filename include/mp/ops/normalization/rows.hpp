@@ -11,6 +11,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/rules/double_rows.hpp>
 #include <mp/rules/normalization.hpp>
 #include <mp/simd/processor.hpp>
 
@@ -25,15 +26,15 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Some ten microseconds of work, as a thread costs, in elements.
 inline constexpr std::ptrdiff_t normalization_grain = 32768;
 
-/// Rows of a matrix as floats: where they lie if they are floats side by side, else copies of a block of
-/// them, which are read from the matrix and written to it.
-template <class Value>
+/// Rows of a matrix as floats (or doubles): where they lie if they are floats side by side, else copies of a
+/// block of them, which are read from the matrix and written to it.
+template <class Value, class Real>
 class block_of_rows {
 public:
     using value = std::remove_const_t<Value>;
 
     /// `room` has size_of_copies() floats.
-    block_of_rows(matrix_view<Value> matrix, float* room)
+    block_of_rows(matrix_view<Value> matrix, Real* room)
         : matrix_(matrix), in_place_(lies_in_place(matrix)), copies_(room) {}
     static std::size_t size_of_copies(matrix_view<Value> matrix) {
         return lies_in_place(matrix) ? 0 : static_cast<std::size_t>(normalization_block * matrix.columns);
@@ -41,16 +42,16 @@ public:
     [[nodiscard]] bool in_place() const { return in_place_; }
 
     /// From row `first` on; copies have room for a block.
-    [[nodiscard]] float_rows<std::conditional_t<std::is_const_v<Value>, const float, float>> rows(
+    [[nodiscard]] float_rows<std::conditional_t<std::is_const_v<Value>, const Real, Real>> rows(
         std::ptrdiff_t first) {
-        if constexpr (std::same_as<value, float>) {
+        if constexpr (std::same_as<value, Real>) {
             if (in_place_) return {matrix_.data + first * matrix_.row_stride(), matrix_.row_stride()};
         }
         return {copies_, matrix_.columns};
     }
     void read(std::ptrdiff_t first, std::ptrdiff_t count) {
         for (std::ptrdiff_t r = 0; !in_place_ && r < count; ++r) {
-            load_row<value>(matrix_, first + r, copies_ + r * matrix_.columns);
+            load_row(matrix_view<const value>(matrix_), first + r, copies_ + r * matrix_.columns);
         }
     }
     void write(std::ptrdiff_t first, std::ptrdiff_t count) const {
@@ -61,31 +62,33 @@ public:
 
 private:
     static bool lies_in_place(matrix_view<Value> matrix) {
-        return std::same_as<value, float> && matrix.column_stride() == 1;
+        return std::same_as<value, Real> && matrix.column_stride() == 1;
     }
 
     matrix_view<Value> matrix_;
     bool in_place_;
-    float* copies_;
+    Real* copies_;
 };
 /// No rows, of a result that nobody wants.
-template <>
-class block_of_rows<ops::absent_t> {
+template <class Real>
+class block_of_rows<ops::absent_t, Real> {
 public:
-    block_of_rows(ops::absent_t /*absent*/, float* /*room*/) {}
+    block_of_rows(ops::absent_t /*absent*/, Real* /*room*/) {}
     [[nodiscard]] static bool in_place() { return true; }
-    [[nodiscard]] static float_rows<float> rows(std::ptrdiff_t /*first*/) { return {}; }
+    [[nodiscard]] static float_rows<Real> rows(std::ptrdiff_t /*first*/) { return {}; }
     static void write(std::ptrdiff_t /*first*/, std::ptrdiff_t /*count*/) {}
 };
-template <class Value>
-block_of_rows(matrix_view<Value>, float*) -> block_of_rows<Value>;
-block_of_rows(ops::absent_t, float*) -> block_of_rows<ops::absent_t>;
+template <class Value, class Real>
+block_of_rows(matrix_view<Value>, Real*) -> block_of_rows<Value, Real>;
+template <class Real>
+block_of_rows(ops::absent_t, Real*) -> block_of_rows<ops::absent_t, Real>;
 
-template <class Value>
+template <class Real, class Value>
 std::size_t size_of_copies(matrix_view<Value> matrix) {
-    return block_of_rows<Value>::size_of_copies(matrix);
+    return block_of_rows<Value, Real>::size_of_copies(matrix);
 }
-inline std::size_t size_of_copies(ops::absent_t /*absent*/) {
+template <class Real>
+std::size_t size_of_copies(ops::absent_t /*absent*/) {
     return 0;
 }
 
@@ -108,7 +111,7 @@ template <class Number, class Value>
 staging_buffer<Number> column_array(const cpu& exec, std::span<const Value> values,
                                     std::ptrdiff_t /*columns*/, Number /*otherwise*/) {
     staging_buffer<Number> result(exec, values.size());
-    for (std::size_t c = 0; c < values.size(); ++c) result.data()[c] = static_cast<Number>(values[c]);
+    for (std::size_t c = 0; c < values.size(); ++c) result.data()[c] = as<Number>(values[c]);
     return result;
 }
 
@@ -122,21 +125,48 @@ Float* from_row(std::span<Float> values, std::ptrdiff_t row) {
 template <bool Centered>
 struct row_normalization {};
 
+/// Statistics have the type that an op computes in, so they are known to be of doubles by x.
+template <class X, class... Others>
+constexpr void check_norm_of_doubles() {
+    static_assert(any_double<X> || !any_double<Others...>,
+                  "mp::ops: a norm with an operand of doubles has an x of doubles");
+}
+
+/// The kernels of a type.
+template <class Real>
+auto normalization_kernel() {
+    if constexpr (std::same_as<Real, double>) {
+        return &normalize_rows_of_doubles;
+    } else {
+        return MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows, normalize_rows);
+    }
+}
+template <class Real>
+auto normalization_backward_kernel() {
+    if constexpr (std::same_as<Real, double>) {
+        return &normalize_rows_of_doubles_backward;
+    } else {
+        return MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows_backward,
+                                normalize_rows_backward);
+    }
+}
+
 /// The forward pass on the CPU; on a GPU the function of this name in <mp/ops/normalization/gpu.hpp>.
 template <bool Centered, class X, class Gamma, class Beta, class Y>
 void normalize_rows(row_normalization<Centered>, const cpu& exec, float epsilon, matrix_view<const X> x,
-                    const Gamma& gamma, const Beta& beta, matrix_view<Y> y, std::span<float> mean,
-                    std::span<float> inverse) {
-    const auto kernel =
-        MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows, normalize_rows);
+                    const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
+                    std::span<arithmetic_type<X>> mean, std::span<arithmetic_type<X>> inverse) {
+    check_norm_of_doubles<X, Gamma, Beta, Y>();
+    using real = arithmetic_type<X>;
+    const auto kernel = normalization_kernel<real>();
     const auto scales = column_array(exec, gamma, x.columns, 1.0);
     const auto shifts = column_array(exec, beta, x.columns, 0.0);
-    const std::size_t of_x = size_of_copies(x);
-    thread_buffers<float> buffers(exec, of_x + size_of_copies(y));
+    const std::size_t of_x = size_of_copies<real>(x);
+    thread_buffers<real> buffers(exec, of_x + size_of_copies<real>(y));
     parallel_arithmetic(
         exec, static_cast<std::size_t>(x.rows), static_cast<std::size_t>(1 + normalization_grain / x.columns),
         [&](std::size_t begin, std::size_t end) {
-            float* const room = buffers.take();
+            real* const room = buffers.take();
             block_of_rows in(x, room);
             block_of_rows out(y, room + of_x);
             const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
@@ -184,7 +214,7 @@ public:
                 for (std::size_t c = begin; c < end; ++c) {
                     double sum = 0.0;
                     for (std::size_t i = c; i < size_; i += columns) sum = double_add(sum, sums_.data()[i]);
-                    totals_[c] = static_cast<typename Totals::value_type>(sum);
+                    totals_[c] = as<typename Totals::value_type>(sum);
                 }
             });
         }
@@ -202,20 +232,22 @@ template <bool Centered, class X, class Gamma, class DY, class DX, class DGamma,
 void normalize_rows_backward(row_normalization<Centered>, const cpu& exec, float epsilon,
                              matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
                              const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
-                             std::span<const float> mean, std::span<const float> inverse) {
-    const auto kernel = MP_SELECT_TARGET(best_instruction_set(), &portable_vectors::normalize_rows_backward,
-                                         normalize_rows_backward);
-    const auto scales = column_array(exec, gamma, x.columns, 1.0F);
+                             std::span<const arithmetic_type<X>> mean,
+                             std::span<const arithmetic_type<X>> inverse) {
+    check_norm_of_doubles<X, Gamma, DY, DX, DGamma, DBeta>();
+    using real = arithmetic_type<X>;
+    const auto kernel = normalization_backward_kernel<real>();
+    const auto scales = column_array(exec, gamma, x.columns, real{1});
     const std::ptrdiff_t height = rows_of_part(x.rows, x.columns);
     const auto parts = static_cast<std::size_t>((x.rows + height - 1) / height);
     column_parts<DGamma> of_gamma(exec, dgamma, parts);
     column_parts<DBeta> of_beta(exec, dbeta, parts);
     const auto of_kernel = static_cast<std::size_t>(normalization_block * x.columns);
-    const std::size_t of_x = size_of_copies(x), of_dy = size_of_copies(dy);
-    thread_buffers<float> buffers(exec, of_kernel + of_x + of_dy + size_of_copies(dx));
+    const std::size_t of_x = size_of_copies<real>(x), of_dy = size_of_copies<real>(dy);
+    thread_buffers<real> buffers(exec, of_kernel + of_x + of_dy + size_of_copies<real>(dx));
     const auto grain = static_cast<std::size_t>(1 + normalization_grain / (height * x.columns));
     parallel_arithmetic(exec, parts, grain, [&](std::size_t begin, std::size_t end) {
-        float* const room = buffers.take();
+        real* const room = buffers.take();
         block_of_rows in(x, room + of_kernel);
         block_of_rows gradient(dy, room + of_kernel + of_x);
         block_of_rows out(dx, room + of_kernel + of_x + of_dy);

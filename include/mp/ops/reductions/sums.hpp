@@ -27,11 +27,12 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class Term, class... In>
 void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t last_row,
                std::ptrdiff_t first_column, std::size_t columns, matrix_view<const In>... in) {
+    using real = arithmetic_type<In...>;
     struct values {
-        float value[element_block];
+        real value[element_block];
     };
     const auto add_row = [&](std::ptrdiff_t row, auto... room) {
-        const auto loaded = [&](auto view, float* to) -> const float* {
+        const auto loaded = [&](auto view, real* to) -> const real* {
             const std::ptrdiff_t step = view.column_stride();
             load_floats(view.data + row * view.row_stride() + first_column * step, step, columns, to);
             return to;
@@ -50,7 +51,7 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
 }
 
 /// results[c] = the sum over the rows of term(elements of `in` in column c...), divided by `divisor` and
-/// rounded to float and from there to Result. `term` is a function of rounded_doubles of any number of lanes.
+/// rounded to float and from there to Result (with doubles: to Result alone). `term` is a function of rounded_doubles of any number of lanes.
 /// There are as many results as columns.
 template <class Result, class Term, class... In>
 void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, double divisor,
@@ -63,10 +64,10 @@ void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, 
             const std::size_t first = block * element_block;
             const std::size_t count = (std::min)(element_block, columns - first);
             double sums[element_block] = {};
-            float rounded[element_block];
+            arithmetic_type<Result, In...> rounded[element_block];
             add_block(sums, term, 0, rows, static_cast<std::ptrdiff_t>(first), count, in...);
             for (std::size_t c = 0; c < count; ++c) {
-                rounded[c] = static_cast<float>(double_divide(sums[c], divisor));
+                rounded[c] = as<arithmetic_type<Result, In...>>(double_divide(sums[c], divisor));
             }
             store_floats(rounded, count, results + first);
         }

@@ -4,18 +4,21 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
+#include <mp/format/classification.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/pieces.hpp>
+#include <mp/rules/double_rows.hpp>
 #include <mp/rules/elementary.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/rules/softmax.hpp>
 #include <mp/simd/processor.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -46,8 +49,14 @@ struct softmax_kernels {
           score_slopes(MP_SELECT_TARGET(isa, &portable_vectors::score_slopes, score_slopes)) {}
 };
 
+template <class Real>
+using softmax_kernels_of =
+    std::conditional_t<std::same_as<Real, double>, double_softmax_kernels, softmax_kernels>;
+
 /// A few rows, and room for what is computed from them. One thread uses it for block after block of rows: so
-/// a row does not wait for the sum and the logarithm of the one before.
+/// a row does not wait for the sum and the logarithm of the one before. Real is float, or double in an op of
+/// doubles.
+template <class Real>
 class softmax_rows {
 public:
     static constexpr std::ptrdiff_t longest_block = 16;
@@ -56,11 +65,11 @@ public:
     static std::ptrdiff_t most(std::ptrdiff_t columns) {
         return std::clamp<std::ptrdiff_t>(2048 / columns, 1, longest_block);
     }
-    /// Floats of memory that it needs.
+    /// Numbers of memory that it needs.
     static std::size_t size_of_room(std::size_t columns) {
         return 2 * columns * static_cast<std::size_t>(most(static_cast<std::ptrdiff_t>(columns)));
     }
-    softmax_rows(std::size_t columns, float* room)
+    softmax_rows(std::size_t columns, Real* room)
         : columns_(columns), input_(room), output_(room + size_of_room(columns) / 2) {}
 
     /// Reads rows and computes the sum of the exponentials of the distances from the largest element of each,
@@ -76,12 +85,11 @@ public:
     /// The first half of load(), for row r of the block alone: its elements and the largest of them.
     template <class X>
     void read(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t r) {
-        constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
         row.values = floats_of_row(x, first + r, input_ + i * columns_);
-        const row_maximum largest = kernels_.maximum(row.values, columns_);
-        row.has_meaning = !largest.is_bad && bit_cast<std::uint32_t>(largest.value) != minus_infinity;
+        const auto largest = kernels_.maximum(row.values, columns_);
+        row.has_meaning = !largest.is_bad && !isinf(largest.value);
         row.largest = largest.value;
     }
     /// The second half. Where y is x, the elements are gone then. A sum alone has other last bits than one whose
@@ -112,54 +120,54 @@ public:
     void write_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, Function f) {
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
-        if (!row.has_meaning) return fill_row(y, first, r, std::numeric_limits<float>::quiet_NaN());
+        if (!row.has_meaning) return fill_row(y, first, r, std::numeric_limits<Real>::quiet_NaN());
         row.target = row_target(y, first + r, output_ + i * columns_);
         f(r, row);
         put_row(row.target, y, first + r);
     }
     /// Writes one value to all of a row.
     template <class Y>
-    void fill_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, float value) {
-        float* const to = row_target(y, first + r, output_ + static_cast<std::size_t>(r) * columns_);
+    void fill_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, Real value) {
+        Real* const to = row_target(y, first + r, output_ + static_cast<std::size_t>(r) * columns_);
         std::fill(to, to + columns_, value);
         put_row(to, y, first + r);
     }
 
     struct row_sum {
-        const float* values;
-        float* target;
-        float largest;
+        const Real* values;
+        Real* target;
+        Real largest;
         bool has_meaning;
         double sum;
         double log_sum;
 
         /// x less the largest element.
         [[nodiscard]] rounded_doubles<1> distance(rounded_doubles<1> x) const {
-            return x - static_cast<double>(largest);
+            return x - as<double>(largest);
         }
     };
     [[nodiscard]] const row_sum& row(std::ptrdiff_t r) const { return rows_[static_cast<std::size_t>(r)]; }
     [[nodiscard]] std::size_t columns() const { return columns_; }
-    [[nodiscard]] const softmax_kernels& kernels() const { return kernels_; }
+    [[nodiscard]] const softmax_kernels_of<Real>& kernels() const { return kernels_; }
 
 private:
-    softmax_kernels kernels_;
+    softmax_kernels_of<Real> kernels_;
     std::size_t columns_;
-    float* input_;
-    float* output_;
+    Real* input_;
+    Real* output_;
     row_sum rows_[longest_block] = {};
 };
 
 /// Calls f(first, count, rows) for blocks of rows, on the threads of `exec`.
-template <class Function>
+template <class Real, class Function>
 void for_each_softmax_block(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
     if (columns == 0 || rows == 0) return;
-    const std::ptrdiff_t block = softmax_rows::most(columns);
+    const std::ptrdiff_t block = softmax_rows<Real>::most(columns);
     const auto blocks = static_cast<std::size_t>((rows - 1) / block + 1);
     const auto grain = static_cast<std::size_t>(1 + 16384 / (block * columns));
-    thread_buffers<float> buffers(exec, softmax_rows::size_of_room(static_cast<std::size_t>(columns)));
+    thread_buffers<Real> buffers(exec, softmax_rows<Real>::size_of_room(static_cast<std::size_t>(columns)));
     parallel_arithmetic(exec, blocks, grain, [&](std::size_t begin, std::size_t end) {
-        softmax_rows room(static_cast<std::size_t>(columns), buffers.take());
+        softmax_rows<Real> room(static_cast<std::size_t>(columns), buffers.take());
         for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
             f(i * block, (std::min)(block, rows - i * block), room);
         }

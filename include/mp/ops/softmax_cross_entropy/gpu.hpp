@@ -101,7 +101,7 @@ void cross_entropy_gradient(cross_entropy_rows, const Executor& exec, matrix_vie
 /// cross_entropy_to() of the CPU, enqueued.
 template <gpu_executor Executor, class Logit, class Label, class Loss>
 void cross_entropy_to(cross_entropy_rows, const Executor& exec, matrix_view<const Logit> logits,
-                      std::span<const Label> labels, std::span<Loss> loss, const row_losses& rows,
+                      std::span<const Label> labels, std::span<Loss> loss, const row_losses<float>& rows,
                       const ops::loss_factors& factors, const ops::cross_entropy_options& options) {
     launch_cross_entropy(exec, logits, labels, rows.memory.data(), matrix_view<Logit>{},
                          device_loss_factors<>(factors), options);
@@ -109,7 +109,7 @@ void cross_entropy_to(cross_entropy_rows, const Executor& exec, matrix_view<cons
 }
 template <gpu_executor Executor, class Logit, class Label, class Loss, class Gradient, class Factors>
 void cross_entropy_to(cross_entropy_rows, const Executor& exec, matrix_view<const Logit> logits,
-                      std::span<const Label> labels, std::span<Loss> loss, const row_losses& rows,
+                      std::span<const Label> labels, std::span<Loss> loss, const row_losses<float>& rows,
                       const Factors& factors, const ops::cross_entropy_options& options,
                       matrix_view<Gradient> dlogits) {
     const device_loss_factors on_device(factors);
@@ -154,8 +154,8 @@ void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit
                                          const cross_entropy_options& options = {}) {
     autocast::call<Policy>(
         softmax_cross_entropy_with_gradient_op{}, exec, detail::input_view(logits),
-        detail::input_view(labels), autocast::out(std::span<float>(loss, 1)), detail::row_losses{row_losses},
-        detail::output_view(dlogits),
+        detail::input_view(labels), autocast::out(std::span<float>(loss, 1)),
+        detail::row_losses<float>{row_losses}, detail::output_view(dlogits),
         detail::device_loss_factors<device_loss_scale<Scale, Events>>({.weight = weight}, scale), options);
 }
 

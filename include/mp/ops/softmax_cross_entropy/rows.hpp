@@ -37,20 +37,26 @@ inline void scale_by_double(const softmax_kernels& kernels, float* values, std::
     }
 }
 
+inline void scale_by_double(const double_softmax_kernels& kernels, double* values, std::size_t count,
+                            double factor, double shift) {
+    kernels.scale_and_shift(values, count, factor, shift, values);
+}
+
 /// Memory for the losses of the rows, or none; autocast leaves it alone.
+template <class Real>
 struct row_losses {
-    std::span<float> memory = {};
+    std::span<Real> memory = {};
 };
 
 /// Names the rows of a cross entropy, for the functions below.
 struct cross_entropy_rows {};
 
 /// What is done with a block of rows.
-template <class Label>
+template <class Label, class Real>
 class cross_entropy_block {
 public:
     cross_entropy_block(std::span<const Label> labels, const ops::cross_entropy_options& options,
-                        softmax_rows& rows, std::ptrdiff_t first, std::ptrdiff_t count)
+                        softmax_rows<Real>& rows, std::ptrdiff_t first, std::ptrdiff_t count)
         : labels_(labels), options_(options), rows_(rows), first_(first), count_(count) {}
 
     /// Exponentials and their sums, twice for losses and slopes, since the losses' sums are those of a loss
@@ -61,11 +67,11 @@ public:
         for (std::ptrdiff_t r = 0; r < count_; ++r) {
             if (!is_counted(r)) continue;
             rows_.read(logits, first_, r);
-            const softmax_rows::row_sum& row = rows_.row(r);
+            const auto& row = rows_.row(r);
             if (wants_losses) {
                 rows_.sum_exponentials(first_, r);
                 sums_[r] = row.sum;
-                distances_[r] = row.distance(static_cast<double>(row.values[label(r)])).value();
+                distances_[r] = row.distance(as<double>(row.values[label(r)])).value();
             }
             if (wants_losses && smooths()) {
                 const number sum = rows_.kernels().sum(row.values, rows_.columns());
@@ -82,16 +88,15 @@ public:
         const label_probabilities expected(options_, dlogits.columns);
         for (std::ptrdiff_t r = 0; r < count_; ++r) {
             if (!is_counted(r)) {
-                rows_.fill_row(dlogits, first_, r, 0.0F);
+                rows_.fill_row(dlogits, first_, r, Real{0});
                 continue;
             }
-            rows_.write_row(dlogits, first_, r, [&](std::ptrdiff_t, const softmax_rows::row_sum& row) {
+            rows_.write_row(dlogits, first_, r, [&](std::ptrdiff_t, const auto& row) {
                 const std::size_t of_label = label(r);
-                const number slope =
-                    number(static_cast<double>(row.target[of_label])) / row.sum - expected.label;
+                const number slope = number(as<double>(row.target[of_label])) / row.sum - expected.label;
                 scale_by_double(rows_.kernels(), row.target, rows_.columns(), double_divide(factor, row.sum),
                                 double_multiply(factor, expected.others));
-                row.target[of_label] = static_cast<float>((slope * factor).value());
+                row.target[of_label] = as<Real>((slope * factor).value());
             });
         }
     }
@@ -117,12 +122,12 @@ private:
 
     std::span<const Label> labels_;
     const ops::cross_entropy_options& options_;
-    softmax_rows& rows_;
+    softmax_rows<Real>& rows_;
     std::ptrdiff_t first_;
     std::ptrdiff_t count_;
-    double sums_[softmax_rows::longest_block] = {};
-    double distances_[softmax_rows::longest_block] = {};
-    double means_[softmax_rows::longest_block] = {};
+    double sums_[softmax_rows<Real>::longest_block] = {};
+    double distances_[softmax_rows<Real>::longest_block] = {};
+    double means_[softmax_rows<Real>::longest_block] = {};
 };
 
 /// Walks over the rows of logits on the threads of `exec`: the losses of the rows into `losses` if it is not
@@ -131,30 +136,32 @@ template <class Logit, class Label, class... Gradient>
 void walk_cross_entropy(const cpu& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                         const ops::cross_entropy_options& options, double* losses, double factor,
                         matrix_view<Gradient>... dlogits) {
-    for_each_softmax_block(exec, logits.rows, logits.columns,
-                           [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows& rows) {
-                               cross_entropy_block<Label> block(labels, options, rows, first, count);
-                               block.load(logits, losses != nullptr, dlogits...);
-                               if (losses != nullptr) block.write_losses(losses);
-                               (block.write_slopes(dlogits, factor), ...);
-                           });
+    using real = arithmetic_type<Logit, Gradient...>;
+    for_each_softmax_block<real>(exec, logits.rows, logits.columns,
+                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
+                                     cross_entropy_block<Label, real> block(labels, options, rows, first,
+                                                                            count);
+                                     block.load(logits, losses != nullptr, dlogits...);
+                                     if (losses != nullptr) block.write_losses(losses);
+                                     (block.write_slopes(dlogits, factor), ...);
+                                 });
 }
 
 /// The mean loss, and the losses of the rows where they are wanted. Slopes go into dlogits if there is one.
-template <class Logit, class Label, class... Gradient>
-float cross_entropy(cross_entropy_rows, const cpu& exec, matrix_view<const Logit> logits,
-                    std::span<const Label> labels, const row_losses& rows, const ops::loss_factors& factors,
-                    const ops::cross_entropy_options& options, matrix_view<Gradient>... dlogits) {
+template <class Logit, class Label, class Real, class... Gradient>
+Real cross_entropy(cross_entropy_rows, const cpu& exec, matrix_view<const Logit> logits,
+                   std::span<const Label> labels, const row_losses<Real>& rows,
+                   const ops::loss_factors& factors, const ops::cross_entropy_options& options,
+                   matrix_view<Gradient>... dlogits) {
     const auto counted = static_cast<double>(counted_rows(options, labels));
     const staging_buffer<double> losses(exec, labels.size());  // of the rows
     walk_cross_entropy(exec, logits, labels, options, losses.data(), gradient_factor(factors, counted),
                        dlogits...);
     rounded_doubles<1> total = 0.0;
     for (const double loss : losses.elements()) total += loss;
-    for (std::size_t i = 0; i < rows.memory.size(); ++i)
-        rows.memory[i] = static_cast<float>(losses.data()[i]);
-    if (!(counted > 0)) return std::numeric_limits<float>::quiet_NaN();
-    return weighted_mean(total.value(), counted, factors.weight);
+    for (std::size_t i = 0; i < rows.memory.size(); ++i) rows.memory[i] = as<Real>(losses.data()[i]);
+    if (!(counted > 0)) return std::numeric_limits<Real>::quiet_NaN();
+    return as<Real>(weighted_mean(total.value(), counted, factors.weight));
 }
 
 /// The gradient.

@@ -83,7 +83,8 @@ public:
     [[nodiscard]] projection& output() { return out_; }
     /// Bytes of activations.
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return qkv_.bytes() + mixed_.bytes() + out_.bytes() + log_sums_.capacity() * sizeof(float);
+        return qkv_.bytes() + mixed_.bytes() + out_.bytes() +
+               log_sums_.capacity() * sizeof(detail::arithmetic_type<Activation>);
     }
 
     /// As linear::visit_state().
@@ -129,7 +130,7 @@ private:
     projection qkv_;
     projection out_;
     tensor<Activation> mixed_;
-    std::vector<float> log_sums_;
+    std::vector<detail::arithmetic_type<Activation>> log_sums_;
 };
 
 }  // namespace mp::layers::inline MP_ISA_NAMESPACE

@@ -33,7 +33,8 @@ public:
     [[nodiscard]] matrix_view<Activation> result() { return result_.view(); }
     /// Bytes of activations and statistics.
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return result_.bytes() + (means_.capacity() + inverse_.capacity()) * sizeof(float);
+        return result_.bytes() +
+               (means_.capacity() + inverse_.capacity()) * sizeof(arithmetic_type<Activation>);
     }
     [[nodiscard]] const trained_tensor<Weight, Gradient>& gamma() const { return gamma_; }
 
@@ -50,14 +51,14 @@ protected:
         inverse_.resize(rows);
         if (centered) means_.resize(rows);
     }
-    [[nodiscard]] ops::row_statistics statistics() { return {means_, inverse_}; }
+    [[nodiscard]] ops::row_statistics_of<Activation> statistics() { return {means_, inverse_}; }
 
     trained_tensor<Weight, Gradient> gamma_;
     ops::normalization_options options_;
     matrix_view<const Activation> input_;
     tensor<Activation> result_;
-    std::vector<float> means_;
-    std::vector<float> inverse_;
+    std::vector<arithmetic_type<Activation>> means_;
+    std::vector<arithmetic_type<Activation>> inverse_;
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
