@@ -38,12 +38,14 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// once. So sgd<half> trains a half network with float master weights, sgd<half, half, half> is half alone,
 /// and adamw<bfloat16, bfloat16, bfloat16, float> has weights without a master copy and float state.
 ///
-/// Gradients that are unscaled explicitly go to float memory of their own, allocated at the first time, so
-/// that nothing that scaling saved from underflow is lost again; gradients of type float are unscaled in
-/// place.
+/// Gradients of a reduced format that are unscaled stay as they are: the norm, and then the update, multiply
+/// them by the inverse scale and by the clip factor as floats, so that nothing that scaling saved from
+/// underflow is lost again, and no copy is kept. Only what looks at single values or changes them otherwise
+/// (unscaled_gradients, clip_gradient_value, scaling twice, unscale_gradients_from) has them as floats in
+/// memory of their own, allocated at the first time. Gradients of type float are unscaled in place.
 ///
 /// The memory of the parameters belongs to the caller and must outlive the optimizer. Between a call of
-/// unscale_gradients and step the gradients must not be added to. Results depend neither on the number of
+/// unscale_gradients and step the gradients must not be changed. Results depend neither on the number of
 /// threads nor on the instruction set (except for the payload of a NaN that comes from two), nor on the modes
 /// of rounding and flushing of the calling thread. Objects are not synchronised. A function that throws has
 /// changed nothing. After the first round, one thread allocates nothing.
@@ -57,8 +59,8 @@ public:
     using memory::has_master_copy;
     using typename memory::parameter_type;
 
-    /// Multiplies all gradients by the inverse of the loss scale and keeps the results for clipping and for
-    /// step(). Without loss scaling, pass 1.
+    /// From now on, clipping and step() take all gradients times the inverse of the loss scale. Without loss
+    /// scaling, pass 1.
     ///
     /// \returns what was found among the results
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
@@ -70,14 +72,22 @@ public:
                 "or zero_gradients starts the next round"));
         }
         detail::require_inverse_scale("mp::optimizer_base::unscale_gradients", inverse_scale);
-        allocate_unscaled();
-        const auto pass = detail::select_unscale<Gradient>(isa_, inverse_scale,
-                                                           std::is_same_v<Gradient, float>, layout_.total());
-        const gradient_report report = detail::report_on_gradients(
-            exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
-                return pass(parameters_[i].gradient.data() + first, unscaled_spans_[i].data() + first,
-                            last - first, inverse_scale);
-            });
+        allocate_square_sums();
+        gradient_report report;
+        if constexpr (std::is_same_v<Gradient, float>) {
+            allocate_unscaled();
+            const auto pass = detail::select_unscale<float>(isa_, inverse_scale, true, layout_.total());
+            report = detail::report_on_gradients(exec_, layout_, parameters_,
+                                                 [&](std::size_t i, std::size_t first, std::size_t last) {
+                                                     float* const values = unscaled_spans_[i].data() + first;
+                                                     return pass(values, values, last - first, inverse_scale);
+                                                 });
+            has_copy_ = true;
+        } else {
+            report = check_gradients(inverse_scale);
+            pending_ = {inverse_scale, 1.0F};
+            has_copy_ = false;
+        }
         unscaled_ = true;
         return report;
     }
@@ -111,6 +121,7 @@ public:
                                            detail::error_text(parameters_[i].gradient.size()));
             }
         }
+        allocate_square_sums();
         allocate_unscaled();
         gradient_report report;
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -118,6 +129,7 @@ public:
                        unscale_and_check(exec_, gradients[i], unscaled_spans_[i]).report);
         }
         unscaled_ = true;
+        has_copy_ = true;
         return report;
     }
 
@@ -147,11 +159,12 @@ public:
     [[nodiscard]] bool gradients_unscaled() const noexcept { return unscaled_; }
 
     /// The unscaled gradients, a span for each parameter (empty where it has no gradient), to be looked at
-    /// and changed before step().
+    /// and changed before step(). Unless gradients are float, they are copied for that: 4 bytes a parameter.
     ///
     /// \throws state_error  the gradients are not unscaled
-    [[nodiscard]] std::span<const std::span<float>> unscaled_gradients() const {
+    [[nodiscard]] std::span<const std::span<float>> unscaled_gradients() {
         require_unscaled("mp::optimizer_base::unscaled_gradients");
+        copy_gradients();
         return unscaled_spans_;
     }
 
@@ -178,15 +191,27 @@ public:
     /// \throws state_error  the gradients are not unscaled
     [[nodiscard]] double gradient_norm() {
         require_unscaled("mp::optimizer_base::gradient_norm");
-        return detail::norm_of_gradients(exec_, isa_, layout_, unscaled_spans_, square_sums_);
+        if (has_copy_) {
+            return detail::norm_of_gradients<float>(
+                exec_, isa_, layout_, [&](std::size_t i) { return unscaled_spans_[i]; }, {}, square_sums_);
+        }
+        return detail::norm_of_gradients<Gradient>(
+            exec_, isa_, layout_, [&](std::size_t i) { return parameters_[i].gradient; }, pending_,
+            square_sums_);
     }
 
-    /// Multiplies the unscaled gradients by `factor`; by 1 they stay as they are.
+    /// Multiplies the unscaled gradients by `factor`, each product rounded to float; by 1 they stay as they
+    /// are. The first factor costs no memory.
     ///
     /// \throws state_error  the gradients are not unscaled
     void scale_gradients(float factor) {
         require_unscaled("mp::optimizer_base::scale_gradients");
         if (detail::same_value(static_cast<double>(factor), 1.0)) return;
+        if (!has_copy_ && detail::same_value(pending_.clip_factor, 1.0F)) {
+            pending_.clip_factor = factor;
+            return;
+        }
+        copy_gradients();
         const detail::default_floating_point_modes modes;
         detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
     }
@@ -201,6 +226,7 @@ public:
         require_unscaled(function);
         detail::require_limit(function, "limit", limit);
         detail::require_not_vanishing(function, "limit", limit);
+        copy_gradients();
         detail::clamp_gradients(exec_, layout_, unscaled_spans_, static_cast<float>(limit));
     }
 
@@ -281,14 +307,17 @@ protected:
     }
 
 private:
+    using memory::allocate_square_sums;
     using memory::allocate_unscaled;
     using memory::compensation_;
     using memory::exec_;
+    using memory::has_copy_;
     using memory::how_;
     using memory::isa_;
     using memory::layout_;
     using memory::masters_;
     using memory::parameters_;
+    using memory::pending_;
     using memory::seed_;
     using memory::square_sums_;
     using memory::states_;
@@ -324,7 +353,7 @@ private:
     template <std::size_t States, class Function>
     void with_arrays(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,
                      Function f) {
-        const auto call = [&](const auto* gradient, float scale) {
+        const auto call = [&](const auto* gradient, detail::pending_factors by) {
             using gradient_value = std::remove_const_t<std::remove_pointer_t<decltype(gradient)>>;
             const std::size_t at = layout_.offset(index) + first;
             detail::update_arrays<Weight, gradient_value, Master, State, States> arrays{};
@@ -340,17 +369,41 @@ private:
             }
             if (how_ == weight_update::kahan) arrays.compensation = compensation_.data() + at;
             arrays.count = last - first;
-            arrays.inverse_scale = scale;
+            arrays.inverse_scale = by.inverse_scale;
+            arrays.clip_factor = by.clip_factor;
             arrays.first = first;
             arrays.seed = seed_;
             arrays.parameter = static_cast<std::uint32_t>(index);
             arrays.update = updates_[index] + 1;
             f(arrays);
         };
-        if (unscaled_) {
-            call(static_cast<const float*>(unscaled_spans_[index].data()), 1.0F);
+        const Gradient* const own = parameters_[index].gradient.data();
+        if (!unscaled_) {
+            call(own, {inverse_scale, 1.0F});
+        } else if (has_copy_) {
+            call(static_cast<const float*>(unscaled_spans_[index].data()), {});
         } else {
-            call(static_cast<const Gradient*>(parameters_[index].gradient.data()), inverse_scale);
+            call(own, pending_);
+        }
+    }
+
+    /// Has the unscaled gradients in unscaled_spans_.
+    void copy_gradients() {
+        if (has_copy_) return;
+        allocate_unscaled();
+        const auto unscale =
+            detail::select_unscale<Gradient>(isa_, pending_.inverse_scale, false, layout_.total());
+        layout_.for_each_piece(exec_, detail::unscale_grain,
+                               [&](std::size_t i, std::size_t first, std::size_t last) {
+                                   if (unscaled_spans_[i].empty()) return;
+                                   static_cast<void>(unscale(parameters_[i].gradient.data() + first,
+                                                             unscaled_spans_[i].data() + first, last - first,
+                                                             pending_.inverse_scale));
+                               });
+        has_copy_ = true;
+        const float factor = pending_.clip_factor;
+        if (!detail::same_value(factor, 1.0F)) {
+            detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
         }
     }
 

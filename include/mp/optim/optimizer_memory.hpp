@@ -6,6 +6,7 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/optim/gradient_passes.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/parameter.hpp>
 #include <mp/optim/parameter_layout.hpp>
@@ -110,7 +111,7 @@ public:
     }
 
     /// Memory that training takes for each weight, in bytes: weight, gradient, master copy or compensation,
-    /// state, and the unscaled gradients once they have been needed.
+    /// state, and the unscaled gradients once they have been looked at.
     [[nodiscard]] double bytes_per_parameter() const noexcept {
         std::size_t bytes = (masters_.size() + compensation_.size()) * sizeof(Master) +
                             unscaled_memory_.size() * sizeof(float);
@@ -246,7 +247,6 @@ protected:
     /// Memory for the unscaled gradients; allocates at the first call only.
     void allocate_unscaled() {
         if constexpr (!std::is_same_v<Gradient, float>) unscaled_memory_.resize(layout_.total());
-        square_sums_.resize(layout_.chunks());
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
             const std::span<Gradient> gradient = parameters_[i].gradient;
             if constexpr (std::is_same_v<Gradient, float>) {
@@ -257,6 +257,9 @@ protected:
             }
         }
     }
+
+    /// Memory for the norm of the gradients; allocates at the first call only.
+    void allocate_square_sums() { square_sums_.resize(layout_.chunks()); }
 
     const parameter_type& at(std::string_view function, std::size_t index) const {
         if (index >= parameters_.size()) {
@@ -275,7 +278,7 @@ protected:
     std::vector<Master> masters_;       // empty without a master copy
     std::vector<Master> compensation_;  // empty except for weight_update::kahan
     std::vector<std::vector<State>> states_;
-    std::vector<float> unscaled_memory_;  // empty for float gradients, and until the first unscaling
+    std::vector<float> unscaled_memory_;  // empty for float gradients, and until somebody looks at them
     std::vector<std::span<float>> unscaled_spans_;
     std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
     std::vector<std::uint64_t> updates_;  // of each parameter
@@ -284,7 +287,9 @@ protected:
     std::vector<double> largest_factors_;  // that an update multiplies the rate of a group by
     weight_update how_;
     std::uint64_t seed_;
-    bool unscaled_ = false;
+    bool unscaled_ = false;            // the gradients count as unscaled,
+    bool has_copy_ = false;            // and are in unscaled_spans_,
+    detail::pending_factors pending_;  // or are the parameters' own times these
 
 private:
     void check_learning_rate(double rate, std::size_t group) const {

@@ -3,6 +3,7 @@
 /// Passes of an optimizer over a piece of a parameter, by rules that users write.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/optim/kernels/update.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 
@@ -49,12 +50,17 @@ void update_by_rule(const update_arrays<Weight, Gradient, Master, State, States>
     const default_floating_point_modes modes;
     float_window<Master> weight_window;
     std::array<float_window<State>, States> state_windows;
-    float gradient[update_block];
+    namespace target = portable_vectors;
+    alignas(64) float gradient[update_block] = {};
     for (std::size_t at = 0; at < a.count; at += update_block) {
         const std::size_t count = (std::min)(update_block, a.count - at);
         copy_block(a.gradient + at, gradient, count);
-        if (a.inverse_scale != 1.0F) {
-            for (std::size_t i = 0; i < count; ++i) gradient[i] *= a.inverse_scale;
+        for (const float factor : {a.inverse_scale, a.clip_factor}) {
+            if (same_value(factor, 1.0F)) continue;
+            for (std::size_t i = 0; i < count; i += target::lanes) {  // beyond count are old values
+                target::store(gradient + i,
+                              target::mul(target::load(gradient + i), target::broadcast(factor)));
+            }
         }
         float* const weights = weight_window.load(a.masters + at, count);
         std::array<float*, States> states{};

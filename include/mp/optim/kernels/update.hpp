@@ -41,7 +41,8 @@ struct update_arrays {
     State* states[States == 0 ? 1 : States];
     Master* compensation;  // for weight_update::kahan
     std::size_t count;
-    float inverse_scale;
+    float inverse_scale;  // the gradient is multiplied by it,
+    float clip_factor;    // and the rounded product by this
     // For random bits:
     std::uint64_t first;  // index of the first element in its parameter, a multiple of random_group
     std::uint64_t seed;
@@ -169,6 +170,7 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
     const default_floating_point_modes modes;
     const target::update_rule<Coefficients> rule(coefficients);
     const target::vec<float> inverse_scale = target::broadcast(a.inverse_scale);
+    const target::vec<float> clip_factor = target::broadcast(a.clip_factor);
     alignas(64) float weights[update_block] = {};
     alignas(64) float gradient[update_block] = {};
     alignas(64) float states[states_of_rule][update_block] = {};
@@ -189,7 +191,9 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
             }
             target::vec<float> state[states_of_rule];
             for (std::size_t s = 0; s < states_of_rule; ++s) state[s] = target::load(states[s] + i);
-            rule.update(weight, target::mul(target::load(gradient + i), inverse_scale), state);
+            rule.update(weight,
+                        target::mul(target::mul(target::load(gradient + i), inverse_scale), clip_factor),
+                        state);
             for (std::size_t s = 0; s < states_of_rule; ++s) target::store(states[s] + i, state[s]);
             target::store(weights + i, weight);
         }
