@@ -42,6 +42,11 @@ void add_training(report& to, const std::string& name, const Options& options) {
         for (std::size_t part = 0; part < 2; ++part) {
             sum.add(weights[part]);
             sum.add(optimizer.master_weights(part));
+            if (options.low_precision_update == mp::weight_update::split) {
+                std::vector<float> masters(weights[part].size());
+                optimizer.copy_master_weights(part, 0, masters);
+                sum.add(masters);
+            }
             if constexpr (requires { optimizer.momentum(part); }) {
                 sum.add(optimizer.momentum(part));
             } else {
@@ -164,6 +169,9 @@ void add_optimizer_checksums(report& to) {
             mp::adamw_options{.learning_rate = 0.01, .low_precision_update = how, .seed = 6});
 #endif
     }
+    add_training<mp::adamw<bfloat16, bfloat16, bfloat16, float>>(
+        to, "adamw.bfloat16_without_masters.split",
+        mp::adamw_options{.learning_rate = 0.01, .low_precision_update = mp::weight_update::split});
 }
 
 }  // namespace portability

@@ -293,6 +293,11 @@ protected:
                     run_kernel<weight_update::kahan>(inverse_scale, usual, coefficients);
                 }
                 return;
+            case weight_update::split:
+                if constexpr (masters_can_split) {
+                    run_kernel<weight_update::split>(inverse_scale, usual, coefficients);
+                }
+                return;
         }
     }
 
@@ -316,6 +321,7 @@ private:
     using memory::isa_;
     using memory::layout_;
     using memory::masters_;
+    using memory::masters_can_split;
     using memory::parameters_;
     using memory::pending_;
     using memory::seed_;
@@ -367,7 +373,7 @@ private:
             for (std::size_t s = 0; s < (std::min)(States, states_.size()); ++s) {
                 arrays.states[s] = states_[s].data() + at;
             }
-            if (how_ == weight_update::kahan) arrays.compensation = compensation_.data() + at;
+            if (!compensation_.empty()) arrays.compensation = compensation_.data() + at;
             arrays.count = last - first;
             arrays.inverse_scale = by.inverse_scale;
             arrays.clip_factor = by.clip_factor;

@@ -7,6 +7,7 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/gradient_passes.hpp>
+#include <mp/optim/kernels/update.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/parameter.hpp>
 #include <mp/optim/parameter_layout.hpp>
@@ -87,16 +88,42 @@ public:
         }
     }
 
-    /// What rounding has taken away from each weight of a parameter so far; empty unless the weights are
-    /// updated by weight_update::kahan.
+    /// The same as floats: those of elements `first` to first + to.size() - 1. With weight_update::split this
+    /// is the only way to them: master_weights are the weights then.
+    ///
+    /// \throws argument_error  there is no such parameter, or it has fewer elements
+    void copy_master_weights(std::size_t index, std::size_t first, std::span<float> to) const {
+        constexpr std::string_view function = "mp::optimizer_base::copy_master_weights";
+        const std::size_t size = at(function, index).weights.size();
+        if (first > size || to.size() > size - first) {
+            detail::throw_argument(function, "to.size()", to.size(),
+                                   "must be at most the number of weights from `first` on, which is " +
+                                       detail::error_text(first > size ? 0 : size - first));
+        }
+        const std::span<const Master> from = master_weights(index).subspan(first, to.size());
+        if constexpr (masters_can_split) {
+            if (how_ == weight_update::split) {
+                const Master* const low = compensation_.data() + layout_.offset(index) + first;
+                return detail::join_masters(from.data(), low, to.data(), to.size());
+            }
+        }
+        if constexpr (std::is_same_v<Master, float>) {
+            std::copy(from.begin(), from.end(), to.begin());
+        } else {
+            detail::widen_to_float(from.data(), to.data(), to.size());
+        }
+    }
+
+    /// What rounding has taken away from each weight of a parameter so far, with weight_update::kahan. With
+    /// weight_update::split the lower halves of the masters, as codes. Else empty.
     [[nodiscard]] std::span<const Master> weight_compensation(std::size_t index) const {
         const std::size_t size = at("mp::optimizer_base::weight_compensation", index).weights.size();
-        if (how_ != weight_update::kahan) return {};
+        if (compensation_.empty()) return {};
         return std::span<const Master>(compensation_).subspan(layout_.offset(index), size);
     }
 
     /// Takes over weights that were changed from outside, for example loaded from a file: sets the master
-    /// copy to the weights, and compensations to zero. State such as momentum stays.
+    /// copy to the weights, and compensations and lower halves to zero. State such as momentum stays.
     void reload_master_weights() noexcept {
         std::fill(compensation_.begin(), compensation_.end(), Master{});
         if constexpr (has_master_copy) {
@@ -153,7 +180,7 @@ public:
             };
             visitor(name + ".weights", parameters_[i].weights);
             part("masters", masters_);
-            part("compensation", compensation_);
+            part(how_ == weight_update::split ? "low_halves" : "compensation", compensation_);
             for (std::size_t s = 0; s < states_.size(); ++s) {
                 part("state" + detail::error_text(s), states_[s]);
             }
@@ -203,6 +230,10 @@ protected:
                                    has_master_copy ? "must be nearest, for there is a master copy"
                                                    : "must be nearest, for the weights are float");
         }
+        if (how == weight_update::split && !masters_can_split) {
+            detail::throw_argument(name, "low_precision_update", name_of(how),
+                                   "must be another: only a bfloat16 is half of a float");
+        }
         detail::check_parameters(name, parameters_);
         rates_ = rates;
         largest_factors_.assign(rates.size(), 1.0);
@@ -220,7 +251,7 @@ protected:
         unscaled_spans_.resize(parameters_.size());
         states_.assign(states, std::vector<State>(layout_.total()));
         if constexpr (has_master_copy) masters_.resize(layout_.total());
-        if (how == weight_update::kahan) compensation_.resize(layout_.total());
+        if (how == weight_update::kahan || how == weight_update::split) compensation_.resize(layout_.total());
         reload_master_weights();
     }
 
@@ -243,6 +274,12 @@ protected:
 
     /// Whether updates may be lost for want of digits, and there is a choice of what to do about it.
     static constexpr bool weights_can_stall = !has_master_copy && !std::is_same_v<Weight, float>;
+
+    /// Whether a weight is the upper half of a float.
+    static constexpr bool masters_can_split = [] {
+        if constexpr (weights_can_stall) return detail::is_bfloat16<typename Master::format>;
+        return false;
+    }();
 
     /// Memory for the unscaled gradients; allocates at the first call only.
     void allocate_unscaled() {
@@ -276,7 +313,7 @@ protected:
     detail::parameter_layout layout_;  // of the parameters in the arrays below
     detail::gradient_writes writes_;
     std::vector<Master> masters_;       // empty without a master copy
-    std::vector<Master> compensation_;  // empty except for weight_update::kahan
+    std::vector<Master> compensation_;  // empty except for weight_update::kahan and split
     std::vector<std::vector<State>> states_;
     std::vector<float> unscaled_memory_;  // empty for float gradients, and until somebody looks at them
     std::vector<std::span<float>> unscaled_spans_;

@@ -26,7 +26,13 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
                                     vec<float> inverse_scale, vec<float> clip_factor,
                                     [[maybe_unused]] const Random& random,
                                     [[maybe_unused]] std::size_t in_group) {
-    vec<float> weight = load_numbers(a.masters + i);
+    vec<float> weight;
+    if constexpr (How == weight_update::split) {
+        weight = as_floats(
+            join_codes(widen(load(codes_of(a.masters + i))), widen(load(codes_of(a.compensation + i)))));
+    } else {
+        weight = load_numbers(a.masters + i);
+    }
     if constexpr (How == weight_update::kahan) weight = add(weight, load_numbers(a.compensation + i));
     const vec<float> gradient = mul(mul(load_numbers(a.gradient + i), inverse_scale), clip_factor);
     vec<float> states[Arrays::states_of_rule];
@@ -45,6 +51,9 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
     }
     if constexpr (How == weight_update::stochastic) {
         store_stochastic(a.masters + i, weight, load(random.of_array[0] + in_group));
+    } else if constexpr (How == weight_update::split) {
+        store(codes_of(a.masters + i), narrow_to_halfwords(high_of_master(as_words(weight))));
+        store(codes_of(a.compensation + i), narrow_to_halfwords(low_of_master(as_words(weight))));
     } else {
         store_numbers(a.masters + i, weight);
     }
