@@ -47,7 +47,13 @@ void add_training(report& to, const std::string& name, const Options& options) {
                 optimizer.copy_master_weights(part, 0, masters);
                 sum.add(masters);
             }
-            if constexpr (requires { optimizer.momentum(part); }) {
+            if constexpr (std::is_same_v<typename Optimizer::state_type, mp::block_moment>) {
+                std::vector<float> moments(weights[part].size());
+                for (const std::size_t state : {0U, 1U}) {
+                    optimizer.copy_state(part, state, 0, moments);
+                    sum.add(moments);
+                }
+            } else if constexpr (requires { optimizer.momentum(part); }) {
                 sum.add(optimizer.momentum(part));
             } else {
                 sum.add(optimizer.gradient_mean(part));
@@ -172,6 +178,8 @@ void add_optimizer_checksums(report& to) {
     add_training<mp::adamw<bfloat16, bfloat16, bfloat16, float>>(
         to, "adamw.bfloat16_without_masters.split",
         mp::adamw_options{.learning_rate = 0.01, .low_precision_update = mp::weight_update::split});
+    add_training<mp::adamw<bfloat16, bfloat16, float, mp::block_moment>>(to, "adamw.bfloat16_block_moments",
+                                                                         adamw);
 }
 
 }  // namespace portability

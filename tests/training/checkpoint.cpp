@@ -142,6 +142,8 @@ TEST_CASE("a run goes on to the same bits, whatever its weights, masters, state 
     continues<mp::adamw<float>>(mp::adamw_options{.learning_rate = 0.01});
     continues<mp::adamw<mp::bfloat16>>(mp::adamw_options{.learning_rate = 0.01});
     continues<mp::lion<mp::half>>(mp::lion_options{.learning_rate = 0.01});
+    continues<mp::adamw<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(
+        mp::adamw_options{.learning_rate = 0.01});
     using alone = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;
     for (const auto how : {mp::weight_update::nearest, mp::weight_update::stochastic,
                            mp::weight_update::kahan, mp::weight_update::split}) {

@@ -51,7 +51,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// changed nothing. After the first round, one thread allocates nothing.
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
     requires detail::exact_in_float<Weight> && detail::exact_in_float<Gradient> &&
-             detail::exact_in_float<Master> && detail::exact_in_float<State>
+             detail::exact_in_float<Master> && detail::state_format<State>
 class optimizer_base : public optimizer_memory<Weight, Gradient, Master, State> {
     using memory = optimizer_memory<Weight, Gradient, Master, State>;
 
@@ -259,6 +259,9 @@ protected:
     /// nearest; weight_update is for the library's own rules.
     template <std::size_t States, class Rule>
     void apply(float inverse_scale, Rule rule) {
+        static_assert(!has_block_moments,
+                      "mp::optimizer_base::apply: a rule of your own has no moments in blocks; take float, "
+                      "bfloat16 or half for State");
         const detail::default_floating_point_modes modes;
         // Nothing below throws once the first piece has begun, so a failure to start threads changes nothing.
         layout_.for_each_piece(
@@ -316,6 +319,8 @@ private:
     using memory::allocate_unscaled;
     using memory::compensation_;
     using memory::exec_;
+    using memory::first_block_;
+    using memory::has_block_moments;
     using memory::has_copy_;
     using memory::how_;
     using memory::isa_;
@@ -324,6 +329,7 @@ private:
     using memory::masters_can_split;
     using memory::parameters_;
     using memory::pending_;
+    using memory::scales_;
     using memory::seed_;
     using memory::square_sums_;
     using memory::states_;
@@ -348,7 +354,11 @@ private:
                 const Coefficients c = number == usual_number ? usual[group] : coefficients(number, group);
                 with_arrays<Coefficients::states>(
                     i, first, last, inverse_scale, [&]<class Arrays>(const Arrays& arrays) {
-                        detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, c);
+                        if constexpr (has_block_moments) {
+                            detail::update_blocks<How>(isa_, arrays, c);
+                        } else {
+                            detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, c);
+                        }
                     });
             });
         finish_step();
@@ -372,6 +382,10 @@ private:
             arrays.gradient = gradient + first;
             for (std::size_t s = 0; s < (std::min)(States, states_.size()); ++s) {
                 arrays.states[s] = states_[s].data() + at;
+                if constexpr (has_block_moments) {
+                    arrays.scales[s] =
+                        scales_[s].data() + first_block_[index] + first / detail::moments_block;
+                }
             }
             if (!compensation_.empty()) arrays.compensation = compensation_.data() + at;
             arrays.count = last - first;

@@ -7,6 +7,7 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/gradient_passes.hpp>
+#include <mp/optim/kernels/block_moments.hpp>
 #include <mp/optim/kernels/update.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/parameter.hpp>
@@ -18,6 +19,7 @@
 #include <mp/simd/processor.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +28,14 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// What an optimizer keeps state in.
+template <class State>
+concept state_format = exact_in_float<State> || std::same_as<State, block_moment>;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
@@ -93,13 +103,7 @@ public:
     ///
     /// \throws argument_error  there is no such parameter, or it has fewer elements
     void copy_master_weights(std::size_t index, std::size_t first, std::span<float> to) const {
-        constexpr std::string_view function = "mp::optimizer_base::copy_master_weights";
-        const std::size_t size = at(function, index).weights.size();
-        if (first > size || to.size() > size - first) {
-            detail::throw_argument(function, "to.size()", to.size(),
-                                   "must be at most the number of weights from `first` on, which is " +
-                                       detail::error_text(first > size ? 0 : size - first));
-        }
+        require_room("mp::optimizer_base::copy_master_weights", index, first, to);
         const std::span<const Master> from = master_weights(index).subspan(first, to.size());
         if constexpr (masters_can_split) {
             if (how_ == weight_update::split) {
@@ -137,12 +141,47 @@ public:
         }
     }
 
+    /// State `state` of a parameter as floats, elements `first` to first + to.size() - 1: 0 is the mean of the
+    /// gradients or the momentum, 1 the mean of their squares.
+    ///
+    /// \throws argument_error  there is no such parameter or state, or the parameter has fewer elements
+    void copy_state(std::size_t index, std::size_t state, std::size_t first, std::span<float> to) const {
+        constexpr std::string_view function = "mp::optimizer_base::copy_state";
+        require_room(function, index, first, to);
+        if (state >= states_.size()) {
+            detail::throw_argument(
+                function, "state", state,
+                "must be less than the number of states, which is " + detail::error_text(states_.size()));
+        }
+        const State* const from = states_[state].data() + layout_.offset(index) + first;
+        if constexpr (has_block_moments) {
+            const detail::moment_window window(isa_);
+            const std::size_t size = parameters_[index].weights.size();
+            float block[detail::moments_block];
+            for (std::size_t i = 0; i < to.size();) {
+                const std::size_t number = (first + i) / detail::moments_block;
+                const std::size_t begin = number * detail::moments_block;
+                const std::size_t count = (std::min)(detail::moments_block, size - begin);
+                window.load(states_[state].data() + layout_.offset(index) + begin,
+                            scales_[state][first_block_[index] + number], count, state, block);
+                const std::size_t copied = (std::min)(begin + count - (first + i), to.size() - i);
+                std::copy_n(block + (first + i - begin), copied, to.begin() + static_cast<std::ptrdiff_t>(i));
+                i += copied;
+            }
+        } else if constexpr (std::is_same_v<State, float>) {
+            std::copy_n(from, to.size(), to.begin());
+        } else {
+            detail::widen_to_float(from, to.data(), to.size());
+        }
+    }
+
     /// Memory that training takes for each weight, in bytes: weight, gradient, master copy or compensation,
     /// state, and the unscaled gradients once they have been looked at.
     [[nodiscard]] double bytes_per_parameter() const noexcept {
         std::size_t bytes = (masters_.size() + compensation_.size()) * sizeof(Master) +
                             unscaled_memory_.size() * sizeof(float);
         for (const std::vector<State>& state : states_) bytes += state.size() * sizeof(State);
+        for (const std::vector<float>& scales : scales_) bytes += scales.size() * sizeof(float);
         for (const parameter_type& it : parameters_) {
             bytes += it.weights.size_bytes() + it.gradient.size_bytes();
         }
@@ -182,7 +221,16 @@ public:
             part("masters", masters_);
             part(how_ == weight_update::split ? "low_halves" : "compensation", compensation_);
             for (std::size_t s = 0; s < states_.size(); ++s) {
-                part("state" + detail::error_text(s), states_[s]);
+                const std::string state = "state" + detail::error_text(s);
+                if constexpr (has_block_moments) {
+                    const std::size_t blocks = (size + detail::moments_block - 1) / detail::moments_block;
+                    auto* const codes = reinterpret_cast<std::uint8_t*>(states_[s].data());
+                    visitor(name + "." + state, std::span(codes + layout_.offset(i), size));
+                    visitor(name + "." + state + "_scales",
+                            std::span(scales_[s]).subspan(first_block_[i], blocks));
+                } else {
+                    part(state, states_[s]);
+                }
             }
         }
         if constexpr (Visitor::loads) {
@@ -243,13 +291,17 @@ protected:
                 name, detail::parameter_text(i, parameters_[i].name, "group"), parameters_[i].group,
                 "must be less than the number of groups, which is " + detail::error_text(rates_.size()));
         }
+        std::size_t blocks = 0;
         for (const parameter_type& it : parameters_) {
+            if constexpr (has_block_moments) first_block_.push_back(blocks);
+            blocks += (it.weights.size() + detail::moments_block - 1) / detail::moments_block;
             layout_.add(it.weights.size());
             writes_.add(it.gradient.data(), it.gradient.size_bytes());
         }
         updates_.resize(parameters_.size());
         unscaled_spans_.resize(parameters_.size());
         states_.assign(states, std::vector<State>(layout_.total()));
+        if constexpr (has_block_moments) scales_.assign(states, std::vector<float>(blocks));
         if constexpr (has_master_copy) masters_.resize(layout_.total());
         if (how == weight_update::kahan || how == weight_update::split) compensation_.resize(layout_.total());
         reload_master_weights();
@@ -298,6 +350,20 @@ protected:
     /// Memory for the norm of the gradients; allocates at the first call only.
     void allocate_square_sums() { square_sums_.resize(layout_.chunks()); }
 
+    /// Whether State is codes that share scales.
+    static constexpr bool has_block_moments = std::is_same_v<State, block_moment>;
+
+    /// Throws unless elements `first` on of a parameter are as many as `to` has room for.
+    void require_room(std::string_view function, std::size_t index, std::size_t first,
+                      std::span<float> to) const {
+        const std::size_t size = at(function, index).weights.size();
+        if (first > size || to.size() > size - first) {
+            detail::throw_argument(function, "to.size()", to.size(),
+                                   "must be at most the number of weights from `first` on, which is " +
+                                       detail::error_text(first > size ? 0 : size - first));
+        }
+    }
+
     const parameter_type& at(std::string_view function, std::size_t index) const {
         if (index >= parameters_.size()) {
             detail::throw_argument(function, "index", index,
@@ -315,7 +381,9 @@ protected:
     std::vector<Master> masters_;       // empty without a master copy
     std::vector<Master> compensation_;  // empty except for weight_update::kahan and split
     std::vector<std::vector<State>> states_;
-    std::vector<float> unscaled_memory_;  // empty for float gradients, and until somebody looks at them
+    std::vector<std::vector<float>> scales_;  // of the blocks of states that are block_moment
+    std::vector<std::size_t> first_block_;    // of each parameter in them
+    std::vector<float> unscaled_memory_;      // empty for float gradients, and until somebody looks at them
     std::vector<std::span<float>> unscaled_spans_;
     std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
     std::vector<std::uint64_t> updates_;  // of each parameter

@@ -40,7 +40,8 @@ struct update_arrays {
     Master* masters;  // or the weights themselves
     const Gradient* gradient;
     State* states[States == 0 ? 1 : States];
-    Master* compensation;  // for weight_update::kahan, and codes of lower halves for split
+    float* scales[States == 0 ? 1 : States];  // of the blocks of block_moment
+    Master* compensation;                     // for weight_update::kahan, and codes of lower halves for split
     std::size_t count;
     float inverse_scale;  // the gradient is multiplied by it,
     float clip_factor;    // and the rounded product by this
