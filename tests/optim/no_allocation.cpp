@@ -44,6 +44,7 @@ TEST_CASE("rounds after the first allocate nothing, whichever way weights are up
     check<mp::sgd<mp::bfloat16>>(mp::sgd_options{.momentum = 0.9});
     check<mp::adamw<mp::bfloat16>>(mp::adamw_options{});
     check<mp::adamw<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(mp::adamw_options{});
+    check<mp::adafactor<mp::bfloat16>>(mp::adafactor_options{});
     using alone = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;
     for (const auto how : {mp::weight_update::nearest, mp::weight_update::stochastic,
                            mp::weight_update::kahan, mp::weight_update::split}) {

@@ -3,6 +3,7 @@
 /// What all optimizers do: unscaling, clipping, and the passes that apply an update.
 #pragma once
 
+#include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/optim/gradient_passes.hpp>
 #include <mp/optim/kernels/update.hpp>
@@ -304,6 +305,25 @@ protected:
         }
     }
 
+    /// One pass over whole parameters that have a gradient, for updates that look at more than one element.
+    /// Calls f(index, number of this update of it, elements) from several threads, where `elements` has
+    /// gradient(first, count, to), the gradient as floats as an update uses it; weights(first, count, to), the
+    /// weights in the precision in which they are trained; and set_weights(first, count, from), rounded to
+    /// nearest. f must not throw. For weights that are updated to nearest.
+    template <class Function>
+    void apply_to_parameters(float inverse_scale, Function f) {
+        const detail::default_floating_point_modes modes;
+        detail::parallel_for(exec_, parameters_.size(), 1, [&](std::size_t begin, std::size_t end) {
+            const detail::default_floating_point_modes modes_of_thread;
+            for (std::size_t i = begin; i < end; ++i) {
+                if (!parameters_[i].gradient.empty()) {
+                    f(i, updates_[i] + 1, whole_parameter{*this, i, inverse_scale});
+                }
+            }
+        });
+        finish_step();
+    }
+
     /// Checks the state and the argument of a fused step.
     void require_fused_step(std::string_view function, float inverse_scale) const {
         if (unscaled_) {
@@ -338,6 +358,37 @@ private:
     using memory::unscaled_spans_;
     using memory::updates_;
     using memory::weights_can_stall;
+
+    /// The elements of a parameter, for apply_to_parameters.
+    struct whole_parameter {
+        optimizer_base& all;
+        std::size_t index;
+        float inverse_scale;
+
+        void gradient(std::size_t first, std::size_t count, float* to) const {
+            all.template with_arrays<0>(index, first, first + count, inverse_scale, [&](const auto& arrays) {
+                detail::load_gradient(arrays, 0, count, to);
+            });
+        }
+        void weights(std::size_t first, std::size_t count, float* to) const {
+            detail::copy_block(masters() + first, to, count);
+        }
+        void set_weights(std::size_t first, std::size_t count, const float* from) const {
+            detail::copy_block(from, masters() + first, count);
+            if constexpr (has_master_copy) {
+                detail::copy_block(masters() + first, all.parameters_[index].weights.data() + first, count);
+            }
+        }
+
+    private:
+        [[nodiscard]] Master* masters() const {
+            if constexpr (has_master_copy) {
+                return all.masters_.data() + all.layout_.offset(index);
+            } else {
+                return all.parameters_[index].weights.data();
+            }
+        }
+    };
 
     template <weight_update How, class Coefficients, class CoefficientsOf>
     void run_kernel(float inverse_scale, std::span<Coefficients> usual, const CoefficientsOf& coefficients) {
