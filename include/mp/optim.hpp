@@ -5,6 +5,7 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
+#include <mp/optim/adafactor.hpp>
 #include <mp/optim/adamw.hpp>
 #include <mp/optim/lion.hpp>
 #include <mp/optim/optimizer_base.hpp>

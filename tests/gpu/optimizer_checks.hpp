@@ -149,13 +149,14 @@ void check_training(Device& device, const Options& options, const run& how) {
     using gradient_value = typename Parameter::gradient_type;
     using master = typename Parameter::master_type;
     using state = typename Parameter::state_type;
-    const bool kahan = options.low_precision_update == mp::weight_update::kahan;
+    const bool compensated = options.low_precision_update == mp::weight_update::kahan ||
+                             options.low_precision_update == mp::weight_update::split;
     constexpr bool is_adam = std::is_same_v<Options, mp::adamw_options>;
     bool has_states = is_adam;
     if constexpr (!is_adam) has_states = options.momentum != 0.0;
     CAPTURE(how.shift);
 
-    arrays_on_device<Parameter, Device> arrays(device, how.shift, kahan);
+    arrays_on_device<Parameter, Device> arrays(device, how.shift, compensated);
     std::vector<std::vector<weight>> weights;
     std::vector<std::vector<gradient_value>> gradients;
     std::vector<oracle::parameter_state<weight, master, state>> plain;
@@ -253,7 +254,7 @@ void check_training(Device& device, const Options& options, const run& how) {
             } else if (has_states) {
                 CHECK(differences(device_momentum, all_of<state>(on_cpu.momentum(i))) == 0);
             }
-            if (kahan) {
+            if (compensated) {
                 CHECK(differences(arrays.read(arrays.compensation[i]),
                                   all_of<master>(on_cpu.weight_compensation(i))) == 0);
             }

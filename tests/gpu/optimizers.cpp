@@ -92,6 +92,26 @@ TEST_CASE("weights without a master copy are rounded by the CPU's random bits, o
         {});
 }
 
+TEST_CASE("masters of two halves have the CPU's and the oracle's bits, and half is refused") {
+    for (const std::size_t shift : {0U, 1U}) {
+        simulated_device device(shift);
+        check_adamw<lone_parameter>(device,
+                                    {.learning_rate = 0.01, .low_precision_update = mp::weight_update::split},
+                                    {.shift = shift});
+        check_sgd<mp::gpu_parameter<mp::bfloat16, mp::half, mp::bfloat16>>(
+            device, {.learning_rate = 0.1, .momentum = 0.9, .low_precision_update = mp::weight_update::split},
+            {.shift = shift});
+    }
+    simulated_device device(1);
+    const mp::sgd_options options{.low_precision_update = mp::weight_update::split};
+    auto optimizer = mp::make_device_optimizer(options);
+    const std::vector<mp::gpu_parameter<mp::half, mp::half, mp::half>> none;
+    CHECK_THROWS_WITH_AS(mp::sgd_step(device.exec(), none, options, &optimizer),
+                         "mp::sgd_step: low_precision_update is 'split'; it must be another: only a bfloat16 "
+                         "is half of a float",
+                         mp::argument_error);
+}
+
 TEST_CASE("more parameters than a launch takes; those without a gradient are left alone") {
     simulated_device device(3);
     run many{.sizes = {}, .steps = 2, .bad_step = -1};

@@ -2,6 +2,7 @@
 // After the first round, on one thread, no pass of an optimizer allocates.
 #include <doctest/doctest.h>
 #include <mp/bfloat16.hpp>
+#include <mp/half.hpp>
 #include <mp/optim.hpp>
 
 #include <cstddef>
@@ -42,11 +43,26 @@ void check(const Options& options) {
 TEST_CASE("rounds after the first allocate nothing, whichever way weights are updated") {
     check<mp::sgd<mp::bfloat16>>(mp::sgd_options{.momentum = 0.9});
     check<mp::adamw<mp::bfloat16>>(mp::adamw_options{});
+    check<mp::adamw<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(mp::adamw_options{});
+    check<mp::adafactor<mp::bfloat16>>(mp::adafactor_options{});
     using alone = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;
-    for (const auto how :
-         {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
+    for (const auto how : {mp::weight_update::nearest, mp::weight_update::stochastic,
+                           mp::weight_update::kahan, mp::weight_update::split}) {
         check<alone>(mp::adamw_options{.low_precision_update = how});
     }
+}
+
+TEST_CASE("clipping by the norm allocates sums of blocks and no copy of the gradients") {
+    std::vector<mp::half> weights(1U << 20, mp::half(1.0F));
+    std::vector<mp::half> gradient(1U << 20, mp::half(0.5F));
+    mp::adamw<mp::half> optimizer({{"", weights, gradient}});
+    const std::size_t before = allocated_bytes;
+    for (int i = 0; i < 3; ++i) {
+        optimizer.unscale_gradients(0.25F);
+        CHECK(optimizer.clip_gradient_norm(1.0) == 128.0);
+        optimizer.step();
+    }
+    CHECK(allocated_bytes - before == (1U << 20) / 4096 * sizeof(double));
 }
 
 TEST_CASE("averages after the first allocate nothing") {

@@ -259,6 +259,9 @@ TEST_CASE("memory is accounted for to the byte") {
     mp::sgd<mp::half> mixed({{"", weights, gradient}}, {.momentum = 0.9});
     CHECK(mixed.bytes_per_parameter() == 2 + 2 + 4 + 4);
     mixed.unscale_gradients(1.0F);
+    mixed.clip_gradient_norm(1.0);
+    CHECK(mixed.bytes_per_parameter() == 2 + 2 + 4 + 4);
+    static_cast<void>(mixed.unscaled_gradients());
     CHECK(mixed.bytes_per_parameter() == 2 + 2 + 4 + 4 + 4);
     mp::sgd<mp::half, mp::half, mp::half> alone({{"", weights, gradient}}, {.momentum = 0.9});
     CHECK(alone.bytes_per_parameter() == 2 + 2 + 2);

@@ -3,6 +3,7 @@
 // the compiler has to respect, and conversions by the scalar functions of format/.
 #pragma once
 
+#include <mp/bfloat16.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/optim.hpp>
 
@@ -59,6 +60,15 @@ Value rounded_to(float x, mp::weight_update how, const mp::rounding_stream& stre
     }
 }
 
+/// The float whose nearest bfloat16 is `high`, by its distance from it.
+inline float joined(mp::bfloat16 high, mp::bfloat16 low) {
+    if ((high.bits() & 0x7FFFU) > 0x7F80U) {
+        return std::bit_cast<float>(std::uint32_t{high.bits()} << 16 | low.bits());
+    }
+    const std::int64_t distance = low.bits() < 0x8000U ? low.bits() : std::int64_t{low.bits()} - 0x10000;
+    return std::bit_cast<float>(static_cast<std::uint32_t>(std::int64_t{high.bits()} * 0x10000 + distance));
+}
+
 /// rule(update, weight, gradient, states[2]).
 template <class Weight, class Master, class State, class Gradient, class Rule>
 void step(parameter_state<Weight, Master, State>& p, std::span<const Gradient> gradient, float inverse_scale,
@@ -68,6 +78,9 @@ void step(parameter_state<Weight, Master, State>& p, std::span<const Gradient> g
     for (std::size_t i = 0; i < p.masters.size(); ++i) {
         float weight = widened(p.masters[i]);
         if (how == mp::weight_update::kahan) weight = add(weight, widened(p.compensation[i]));
+        if constexpr (std::is_same_v<Master, mp::bfloat16>) {
+            if (how == mp::weight_update::split) weight = joined(p.masters[i], p.compensation[i]);
+        }
         float states[2] = {widened(p.states[0][i]), widened(p.states[1][i])};
         rule(p.updates, weight, multiply(widened(gradient[i]), inverse_scale), states);
         for (std::uint32_t s = 0; s < 2 && has_states; ++s) {
@@ -76,6 +89,14 @@ void step(parameter_state<Weight, Master, State>& p, std::span<const Gradient> g
         p.masters[i] = rounded_to<Master>(weight, how, {seed, p.index, p.updates, 0}, i);
         if (how == mp::weight_update::kahan) {
             p.compensation[i] = rounded_to<Master>(subtract(weight, widened(p.masters[i])), how, {}, i);
+        }
+        if constexpr (std::is_same_v<Master, mp::bfloat16>) {
+            if (how == mp::weight_update::split) {
+                p.masters[i] =
+                    mp::round_to<Master>(weight, mp::projection{.round = mp::rounding::nearest_away});
+                p.compensation[i] = Master::from_bits(
+                    static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(weight) & 0xFFFFU));
+            }
         }
         p.weights[i] = rounded_to<Weight>(widened(p.masters[i]), mp::weight_update::nearest, {}, i);
     }

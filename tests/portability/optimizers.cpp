@@ -42,12 +42,52 @@ void add_training(report& to, const std::string& name, const Options& options) {
         for (std::size_t part = 0; part < 2; ++part) {
             sum.add(weights[part]);
             sum.add(optimizer.master_weights(part));
-            if constexpr (requires { optimizer.momentum(part); }) {
+            if (options.low_precision_update == mp::weight_update::split) {
+                std::vector<float> masters(weights[part].size());
+                optimizer.copy_master_weights(part, 0, masters);
+                sum.add(masters);
+            }
+            if constexpr (std::is_same_v<typename Optimizer::state_type, mp::block_moment>) {
+                std::vector<float> moments(weights[part].size());
+                for (const std::size_t state : {0U, 1U}) {
+                    optimizer.copy_state(part, state, 0, moments);
+                    sum.add(moments);
+                }
+            } else if constexpr (requires { optimizer.momentum(part); }) {
                 sum.add(optimizer.momentum(part));
             } else {
                 sum.add(optimizer.gradient_mean(part));
                 sum.add(optimizer.gradient_mean_square(part));
             }
+        }
+    }
+    to.add(name, sum);
+}
+
+template <class Weight>
+void add_adafactor(report& to, const std::string& name, const mp::adafactor_options& options) {
+    generator random(84);
+    std::vector<Weight> weights[2];
+    std::vector<Weight> gradients[2];
+    for (int part = 0; part < 2; ++part) {
+        weights[part].resize(part == 0 ? 21 * 603 : 77);
+        gradients[part].resize(weights[part].size());
+        for (Weight& w : weights[part]) w = mp::round_to<Weight>(random.next_float(115, 14));
+    }
+    mp::adafactor<Weight> optimizer(mp::cpu{1, mp::instruction_set::portable},
+                                    {{.weights = weights[0], .gradient = gradients[0], .rows = 21},
+                                     {.weights = weights[1], .gradient = gradients[1]}},
+                                    options);
+    checksum sum;
+    for (int step = 0; step < 4; ++step) {
+        for (auto& part : gradients) {
+            for (Weight& g : part) g = mp::round_to<Weight>(random.next_float(step < 2 ? 100 : 118, 24));
+        }
+        optimizer.step(0x1.8p-2F);
+        for (std::size_t part = 0; part < 2; ++part) {
+            sum.add(optimizer.master_weights(part));
+            sum.add(optimizer.row_means(part));
+            sum.add(optimizer.column_means(part));
         }
     }
     to.add(name, sum);
@@ -164,6 +204,14 @@ void add_optimizer_checksums(report& to) {
             mp::adamw_options{.learning_rate = 0.01, .low_precision_update = how, .seed = 6});
 #endif
     }
+    add_training<mp::adamw<bfloat16, bfloat16, bfloat16, float>>(
+        to, "adamw.bfloat16_without_masters.split",
+        mp::adamw_options{.learning_rate = 0.01, .low_precision_update = mp::weight_update::split});
+    add_adafactor<bfloat16>(to, "adafactor.bfloat16", {});
+    add_adafactor<float>(to, "adafactor.float",
+                         {.relative_step = false, .clip_threshold = 0.5, .weight_decay = 0.01});
+    add_training<mp::adamw<bfloat16, bfloat16, float, mp::block_moment>>(to, "adamw.bfloat16_block_moments",
+                                                                         adamw);
 }
 
 }  // namespace portability

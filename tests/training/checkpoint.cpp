@@ -142,11 +142,54 @@ TEST_CASE("a run goes on to the same bits, whatever its weights, masters, state 
     continues<mp::adamw<float>>(mp::adamw_options{.learning_rate = 0.01});
     continues<mp::adamw<mp::bfloat16>>(mp::adamw_options{.learning_rate = 0.01});
     continues<mp::lion<mp::half>>(mp::lion_options{.learning_rate = 0.01});
+    continues<mp::adamw<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(
+        mp::adamw_options{.learning_rate = 0.01});
     using alone = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;
-    for (const auto how :
-         {mp::weight_update::nearest, mp::weight_update::stochastic, mp::weight_update::kahan}) {
+    for (const auto how : {mp::weight_update::nearest, mp::weight_update::stochastic,
+                           mp::weight_update::kahan, mp::weight_update::split}) {
         continues<alone>(mp::adamw_options{.learning_rate = 0.01, .low_precision_update = how});
     }
+}
+
+TEST_CASE("Adafactor goes on from its row and column means, and refuses those of another shape") {
+    std::vector<mp::bfloat16> w(60, mp::bfloat16(0.5F));
+    std::vector<mp::bfloat16> dw(60);
+    std::vector<mp::bfloat16> b(7, mp::bfloat16(0.5F));
+    std::vector<mp::bfloat16> db(7);
+    const auto train = [&](auto& optimizer, unsigned seed) {
+        std::mt19937 random(seed);
+        std::normal_distribution<float> normal;
+        for (int step = 0; step < 5; ++step) {
+            for (auto* const part : {&dw, &db}) {
+                for (mp::bfloat16& it : *part) it = mp::bfloat16(normal(random));
+            }
+            optimizer.step();
+        }
+    };
+    const auto made = [&](std::size_t rows) {
+        return mp::adafactor<mp::bfloat16>(
+            {{.name = "w", .weights = w, .gradient = dw, .rows = rows}, {.weights = b, .gradient = db}});
+    };
+    const test_folder folder;
+    const auto save = [&](auto& optimizer, const char* to) {
+        mp::save_checkpoint(folder.file(to), [&](auto& visit) { visit("optimizer", optimizer); });
+        return read_file(folder.file(to));
+    };
+    const auto load = [&](auto& optimizer, const char* from) {
+        mp::load_checkpoint(folder.file(from), [&](auto& visit) { visit("optimizer", optimizer); });
+    };
+    auto first = made(12);
+    train(first, 1);
+    save(first, "five");
+    train(first, 2);
+    const std::string whole = save(first, "ten");
+    auto second = made(12);
+    load(second, "five");
+    train(second, 2);
+    CHECK(save(second, "again") == whole);
+    auto other = made(6);
+    CHECK_THROWS_AS(load(other, "five"), mp::file_error);
+    CHECK(other.row_means(0)[0] == 0.0F);
 }
 
 TEST_CASE("a checkpoint that is damaged at any byte is refused and changes nothing") {

@@ -45,7 +45,8 @@ struct gpu_parameter {
     std::span<Master> masters = {};           ///< as many values; none where Master is Weight
     std::span<State> momentum = {};           ///< of SGD, if it has any; Adam's mean of the gradients
     std::span<State> mean_square = {};        ///< Adam's mean of the squares of the gradients; else none
-    std::span<Master> compensation = {};      ///< for weight_update::kahan, zero at the start; else none
+    std::span<Master> compensation =
+        {};  ///< for weight_update::kahan and split, zero at the start; else none
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {
@@ -83,7 +84,7 @@ void check_parameter(std::string_view function, std::size_t index, const Paramet
     }
     if (states > 0) check_parameter_array(function, index, "momentum", it.momentum, size);
     if (states > 1) check_parameter_array(function, index, "mean_square", it.mean_square, size);
-    if (how == weight_update::kahan) {
+    if (how == weight_update::kahan || how == weight_update::split) {
         check_parameter_array(function, index, "compensation", it.compensation, size);
     }
 }

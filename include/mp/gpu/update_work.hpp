@@ -12,6 +12,7 @@
 #include <mp/gpu/device_optimizer.hpp>
 #include <mp/gpu/parameter.hpp>
 #include <mp/gpu/tensor_list.hpp>
+#include <mp/optim/split_master.hpp>
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/rules/optimizer_updates.hpp>
@@ -82,6 +83,8 @@ struct update_work {
     using coefficients = typename optimizer_traits<Options>::coefficients;
     static constexpr int states = static_cast<int>(coefficients::states);
     static constexpr bool kahan = How == weight_update::kahan;
+    static constexpr bool split_masters = How == weight_update::split;
+    static constexpr bool compensated = kahan || split_masters;
     static constexpr bool stochastic = How == weight_update::stochastic;
     /// Arrays with random bits of their own.
     static constexpr int random_arrays =
@@ -92,7 +95,7 @@ struct update_work {
         master_type* masters;  // or the weights themselves
         const gradient_type* gradient;
         state_type* states[coefficients::states];  // null without states
-        master_type* compensation;                 // null except for kahan
+        master_type* compensation;                 // null except for kahan and split
     };
     static constexpr int count = 4;
     /// A call of the generator has the bits of four elements that are sixteen apart, and a thread that needs
@@ -114,7 +117,7 @@ struct update_work {
             chunk<gradient_type, Count> gradient;
             chunk<master_type, Count> masters;
             chunk<state_type, Count> states[coefficients::states];
-            chunk<master_type, kahan ? Count : 1> compensation;
+            chunk<master_type, compensated ? Count : 1> compensation;
         };
 
         bool active;
@@ -141,7 +144,7 @@ struct update_work {
                     result.states[s] = thread.load(chunk_at<Count>(state + index));
                 }
             }
-            if constexpr (kahan) {
+            if constexpr (compensated) {
                 const master_type* const compensation = tensor.arrays.compensation;
                 result.compensation = thread.load(chunk_at<Count>(compensation + index));
             }
@@ -168,7 +171,7 @@ struct update_work {
                     thread.store(chunk_at<Count>(tensor.arrays.states[s] + index), it.states[s]);
                 }
             }
-            if constexpr (kahan) {
+            if constexpr (compensated) {
                 thread.store(chunk_at<Count>(tensor.arrays.compensation + index), it.compensation);
             }
         }
@@ -211,7 +214,12 @@ struct update_work {
                                                             operands<Count>& it,
                                                             chunk<weight_type, Count>& weights) const {
             namespace target = single_lane;
-            target::vec<float> weight{static_cast<float>(it.masters.values[j])};
+            target::vec<float> weight;
+            if constexpr (split_masters) {
+                weight = {join_master({it.masters.values[j].bits(), it.compensation.values[j].bits()})};
+            } else {
+                weight = {static_cast<float>(it.masters.values[j])};
+            }
             if constexpr (kahan) {
                 weight = target::add(weight, static_cast<float>(it.compensation.values[j]));
             }
@@ -229,13 +237,19 @@ struct update_work {
                 }
                 it.states[s].values[j] = rounded_update<How, state_type>(moved[s].value, random);
             }
-            it.masters.values[j] =
-                rounded_update<How, master_type>(weight.value, random_word<Count>(tensor, first, i, j, 0));
-            const float kept = static_cast<float>(it.masters.values[j]);
-            if constexpr (kahan) {
-                it.compensation.values[j] = master_type(target::sub(weight, kept).value);
+            if constexpr (split_masters) {
+                const split_float halves = split_master(weight.value);
+                it.masters.values[j] = master_type::from_bits(halves.high);
+                it.compensation.values[j] = master_type::from_bits(halves.low);
+            } else {
+                it.masters.values[j] = rounded_update<How, master_type>(
+                    weight.value, random_word<Count>(tensor, first, i, j, 0));
+                const float kept = static_cast<float>(it.masters.values[j]);
+                if constexpr (kahan) {
+                    it.compensation.values[j] = master_type(target::sub(weight, kept).value);
+                }
+                if constexpr (Parameter::has_master_copy) weights.values[j] = weight_type(kept);
             }
-            if constexpr (Parameter::has_master_copy) weights.values[j] = weight_type(kept);
         }
     };
 
@@ -286,7 +300,7 @@ void update_parameters(const Executor& exec, std::span<const Parameter> list, co
                          arrays.gradient = it.gradient.data();
                          if (states > 0) arrays.states[0] = it.momentum.data();
                          if (states > 1) arrays.states[work::states - 1] = it.mean_square.data();
-                         if (How == weight_update::kahan) arrays.compensation = it.compensation.data();
+                         if (work::compensated) arrays.compensation = it.compensation.data();
                          size = it.gradient.size();
                      });
 }
@@ -297,6 +311,7 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
               device_optimizer<Options>* optimizer, const Skip& skip, const float* inverse_scale,
               const float* clip_factor) {
     constexpr std::string_view function = optimizer_traits<Options>::gpu_step;
+    using master = typename Parameter::master_type;
     constexpr bool weights_can_stall =
         !Parameter::has_master_copy && !std::is_same_v<typename Parameter::weight_type, float>;
     optimizer_traits<Options>::check(function, options);
@@ -306,6 +321,14 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
         throw_argument(function, "low_precision_update", name_of(how),
                        Parameter::has_master_copy ? "must be nearest, for there is a master copy"
                                                   : "must be nearest, for the weights are float");
+    }
+    constexpr bool masters_can_split = [] {
+        if constexpr (weights_can_stall) return is_bfloat16<typename master::format>;
+        return false;
+    }();
+    if (how == weight_update::split && !masters_can_split) {
+        throw_argument(function, "low_precision_update", name_of(how),
+                       "must be another: only a bfloat16 is half of a float");
     }
     for (std::size_t i = 0; i < list.size(); ++i) {
         if (list[i].gradient.empty()) continue;
@@ -322,6 +345,10 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
     if constexpr (weights_can_stall) {
         if (how == weight_update::stochastic) {
             update(std::integral_constant<weight_update, weight_update::stochastic>{});
+        } else if (how == weight_update::split) {
+            if constexpr (masters_can_split) {
+                update(std::integral_constant<weight_update, weight_update::split>{});
+            }
         } else {
             update(std::integral_constant<weight_update, weight_update::kahan>{});
         }

@@ -28,6 +28,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 ///     mp::adamw<mp::bfloat16> optimizer({{"weight", weights, gradient}}, {.learning_rate = 1e-3});
 ///
+/// With State = mp::block_moment the means take a byte each, see there.
+///
 /// Without a master copy, nearest rounding loses every update that is small for the weight's format; see
 /// mp::weight_update for what else there is. State in bfloat16 loses the decay of the mean square in the same
 /// way, since 1 - beta2 is below its spacing: keep it in float, or round stochastically.

@@ -15,9 +15,11 @@
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/select_target.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -42,17 +44,46 @@ gradient_report report_on_gradients(cpu exec, const parameter_layout& layout,
     return report;
 }
 
-/// The Euclidean norm of all gradients together. `sums` has room for layout.chunks() numbers.
-inline double norm_of_gradients(cpu exec, instruction_set isa, const parameter_layout& layout,
-                                std::span<const std::span<float>> gradients, std::span<double> sums) {
-    const auto pass = MP_SELECT_TARGET(isa, &square_sums_portable, square_sums<parameter_layout::chunk>);
+/// What gradients still are to be multiplied by, each product rounded to float: first by the inverse scale,
+/// then by the factor.
+struct pending_factors {
+    float inverse_scale = 1.0F;
+    float clip_factor = 1.0F;
+};
+
+/// The Euclidean norm of all gradients together, as floats that are multiplied on the way, which happens a
+/// chunk at a time in the first-level cache. gradient_of(i) is a span, empty for a parameter without one.
+/// `sums` has room for layout.chunks() numbers.
+template <class Gradient, class GradientOf>
+double norm_of_gradients(cpu exec, instruction_set isa, const parameter_layout& layout,
+                         const GradientOf& gradient_of, pending_factors by, std::span<double> sums) {
+    constexpr std::size_t chunk = parameter_layout::chunk;
+    const auto sum = MP_SELECT_TARGET(isa, &square_sums_portable, square_sums<chunk>);
+    const auto unscale = select_unscale<Gradient>(isa, by.inverse_scale, true, chunk);
+    const auto scale = select_unscale<float>(isa, by.clip_factor, true, chunk);
+    const bool in_place = std::is_same_v<Gradient, float> && same_value(by.inverse_scale, 1.0F) &&
+                          same_value(by.clip_factor, 1.0F);
     layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
-        double* const to = sums.data() + layout.first_chunk(i) + first / parameter_layout::chunk;
-        // A parameter without a gradient has chunks all the same; they count as zero.
-        for (std::size_t at = first; at < last; at += parameter_layout::chunk) {
-            to[(at - first) / parameter_layout::chunk] = 0.0;
+        double* to = sums.data() + layout.first_chunk(i) + first / chunk;
+        const std::span<const Gradient> gradient = gradient_of(i);
+        for (std::size_t at = first; at < last; at += chunk, ++to) {
+            // A parameter without a gradient has chunks all the same; they count as zero.
+            *to = 0.0;
+            if (gradient.empty()) continue;
+            const std::size_t count = (std::min)(chunk, last - at);
+            if constexpr (std::is_same_v<Gradient, float>) {
+                if (in_place) {
+                    sum(gradient.data() + at, count, to);
+                    continue;
+                }
+            }
+            alignas(64) float values[chunk];
+            static_cast<void>(unscale(gradient.data() + at, values, count, by.inverse_scale));
+            if (!same_value(by.clip_factor, 1.0F)) {
+                static_cast<void>(scale(values, values, count, by.clip_factor));
+            }
+            sum(values, count, to);
         }
-        if (!gradients[i].empty()) pass(gradients[i].data() + first, last - first, to);
     });
     const default_floating_point_modes modes;
     return modes.held(double_sqrt(sum_of_blocks(sums.data(), sums.size())));

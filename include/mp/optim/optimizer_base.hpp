@@ -3,6 +3,7 @@
 /// What all optimizers do: unscaling, clipping, and the passes that apply an update.
 #pragma once
 
+#include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/optim/gradient_passes.hpp>
 #include <mp/optim/kernels/update.hpp>
@@ -38,18 +39,20 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// once. So sgd<half> trains a half network with float master weights, sgd<half, half, half> is half alone,
 /// and adamw<bfloat16, bfloat16, bfloat16, float> has weights without a master copy and float state.
 ///
-/// Gradients that are unscaled explicitly go to float memory of their own, allocated at the first time, so
-/// that nothing that scaling saved from underflow is lost again; gradients of type float are unscaled in
-/// place.
+/// Gradients of a reduced format that are unscaled stay as they are: the norm, and then the update, multiply
+/// them by the inverse scale and by the clip factor as floats, so that nothing that scaling saved from
+/// underflow is lost again, and no copy is kept. Only what looks at single values or changes them otherwise
+/// (unscaled_gradients, clip_gradient_value, scaling twice, unscale_gradients_from) has them as floats in
+/// memory of their own, allocated at the first time. Gradients of type float are unscaled in place.
 ///
 /// The memory of the parameters belongs to the caller and must outlive the optimizer. Between a call of
-/// unscale_gradients and step the gradients must not be added to. Results depend neither on the number of
+/// unscale_gradients and step the gradients must not be changed. Results depend neither on the number of
 /// threads nor on the instruction set (except for the payload of a NaN that comes from two), nor on the modes
 /// of rounding and flushing of the calling thread. Objects are not synchronised. A function that throws has
 /// changed nothing. After the first round, one thread allocates nothing.
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
     requires detail::exact_in_float<Weight> && detail::exact_in_float<Gradient> &&
-             detail::exact_in_float<Master> && detail::exact_in_float<State>
+             detail::exact_in_float<Master> && detail::state_format<State>
 class optimizer_base : public optimizer_memory<Weight, Gradient, Master, State> {
     using memory = optimizer_memory<Weight, Gradient, Master, State>;
 
@@ -57,8 +60,8 @@ public:
     using memory::has_master_copy;
     using typename memory::parameter_type;
 
-    /// Multiplies all gradients by the inverse of the loss scale and keeps the results for clipping and for
-    /// step(). Without loss scaling, pass 1.
+    /// From now on, clipping and step() take all gradients times the inverse of the loss scale. Without loss
+    /// scaling, pass 1.
     ///
     /// \returns what was found among the results
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
@@ -70,14 +73,22 @@ public:
                 "or zero_gradients starts the next round"));
         }
         detail::require_inverse_scale("mp::optimizer_base::unscale_gradients", inverse_scale);
-        allocate_unscaled();
-        const auto pass = detail::select_unscale<Gradient>(isa_, inverse_scale,
-                                                           std::is_same_v<Gradient, float>, layout_.total());
-        const gradient_report report = detail::report_on_gradients(
-            exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
-                return pass(parameters_[i].gradient.data() + first, unscaled_spans_[i].data() + first,
-                            last - first, inverse_scale);
-            });
+        allocate_square_sums();
+        gradient_report report;
+        if constexpr (std::is_same_v<Gradient, float>) {
+            allocate_unscaled();
+            const auto pass = detail::select_unscale<float>(isa_, inverse_scale, true, layout_.total());
+            report = detail::report_on_gradients(exec_, layout_, parameters_,
+                                                 [&](std::size_t i, std::size_t first, std::size_t last) {
+                                                     float* const values = unscaled_spans_[i].data() + first;
+                                                     return pass(values, values, last - first, inverse_scale);
+                                                 });
+            has_copy_ = true;
+        } else {
+            report = check_gradients(inverse_scale);
+            pending_ = {inverse_scale, 1.0F};
+            has_copy_ = false;
+        }
         unscaled_ = true;
         return report;
     }
@@ -111,6 +122,7 @@ public:
                                            detail::error_text(parameters_[i].gradient.size()));
             }
         }
+        allocate_square_sums();
         allocate_unscaled();
         gradient_report report;
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -118,6 +130,7 @@ public:
                        unscale_and_check(exec_, gradients[i], unscaled_spans_[i]).report);
         }
         unscaled_ = true;
+        has_copy_ = true;
         return report;
     }
 
@@ -147,11 +160,12 @@ public:
     [[nodiscard]] bool gradients_unscaled() const noexcept { return unscaled_; }
 
     /// The unscaled gradients, a span for each parameter (empty where it has no gradient), to be looked at
-    /// and changed before step().
+    /// and changed before step(). Unless gradients are float, they are copied for that: 4 bytes a parameter.
     ///
     /// \throws state_error  the gradients are not unscaled
-    [[nodiscard]] std::span<const std::span<float>> unscaled_gradients() const {
+    [[nodiscard]] std::span<const std::span<float>> unscaled_gradients() {
         require_unscaled("mp::optimizer_base::unscaled_gradients");
+        copy_gradients();
         return unscaled_spans_;
     }
 
@@ -178,15 +192,27 @@ public:
     /// \throws state_error  the gradients are not unscaled
     [[nodiscard]] double gradient_norm() {
         require_unscaled("mp::optimizer_base::gradient_norm");
-        return detail::norm_of_gradients(exec_, isa_, layout_, unscaled_spans_, square_sums_);
+        if (has_copy_) {
+            return detail::norm_of_gradients<float>(
+                exec_, isa_, layout_, [&](std::size_t i) { return unscaled_spans_[i]; }, {}, square_sums_);
+        }
+        return detail::norm_of_gradients<Gradient>(
+            exec_, isa_, layout_, [&](std::size_t i) { return parameters_[i].gradient; }, pending_,
+            square_sums_);
     }
 
-    /// Multiplies the unscaled gradients by `factor`; by 1 they stay as they are.
+    /// Multiplies the unscaled gradients by `factor`, each product rounded to float; by 1 they stay as they
+    /// are. The first factor costs no memory.
     ///
     /// \throws state_error  the gradients are not unscaled
     void scale_gradients(float factor) {
         require_unscaled("mp::optimizer_base::scale_gradients");
         if (detail::same_value(static_cast<double>(factor), 1.0)) return;
+        if (!has_copy_ && detail::same_value(pending_.clip_factor, 1.0F)) {
+            pending_.clip_factor = factor;
+            return;
+        }
+        copy_gradients();
         const detail::default_floating_point_modes modes;
         detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
     }
@@ -201,6 +227,7 @@ public:
         require_unscaled(function);
         detail::require_limit(function, "limit", limit);
         detail::require_not_vanishing(function, "limit", limit);
+        copy_gradients();
         detail::clamp_gradients(exec_, layout_, unscaled_spans_, static_cast<float>(limit));
     }
 
@@ -233,6 +260,9 @@ protected:
     /// nearest; weight_update is for the library's own rules.
     template <std::size_t States, class Rule>
     void apply(float inverse_scale, Rule rule) {
+        static_assert(!has_block_moments,
+                      "mp::optimizer_base::apply: a rule of your own has no moments in blocks; take float, "
+                      "bfloat16 or half for State");
         const detail::default_floating_point_modes modes;
         // Nothing below throws once the first piece has begun, so a failure to start threads changes nothing.
         layout_.for_each_piece(
@@ -267,7 +297,31 @@ protected:
                     run_kernel<weight_update::kahan>(inverse_scale, usual, coefficients);
                 }
                 return;
+            case weight_update::split:
+                if constexpr (masters_can_split) {
+                    run_kernel<weight_update::split>(inverse_scale, usual, coefficients);
+                }
+                return;
         }
+    }
+
+    /// One pass over whole parameters that have a gradient, for updates that look at more than one element.
+    /// Calls f(index, number of this update of it, elements) from several threads, where `elements` has
+    /// gradient(first, count, to), the gradient as floats as an update uses it; weights(first, count, to), the
+    /// weights in the precision in which they are trained; and set_weights(first, count, from), rounded to
+    /// nearest. f must not throw. For weights that are updated to nearest.
+    template <class Function>
+    void apply_to_parameters(float inverse_scale, Function f) {
+        const detail::default_floating_point_modes modes;
+        detail::parallel_for(exec_, parameters_.size(), 1, [&](std::size_t begin, std::size_t end) {
+            const detail::default_floating_point_modes modes_of_thread;
+            for (std::size_t i = begin; i < end; ++i) {
+                if (!parameters_[i].gradient.empty()) {
+                    f(i, updates_[i] + 1, whole_parameter{*this, i, inverse_scale});
+                }
+            }
+        });
+        finish_step();
     }
 
     /// Checks the state and the argument of a fused step.
@@ -281,14 +335,21 @@ protected:
     }
 
 private:
+    using memory::allocate_square_sums;
     using memory::allocate_unscaled;
     using memory::compensation_;
     using memory::exec_;
+    using memory::first_block_;
+    using memory::has_block_moments;
+    using memory::has_copy_;
     using memory::how_;
     using memory::isa_;
     using memory::layout_;
     using memory::masters_;
+    using memory::masters_can_split;
     using memory::parameters_;
+    using memory::pending_;
+    using memory::scales_;
     using memory::seed_;
     using memory::square_sums_;
     using memory::states_;
@@ -297,6 +358,37 @@ private:
     using memory::unscaled_spans_;
     using memory::updates_;
     using memory::weights_can_stall;
+
+    /// The elements of a parameter, for apply_to_parameters.
+    struct whole_parameter {
+        optimizer_base& all;
+        std::size_t index;
+        float inverse_scale;
+
+        void gradient(std::size_t first, std::size_t count, float* to) const {
+            all.template with_arrays<0>(index, first, first + count, inverse_scale, [&](const auto& arrays) {
+                detail::load_gradient(arrays, 0, count, to);
+            });
+        }
+        void weights(std::size_t first, std::size_t count, float* to) const {
+            detail::copy_block(masters() + first, to, count);
+        }
+        void set_weights(std::size_t first, std::size_t count, const float* from) const {
+            detail::copy_block(from, masters() + first, count);
+            if constexpr (has_master_copy) {
+                detail::copy_block(masters() + first, all.parameters_[index].weights.data() + first, count);
+            }
+        }
+
+    private:
+        [[nodiscard]] Master* masters() const {
+            if constexpr (has_master_copy) {
+                return all.masters_.data() + all.layout_.offset(index);
+            } else {
+                return all.parameters_[index].weights.data();
+            }
+        }
+    };
 
     template <weight_update How, class Coefficients, class CoefficientsOf>
     void run_kernel(float inverse_scale, std::span<Coefficients> usual, const CoefficientsOf& coefficients) {
@@ -313,7 +405,11 @@ private:
                 const Coefficients c = number == usual_number ? usual[group] : coefficients(number, group);
                 with_arrays<Coefficients::states>(
                     i, first, last, inverse_scale, [&]<class Arrays>(const Arrays& arrays) {
-                        detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, c);
+                        if constexpr (has_block_moments) {
+                            detail::update_blocks<How>(isa_, arrays, c);
+                        } else {
+                            detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, c);
+                        }
                     });
             });
         finish_step();
@@ -324,7 +420,7 @@ private:
     template <std::size_t States, class Function>
     void with_arrays(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,
                      Function f) {
-        const auto call = [&](const auto* gradient, float scale) {
+        const auto call = [&](const auto* gradient, detail::pending_factors by) {
             using gradient_value = std::remove_const_t<std::remove_pointer_t<decltype(gradient)>>;
             const std::size_t at = layout_.offset(index) + first;
             detail::update_arrays<Weight, gradient_value, Master, State, States> arrays{};
@@ -337,20 +433,48 @@ private:
             arrays.gradient = gradient + first;
             for (std::size_t s = 0; s < (std::min)(States, states_.size()); ++s) {
                 arrays.states[s] = states_[s].data() + at;
+                if constexpr (has_block_moments) {
+                    arrays.scales[s] =
+                        scales_[s].data() + first_block_[index] + first / detail::moments_block;
+                }
             }
-            if (how_ == weight_update::kahan) arrays.compensation = compensation_.data() + at;
+            if (!compensation_.empty()) arrays.compensation = compensation_.data() + at;
             arrays.count = last - first;
-            arrays.inverse_scale = scale;
+            arrays.inverse_scale = by.inverse_scale;
+            arrays.clip_factor = by.clip_factor;
             arrays.first = first;
             arrays.seed = seed_;
             arrays.parameter = static_cast<std::uint32_t>(index);
             arrays.update = updates_[index] + 1;
             f(arrays);
         };
-        if (unscaled_) {
-            call(static_cast<const float*>(unscaled_spans_[index].data()), 1.0F);
+        const Gradient* const own = parameters_[index].gradient.data();
+        if (!unscaled_) {
+            call(own, {inverse_scale, 1.0F});
+        } else if (has_copy_) {
+            call(static_cast<const float*>(unscaled_spans_[index].data()), {});
         } else {
-            call(static_cast<const Gradient*>(parameters_[index].gradient.data()), inverse_scale);
+            call(own, pending_);
+        }
+    }
+
+    /// Has the unscaled gradients in unscaled_spans_.
+    void copy_gradients() {
+        if (has_copy_) return;
+        allocate_unscaled();
+        const auto unscale =
+            detail::select_unscale<Gradient>(isa_, pending_.inverse_scale, false, layout_.total());
+        layout_.for_each_piece(exec_, detail::unscale_grain,
+                               [&](std::size_t i, std::size_t first, std::size_t last) {
+                                   if (unscaled_spans_[i].empty()) return;
+                                   static_cast<void>(unscale(parameters_[i].gradient.data() + first,
+                                                             unscaled_spans_[i].data() + first, last - first,
+                                                             pending_.inverse_scale));
+                               });
+        has_copy_ = true;
+        const float factor = pending_.clip_factor;
+        if (!detail::same_value(factor, 1.0F)) {
+            detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
         }
     }
 

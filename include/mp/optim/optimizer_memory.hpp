@@ -6,6 +6,9 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/optim/gradient_passes.hpp>
+#include <mp/optim/kernels/block_moments.hpp>
+#include <mp/optim/kernels/update.hpp>
 #include <mp/optim/option_checks.hpp>
 #include <mp/optim/parameter.hpp>
 #include <mp/optim/parameter_layout.hpp>
@@ -16,6 +19,7 @@
 #include <mp/simd/processor.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,6 +28,14 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// What an optimizer keeps state in.
+template <class State>
+concept state_format = exact_in_float<State> || std::same_as<State, block_moment>;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
@@ -86,16 +98,36 @@ public:
         }
     }
 
-    /// What rounding has taken away from each weight of a parameter so far; empty unless the weights are
-    /// updated by weight_update::kahan.
+    /// The same as floats: those of elements `first` to first + to.size() - 1. With weight_update::split this
+    /// is the only way to them: master_weights are the weights then.
+    ///
+    /// \throws argument_error  there is no such parameter, or it has fewer elements
+    void copy_master_weights(std::size_t index, std::size_t first, std::span<float> to) const {
+        require_room("mp::optimizer_base::copy_master_weights", index, first, to);
+        const std::span<const Master> from = master_weights(index).subspan(first, to.size());
+        if constexpr (masters_can_split) {
+            if (how_ == weight_update::split) {
+                const Master* const low = compensation_.data() + layout_.offset(index) + first;
+                return detail::join_masters(from.data(), low, to.data(), to.size());
+            }
+        }
+        if constexpr (std::is_same_v<Master, float>) {
+            std::copy(from.begin(), from.end(), to.begin());
+        } else {
+            detail::widen_to_float(from.data(), to.data(), to.size());
+        }
+    }
+
+    /// What rounding has taken away from each weight of a parameter so far, with weight_update::kahan. With
+    /// weight_update::split the lower halves of the masters, as codes. Else empty.
     [[nodiscard]] std::span<const Master> weight_compensation(std::size_t index) const {
         const std::size_t size = at("mp::optimizer_base::weight_compensation", index).weights.size();
-        if (how_ != weight_update::kahan) return {};
+        if (compensation_.empty()) return {};
         return std::span<const Master>(compensation_).subspan(layout_.offset(index), size);
     }
 
     /// Takes over weights that were changed from outside, for example loaded from a file: sets the master
-    /// copy to the weights, and compensations to zero. State such as momentum stays.
+    /// copy to the weights, and compensations and lower halves to zero. State such as momentum stays.
     void reload_master_weights() noexcept {
         std::fill(compensation_.begin(), compensation_.end(), Master{});
         if constexpr (has_master_copy) {
@@ -109,12 +141,47 @@ public:
         }
     }
 
+    /// State `state` of a parameter as floats, elements `first` to first + to.size() - 1: 0 is the mean of the
+    /// gradients or the momentum, 1 the mean of their squares.
+    ///
+    /// \throws argument_error  there is no such parameter or state, or the parameter has fewer elements
+    void copy_state(std::size_t index, std::size_t state, std::size_t first, std::span<float> to) const {
+        constexpr std::string_view function = "mp::optimizer_base::copy_state";
+        require_room(function, index, first, to);
+        if (state >= states_.size()) {
+            detail::throw_argument(
+                function, "state", state,
+                "must be less than the number of states, which is " + detail::error_text(states_.size()));
+        }
+        const State* const from = states_[state].data() + layout_.offset(index) + first;
+        if constexpr (has_block_moments) {
+            const detail::moment_window window(isa_);
+            const std::size_t size = parameters_[index].weights.size();
+            float block[detail::moments_block];
+            for (std::size_t i = 0; i < to.size();) {
+                const std::size_t number = (first + i) / detail::moments_block;
+                const std::size_t begin = number * detail::moments_block;
+                const std::size_t count = (std::min)(detail::moments_block, size - begin);
+                window.load(states_[state].data() + layout_.offset(index) + begin,
+                            scales_[state][first_block_[index] + number], count, state, block);
+                const std::size_t copied = (std::min)(begin + count - (first + i), to.size() - i);
+                std::copy_n(block + (first + i - begin), copied, to.begin() + static_cast<std::ptrdiff_t>(i));
+                i += copied;
+            }
+        } else if constexpr (std::is_same_v<State, float>) {
+            std::copy_n(from, to.size(), to.begin());
+        } else {
+            detail::widen_to_float(from, to.data(), to.size());
+        }
+    }
+
     /// Memory that training takes for each weight, in bytes: weight, gradient, master copy or compensation,
-    /// state, and the unscaled gradients once they have been needed.
+    /// state, and the unscaled gradients once they have been looked at.
     [[nodiscard]] double bytes_per_parameter() const noexcept {
         std::size_t bytes = (masters_.size() + compensation_.size()) * sizeof(Master) +
                             unscaled_memory_.size() * sizeof(float);
         for (const std::vector<State>& state : states_) bytes += state.size() * sizeof(State);
+        for (const std::vector<float>& scales : scales_) bytes += scales.size() * sizeof(float);
         for (const parameter_type& it : parameters_) {
             bytes += it.weights.size_bytes() + it.gradient.size_bytes();
         }
@@ -152,9 +219,18 @@ public:
             };
             visitor(name + ".weights", parameters_[i].weights);
             part("masters", masters_);
-            part("compensation", compensation_);
+            part(how_ == weight_update::split ? "low_halves" : "compensation", compensation_);
             for (std::size_t s = 0; s < states_.size(); ++s) {
-                part("state" + detail::error_text(s), states_[s]);
+                const std::string state = "state" + detail::error_text(s);
+                if constexpr (has_block_moments) {
+                    const std::size_t blocks = (size + detail::moments_block - 1) / detail::moments_block;
+                    auto* const codes = reinterpret_cast<std::uint8_t*>(states_[s].data());
+                    visitor(name + "." + state, std::span(codes + layout_.offset(i), size));
+                    visitor(name + "." + state + "_scales",
+                            std::span(scales_[s]).subspan(first_block_[i], blocks));
+                } else {
+                    part(state, states_[s]);
+                }
             }
         }
         if constexpr (Visitor::loads) {
@@ -202,6 +278,10 @@ protected:
                                    has_master_copy ? "must be nearest, for there is a master copy"
                                                    : "must be nearest, for the weights are float");
         }
+        if (how == weight_update::split && !masters_can_split) {
+            detail::throw_argument(name, "low_precision_update", name_of(how),
+                                   "must be another: only a bfloat16 is half of a float");
+        }
         detail::check_parameters(name, parameters_);
         rates_ = rates;
         largest_factors_.assign(rates.size(), 1.0);
@@ -211,15 +291,19 @@ protected:
                 name, detail::parameter_text(i, parameters_[i].name, "group"), parameters_[i].group,
                 "must be less than the number of groups, which is " + detail::error_text(rates_.size()));
         }
+        std::size_t blocks = 0;
         for (const parameter_type& it : parameters_) {
+            if constexpr (has_block_moments) first_block_.push_back(blocks);
+            blocks += (it.weights.size() + detail::moments_block - 1) / detail::moments_block;
             layout_.add(it.weights.size());
             writes_.add(it.gradient.data(), it.gradient.size_bytes());
         }
         updates_.resize(parameters_.size());
         unscaled_spans_.resize(parameters_.size());
         states_.assign(states, std::vector<State>(layout_.total()));
+        if constexpr (has_block_moments) scales_.assign(states, std::vector<float>(blocks));
         if constexpr (has_master_copy) masters_.resize(layout_.total());
-        if (how == weight_update::kahan) compensation_.resize(layout_.total());
+        if (how == weight_update::kahan || how == weight_update::split) compensation_.resize(layout_.total());
         reload_master_weights();
     }
 
@@ -243,10 +327,15 @@ protected:
     /// Whether updates may be lost for want of digits, and there is a choice of what to do about it.
     static constexpr bool weights_can_stall = !has_master_copy && !std::is_same_v<Weight, float>;
 
+    /// Whether a weight is the upper half of a float.
+    static constexpr bool masters_can_split = [] {
+        if constexpr (weights_can_stall) return detail::is_bfloat16<typename Master::format>;
+        return false;
+    }();
+
     /// Memory for the unscaled gradients; allocates at the first call only.
     void allocate_unscaled() {
         if constexpr (!std::is_same_v<Gradient, float>) unscaled_memory_.resize(layout_.total());
-        square_sums_.resize(layout_.chunks());
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
             const std::span<Gradient> gradient = parameters_[i].gradient;
             if constexpr (std::is_same_v<Gradient, float>) {
@@ -255,6 +344,23 @@ protected:
                 unscaled_spans_[i] =
                     std::span<float>(unscaled_memory_).subspan(layout_.offset(i), gradient.size());
             }
+        }
+    }
+
+    /// Memory for the norm of the gradients; allocates at the first call only.
+    void allocate_square_sums() { square_sums_.resize(layout_.chunks()); }
+
+    /// Whether State is codes that share scales.
+    static constexpr bool has_block_moments = std::is_same_v<State, block_moment>;
+
+    /// Throws unless elements `first` on of a parameter are as many as `to` has room for.
+    void require_room(std::string_view function, std::size_t index, std::size_t first,
+                      std::span<float> to) const {
+        const std::size_t size = at(function, index).weights.size();
+        if (first > size || to.size() > size - first) {
+            detail::throw_argument(function, "to.size()", to.size(),
+                                   "must be at most the number of weights from `first` on, which is " +
+                                       detail::error_text(first > size ? 0 : size - first));
         }
     }
 
@@ -273,9 +379,11 @@ protected:
     detail::parameter_layout layout_;  // of the parameters in the arrays below
     detail::gradient_writes writes_;
     std::vector<Master> masters_;       // empty without a master copy
-    std::vector<Master> compensation_;  // empty except for weight_update::kahan
+    std::vector<Master> compensation_;  // empty except for weight_update::kahan and split
     std::vector<std::vector<State>> states_;
-    std::vector<float> unscaled_memory_;  // empty for float gradients, and until the first unscaling
+    std::vector<std::vector<float>> scales_;  // of the blocks of states that are block_moment
+    std::vector<std::size_t> first_block_;    // of each parameter in them
+    std::vector<float> unscaled_memory_;      // empty for float gradients, and until somebody looks at them
     std::vector<std::span<float>> unscaled_spans_;
     std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
     std::vector<std::uint64_t> updates_;  // of each parameter
@@ -284,7 +392,9 @@ protected:
     std::vector<double> largest_factors_;  // that an update multiplies the rate of a group by
     weight_update how_;
     std::uint64_t seed_;
-    bool unscaled_ = false;
+    bool unscaled_ = false;            // the gradients count as unscaled,
+    bool has_copy_ = false;            // and are in unscaled_spans_,
+    detail::pending_factors pending_;  // or are the parameters' own times these
 
 private:
     void check_learning_rate(double rate, std::size_t group) const {

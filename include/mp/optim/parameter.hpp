@@ -27,6 +27,7 @@ struct parameter {
     std::span<Weight> weights = {};     ///< written by every step
     std::span<Gradient> gradient = {};  ///< as many values as weights, or none: the array is then not trained
     std::size_t group = 0;              ///< whose options it is trained with, see mp::optimizer
+    std::size_t rows = 0;  ///< of the weights as a matrix, row after row, for mp::adafactor; 0: a vector
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {

@@ -3,6 +3,8 @@
 /// Passes of an optimizer over a piece of a parameter, by rules that users write.
 #pragma once
 
+#include <mp/detail/bits.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/optim/kernels/update.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 
@@ -41,6 +43,21 @@ private:
         buffer_;
 };
 
+/// The gradient as an update uses it, `count` values from `at` on, into memory.
+template <class Arrays>
+void load_gradient(const Arrays& a, std::size_t at, std::size_t count, float* to) noexcept {
+    namespace target = portable_vectors;
+    copy_block(a.gradient + at, to, count);
+    for (const float factor : {a.inverse_scale, a.clip_factor}) {
+        if (same_value(factor, 1.0F)) continue;
+        std::size_t i = 0;
+        for (; i + target::lanes <= count; i += target::lanes) {
+            target::store(to + i, target::mul(target::load(to + i), target::broadcast(factor)));
+        }
+        for (; i < count; ++i) to[i] = float_multiply(to[i], factor);
+    }
+}
+
 /// Updates a piece block by block: the rule is a plain float loop, and the conversions before and after it
 /// stay in the first-level cache. Rule: (float* weights, const float* gradient, std::array<float*, States>
 /// states, std::size_t count).
@@ -49,13 +66,10 @@ void update_by_rule(const update_arrays<Weight, Gradient, Master, State, States>
     const default_floating_point_modes modes;
     float_window<Master> weight_window;
     std::array<float_window<State>, States> state_windows;
-    float gradient[update_block];
+    alignas(64) float gradient[update_block];
     for (std::size_t at = 0; at < a.count; at += update_block) {
         const std::size_t count = (std::min)(update_block, a.count - at);
-        copy_block(a.gradient + at, gradient, count);
-        if (a.inverse_scale != 1.0F) {
-            for (std::size_t i = 0; i < count; ++i) gradient[i] *= a.inverse_scale;
-        }
+        load_gradient(a, at, count, gradient);
         float* const weights = weight_window.load(a.masters + at, count);
         std::array<float*, States> states{};
         for (std::size_t s = 0; s != States; ++s) {

@@ -65,7 +65,7 @@ public:
         for (const auto& it : optimizer.parameters()) layout_.add(it.weights.size());
         values_.resize(layout_.total());
         for_each_block([&](std::size_t i, std::size_t first, std::size_t count, float* to) {
-            copy_of(masters(i, first, count), to);
+            optimizer_.copy_master_weights(i, first, {to, count});
         });
     }
     weight_average(const weight_average&) = delete;
@@ -84,7 +84,7 @@ public:
         const instruction_set isa = detail::isa_of("mp::weight_average", exec_);
         for_each_block([&](std::size_t i, std::size_t first, std::size_t count, float* to) {
             float room[block];
-            const float* const weights = floats_of(masters(i, first, count), room);
+            const float* const weights = masters(i, first, count, room);
             detail::scale_and_add_floats(isa, count, to, to, left, weights, taken);
         });
         ++updates_;
@@ -150,8 +150,15 @@ private:
         static_cast<void>(optimizer_.parameter_name(index));  // throws
         return index;
     }
-    [[nodiscard]] std::span<const Master> masters(std::size_t i, std::size_t first, std::size_t count) const {
-        return optimizer_.master_weights(i).subspan(first, count);
+    /// The masters where they lie if they are floats, else in `room`.
+    [[nodiscard]] const float* masters(std::size_t i, std::size_t first, std::size_t count,
+                                       float* room) const {
+        if constexpr (std::is_same_v<Master, float>) {
+            return optimizer_.master_weights(i).data() + first;
+        } else {
+            optimizer_.copy_master_weights(i, first, {room, count});
+            return room;
+        }
     }
 
     /// Calls f(parameter, first, count, averages) on blocks that cover all weights.
@@ -164,24 +171,6 @@ private:
                     f(i, at, (std::min)(block, last - at), values_.data() + layout_.offset(i) + at);
                 }
             });
-    }
-
-    template <class Value>
-    static void copy_of(std::span<const Value> from, float* to) {
-        if constexpr (std::is_same_v<Value, float>) {
-            std::memcpy(to, from.data(), from.size_bytes());
-        } else {
-            detail::widen_to_float(from.data(), to, from.size());
-        }
-    }
-    template <class Value>
-    static const float* floats_of(std::span<const Value> from, float* room) {
-        if constexpr (std::is_same_v<Value, float>) {
-            return from.data();
-        } else {
-            copy_of(from, room);
-            return room;
-        }
     }
 
     void put() {

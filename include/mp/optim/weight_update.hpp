@@ -36,6 +36,13 @@ enum class weight_update : unsigned char {
     /// of that stall. Costs as much memory again as the weights; state in a reduced format is rounded to
     /// nearest. A weight that overflows is NaN after the next update.
     kahan,
+    /// As with a float master copy, in 2 bytes less: the master is the weight, a bfloat16, and 16 bits more,
+    /// see split_master. Masters and state have the bits that they have with a float master copy for the same
+    /// gradients; nothing is lost and nothing stalls. Weights are the masters rounded to nearest, ties away
+    /// from zero instead of to even, for which 16 more bits are too few; so a run whose gradients depend on
+    /// the weights is as good as one with float masters, but not the same one. State in a reduced format is
+    /// rounded to nearest. A weight that is set from outside needs reload_master_weights.
+    split,
 };
 
 }  // namespace mp
@@ -46,6 +53,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 [[nodiscard]] constexpr std::string_view name_of(weight_update how) noexcept {
     return how == weight_update::stochastic ? "stochastic"
            : how == weight_update::kahan    ? "kahan"
+           : how == weight_update::split    ? "split"
                                             : "nearest";
 }
 

@@ -172,7 +172,8 @@ public:
         std::vector<parameter_type> result;
         for (const auto& it : memory_->entries) {
             result.push_back({it.name, memory_->weights.values().subspan(it.offset, size_of(it)),
-                              memory_->gradients.values().subspan(it.offset, size_of(it)), it.group});
+                              memory_->gradients.values().subspan(it.offset, size_of(it)), it.group,
+                              it.is_vector ? 0 : static_cast<std::size_t>(it.rows)});
         }
         return result;
     }

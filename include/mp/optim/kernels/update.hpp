@@ -7,6 +7,7 @@
 
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/format/operations.hpp>
+#include <mp/optim/split_master.hpp>
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/rules/optimizer_updates.hpp>
@@ -39,9 +40,11 @@ struct update_arrays {
     Master* masters;  // or the weights themselves
     const Gradient* gradient;
     State* states[States == 0 ? 1 : States];
-    Master* compensation;  // for weight_update::kahan
+    float* scales[States == 0 ? 1 : States];  // of the blocks of block_moment
+    Master* compensation;                     // for weight_update::kahan, and codes of lower halves for split
     std::size_t count;
-    float inverse_scale;
+    float inverse_scale;  // the gradient is multiplied by it,
+    float clip_factor;    // and the rounded product by this
     // For random bits:
     std::uint64_t first;  // index of the first element in its parameter, a multiple of random_group
     std::uint64_t seed;
@@ -162,6 +165,20 @@ void round_block_stochastically(const float* from, Value* to, std::size_t count,
     }
 }
 
+/// Masters in two halves as floats, and back.
+template <class Value>
+void join_masters(const Value* high, const Value* low, float* masters, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) masters[i] = join_master({high[i].bits(), low[i].bits()});
+}
+template <class Value>
+void split_masters(const float* masters, Value* high, Value* low, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+        const split_float halves = split_master(masters[i]);
+        high[i] = Value::from_bits(halves.high);
+        low[i] = Value::from_bits(halves.low);
+    }
+}
+
 template <weight_update How, class Coefficients, class Arrays>
 void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
     namespace target = portable_vectors;
@@ -169,13 +186,18 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
     const default_floating_point_modes modes;
     const target::update_rule<Coefficients> rule(coefficients);
     const target::vec<float> inverse_scale = target::broadcast(a.inverse_scale);
+    const target::vec<float> clip_factor = target::broadcast(a.clip_factor);
     alignas(64) float weights[update_block] = {};
     alignas(64) float gradient[update_block] = {};
     alignas(64) float states[states_of_rule][update_block] = {};
     [[maybe_unused]] alignas(64) float compensation[How == weight_update::kahan ? update_block : 1] = {};
     for (std::size_t at = 0; at < a.count; at += update_block) {
         const std::size_t count = (std::min)(update_block, a.count - at);
-        copy_block(a.masters + at, weights, count);
+        if constexpr (How == weight_update::split) {
+            join_masters(a.masters + at, a.compensation + at, weights, count);
+        } else {
+            copy_block(a.masters + at, weights, count);
+        }
         copy_block(a.gradient + at, gradient, count);
         if constexpr (How == weight_update::kahan) copy_block(a.compensation + at, compensation, count);
         if (rule.has_states()) {
@@ -189,7 +211,9 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
             }
             target::vec<float> state[states_of_rule];
             for (std::size_t s = 0; s < states_of_rule; ++s) state[s] = target::load(states[s] + i);
-            rule.update(weight, target::mul(target::load(gradient + i), inverse_scale), state);
+            rule.update(weight,
+                        target::mul(target::mul(target::load(gradient + i), inverse_scale), clip_factor),
+                        state);
             for (std::size_t s = 0; s < states_of_rule; ++s) target::store(states[s] + i, state[s]);
             target::store(weights + i, weight);
         }
@@ -207,6 +231,8 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
         if constexpr (How == weight_update::stochastic) {
             round_block_stochastically(weights, a.masters + at, count, {a.seed, a.parameter, a.update, 0},
                                        a.first + at);
+        } else if constexpr (How == weight_update::split) {
+            split_masters(weights, a.masters + at, a.compensation + at, count);
         } else {
             copy_block(weights, a.masters + at, count);
         }

@@ -23,11 +23,18 @@ struct group_of_random_words<Arrays, weight_update::stochastic> {
 /// Updates the elements i to i + lanes - 1, of which the first is number `in_group` of its group.
 template <weight_update How, class Arrays, class Rule, class Random>
 MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& rule,
-                                    vec<float> inverse_scale, [[maybe_unused]] const Random& random,
+                                    vec<float> inverse_scale, vec<float> clip_factor,
+                                    [[maybe_unused]] const Random& random,
                                     [[maybe_unused]] std::size_t in_group) {
-    vec<float> weight = load_numbers(a.masters + i);
+    vec<float> weight;
+    if constexpr (How == weight_update::split) {
+        weight = as_floats(
+            join_codes(widen(load(codes_of(a.masters + i))), widen(load(codes_of(a.compensation + i)))));
+    } else {
+        weight = load_numbers(a.masters + i);
+    }
     if constexpr (How == weight_update::kahan) weight = add(weight, load_numbers(a.compensation + i));
-    const vec<float> gradient = mul(load_numbers(a.gradient + i), inverse_scale);
+    const vec<float> gradient = mul(mul(load_numbers(a.gradient + i), inverse_scale), clip_factor);
     vec<float> states[Arrays::states_of_rule];
     if (rule.has_states()) {
         for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) states[s] = load_numbers(a.states[s] + i);
@@ -44,6 +51,9 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
     }
     if constexpr (How == weight_update::stochastic) {
         store_stochastic(a.masters + i, weight, load(random.of_array[0] + in_group));
+    } else if constexpr (How == weight_update::split) {
+        store(codes_of(a.masters + i), narrow_to_halfwords(high_of_master(as_words(weight))));
+        store(codes_of(a.compensation + i), narrow_to_halfwords(low_of_master(as_words(weight))));
     } else {
         store_numbers(a.masters + i, weight);
     }
@@ -65,16 +75,17 @@ void update_array(const Arrays& arrays, const Coefficients& coefficients) {
     const Arrays a = arrays;  // whose address nobody takes, so that it stays in registers
     const update_rule<Coefficients> rule(coefficients);
     const vec<float> inverse_scale = broadcast(a.inverse_scale);
+    const vec<float> clip_factor = broadcast(a.clip_factor);
     group_of_random_words<Arrays, How> random;
     std::size_t i = 0;
     for (; i + lanes <= a.count; i += lanes) {
         if (How == weight_update::stochastic && i % random_group == 0) random.fill(a, i, rule.has_states());
-        update_vector<How>(a, i, rule, inverse_scale, random, i % random_group);
+        update_vector<How>(a, i, rule, inverse_scale, clip_factor, random, i % random_group);
     }
     if (i == a.count) return;
     if (How == weight_update::stochastic && i % random_group == 0) random.fill(arrays, i, rule.has_states());
     last_elements<Arrays, lanes> last(arrays, i);
-    update_vector<How>(last.arrays(), 0, rule, inverse_scale, random, i % random_group);
+    update_vector<How>(last.arrays(), 0, rule, inverse_scale, clip_factor, random, i % random_group);
     last.put_back();
 }
 
