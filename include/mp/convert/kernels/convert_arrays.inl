@@ -16,18 +16,6 @@ MP_ALWAYS_INLINE void store(double* to, doubles x) {
     std::memcpy(to, &x, sizeof x);
 }
 
-/// Whether the highest bit of any lane is set.
-MP_ALWAYS_INLINE bool any_sign(longwords x) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    std::uint8_t signs = 0;
-    __asm__("vpmovq2m %1, %0" : "=Yk"(signs) : "v"(x));
-#else
-    int signs = 0;
-    __asm__("vmovmskpd %1, %0" : "=r"(signs) : "x"(x));
-#endif
-    return signs != 0;
-}
-
 inline constexpr std::uint64_t double_magnitude = 0x7fff'ffff'ffff'ffff;
 /// Of a double's fraction, what a float has no place for.
 inline constexpr std::uint64_t below_float = (std::uint64_t{1} << 29) - 1;
@@ -93,17 +81,6 @@ MP_ALWAYS_INLINE vec<float> narrow_to_odd(doubles low, doubles high) {
     return join_halves(narrow_low, narrow_high);
 }
 
-/// NaNs made quiet, all else as it is.
-MP_ALWAYS_INLINE doubles quieted(doubles x) {
-    const auto minus_zero = reinterpret_cast<doubles>(longwords{} + ~double_magnitude);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vaddpd %1, %0, %0" : "+v"(x) : "v"(minus_zero));
-#else
-    __asm__("vaddpd %1, %0, %0" : "+x"(x) : "x"(minus_zero));
-#endif
-    return x;
-}
-
 /// `lanes` doubles as what is to be rounded to To.
 template <class To>
 MP_ALWAYS_INLINE vec<float> narrow_for(doubles low, doubles high) {
@@ -149,15 +126,6 @@ MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
         : "v"(vec<std::uint32_t>{} + 0x0001'0000U), "v"(vec<std::uint32_t>{} + 0x7fffU),
           "v"(vec<std::uint32_t>{} + 1U));
     return bits;
-}
-
-typedef std::uint16_t halfword_pairs __attribute__((vector_size(64)));  // NOLINT(modernize-use-using)
-/// The upper halves of two vectors of words.
-MP_ALWAYS_INLINE halfword_pairs upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
-    const auto a = reinterpret_cast<halfword_pairs>(low);
-    const auto b = reinterpret_cast<halfword_pairs>(high);
-    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35,
-                                   37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
 }
 #endif
 
