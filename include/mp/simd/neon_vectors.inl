@@ -60,6 +60,14 @@ MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<f
     __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));
     return c;
 }
+/// One number as the first operand of products with vectors, which take it from a lane.
+MP_ALWAYS_INLINE float factor_of(float a) {
+    return a;
+}
+MP_ALWAYS_INLINE vec<float> fused_multiply_add(float a, vec<float> b, vec<float> c) {
+    __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c) : "w"(b), "w"(a));
+    return c;
+}
 MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
     return fused_multiply_add(a, b, c);
 }
@@ -162,6 +170,12 @@ MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words p
 MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint16_t> x) {
     vec<std::uint32_t> wide;
     __asm__("uxtl %0.4s, %1.4h" : "=w"(wide) : "w"(x));
+    return wide;
+}
+/// Halfwords as the upper halves of words.
+MP_ALWAYS_INLINE vec<std::uint32_t> widen_to_upper(vec<std::uint16_t> x) {
+    vec<std::uint32_t> wide;
+    __asm__("shll %0.4s, %1.4h, #16" : "=w"(wide) : "w"(x));
     return wide;
 }
 /// Four bytes go through a register as a float, the type of this size that compilers keep in vector registers.

@@ -100,7 +100,12 @@ MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<f
     return c;
 }
 
-/// The same, made in the place of a.
+/// One number as the first operand of products with vectors.
+MP_ALWAYS_INLINE vec<float> factor_of(float a) {
+    return broadcast(a);
+}
+
+/// a b + c, rounded once and made in the place of a.
 MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vfmadd213ps %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
@@ -333,6 +338,11 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
     return reinterpret_cast<vec<std::uint8_t>>(result[0]);
 }
 #endif
+
+/// Halfwords as the upper halves of words.
+MP_ALWAYS_INLINE vec<std::uint32_t> widen_to_upper(vec<std::uint16_t> x) {
+    return widen(x) << 16;
+}
 
 /// The products of the lower halves of the lanes.
 MP_ALWAYS_INLINE longwords multiply_low(longwords a, longwords b) {

@@ -110,7 +110,16 @@ MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
     }
 }
 
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+/// Floats rounded to bfloat16, which is the upper half of each lane.
+MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
+    const vec<std::uint32_t> bits = as_words(x);
+    vec<std::int32_t> is_number;  // as an instruction, of which -ffast-math knows nothing
+    __asm__("fcmeq %0.4s, %1.4s, %1.4s" : "=w"(is_number) : "w"(x));
+    const vec<std::uint32_t> rounded_bits = bits + 0x7fffU + ((bits << 15) >> 31);
+    return is_number ? rounded_bits : bits | 0x0040'0000U;
+}
+#elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
 /// Floats rounded to bfloat16, which is the upper half of each lane.
 MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
     vec<std::uint32_t> bits = as_words(quieted(x));
@@ -132,7 +141,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
 /// Converts 2 * lanes numbers.
 template <class From, class To>
 MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+#if MP_TARGET_NUMBER == MP_TARGET_NEON || MP_TARGET_NUMBER >= MP_TARGET_AVX512
     if constexpr (std::same_as<To, basic_float<formats::bfloat16>> && !std::same_as<From, double>) {
         const vec<std::uint32_t> low = round_to_upper_half(load_numbers(from));
         const vec<std::uint32_t> high = round_to_upper_half(load_numbers(from + lanes));

@@ -110,6 +110,8 @@ template <class Format, class Codes>
 MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
     if constexpr (is_binary16<Format>) {
         return widen_binary16(codes);
+    } else if constexpr (is_bfloat16<Format>) {
+        return quieted(as_floats(widen_to_upper(codes)));
     } else if constexpr (sizeof(storage_of<Format>) == 4) {
         return widen_codes<Format>(codes >> layout_of<Format>::container_shift);
     } else {

@@ -15,8 +15,8 @@ MP_ALWAYS_INLINE vec<float> load_factors(const Value* from) {
         return __builtin_convertvector(reinterpret_cast<vec<std::int32_t>>((code ^ 0x80U) - 0x80U),
                                        vec<float>);
     } else if constexpr (holds_bfloat16<Value>) {
-        return as_floats(widen(load(codes_of(from)))
-                         << 16);  // a NaN may stay as it is: products make it quiet
+        // A NaN may stay as it is: products make it quiet.
+        return as_floats(widen_to_upper(load(codes_of(from))));
     } else if constexpr (has_number_vectors<Value>) {
         return load_numbers(from);
     } else {

@@ -29,9 +29,8 @@ struct binary16_steps {
 struct bfloat16_row_steps {
     static constexpr int together = 1;
     static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {
-        return as_floats(
-            widen(load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes))
-            << 16);
+        return as_floats(widen_to_upper(
+            load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes)));
     }
 };
 struct bfloat16_vnni2_steps {
@@ -101,7 +100,7 @@ struct register_tile {
     template <int... Vector>
     MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[tile_vectors],
                                   std::integer_sequence<int, Vector...> /*vectors*/) {
-        const vec<float> factor = broadcast(a);
+        const auto factor = factor_of(a);
         ((sums[row * tile_vectors + Vector] =
               fused_multiply_add(factor, b[Vector], sums[row * tile_vectors + Vector])),
          ...);

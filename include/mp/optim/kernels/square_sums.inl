@@ -35,11 +35,13 @@ void square_sums(const float* values, std::size_t count, double* sums) {
         doubles lane_sums[vectors] = {};
         std::size_t i = 0;
         for (; i + square_lanes <= length; i += square_lanes) {
+#pragma GCC unroll 8
             for (std::size_t v = 0; v < vectors; ++v) add_squares(block + i + v * half, lane_sums[v]);
         }
         if (i < length) {
             float last[square_lanes] = {};
             std::memcpy(last, block + i, (length - i) * sizeof(float));
+#pragma GCC unroll 8
             for (std::size_t v = 0; v < vectors; ++v) add_squares(last + v * half, lane_sums[v]);
         }
         double all[square_lanes];
