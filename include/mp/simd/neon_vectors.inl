@@ -94,7 +94,8 @@ MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
 
 /// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
 MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
-    const vec<float> minus_zero = as_floats(vec<std::uint32_t>{} + 0x8000'0000U);
+    // As integers: under -fno-signed-zeros a float of -0 may become +0.
+    const vec<std::uint32_t> minus_zero = vec<std::uint32_t>{} + 0x8000'0000U;
     __asm__("fadd %0.4s, %1.4s, %2.4s" : "=w"(x) : "w"(x), "w"(minus_zero));
     return x;
 }
