@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -32,7 +32,7 @@ void copy_by_memcpy(void* to, const void* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 
 // A step reads one to four vectors and writes one, two or four, some of them repeatedly where it reads
 // fewer. Processors fetch ahead within a page; a loop that goes through several pages side by side keeps more
@@ -169,7 +169,7 @@ void read_words(const void* from, std::size_t bytes) {
     }
 }
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 /// The loops for one proportion of reads and writes.
 template <int Reads, int Writes>
 void add_loops(std::vector<move>& to) {
@@ -191,7 +191,7 @@ void add_loops(std::vector<move>& to) {
 /// Those that read `read` for each `written` bytes.
 std::vector<move> moves(std::size_t read, std::size_t written) {
     std::vector<move> result;
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     if (read == written) add_loops<4, 4>(result);
     if (read == 2 * written) add_loops<4, 2>(result);
     if (read == 3 * written) add_loops<3, 1>(result);
@@ -240,7 +240,7 @@ const move& fastest_move(void* to, const void* from, std::size_t read, std::size
 }
 
 void read(const void* from, std::size_t bytes) {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     constexpr std::size_t large = 4 << 20;
     if (has(mp::instruction_set::avx512)) {
         return bytes < large ? read_avx512<1>(from, bytes) : read_avx512<8>(from, bytes);

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 #if defined(__GNUC__) && !defined(__clang__)
 // The AVX-512 intrinsics of g++ 12 warn about their own deliberately undefined vectors.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -22,7 +22,7 @@
 
 namespace bench::limits {
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 
 namespace {
 

@@ -18,7 +18,7 @@
 namespace bench::limits {
 namespace {
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 
 #define MP_BENCH_VECTOR_REGISTERS                                                                     \
     "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", \
@@ -123,7 +123,7 @@ constexpr peak int8_tiles_peak{"int8 tiles, AMX", 4 * 16 * 16 * 64 * 2, int8_til
 #endif
 
 bool has([[maybe_unused]] mp::instruction_set isa) {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     return mp::processor_instruction_set() >= isa;
 #else
     return false;
@@ -135,7 +135,7 @@ bool has([[maybe_unused]] mp::instruction_set isa) {
 std::span<const peak> peaks() {
     static const std::vector<peak> all = [] {
         std::vector<peak> result;
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
         using isa = mp::instruction_set;
         if (has(isa::avx2)) result.push_back(float_avx2_peak);
         if (has(isa::avx512)) result.push_back(float_avx512_peak);
@@ -152,7 +152,7 @@ std::span<const peak> peaks() {
 }
 
 const peak* float_peak() {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     if (has(mp::instruction_set::avx512)) return &float_avx512_peak;
     if (has(mp::instruction_set::avx2)) return &float_avx2_peak;
 #endif
@@ -160,7 +160,7 @@ const peak* float_peak() {
 }
 
 const peak* bfloat16_peak() {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     if (has(mp::instruction_set::amx)) return &bfloat16_tiles_peak;
     if (has(mp::instruction_set::avx512_bf16)) return &bfloat16_pairs_peak;
 #endif
@@ -168,7 +168,7 @@ const peak* bfloat16_peak() {
 }
 
 const peak* int8_peak() {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     if (has(mp::instruction_set::amx)) return &int8_tiles_peak;
 #endif
     return nullptr;

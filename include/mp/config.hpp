@@ -129,10 +129,21 @@
 /// x86-64 with the vector types and the function targets of g++ and clang. nvcc's front end has neither.
 #if !defined(MP_NO_HARDWARE_PATHS) && defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && \
     (!defined(__FLT_EVAL_METHOD__) || __FLT_EVAL_METHOD__ == 0 || __FLT_EVAL_METHOD__ == 16)
-#define MP_SIMD_TARGETS 1
+#define MP_X86_TARGETS 1
 #else
-#define MP_SIMD_TARGETS 0
+#define MP_X86_TARGETS 0
 #endif
+
+/// 1 where kernels are compiled for NEON: little-endian 64-bit ARM, all of whose processors have it.
+#if !defined(MP_NO_HARDWARE_PATHS) && defined(__aarch64__) && defined(__ARM_NEON) && \
+    !defined(__AARCH64EB__) && defined(__GNUC__) && !defined(__CUDACC__)
+#define MP_NEON_TARGET 1
+#else
+#define MP_NEON_TARGET 0
+#endif
+
+/// 1 where there are kernels for instruction sets besides the portable ones.
+#define MP_SIMD_TARGETS (MP_X86_TARGETS || MP_NEON_TARGET)
 
 /// Unrolls the loop that follows in device code, wholly or by a factor.
 #if MP_DEVICE_CODE

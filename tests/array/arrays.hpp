@@ -19,6 +19,7 @@ namespace arrays {
 inline std::vector<mp::instruction_set> instruction_sets() {
     std::vector<mp::instruction_set> result;
     for (int i = 0; i <= static_cast<int>(mp::processor_instruction_set()); ++i) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(i))) continue;
         result.push_back(static_cast<mp::instruction_set>(i));
     }
     return result;

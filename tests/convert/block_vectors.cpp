@@ -241,13 +241,13 @@ TEST_CASE_TEMPLATE("the caller's modes change neither results nor are they chang
         const auto expected = mp::quantize<Quantized>(mp::cpu{}, x);
         std::vector<mp::bfloat16> back(x.size());
         mp::dequantize(mp::cpu{}, expected, back);
-        for (const std::uint32_t modes : caller_modes) {
+        for (const mode_bits modes : caller_modes) {
             CAPTURE(modes);
             for (const mp::instruction_set isa : all_instruction_sets()) {
                 const mp::cpu exec{.threads = 2, .instructions = isa};
                 Quantized got;
                 std::vector<mp::bfloat16> again(x.size());
-                std::uint32_t after = 0;
+                mode_bits after = 0;
                 {
                     const modes_scope scope(modes);
                     got = mp::quantize<Quantized>(exec, x);

@@ -15,6 +15,7 @@
 
 #include "convert/instruction_sets.hpp"
 #include "oracle/library.hpp"
+#include "simd/caller_modes.hpp"
 
 namespace {
 
@@ -46,37 +47,6 @@ template <class... Types, class Check>
 void for_types(Check check) {
     (check(Types{}), ...);
 }
-
-/// MXCSR as a program may have set it: rounding in two bits, flushing of results and operands.
-class modes_scope {
-public:
-    explicit modes_scope(unsigned modes) {
-#if defined(__SSE2__) && defined(__GNUC__)
-        before_ = __builtin_ia32_stmxcsr();
-        __builtin_ia32_ldmxcsr((before_ & ~0xe040U) | modes);
-#else
-        static_cast<void>(modes);
-#endif
-    }
-    ~modes_scope() {
-#if defined(__SSE2__) && defined(__GNUC__)
-        __builtin_ia32_ldmxcsr(before_);
-#endif
-    }
-    modes_scope(const modes_scope&) = delete;
-    modes_scope& operator=(const modes_scope&) = delete;
-
-    static unsigned now() {
-#if defined(__SSE2__) && defined(__GNUC__)
-        return __builtin_ia32_stmxcsr();
-#else
-        return 0;
-#endif
-    }
-
-private:
-    unsigned before_ = 0;
-};
 
 }  // namespace
 
@@ -168,6 +138,7 @@ TEST_CASE("arrays of every length and alignment are converted, and nothing besid
     for_types<mp::half, mp::float8_e4m3fn, float, double>([&](auto to) { check(mp::half{}, to); });
 }
 
+#if TEST_HAS_MODES
 TEST_CASE("the processor's modes change no bit and are as before") {
     const auto check = [](auto from_type, auto to_type) {
         using From = decltype(from_type);
@@ -175,18 +146,15 @@ TEST_CASE("the processor's modes change no bit and are as before") {
         const std::vector<From> from = edge_values<From, To>(3000);
         const std::vector<To> expected = expected_of<To>(from);
         for (const mp::instruction_set isa : instruction_sets_at_hand()) {
-            // Rounding down, up and to zero; flushing; all of them.
-            for (const unsigned modes : {0x2000U, 0x4000U, 0x6000U, 0x8040U, 0xe040U}) {
+            for (const mode_bits modes : caller_modes) {
                 std::vector<To> to(from.size());
-                unsigned before = 0;
-                unsigned after = 0;
+                mode_bits after = 0;
                 {
                     const modes_scope scope(modes);
-                    before = modes_scope::now();
                     mp::convert(mp::cpu{.instructions = isa}, from, to);
-                    after = modes_scope::now();
+                    after = current_modes();
                 }
-                CHECK((before & 0xffc0U) == (after & 0xffc0U));
+                CHECK(after == modes);
                 CAPTURE(modes);
                 CHECK(std::memcmp(to.data(), expected.data(), to.size() * sizeof(To)) == 0);
             }
@@ -199,6 +167,7 @@ TEST_CASE("the processor's modes change no bit and are as before") {
         check(mp::bfloat16{}, to);
     });
 }
+#endif
 
 TEST_CASE("arrays that are written around the caches have the same bits, at any alignment and thread count") {
     std::size_t count = mp::detail::streaming_threshold() / (sizeof(float) + sizeof(mp::half)) + 100003;

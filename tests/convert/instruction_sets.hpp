@@ -16,8 +16,9 @@
 inline std::vector<mp::instruction_set> instruction_sets_at_hand() {
     const mp::instruction_set most = mp::processor_instruction_set();
     std::vector<mp::instruction_set> instruction_sets = {mp::instruction_set::portable};
-    for (const mp::instruction_set isa : {mp::instruction_set::avx2, mp::instruction_set::avx512}) {
-        if (isa < most) instruction_sets.push_back(isa);
+    for (const mp::instruction_set isa :
+         {mp::instruction_set::neon, mp::instruction_set::avx2, mp::instruction_set::avx512}) {
+        if (isa != most && mp::includes(most, isa)) instruction_sets.push_back(isa);
     }
     if (most > mp::instruction_set::portable) instruction_sets.push_back(most);
     return instruction_sets;

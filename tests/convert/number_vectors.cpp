@@ -73,14 +73,15 @@ TEST_CASE_TEMPLATE_DEFINE("vectors of numbers are read and rounded as the scalar
         }
         CHECK(wrong == 0);
     };
-    const mp::instruction_set most = mp::processor_instruction_set();
-    if (most >= mp::instruction_set::avx2) {
-        CAPTURE("avx2");
-        check(&mp::detail::avx2::read_numbers<Value>, &mp::detail::avx2::write_numbers<Value>);
-    }
-    if (most >= mp::instruction_set::avx512) {
-        CAPTURE("avx512");
-        check(&mp::detail::avx512::read_numbers<Value>, &mp::detail::avx512::write_numbers<Value>);
+    using reader = void (*)(const Value*, float*, std::size_t);
+    using writer = void (*)(const float*, Value*, std::size_t);
+    for (int i = 1; i <= static_cast<int>(mp::instruction_set::avx512); ++i) {
+        const auto isa = static_cast<mp::instruction_set>(i);
+        if (!mp::processor_has(isa)) continue;
+        CAPTURE(mp::name_of(isa));
+        const reader read = MP_SELECT_TARGET(isa, reader{nullptr}, read_numbers<Value>);
+        const writer write = MP_SELECT_TARGET(isa, writer{nullptr}, write_numbers<Value>);
+        check(read, write);
     }
 }
 TEST_CASE_TEMPLATE_APPLY(number_vectors, decltype(with_sign(std::declval<oracle::named_formats>())));

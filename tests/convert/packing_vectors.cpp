@@ -91,13 +91,13 @@ TEST_CASE_TEMPLATE("the caller's modes do not change packing and are not changed
         mp::pack(mp::cpu{}, x, expected);
         std::vector<float> numbers(x.size());
         mp::unpack(mp::cpu{}, expected, numbers);
-        for (const std::uint32_t modes : caller_modes) {
+        for (const mode_bits modes : caller_modes) {
             for (const mp::instruction_set isa : all_instruction_sets()) {
                 CAPTURE(modes);
                 const mp::cpu exec{.instructions = isa};
                 mp::packed_array<T> got(x.size());
                 std::vector<float> back(x.size());
-                std::uint32_t after = 0;
+                mode_bits after = 0;
                 {
                     const modes_scope scope(modes);
                     mp::pack(exec, x, got);

@@ -142,13 +142,13 @@ TEST_CASE("the caller's modes change no report, and no report changes them") {
         const std::vector<float> x = block_values<float>(2011, kind, 62);
         const mp::range_report half = mp::report_range<mp::half>(mp::cpu{}, x);
         const mp::range_report bfloat16 = mp::report_range<mp::bfloat16>(mp::cpu{}, x);
-        for (const std::uint32_t modes : caller_modes) {
+        for (const mode_bits modes : caller_modes) {
             for (const mp::instruction_set isa : all_instruction_sets()) {
                 CAPTURE(modes);
                 CAPTURE(kind);
                 const mp::cpu exec{.instructions = isa};
                 mp::range_report got[2];
-                std::uint32_t after = 0;
+                mode_bits after = 0;
                 {
                     const modes_scope scope(modes);
                     got[0] = mp::report_range<mp::half>(exec, x);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the tests of the vectors of conversion share: instruction_sets, values, and the caller's floating-point modes.
+/// What the tests of the vectors of conversion share: instruction sets and values.
 #pragma once
 
 #include <mp/mp.hpp>
@@ -12,11 +12,13 @@
 
 #include "oracle/library.hpp"
 #include "oracle/random.hpp"
+#include "simd/caller_modes.hpp"
 
 /// The instruction_sets of this processor; vector_instruction_sets() leaves portable out.
 inline std::vector<mp::instruction_set> all_instruction_sets() {
     std::vector<mp::instruction_set> instruction_sets;
     for (int i = 0; i <= static_cast<int>(mp::processor_instruction_set()); ++i) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(i))) continue;
         if (i <= static_cast<int>(mp::instruction_set::avx512)) {
             instruction_sets.push_back(static_cast<mp::instruction_set>(i));
         }
@@ -93,31 +95,3 @@ std::vector<Value> block_values(std::size_t count, int kind, std::uint64_t seed)
     }
     return values;
 }
-
-#if defined(__SSE2__) && defined(__GNUC__)
-#define TEST_HAS_MODES 1
-/// MXCSR: round to nearest with flushing, and the directed modes with and without.
-inline constexpr std::uint32_t caller_modes[] = {0x9fc0, 0x3f80, 0x5f80, 0x7f80, 0xffc0};
-
-inline std::uint32_t current_modes() {
-    std::uint32_t modes = 0;
-    __asm__ volatile("stmxcsr %0" : "=m"(modes) : : "memory");
-    return modes & 0xffc0;
-}
-/// The calling thread computes in these modes while it lives.
-class modes_scope {
-public:
-    explicit modes_scope(std::uint32_t modes) {
-        __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
-        __asm__ volatile("ldmxcsr %0" : : "m"(modes) : "memory");
-    }
-    ~modes_scope() { __asm__ volatile("ldmxcsr %0" : : "m"(before_) : "memory"); }
-    modes_scope(const modes_scope&) = delete;
-    modes_scope& operator=(const modes_scope&) = delete;
-
-private:
-    std::uint32_t before_ = 0;
-};
-#else
-#define TEST_HAS_MODES 0
-#endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
+
 #if defined(__SSE2__) && defined(__GNUC__)
 #define TEST_CAN_FLUSH 1
 
@@ -15,6 +17,24 @@ public:
 
 private:
     unsigned before_;
+};
+
+#elif defined(__aarch64__) && defined(__GNUC__)
+#define TEST_CAN_FLUSH 1
+
+class flushing_scope {
+public:
+    flushing_scope() {
+        __asm__ volatile("mrs %0, fpcr" : "=r"(before_) : : "memory");
+        __asm__ volatile("msr fpcr, %0" : : "r"(before_ | flush) : "memory");
+    }
+    ~flushing_scope() { __asm__ volatile("msr fpcr, %0" : : "r"(before_) : "memory"); }
+    flushing_scope(const flushing_scope&) = delete;
+    flushing_scope& operator=(const flushing_scope&) = delete;
+
+private:
+    static constexpr std::uint64_t flush = std::uint64_t{1} << 24;  // FZ
+    std::uint64_t before_ = 0;
 };
 
 #else

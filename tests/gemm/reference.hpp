@@ -232,6 +232,7 @@ inline float step(float a, float b, float sum, bool fused) {
 inline std::vector<mp::cpu> executors() {
     std::vector<mp::cpu> result;
     for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
         for (const auto order : {mp::accumulation::fastest, mp::accumulation::ordered}) {
             result.push_back(
                 {.threads = 1, .instructions = static_cast<mp::instruction_set>(isa), .products = order});

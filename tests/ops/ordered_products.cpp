@@ -28,6 +28,7 @@ std::vector<bfloat16> random_numbers(std::size_t count, unsigned seed) {
 void check_instruction_sets(const std::function<std::vector<float>(mp::cpu)>& op) {
     std::vector<float> first;
     for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
         for (const int threads : {1, 2, 16}) {
             const std::vector<float> result = op({.threads = threads,
                                                   .instructions = static_cast<mp::instruction_set>(isa),

@@ -95,6 +95,7 @@ std::uint64_t trained(mp::instruction_set isa, const Options& options) {
 template <class Optimizer, class Options>
 void check(std::uint64_t expected, const Options& options) {
     for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
         CAPTURE(isa);
         CHECK(trained<Optimizer>(static_cast<mp::instruction_set>(isa), options) == expected);
     }

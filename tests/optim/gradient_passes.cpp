@@ -71,6 +71,7 @@ struct many {
 template <class Function>
 void on_every_instruction_set_with_threads(Function function) {
     for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
         if (isa > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
         for (const int threads : {1, 2, 3}) {
             CAPTURE(isa);

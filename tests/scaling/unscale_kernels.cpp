@@ -18,6 +18,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "simd/caller_modes.hpp"
+
 namespace {
 
 template <class Value>
@@ -53,6 +55,7 @@ void add(mp::non_finite_report& report, float value, std::size_t index) {
 template <class Function>
 void on_every_instruction_set(Function function) {
     for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
         if (isa > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
         CAPTURE(isa);
         function(mp::cpu{1, static_cast<mp::instruction_set>(isa)});
@@ -148,7 +151,7 @@ TEST_CASE("results so large that they are written past the caches are the same")
     });
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if TEST_HAS_MODES
 
 TEST_CASE("modes of rounding and flushing of the caller neither matter nor change") {
     std::vector<mp::half> gradients(1000);
@@ -157,16 +160,15 @@ TEST_CASE("modes of rounding and flushing of the caller neither matter nor chang
     std::vector<float> expected(gradients.size());
     mp::unscale_and_check(mp::cpu{1, mp::instruction_set::portable}, gradients, expected, 0x1.8p-120F);
     on_every_instruction_set([&](mp::cpu exec) {
-        for (const unsigned control : {0x9fc0U, 0x3f80U, 0x5f80U, 0xffc0U}) {
+        for (const mode_bits control : caller_modes) {
             std::vector<float> unscaled(gradients.size());
-            unsigned before = 0;
-            unsigned after = 0;
-            __asm__ volatile("stmxcsr %0" : "=m"(before));
-            __asm__ volatile("ldmxcsr %0" : : "m"(control) : "memory");
-            mp::unscale_and_check(exec, gradients, unscaled, 0x1.8p-120F);
-            __asm__ volatile("stmxcsr %0" : "=m"(after));
-            __asm__ volatile("ldmxcsr %0" : : "m"(before) : "memory");
-            CHECK((after & ~0x3fU) == (control & ~0x3fU));
+            mode_bits after = 0;
+            {
+                const modes_scope scope(control);
+                mp::unscale_and_check(exec, gradients, unscaled, 0x1.8p-120F);
+                after = current_modes();
+            }
+            CHECK(after == control);
             CHECK(std::memcmp(unscaled.data(), expected.data(), expected.size() * sizeof(float)) == 0);
         }
     });

@@ -4,8 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cfenv>
-#include <initializer_list>
 #include <limits>
+
+#include "simd/caller_modes.hpp"
 
 namespace {
 
@@ -15,45 +16,53 @@ float opaque(float x) {
     return kept;
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if TEST_HAS_MODES
 
-unsigned control_register() {
-    unsigned value = 0;
-    __asm__ volatile("stmxcsr %0" : "=m"(value));
-    return value;
-}
-void set_control_register(unsigned value) {
-    __asm__ volatile("ldmxcsr %0" : : "m"(value) : "memory");
-}
-
-TEST_CASE("modes of the caller are back afterwards, to the last flag") {
-    const unsigned before = control_register();
-    for (const unsigned wanted : {0x1f80U, 0x9fc0U, 0x7fa0U, 0x5f80U, 0x3f81U}) {
-        set_control_register(wanted);
+TEST_CASE("modes of the caller are back afterwards") {
+    for (const mode_bits wanted : caller_modes) {
+        mode_bits after = 0;
         {
-            const mp::detail::default_floating_point_modes modes;
-            const float third = opaque(1.0F) / opaque(3.0F);
-            static_cast<void>(opaque(third));
+            const modes_scope scope(wanted);
+            {
+                const mp::detail::default_floating_point_modes modes;
+                const float third = opaque(1.0F) / opaque(3.0F);
+                static_cast<void>(opaque(third));
+            }
+            after = current_modes();
         }
-        const unsigned after = control_register();
-        set_control_register(before);
         CHECK(after == wanted);
     }
 }
 
-TEST_CASE("subnormal numbers count and halves go to even, whatever the caller has set") {
-    const unsigned before = control_register();
-    set_control_register(0xffc0U);  // flush both ways, toward zero
-    float smallest = 0;
-    float rounded = 0;
+#if defined(__SSE2__)
+TEST_CASE("flags of the caller are back afterwards") {
+    const mode_bits wanted = default_modes | 0x21U;
+    mode_bits after = 0;
     {
-        const mp::detail::default_floating_point_modes modes;
-        smallest = opaque(std::numeric_limits<float>::denorm_min()) * opaque(4.0F);
-        rounded = opaque(1.0F) + opaque(0x1.8p-23F);
+        const modes_scope scope(wanted);
+        {
+            const mp::detail::default_floating_point_modes modes;
+            static_cast<void>(opaque(opaque(1.0F) / opaque(0.0F)));
+        }
+        __asm__ volatile("stmxcsr %0" : "=m"(after));
     }
-    set_control_register(before);
-    CHECK(smallest == 4 * std::numeric_limits<float>::denorm_min());
-    CHECK(rounded == 0x1.000004p0F);
+    CHECK(after == wanted);
+}
+#endif
+
+TEST_CASE("subnormal numbers count and halves go to even, whatever the caller has set") {
+    for (const mode_bits wanted : caller_modes) {
+        float smallest = 0;
+        float rounded = 0;
+        {
+            const modes_scope scope(wanted);
+            const mp::detail::default_floating_point_modes modes;
+            smallest = opaque(std::numeric_limits<float>::denorm_min()) * opaque(4.0F);
+            rounded = opaque(1.0F) + opaque(0x1.8p-23F);
+        }
+        CHECK(smallest == 4 * std::numeric_limits<float>::denorm_min());
+        CHECK(rounded == 0x1.000004p0F);
+    }
 }
 
 #endif

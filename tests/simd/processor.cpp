@@ -25,9 +25,15 @@ TEST_CASE("a wish for a isa is granted as far as the processor goes") {
         CHECK(isa_by_wish("avx3", isa).isa == isa);
     }
     CHECK(isa_by_wish("avx3", instruction_set::avx2).complaint ==
-          "it must be one of portable, avx2, avx512, avx512_bf16, avx512_fp16, amx, best");
+          "it must be one of portable, neon, avx2, avx512, avx512_bf16, avx512_fp16, amx, best");
     CHECK(isa_by_wish("amx", instruction_set::avx2).isa == instruction_set::avx2);
     CHECK(isa_by_wish("amx", instruction_set::avx2).complaint == "the processor has no more than avx2");
+    CHECK(isa_by_wish("neon", instruction_set::neon).isa == instruction_set::neon);
+    CHECK(isa_by_wish("portable", instruction_set::neon).isa == instruction_set::portable);
+    CHECK(isa_by_wish("best", instruction_set::neon).isa == instruction_set::neon);
+    CHECK(isa_by_wish("avx2", instruction_set::neon).complaint == "the processor has no more than neon");
+    CHECK(isa_by_wish("neon", instruction_set::avx2).isa == instruction_set::avx2);
+    CHECK(isa_by_wish("neon", instruction_set::avx2).complaint == "the processor has no more than avx2");
 }
 
 TEST_CASE("the best isa is what MP_ISA names, or else what the processor has") {
@@ -61,14 +67,14 @@ TEST_CASE("a MP_ISA that names no isa is said once on stderr, and the program go
     const std::string output = output_with("typo");
     CHECK(count(output,
                 "mp: the environment variable MP_ISA is 'typo' and ignored; it must be one of "
-                "portable, avx2, avx512, avx512_bf16, avx512_fp16, amx, best\n") == 1);
+                "portable, neon, avx2, avx512, avx512_bf16, avx512_fp16, amx, best\n") == 1);
     CHECK(count(output, "MP_ISA") == 1);
     CHECK(count(output_with("portable"), "MP_ISA") == 0);
 }
 #endif
 
 TEST_CASE("the processor has what the compiler agrees that it has") {
-#if defined(__x86_64__) && MP_SIMD_TARGETS
+#if defined(__x86_64__) && MP_X86_TARGETS
     const instruction_set most = mp::processor_instruction_set();
     __builtin_cpu_init();
     const bool avx2 =
@@ -77,6 +83,8 @@ TEST_CASE("the processor has what the compiler agrees that it has") {
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     CHECK((most >= instruction_set::avx2) == avx2);
     CHECK((most >= instruction_set::avx512) == avx512);
+#elif MP_NEON_TARGET
+    CHECK(mp::processor_instruction_set() == instruction_set::neon);
 #else
     CHECK(mp::processor_instruction_set() == instruction_set::portable);
 #endif
@@ -86,13 +94,35 @@ TEST_CASE("an executor runs on the isa that it names, and one that the processor
     CHECK(mp::detail::isa_of("f", {.instructions = instruction_set::portable}) == instruction_set::portable);
     CHECK(mp::detail::isa_of("f", {}) == mp::best_instruction_set());
     const instruction_set most = mp::processor_instruction_set();
-    if (most == instruction_set::amx) return;
-    const auto above = static_cast<instruction_set>(static_cast<int>(most) + 1);
-    const std::string message = "f: exec.instructions is '" + std::string(mp::name_of(above)) +
-                                "'; it must not be higher than what the processor has, which is " +
-                                std::string(mp::name_of(most));
-    CHECK_THROWS_WITH_AS(mp::detail::isa_of("f", {.instructions = above}), message.c_str(),
-                         mp::argument_error);
+    for (int i = 0; i < static_cast<int>(instruction_set::best); ++i) {
+        const auto isa = static_cast<instruction_set>(i);
+        if (mp::processor_has(isa)) {
+            CHECK(mp::detail::isa_of("f", {.instructions = isa}) == isa);
+            continue;
+        }
+        const std::string message =
+            "f: exec.instructions is '" + std::string(mp::name_of(isa)) +
+            "'; it must be an instruction set of the processor, which has no more than " +
+            std::string(mp::name_of(most));
+        CHECK_THROWS_WITH_AS(mp::detail::isa_of("f", {.instructions = isa}), message.c_str(),
+                             mp::argument_error);
+    }
+}
+
+TEST_CASE("x86-64 and ARM have the portable instruction set in common, and no other") {
+    using enum instruction_set;
+    for (const instruction_set isa : {portable, neon, avx2, avx512, avx512_bf16, avx512_fp16, amx}) {
+        CHECK(mp::includes(isa, portable));
+        CHECK(mp::includes(isa, isa));
+        CHECK(mp::includes(isa, neon) == (isa == neon));
+        CHECK(mp::includes(neon, isa) == (isa == neon || isa == portable));
+    }
+    CHECK(mp::includes(amx, avx2));
+    CHECK(mp::includes(avx512_bf16, avx512));
+    CHECK(!mp::includes(avx2, avx512));
+    CHECK(mp::processor_has(best));
+    CHECK(mp::processor_has(mp::processor_instruction_set()));
+    CHECK(!(mp::processor_has(neon) && mp::processor_has(avx2)));
 }
 
 }  // namespace

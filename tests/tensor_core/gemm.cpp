@@ -116,8 +116,9 @@ int wrong_results(emulated<Arch, Accumulator> exec, const slow::rule& rule, std:
 
 template <arch Arch, class Accumulator, class Value>
 void compare(const slow::rule& rule, std::string_view name, std::ptrdiff_t interval = 0) {
-    for (instruction_set isa : {instruction_set::portable, instruction_set::avx2, instruction_set::avx512}) {
-        if (isa > mp::processor_instruction_set()) continue;
+    for (instruction_set isa :
+         {instruction_set::portable, instruction_set::neon, instruction_set::avx2, instruction_set::avx512}) {
+        if (!mp::processor_has(isa)) continue;
         const emulated<Arch, Accumulator> exec{.instructions = isa};
         std::mt19937 random(static_cast<unsigned>(isa));
         int wrong = 0;

@@ -28,7 +28,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <number From, number To>
 void convert_nearest(instruction_set isa, const From* from, To* to, std::size_t count) noexcept {
     if constexpr (has_convert_array<From, To>) {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
         if constexpr (std::same_as<From, float> && std::same_as<To, basic_float<formats::bfloat16>>) {
             if (isa >= instruction_set::avx512_bf16) {
                 return avx512_bf16::narrow_to_bfloat16(from, to, count);
@@ -118,7 +118,7 @@ void convert_projected(instruction_set isa, const From* from, To* to, std::size_
     }
 #if MP_SIMD_TARGETS
     if constexpr (has_project_array<From, To>) {
-        if (isa >= instruction_set::avx2 && !is_stochastic(p.round)) {
+        if (isa != instruction_set::portable && !is_stochastic(p.round)) {
             project_blocks(isa, from, to, count, p, nullptr);
             return;
         }
@@ -140,7 +140,7 @@ void convert_stochastically(instruction_set isa, const From* from, To* to, std::
         const std::uint64_t block = (first + i) / 4;
         const auto skipped = as<std::size_t>((first + i) % 4);
 #if MP_SIMD_TARGETS
-        if (isa >= instruction_set::avx2) {
+        if (isa != instruction_set::portable) {
             void (*const none)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept = nullptr;
             const std::size_t blocks = (skipped + length + 31) / 32 * 8;
             MP_SELECT_TARGET(isa, none, random_words)(seed, block, random, blocks);

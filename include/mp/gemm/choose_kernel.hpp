@@ -11,6 +11,7 @@
 #include <mp/gemm/portable_tiles.hpp>
 #include <mp/gemm/product_kernel.hpp>
 #include <mp/simd/processor.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <cstddef>
 
@@ -28,27 +29,22 @@ inline bool bfloat16_dot_is_fast(instruction_set isa) {
 /// dot products have nothing to gain.
 inline const product_kernel& choose_kernel(instruction_set isa, accumulation order,
                                            const product_types& types, std::ptrdiff_t rows) {
-#if MP_SIMD_TARGETS
-    if (isa >= instruction_set::avx2) {
-        const bool pairs = types.b_element == panel_element::bfloat16_vnni2;
-        constexpr std::ptrdiff_t most_rows_without_dots = 4;
-        if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
-            rows > most_rows_without_dots) {
-            if (isa >= instruction_set::amx) return amx::bfloat16_tile_kernel;
-            if (bfloat16_dot_is_fast(isa)) return avx512_bf16::bfloat16_dot_kernel;
-        }
-        const bool wide = isa >= instruction_set::avx512;
-        if (pairs) return wide ? avx512::bfloat16_kernel : avx2::bfloat16_kernel;
-        constexpr std::ptrdiff_t skinny_rows = 48;
-        if (types.b_element == panel_element::binary16 && rows <= skinny_rows)
-            return wide ? avx512::binary16_kernel : avx2::binary16_kernel;
-        return wide ? avx512::float_kernel : avx2::float_kernel;
+    const bool fuse = order == accumulation::ordered && !types.exact_products;
+    const product_kernel* const portable_kernel = fuse ? &portable::fused_kernel : &portable::float_kernel;
+    const bool pairs = types.b_element == panel_element::bfloat16_vnni2;
+#if MP_X86_TARGETS
+    constexpr std::ptrdiff_t most_rows_without_dots = 4;
+    if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
+        rows > most_rows_without_dots) {
+        if (isa >= instruction_set::amx) return amx::bfloat16_tile_kernel;
+        if (bfloat16_dot_is_fast(isa)) return avx512_bf16::bfloat16_dot_kernel;
     }
 #endif
-    static_cast<void>(isa);
-    static_cast<void>(rows);
-    const bool fuse = order == accumulation::ordered && !types.exact_products;
-    return fuse ? portable::fused_kernel : portable::float_kernel;
+    constexpr std::ptrdiff_t skinny_rows = 48;
+    if (pairs) return *MP_SELECT_TARGET(isa, portable_kernel, bfloat16_kernel);
+    if (types.b_element == panel_element::binary16 && rows <= skinny_rows)
+        return *MP_SELECT_TARGET(isa, portable_kernel, binary16_kernel);
+    return *MP_SELECT_TARGET(isa, portable_kernel, float_kernel);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

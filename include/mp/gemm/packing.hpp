@@ -151,7 +151,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// How the rows of A are packed for a kernel of this instruction set.
 template <class Value>
 pack_rows_function pack_rows_for(instruction_set isa, const product_kernel& kernel) {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     if constexpr (is_exact_in_bfloat16<Value>) {
         constexpr panel_element pair = panel_element::bfloat16_vnni2;
         if (kernel.layout == a_layout::tiles) return &avx512::pack_rows<Value, pair, a_layout::tiles>;

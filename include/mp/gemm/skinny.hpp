@@ -7,6 +7,7 @@
 #include <mp/gemm/blocked_product.hpp>
 #include <mp/gemm/choose_kernel.hpp>
 #include <mp/gemm/product_kernel.hpp>
+#include <mp/simd/select_target.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,17 +21,14 @@ inline constexpr std::ptrdiff_t most_direct_rows = 8;
 /// The kernel that reads rows of B of this type from memory, or null.
 template <class B>
 const product_kernel* direct_kernel_for(instruction_set isa) {
-#if MP_SIMD_TARGETS
-    if (isa < instruction_set::avx2) return nullptr;
-    const bool wide = isa >= instruction_set::avx512;
-    if constexpr (std::is_same_v<B, float>) return wide ? &avx512::float_kernel : &avx2::float_kernel;
+    const product_kernel* const none = nullptr;
+    if constexpr (std::is_same_v<B, float>) return MP_SELECT_TARGET(isa, none, float_kernel);
     if constexpr (panel_element_of<B>() == panel_element::binary16) {
-        return wide ? &avx512::binary16_kernel : &avx2::binary16_kernel;
+        return MP_SELECT_TARGET(isa, none, binary16_kernel);
     }
-    if constexpr (holds_bfloat16<B>) return wide ? &avx512::bfloat16_row_kernel : &avx2::bfloat16_row_kernel;
-#endif
+    if constexpr (holds_bfloat16<B>) return MP_SELECT_TARGET(isa, none, bfloat16_row_kernel);
     static_cast<void>(isa);
-    return nullptr;
+    return none;
 }
 
 /// What there is to know beside the task: how B is read.

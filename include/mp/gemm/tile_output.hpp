@@ -219,7 +219,7 @@ tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t li
         output.read = MP_SELECT_TARGET(isa, &read_output_portably<Value>, read_output<Value>);
         output.write = MP_SELECT_TARGET(isa, &write_output_portably<Value>, write_output<Value>);
     }
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     if constexpr (std::is_same_v<Value, basic_float<formats::bfloat16>>) {
         if (isa >= instruction_set::avx512_bf16) output.write_normal = &avx512_bf16::write_normal_bfloat16;
     }

@@ -8,7 +8,7 @@
 ///
 /// The file puts its functions into namespace mp::detail::MP_TARGET, in which they may use the vectors of
 /// <mp/simd/vec.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
-/// MP_TARGET_NUMBER says which of MP_TARGET_AVX2, ... it is. A file that has something to gain from more than
+/// MP_TARGET_NUMBER says which of MP_TARGET_NEON, MP_TARGET_AVX2, ... it is. A file that has something to gain from more than
 /// AVX-512 defines MP_HIGHEST_TARGET before as the highest instruction set that it is to be compiled for, at
 /// most AVX512_FP16: the tiles of AMX are reached through assembly, for which the compiler need not know
 /// them.
@@ -24,7 +24,7 @@
 #define MP_HIGHEST_TARGET MP_TARGET_AVX512
 #endif
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 
 // A file may have nothing for one of them.
 #if defined(__clang__)
@@ -130,6 +130,14 @@
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
+
+// NEON, which every processor has: the target of the program.
+#elif MP_NEON_TARGET
+#define MP_TARGET neon
+#define MP_TARGET_NUMBER MP_TARGET_NEON
+#include MP_KERNEL_FILE
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
 #endif
 #undef MP_KERNEL_FILE
 #undef MP_HIGHEST_TARGET

@@ -9,7 +9,8 @@
 
 namespace mp {
 
-/// What a kernel may use of the processor; each includes the ones before it.
+/// What a kernel may use of the processor. Those of x86-64 include the ones before them, down to avx2, and all
+/// include portable: x86-64 has portable < avx2 < ... < amx, 64-bit ARM portable < neon (see includes).
 ///
 /// The library compiles its kernels for several of them into one program, whatever processor the compiler was
 /// told to aim at, and picks one when the program runs. A kernel that has no version for one of them runs in
@@ -17,6 +18,7 @@ namespace mp {
 /// (products with mp::accumulation::fastest).
 enum class instruction_set : unsigned char {
     portable,     ///< what the compiler was told to use, on any processor
+    neon,         ///< 64-bit ARM: the vectors (Advanced SIMD) that all its processors have
     avx2,         ///< x86-64 with AVX2, FMA, F16C and BMI: Haswell, Zen and later
     avx512,       ///< with AVX-512 F, CD, BW, DQ and VL: Skylake-X, Zen 4 and later
     avx512_bf16,  ///< with AVX512_BF16: Cooper Lake, Zen 4 and later
@@ -35,6 +37,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
     switch (isa) {
         case instruction_set::portable:
             return "portable";
+        case instruction_set::neon:
+            return "neon";
         case instruction_set::avx2:
             return "avx2";
         case instruction_set::avx512:
@@ -49,6 +53,12 @@ namespace mp::inline MP_ISA_NAMESPACE {
             break;
     }
     return "best";
+}
+
+/// Whether a processor that has `most` has `isa`; neither is best.
+[[nodiscard]] constexpr bool includes(instruction_set most, instruction_set isa) noexcept {
+    if (isa == instruction_set::neon) return most == instruction_set::neon;
+    return isa <= most;
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -27,7 +27,7 @@ struct cache_sizes {
 /// 3, E.4.15).
 inline cache_sizes detect_caches() noexcept {
     cache_sizes sizes;
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     for (const std::uint32_t leaf : {4U, 0x8000'001dU}) {
         if (cpuid(leaf & 0x8000'0000U, 0).eax < leaf) continue;
         for (std::uint32_t index = 0; index < 16; ++index) {
@@ -56,14 +56,14 @@ inline const cache_sizes& processor_caches() noexcept {
 }
 
 /// Whether a processor has stores that go around the caches.
-inline constexpr bool has_streaming_stores = MP_SIMD_TARGETS != 0;
+inline constexpr bool has_streaming_stores = MP_X86_TARGETS != 0;
 
 /// Copies to memory that begins and ends at a cache line, with stores that go around the caches and do not
 /// read what they overwrite. Others see them after finish_streaming. Meanwhile fetches fetch_size bytes into
 /// the caches, from an address that need not be valid.
 inline void stream_lines(void* to, const void* from, std::size_t size, std::uintptr_t fetch,
                          std::size_t fetch_size) noexcept {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     typedef std::uint64_t chunk __attribute__((vector_size(16), may_alias));  // NOLINT(modernize-use-using)
     auto* target = static_cast<unsigned char*>(to);
     const auto* source = static_cast<const unsigned char*>(from);
@@ -89,7 +89,7 @@ inline void stream_lines(void* to, const void* from, std::size_t size, std::uint
 
 /// Makes what this thread has streamed visible before what it stores next.
 inline void finish_streaming() noexcept {
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
     __asm__ volatile("sfence" : : : "memory");
 #endif
 }

@@ -17,7 +17,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 
 struct cpuid_registers {
     std::uint32_t eax, ebx, ecx, edx;
@@ -102,7 +102,7 @@ inline bool is_amd_processor() noexcept {
 }
 
 inline instruction_set detect_instruction_set() noexcept {
-    return instruction_set::portable;
+    return MP_NEON_TARGET != 0 ? instruction_set::neon : instruction_set::portable;
 }
 
 #endif
@@ -126,6 +126,11 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return found;
 }
 
+/// Whether this processor has an instruction set, so that an executor may name it; best is always one.
+[[nodiscard]] inline bool processor_has(instruction_set isa) noexcept {
+    return isa == instruction_set::best || includes(processor_instruction_set(), isa);
+}
+
 }  // namespace mp::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -141,7 +146,8 @@ inline wished_isa isa_by_wish(std::string_view wish, instruction_set most) {
     for (int i = 0; i <= static_cast<int>(instruction_set::best); ++i) {
         const auto isa = static_cast<instruction_set>(i);
         if (wish != name_of(isa)) continue;
-        if (isa == instruction_set::best || isa <= most) return {isa == instruction_set::best ? most : isa};
+        if (isa == instruction_set::best) return {most};
+        if (includes(most, isa)) return {isa};
         return {most, "the processor has no more than " + std::string(name_of(most))};
     }
     return {most, "it must be one of " + instruction_set_names()};
@@ -180,10 +186,10 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 inline instruction_set isa_of(std::string_view function, cpu exec) {
     if (exec.instructions == instruction_set::best) return best_instruction_set();
     const instruction_set most = processor_instruction_set();
-    if (exec.instructions > most) {
-        throw_argument(
-            function, "exec.instructions", name_of(exec.instructions),
-            "must not be higher than what the processor has, which is " + std::string(name_of(most)));
+    if (!includes(most, exec.instructions)) {
+        throw_argument(function, "exec.instructions", name_of(exec.instructions),
+                       "must be an instruction set of the processor, which has no more than " +
+                           std::string(name_of(most)));
     }
     return exec.instructions;
 }

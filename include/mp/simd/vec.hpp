@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// vec<T>: as many T as a register holds, in a namespace for each way to compute with them: mp::detail::avx2,
-/// avx512, portable_vectors (any g++ or clang: SSE2, NEON ...) and single_lane (GPUs). All have the same
+/// avx512, neon, portable_vectors (any g++ or clang: SSE2, NEON ...) and single_lane (GPUs). All have the same
 /// functions with the same bits, so that a formula is written once, in a file that
 /// <mp/simd/for_each_vec.inl> includes for each of them.
 #pragma once
@@ -21,7 +21,11 @@
 #undef MP_TARGET
 #endif
 #define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
+#if MP_NEON_TARGET
+#define MP_KERNEL_FILE <mp/simd/neon_vectors.inl>
+#else
 #define MP_KERNEL_FILE <mp/simd/x86_vectors.inl>
+#endif
 #include <mp/simd/for_each_target.inl>
 #define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
 #define MP_KERNEL_FILE <mp/simd/vec.inl>

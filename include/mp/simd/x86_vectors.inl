@@ -9,58 +9,9 @@
 // product and a sum, and -ffast-math lets them do more. `opt_barrier(x)` ends that: what is behind it sees x
 // as it would be stored. Wherever the bits matter, a product that is added to something goes through it.
 
+#include <mp/simd/vector_types.inl>
+
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
-
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-inline constexpr std::size_t vector_bytes = 64;
-#else
-inline constexpr std::size_t vector_bytes = 32;
-#endif
-/// Elements of a vec<T>, whatever their size.
-inline constexpr std::size_t lanes = vector_bytes / sizeof(float);
-
-/// As many T as there are lanes, in the vector types of the compiler.
-template <class T>
-struct vec_of;
-// NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
-template <>
-struct vec_of<float> {
-    typedef float type __attribute__((vector_size(vector_bytes)));
-};
-template <>
-struct vec_of<std::uint32_t> {
-    typedef std::uint32_t type __attribute__((vector_size(vector_bytes)));
-};
-template <>
-struct vec_of<std::int32_t> {
-    typedef std::int32_t type __attribute__((vector_size(vector_bytes)));
-};
-template <>
-struct vec_of<std::uint16_t> {
-    typedef std::uint16_t type __attribute__((vector_size(vector_bytes / 2)));
-};
-template <>
-struct vec_of<std::uint8_t> {
-    typedef std::uint8_t type __attribute__((vector_size(vector_bytes / 4)));
-};
-typedef std::uint8_t bytes_of_words __attribute__((vector_size(vector_bytes)));
-/// Registers of half as many lanes: doubles, integers of 64 bits, and the floats that doubles are made of.
-typedef double doubles __attribute__((vector_size(vector_bytes)));
-typedef std::uint64_t longwords __attribute__((vector_size(vector_bytes)));
-typedef float half_floats __attribute__((vector_size(vector_bytes / 2)));
-// NOLINTEND(modernize-use-using)
-template <class T>
-using vec = typename vec_of<T>::type;
-
-MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
-    return reinterpret_cast<vec<float>>(x);
-}
-MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
-    return reinterpret_cast<vec<std::uint32_t>>(x);
-}
-MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
-    return reinterpret_cast<vec<std::uint32_t>>(x);
-}
 
 /// One value in all lanes.
 MP_ALWAYS_INLINE vec<float> broadcast(float x) {
@@ -72,41 +23,6 @@ MP_ALWAYS_INLINE vec<float> broadcast(float x) {
 }
 MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
     return vec<std::uint32_t>{} + x;
-}
-
-/// From and to memory of any alignment.
-MP_ALWAYS_INLINE vec<float> load(const float* from) {
-    vec<float> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE vec<std::uint32_t> load(const std::uint32_t* from) {
-    vec<std::uint32_t> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE vec<std::uint16_t> load(const std::uint16_t* from) {
-    vec<std::uint16_t> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE vec<std::uint8_t> load(const std::uint8_t* from) {
-    vec<std::uint8_t> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
-    std::memcpy(to, &x, sizeof x);
-}
-MP_ALWAYS_INLINE void store(std::uint32_t* to, vec<std::uint32_t> x) {
-    std::memcpy(to, &x, sizeof x);
-}
-MP_ALWAYS_INLINE void store(std::uint16_t* to, vec<std::uint16_t> x) {
-    std::memcpy(to, &x, sizeof x);
-}
-
-MP_ALWAYS_INLINE void store(std::uint8_t* to, vec<std::uint8_t> x) {
-    std::memcpy(to, &x, sizeof x);
 }
 
 /// The value in every lane, as it would be stored: no compiler looks through it.
@@ -184,7 +100,12 @@ MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<f
     return c;
 }
 
-/// The same, made in the place of a.
+/// One number as the first operand of products with vectors.
+MP_ALWAYS_INLINE vec<float> factor_of(float a) {
+    return broadcast(a);
+}
+
+/// a b + c, rounded once and made in the place of a.
 MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vfmadd213ps %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
@@ -224,6 +145,27 @@ MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
     return x;
 }
 
+/// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
+MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
+    const vec<float> minus_zero = as_floats(vec<std::uint32_t>{} + 0x8000'0000U);
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vaddps %1, %0, %0" : "+v"(x) : "v"(minus_zero));
+#else
+    __asm__("vaddps %1, %0, %0" : "+x"(x) : "x"(minus_zero));
+#endif
+    return x;
+}
+
+MP_ALWAYS_INLINE doubles quieted(doubles x) {
+    const auto minus_zero = reinterpret_cast<doubles>(longwords{} + 0x8000'0000'0000'0000U);
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vaddpd %1, %0, %0" : "+v"(x) : "v"(minus_zero));
+#else
+    __asm__("vaddpd %1, %0, %0" : "+x"(x) : "x"(minus_zero));
+#endif
+    return x;
+}
+
 /// binary16 codes to floats and back, to nearest even. Neither looks at the modes in which the processor
 /// flushes binary16 subnormals, and both keep sign and leading payload of a NaN and make it quiet.
 MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
@@ -251,6 +193,15 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
     __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
 #else
     __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+
+MP_ALWAYS_INLINE doubles div(doubles a, doubles b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vdivpd %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vdivpd %1, %0, %0" : "+x"(a) : "x"(b));
 #endif
     return a;
 }
@@ -312,6 +263,18 @@ MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
     __asm__("vmovmskps %1, %0" : "=r"(mask) : "x"(x));
     return mask;
 #endif
+}
+
+/// Whether the highest bit of any lane is set.
+MP_ALWAYS_INLINE bool any_sign(longwords x) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    std::uint8_t signs = 0;
+    __asm__("vpmovq2m %1, %0" : "=Yk"(signs) : "v"(x));
+#else
+    int signs = 0;
+    __asm__("vmovmskpd %1, %0" : "=r"(signs) : "x"(x));
+#endif
+    return signs != 0;
 }
 
 /// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.
@@ -376,6 +339,77 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
 }
 #endif
 
+/// Halfwords as the upper halves of words.
+MP_ALWAYS_INLINE vec<std::uint32_t> widen_to_upper(vec<std::uint16_t> x) {
+    return widen(x) << 16;
+}
+
+/// The products of the lower halves of the lanes.
+MP_ALWAYS_INLINE longwords multiply_low(longwords a, longwords b) {
+    longwords product;
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpmuludq %2, %1, %0" : "=v"(product) : "v"(a), "v"(b));
+#else
+    __asm__("vpmuludq %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
+#endif
+    return product;
+}
+
+/// The low halves of the lanes of two vectors.
+MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(longwords a, longwords b) {
+    const auto x = reinterpret_cast<vec<std::uint32_t>>(a);
+    const auto y = reinterpret_cast<vec<std::uint32_t>>(b);
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#else
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14);
+#endif
+}
+
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+/// The upper halves of two vectors of words.
+MP_ALWAYS_INLINE halfword_pairs upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
+    const auto a = reinterpret_cast<halfword_pairs>(low);
+    const auto b = reinterpret_cast<halfword_pairs>(high);
+    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35,
+                                   37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
+}
+#endif
+
+/// The lanes of two vectors in turn: of their lower and of their upper halves.
+template <class Vector>
+MP_ALWAYS_INLINE Vector interleave_lower(Vector a, Vector b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    if constexpr (sizeof a[0] == 8) {
+        return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    } else {
+        return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    }
+#else
+    if constexpr (sizeof a[0] == 8) {
+        return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    } else {
+        return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    }
+#endif
+}
+template <class Vector>
+MP_ALWAYS_INLINE Vector interleave_upper(Vector a, Vector b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    if constexpr (sizeof a[0] == 8) {
+        return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    } else {
+        return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+#else
+    if constexpr (sizeof a[0] == 8) {
+        return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    } else {
+        return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+#endif
+}
+
 /// Stores past the caches, where the address is a multiple of a vector's bytes.
 MP_ALWAYS_INLINE void store_nontemporal(float* to, vec<float> x) {
     auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
@@ -384,26 +418,6 @@ MP_ALWAYS_INLINE void store_nontemporal(float* to, vec<float> x) {
 #else
     __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
 #endif
-}
-
-/// Copies fewer than 2 * Chunk bytes, without the call that memcpy of an unknown length is.
-template <std::size_t Chunk>
-MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
-    if constexpr (Chunk == 0) {
-        return;
-    } else {
-        if (size < Chunk) {
-            copy_few<Chunk / 2>(to, from, size);
-            return;
-        }
-        // Two pieces that may overlap.
-        unsigned char first[Chunk];
-        unsigned char last[Chunk];
-        std::memcpy(first, from, Chunk);
-        std::memcpy(last, static_cast<const unsigned char*>(from) + (size - Chunk), Chunk);
-        std::memcpy(to, first, Chunk);
-        std::memcpy(static_cast<unsigned char*>(to) + (size - Chunk), last, Chunk);
-    }
 }
 
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512

@@ -83,6 +83,8 @@ auto arithmetic_kernel([[maybe_unused]] instruction_set isa) noexcept {
     if constexpr (has_array_vectors<Value>) {
         chosen = MP_SELECT_TARGET(isa, chosen, map_array<Operation, Value, Operand...>);
     }
+#endif
+#if MP_X86_TARGETS
     if constexpr (is_half<Value> && has_binary16_instruction<Operation>) {
         if (isa >= instruction_set::avx512_fp16) {
             chosen = &avx512_fp16::map_binary16<Operation, Value, Operand...>;

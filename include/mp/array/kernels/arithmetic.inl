@@ -143,7 +143,7 @@ inline constexpr std::size_t batch = comes_in_pairs<Value> ? 2 * lanes : lanes;
 template <class Value>
 MP_ALWAYS_INLINE vec<float> load_arguments(const Value* from) {
     if constexpr (comes_in_pairs<Value>) {
-        return as_floats(widen(load(codes_of(from))) << 16);
+        return as_floats(widen_to_upper(load(codes_of(from))));
     } else if constexpr (sizeof(Value) == 1) {
         return widen_codes<typename Value::format>(widen(load(codes_of(from))));
     } else {

@@ -15,9 +15,13 @@ MP_ALWAYS_INLINE vec<float> load_terms(const Value* from) {
 /// The lower and the upper half of a vector as doubles.
 template <int Half>
 MP_ALWAYS_INLINE doubles to_doubles(vec<float> x) {
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+    return widen_half(Half == 0 ? low_half(x) : high_half(x));
+#else
     half_floats parts[2];
     std::memcpy(parts, &x, sizeof x);
     return __builtin_convertvector(parts[Half], doubles);
+#endif
 }
 
 template <class Vector>
@@ -33,18 +37,23 @@ MP_ALWAYS_INLINE Vector term_of(summed_square, Vector x) {
     return opt_barrier(x * x);
 }
 
-/// Adds 64 terms to their lanes.
-template <class Term, class... Value>
-MP_ALWAYS_INLINE void add_terms(vec<float> (&sums)[sum_lanes / lanes], const Value*... from) {
-#pragma GCC unroll 8
-    for (std::size_t k = 0; k < sum_lanes / lanes; ++k) {
+/// Lanes whose sums are in registers at a time: all, or half of them where those of doubles take 32 registers.
+template <class Accumulator>
+inline constexpr std::size_t lanes_at_once =
+    sum_lanes * sizeof(Accumulator) / vector_bytes > 16 ? sum_lanes / 2 : sum_lanes;
+
+/// Adds terms to their lanes.
+template <class Term, std::size_t Count, class... Value>
+MP_ALWAYS_INLINE void add_terms(vec<float> (&sums)[Count], const Value*... from) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < Count; ++k) {
         sums[k] = opt_barrier(sums[k] + term_of(Term{}, load_terms(from + k * lanes)...));
     }
 }
-template <class Term, class... Value>
-MP_ALWAYS_INLINE void add_terms(doubles (&sums)[2 * sum_lanes / lanes], const Value*... from) {
-#pragma GCC unroll 8
-    for (std::size_t k = 0; k < sum_lanes / lanes; ++k) {
+template <class Term, std::size_t Count, class... Value>
+MP_ALWAYS_INLINE void add_terms(doubles (&sums)[Count], const Value*... from) {
+#pragma GCC unroll 16
+    for (std::size_t k = 0; k < Count / 2; ++k) {
         doubles& lower = sums[2 * k];
         doubles& upper = sums[2 * k + 1];
         lower = opt_barrier(lower + term_of(Term{}, to_doubles<0>(load_terms(from + k * lanes))...));
@@ -52,18 +61,28 @@ MP_ALWAYS_INLINE void add_terms(doubles (&sums)[2 * sum_lanes / lanes], const Va
     }
 }
 
+/// The same for lanes that were copied.
+template <class Term, class Sums, class... Value>
+MP_ALWAYS_INLINE void add_last_terms(Sums& sums, std::size_t first, const Value*... copies) {
+    add_terms<Term>(sums, (copies + first)...);
+}
+
 template <class Term, class Accumulator, class... Value>
 MP_ALWAYS_INLINE Accumulator sum_of_block(std::size_t count, const Value*... from) {
     using vector = std::conditional_t<std::is_same_v<Accumulator, float>, vec<float>, doubles>;
-    vector sums[sum_lanes * sizeof(Accumulator) / sizeof(vector)] = {};
-    std::size_t i = 0;
-    for (; i + sum_lanes <= count; i += sum_lanes) add_terms<Term>(sums, (from + i)...);
-    if (i != count) {
-        // Zeros at the end change nothing: no lane is ever -0.
-        add_terms<Term>(sums, operand_copy<const Value*, sum_lanes>{}.fill(from + i, count - i)...);
-    }
+    constexpr std::size_t at_once = lanes_at_once<Accumulator>;
     Accumulator lane[sum_lanes];
-    std::memcpy(lane, sums, sizeof sums);
+    for (std::size_t first = 0; first < sum_lanes; first += at_once) {
+        vector sums[at_once * sizeof(Accumulator) / sizeof(vector)] = {};
+        std::size_t i = 0;
+        for (; i + sum_lanes <= count; i += sum_lanes) add_terms<Term>(sums, (from + i + first)...);
+        if (i != count) {
+            // Zeros at the end change nothing: no lane is ever -0.
+            add_last_terms<Term>(sums, first,
+                                 operand_copy<const Value*, sum_lanes>{}.fill(from + i, count - i)...);
+        }
+        std::memcpy(lane + first, sums, sizeof sums);
+    }
     return sum_of_lanes(lane);
 }
 

@@ -67,15 +67,18 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
     constexpr std::uint64_t odd_codes[8] = {0, 1, 0, 1, 0, 1, 0, 1};
     longwords odd;
     std::memcpy(&odd, odd_codes, sizeof odd);
-    longwords cut[2];
-    for (std::size_t i = 0; i < 2; ++i) {
-        doubles middle;
-        std::memcpy(&middle, midpoints.values + i * (8 - lanes / 2), sizeof middle);
-        const auto bits = reinterpret_cast<longwords>(middle * divisor);
-        cut[i] = cut_to_float(bits) - (has_more_than_float(bits) ? longwords{} : odd);
+    constexpr std::size_t most = lanes < 8 ? 8 : lanes;
+    std::uint32_t thresholds[most];
+    for (std::size_t first = 0; first < most; first += lanes) {
+        longwords cut[2];
+        for (std::size_t i = 0; i < 2; ++i) {
+            doubles middle;
+            std::memcpy(&middle, midpoints.values + (first + i * lanes / 2) % 8, sizeof middle);
+            const auto bits = reinterpret_cast<longwords>(middle * divisor);
+            cut[i] = cut_to_float(bits) - (has_more_than_float(bits) ? longwords{} : odd);
+        }
+        store(thresholds + first, low_halves(cut[0], cut[1]));
     }
-    std::uint32_t thresholds[lanes];
-    store(thresholds, low_halves(cut[0], cut[1]));
     for (std::size_t i = 0; i < Block; i += lanes) {
         const vec<std::uint32_t> bits = as_words(load_numbers(from + i));
         const auto magnitude = reinterpret_cast<vec<std::int32_t>>(bits & 0x7fff'ffffU);

@@ -12,16 +12,7 @@ MP_ALWAYS_INLINE vec<std::int32_t> larger(vec<std::int32_t> a, vec<std::int32_t>
 /// Folds two vectors into one: the largest of lanes i and i + lanes / 2 of `a` becomes lane 2 i, that of `b`
 /// lane 2 i + 1.
 MP_ALWAYS_INLINE vec<std::int32_t> fold(vec<std::int32_t> a, vec<std::int32_t> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    const vec<std::int32_t> low =
-        __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    const vec<std::int32_t> high =
-        __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-#else
-    const vec<std::int32_t> low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-    const vec<std::int32_t> high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-#endif
-    return larger(low, high);
+    return larger(interleave_lower(a, b), interleave_upper(a, b));
 }
 
 /// Lane b: the largest magnitude code of a float in block b; 0 behind the last of them.
@@ -72,27 +63,6 @@ MP_ALWAYS_INLINE vec<std::uint32_t> scale_exponent_codes(vec<std::uint32_t> magn
     }
     code = code < 0 ? vec<std::int32_t>{} : code;
     return as_words(code > 254 ? vec<std::int32_t>{} + 254 : code);
-}
-
-/// a / b, correctly rounded, where compilers may be told to approximate.
-MP_ALWAYS_INLINE doubles div(doubles a, doubles b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vdivpd %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vdivpd %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
-    return a;
-}
-
-/// The low halves of the lanes of two vectors.
-MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(longwords a, longwords b) {
-    const auto x = reinterpret_cast<vec<std::uint32_t>>(a);
-    const auto y = reinterpret_cast<vec<std::uint32_t>>(b);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-#else
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14);
-#endif
 }
 
 /// Doubles cut to floats, as their codes: those of normal floats only.

@@ -16,18 +16,6 @@ MP_ALWAYS_INLINE void store(double* to, doubles x) {
     std::memcpy(to, &x, sizeof x);
 }
 
-/// Whether the highest bit of any lane is set.
-MP_ALWAYS_INLINE bool any_sign(longwords x) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    std::uint8_t signs = 0;
-    __asm__("vpmovq2m %1, %0" : "=Yk"(signs) : "v"(x));
-#else
-    int signs = 0;
-    __asm__("vmovmskpd %1, %0" : "=r"(signs) : "x"(x));
-#endif
-    return signs != 0;
-}
-
 inline constexpr std::uint64_t double_magnitude = 0x7fff'ffff'ffff'ffff;
 /// Of a double's fraction, what a float has no place for.
 inline constexpr std::uint64_t below_float = (std::uint64_t{1} << 29) - 1;
@@ -93,17 +81,6 @@ MP_ALWAYS_INLINE vec<float> narrow_to_odd(doubles low, doubles high) {
     return join_halves(narrow_low, narrow_high);
 }
 
-/// NaNs made quiet, all else as it is.
-MP_ALWAYS_INLINE doubles quieted(doubles x) {
-    const auto minus_zero = reinterpret_cast<doubles>(longwords{} + ~double_magnitude);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vaddpd %1, %0, %0" : "+v"(x) : "v"(minus_zero));
-#else
-    __asm__("vaddpd %1, %0, %0" : "+x"(x) : "x"(minus_zero));
-#endif
-    return x;
-}
-
 /// `lanes` doubles as what is to be rounded to To.
 template <class To>
 MP_ALWAYS_INLINE vec<float> narrow_for(doubles low, doubles high) {
@@ -133,7 +110,16 @@ MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
     }
 }
 
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+/// Floats rounded to bfloat16, which is the upper half of each lane.
+MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
+    const vec<std::uint32_t> bits = as_words(x);
+    vec<std::int32_t> is_number;  // as an instruction, of which -ffast-math knows nothing
+    __asm__("fcmeq %0.4s, %1.4s, %1.4s" : "=w"(is_number) : "w"(x));
+    const vec<std::uint32_t> rounded_bits = bits + 0x7fffU + ((bits << 15) >> 31);
+    return is_number ? rounded_bits : bits | 0x0040'0000U;
+}
+#elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
 /// Floats rounded to bfloat16, which is the upper half of each lane.
 MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
     vec<std::uint32_t> bits = as_words(quieted(x));
@@ -150,21 +136,12 @@ MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
           "v"(vec<std::uint32_t>{} + 1U));
     return bits;
 }
-
-typedef std::uint16_t halfword_pairs __attribute__((vector_size(64)));  // NOLINT(modernize-use-using)
-/// The upper halves of two vectors of words.
-MP_ALWAYS_INLINE halfword_pairs upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
-    const auto a = reinterpret_cast<halfword_pairs>(low);
-    const auto b = reinterpret_cast<halfword_pairs>(high);
-    return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35,
-                                   37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
-}
 #endif
 
 /// Converts 2 * lanes numbers.
 template <class From, class To>
 MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+#if MP_TARGET_NUMBER == MP_TARGET_NEON || MP_TARGET_NUMBER >= MP_TARGET_AVX512
     if constexpr (std::same_as<To, basic_float<formats::bfloat16>> && !std::same_as<From, double>) {
         const vec<std::uint32_t> low = round_to_upper_half(load_numbers(from));
         const vec<std::uint32_t> high = round_to_upper_half(load_numbers(from + lanes));

@@ -5,17 +5,6 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
-MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
-    const vec<float> minus_zero = as_floats(vec<std::uint32_t>{} + 0x8000'0000U);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vaddps %1, %0, %0" : "+v"(x) : "v"(minus_zero));
-#else
-    __asm__("vaddps %1, %0, %0" : "+x"(x) : "x"(minus_zero));
-#endif
-    return x;
-}
-
 /// The values of codes, exactly; NaNs become quiet and keep sign and payload.
 template <class Format>
 MP_ALWAYS_INLINE vec<float> widen_codes(vec<std::uint32_t> code) {
@@ -121,6 +110,8 @@ template <class Format, class Codes>
 MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
     if constexpr (is_binary16<Format>) {
         return widen_binary16(codes);
+    } else if constexpr (is_bfloat16<Format>) {
+        return quieted(as_floats(widen_to_upper(codes)));
     } else if constexpr (sizeof(storage_of<Format>) == 4) {
         return widen_codes<Format>(codes >> layout_of<Format>::container_shift);
     } else {

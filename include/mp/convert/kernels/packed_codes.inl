@@ -41,6 +41,8 @@ MP_ALWAYS_INLINE void pack_vector(const std::uint8_t* codes, std::byte* to) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         const vec<std::uint32_t> z =
             __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
+#elif MP_TARGET_NUMBER == MP_TARGET_NEON
+        const vec<std::uint32_t> z = y;
 #else
         const vec<std::uint32_t> z = __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 3, 7);
 #endif
@@ -53,14 +55,19 @@ template <int Width>
 MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) {
     static_assert(Width == 4 || Width == 6);
     if constexpr (Width == 4) {
-        struct memory {
-            std::byte packed[vector_bytes / 2];
-        };
         code_pairs pairs;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-        __asm__("vpmovzxbw %1, %0" : "=v"(pairs) : "m"(*reinterpret_cast<const memory*>(from)));
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+        half_code_bytes packed;
+        std::memcpy(&packed, from, sizeof packed);
+        __asm__("uxtl %0.8h, %1.8b" : "=w"(pairs) : "w"(packed));
+#elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
+        __asm__("vpmovzxbw %1, %0"
+                : "=v"(pairs)
+                : "m"(*reinterpret_cast<const std::byte(*)[vector_bytes / 2]>(from)));
 #else
-        __asm__("vpmovzxbw %1, %0" : "=x"(pairs) : "m"(*reinterpret_cast<const memory*>(from)));
+        __asm__("vpmovzxbw %1, %0"
+                : "=x"(pairs)
+                : "m"(*reinterpret_cast<const std::byte(*)[vector_bytes / 2]>(from)));
 #endif
         const code_pairs apart = (pairs | (pairs << 4)) & std::uint16_t{0x0f0f};
         std::memcpy(codes, &apart, sizeof apart);
@@ -70,6 +77,8 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         const vec<std::uint32_t> y =
             __builtin_shufflevector(x, x, 0, 1, 2, 12, 3, 4, 5, 13, 6, 7, 8, 14, 9, 10, 11, 15);
+#elif MP_TARGET_NUMBER == MP_TARGET_NEON
+        const vec<std::uint32_t> y = x;
 #else
         const vec<std::uint32_t> y = __builtin_shufflevector(x, x, 0, 1, 2, 6, 3, 4, 5, 7);
 #endif

@@ -129,17 +129,6 @@ inline void narrow_to_odd_array(const double* from, float* to, std::size_t count
     }
 }
 
-/// The products of the low 32 bits of all lanes.
-MP_ALWAYS_INLINE longwords multiply_low(longwords a, longwords b) {
-    longwords product;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vpmuludq %2, %1, %0" : "=v"(product) : "v"(a), "v"(b));
-#else
-    __asm__("vpmuludq %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
-#endif
-    return product;
-}
-
 /// random_bits(seed, 4 * first_block + i) for i in [0, 4 * block_count), in whole vectors: block_count is a
 /// multiple of lanes / 2. The rounds of philox4x32, where the constants are from; what lies in the upper
 /// halves of the lanes does no harm.
@@ -169,13 +158,8 @@ inline void random_words(std::uint64_t seed, std::uint64_t first_block, std::uin
         }
         const longwords first = (x0 & low_half) | (x1 << 32);
         const longwords second = (x2 & low_half) | (x3 << 32);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-        const longwords low = __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11);
-        const longwords high = __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15);
-#else
-        const longwords low = __builtin_shufflevector(first, second, 0, 4, 1, 5);
-        const longwords high = __builtin_shufflevector(first, second, 2, 6, 3, 7);
-#endif
+        const longwords low = interleave_lower(first, second);
+        const longwords high = interleave_upper(first, second);
         std::memcpy(to + 4 * block, &low, sizeof low);
         std::memcpy(to + 4 * block + lanes, &high, sizeof high);
     }

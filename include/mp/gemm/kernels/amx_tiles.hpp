@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if MP_SIMD_TARGETS
+#if MP_X86_TARGETS
 namespace mp::detail::inline MP_ISA_NAMESPACE::amx {
 
 /// Eight tiles of 16 rows of 64 bytes.

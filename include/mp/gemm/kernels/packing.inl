@@ -15,8 +15,8 @@ MP_ALWAYS_INLINE vec<float> load_factors(const Value* from) {
         return __builtin_convertvector(reinterpret_cast<vec<std::int32_t>>((code ^ 0x80U) - 0x80U),
                                        vec<float>);
     } else if constexpr (holds_bfloat16<Value>) {
-        return as_floats(widen(load(codes_of(from)))
-                         << 16);  // a NaN may stay as it is: products make it quiet
+        // A NaN may stay as it is: products make it quiet.
+        return as_floats(widen_to_upper(load(codes_of(from))));
     } else if constexpr (has_number_vectors<Value>) {
         return load_numbers(from);
     } else {
@@ -51,22 +51,6 @@ MP_ALWAYS_INLINE vec<std::uint32_t> pairs_of(vec<std::uint16_t> first, vec<std::
     return widen(first) | widen(second) << 16;
 }
 
-/// The lanes of two vectors in turn: of their lower and of their upper halves.
-MP_ALWAYS_INLINE vec<float> interleave_lower(vec<float> a, vec<float> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-#else
-    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-#endif
-}
-MP_ALWAYS_INLINE vec<float> interleave_upper(vec<float> a, vec<float> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-#else
-    return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-#endif
-}
-
 /// A square of lanes x lanes, and its transposition: interleaving row i with row i + lanes / 2 rotates the
 /// bits of the place (row, lane) by one, so that after log2(lanes) rounds rows and lanes have changed places.
 struct float_square {
@@ -84,8 +68,8 @@ struct float_square {
         using all = std::make_integer_sequence<int, static_cast<int>(lanes)>;
         interleave(all{});
         interleave(all{});
-        interleave(all{});
-        if constexpr (lanes == 16) interleave(all{});
+        if constexpr (lanes >= 8) interleave(all{});
+        if constexpr (lanes >= 16) interleave(all{});
     }
 
     /// row[i] = the first `wide` factors at from + i * stride, for i < high; zeros elsewhere.

@@ -5,7 +5,12 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Vectors of a tile's row.
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+inline constexpr int tile_vectors = 4;
+#else
 inline constexpr int tile_vectors = 2;
+#endif
+using vectors_of_row = std::make_integer_sequence<int, tile_vectors>;
 
 /// How a kernel reads one step of B as floats; Together steps stand beside each other.
 struct float_steps {
@@ -24,9 +29,8 @@ struct binary16_steps {
 struct bfloat16_row_steps {
     static constexpr int together = 1;
     static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {
-        return as_floats(
-            widen(load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes))
-            << 16);
+        return as_floats(widen_to_upper(
+            load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes)));
     }
 };
 struct bfloat16_vnni2_steps {
@@ -93,17 +97,30 @@ struct register_tile {
                sums[Index]),
          ...);
     }
-    MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[tile_vectors]) {
-        const vec<float> factor = broadcast(a);
-        sums[row * tile_vectors] = fused_multiply_add(factor, b[0], sums[row * tile_vectors]);
-        sums[row * tile_vectors + 1] = fused_multiply_add(factor, b[1], sums[row * tile_vectors + 1]);
+    template <int... Vector>
+    MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[tile_vectors],
+                                  std::integer_sequence<int, Vector...> /*vectors*/) {
+        const auto factor = factor_of(a);
+        ((sums[row * tile_vectors + Vector] =
+              fused_multiply_add(factor, b[Vector], sums[row * tile_vectors + Vector])),
+         ...);
     }
     template <int... Row>
     MP_ALWAYS_INLINE void add(const step_of_a& a, const vec<float> (&b)[tile_vectors],
                               std::integer_sequence<int, Row...> /*rows*/) {
-        (add_row(Row, a.at<Row>(), b), ...);
+        (add_row(Row, a.at<Row>(), b, vectors_of_row{}), ...);
     }
 };
+
+/// The vectors of one step of B.
+struct step_of_b {
+    vec<float> vectors[tile_vectors];
+};
+template <class Steps, int... Vector>
+MP_ALWAYS_INLINE step_of_b load_steps(const std::byte* b, int step,
+                                      std::integer_sequence<int, Vector...> /*vectors*/) {
+    return {{Steps::load_step(b, Vector, step)...}};
+}
 
 template <class Steps, int Rows>
 void multiply_rows(const tile_product& p) {
@@ -120,12 +137,10 @@ void multiply_rows(const tile_product& p) {
     const std::ptrdiff_t k = p.k;
     const std::ptrdiff_t b_step = p.b_step;
     for (std::ptrdiff_t step = 0; step < k; step += Steps::together) {
-        const vec<float> first[tile_vectors] = {Steps::load_step(b, 0, 0), Steps::load_step(b, 1, 0)};
-        registers.add(a, first, rows{});
+        registers.add(a, load_steps<Steps>(b, 0, vectors_of_row{}).vectors, rows{});
         a.advance();
         if constexpr (Steps::together == 2) {
-            const vec<float> second[tile_vectors] = {Steps::load_step(b, 0, 1), Steps::load_step(b, 1, 1)};
-            registers.add(a, second, rows{});
+            registers.add(a, load_steps<Steps>(b, 1, vectors_of_row{}).vectors, rows{});
             a.advance();
         }
         b += b_step;
@@ -143,7 +158,11 @@ inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Ste
 inline constexpr std::ptrdiff_t tile_rows = 12;
 inline constexpr std::ptrdiff_t rows_of_block = 72;
 #else
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+#define MP_TILE_NAMES(element) "cpu." element ".neon.6x16"
+#else
 #define MP_TILE_NAMES(element) "cpu." element ".avx2.6x16"
+#endif
 template <class Steps>
 inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Steps, 1>},
                                                           {2, &multiply_rows<Steps, 2>},

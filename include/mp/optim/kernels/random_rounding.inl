@@ -3,17 +3,6 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// The products of the lower halves of the lanes.
-MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
-    longwords result;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vpmuludq %2, %1, %0" : "=v"(result) : "v"(a), "v"(b));
-#else
-    __asm__("vpmuludq %2, %1, %0" : "=x"(result) : "x"(a), "x"(b));
-#endif
-    return result;
-}
-
 /// The state of philox4x32::generate for lanes / 2 calls. Only the lower half of a lane means something, all
 /// the way: that spares the work of keeping the upper halves clean.
 struct philox_calls {
@@ -26,8 +15,8 @@ struct philox_calls {
           w3(longwords{} + counter.word[3]) {}
 
     MP_ALWAYS_INLINE void round(longwords key_low, longwords key_high) {
-        const longwords product_0 = multiply_low_halves(w0, longwords{} + 0xd2511f53U);
-        const longwords product_1 = multiply_low_halves(w2, longwords{} + 0xcd9e8d57U);
+        const longwords product_0 = multiply_low(w0, longwords{} + 0xd2511f53U);
+        const longwords product_1 = multiply_low(w2, longwords{} + 0xcd9e8d57U);
         w0 = (product_1 >> 32) ^ w1 ^ key_low;
         w1 = product_1;
         w2 = (product_0 >> 32) ^ w3 ^ key_high;

@@ -8,12 +8,16 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 MP_ALWAYS_INLINE void add_squares(const float* from, doubles& sum) {
     half_floats x;
     std::memcpy(&x, from, sizeof x);
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+    const doubles wide = widen_half(x);
+    sum = opt_barrier(sum + wide * wide);
+#elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
     doubles wide;  // g++ 12 makes four instructions of its own conversion
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "vm"(x));
     sum += wide * wide;
     __asm__("" : "+v"(sum));
 #else
+    doubles wide;
     __asm__("vcvtps2pd %1, %0" : "=x"(wide) : "xm"(x));
     sum += wide * wide;
     __asm__("" : "+x"(sum));
@@ -31,11 +35,13 @@ void square_sums(const float* values, std::size_t count, double* sums) {
         doubles lane_sums[vectors] = {};
         std::size_t i = 0;
         for (; i + square_lanes <= length; i += square_lanes) {
+#pragma GCC unroll 8
             for (std::size_t v = 0; v < vectors; ++v) add_squares(block + i + v * half, lane_sums[v]);
         }
         if (i < length) {
             float last[square_lanes] = {};
             std::memcpy(last, block + i, (length - i) * sizeof(float));
+#pragma GCC unroll 8
             for (std::size_t v = 0; v < vectors; ++v) add_squares(last + v * half, lane_sums[v]);
         }
         double all[square_lanes];

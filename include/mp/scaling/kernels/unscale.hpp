@@ -11,6 +11,7 @@
 #include <mp/format/basic_float.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>
+#include <mp/simd/memory.hpp>
 #include <mp/simd/select_target.hpp>
 
 #include <algorithm>
@@ -194,9 +195,11 @@ using unscale_pass = non_finite_report (*)(const Gradient*, float*, std::size_t,
 template <bool Multiply, class Gradient>
 unscale_pass<Gradient> select_unscale(instruction_set isa, [[maybe_unused]] bool non_temporal) noexcept {
     if constexpr (MP_SIMD_TARGETS && has_number_vectors<Gradient>) {
-        if (non_temporal && isa >= instruction_set::avx2) {
-            return MP_SELECT_TARGET(isa, (&unscale_array_portable<Multiply, Gradient>),
-                                    unscale_large_array<Multiply, Gradient>);
+        if constexpr (has_streaming_stores) {
+            if (non_temporal) {
+                return MP_SELECT_TARGET(isa, (&unscale_array_portable<Multiply, Gradient>),
+                                        unscale_large_array<Multiply, Gradient>);
+            }
         }
         return MP_SELECT_TARGET(isa, (&unscale_array_portable<Multiply, Gradient>),
                                 unscale_array<Multiply, Gradient>);

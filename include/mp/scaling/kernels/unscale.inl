@@ -78,7 +78,7 @@ non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled,
     if (head > count) head = count;
     unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, head, inverse, report);
     unscale_blocks<Multiply, unscale_target::non_temporal>(gradient, unscaled, head, count, inverse, report);
-    __asm__ volatile("sfence" : : : "memory");
+    finish_streaming();
     return report;
 }
 

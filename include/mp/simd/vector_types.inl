@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// What the vectors of all instruction sets have in common, included by x86_vectors.inl and neon_vectors.inl:
+// the vector types of the compiler, and memory.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+#if MP_TARGET_NUMBER == MP_TARGET_NEON
+inline constexpr std::size_t vector_bytes = 16;
+#elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
+inline constexpr std::size_t vector_bytes = 64;
+#else
+inline constexpr std::size_t vector_bytes = 32;
+#endif
+/// Elements of a vec<T>, whatever their size.
+inline constexpr std::size_t lanes = vector_bytes / sizeof(float);
+
+/// As many T as there are lanes, in the vector types of the compiler.
+template <class T>
+struct vec_of;
+// NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
+template <>
+struct vec_of<float> {
+    typedef float type __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct vec_of<std::uint32_t> {
+    typedef std::uint32_t type __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct vec_of<std::int32_t> {
+    typedef std::int32_t type __attribute__((vector_size(vector_bytes)));
+};
+template <>
+struct vec_of<std::uint16_t> {
+    typedef std::uint16_t type __attribute__((vector_size(vector_bytes / 2)));
+};
+template <>
+struct vec_of<std::uint8_t> {
+    typedef std::uint8_t type __attribute__((vector_size(vector_bytes / 4)));
+};
+typedef std::uint8_t bytes_of_words __attribute__((vector_size(vector_bytes)));
+/// Two vectors of halfwords.
+typedef std::uint16_t halfword_pairs __attribute__((vector_size(vector_bytes)));
+/// Registers of half as many lanes: doubles, integers of 64 bits, and the floats that doubles are made of.
+typedef double doubles __attribute__((vector_size(vector_bytes)));
+typedef std::uint64_t longwords __attribute__((vector_size(vector_bytes)));
+typedef float half_floats __attribute__((vector_size(vector_bytes / 2)));
+// NOLINTEND(modernize-use-using)
+template <class T>
+using vec = typename vec_of<T>::type;
+
+MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
+    return reinterpret_cast<vec<float>>(x);
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
+    return reinterpret_cast<vec<std::uint32_t>>(x);
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
+    return reinterpret_cast<vec<std::uint32_t>>(x);
+}
+
+/// From and to memory of any alignment.
+MP_ALWAYS_INLINE vec<float> load(const float* from) {
+    vec<float> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint32_t> load(const std::uint32_t* from) {
+    vec<std::uint32_t> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> load(const std::uint16_t* from) {
+    vec<std::uint16_t> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE vec<std::uint8_t> load(const std::uint8_t* from) {
+    vec<std::uint8_t> x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+}
+MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+MP_ALWAYS_INLINE void store(std::uint32_t* to, vec<std::uint32_t> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+MP_ALWAYS_INLINE void store(std::uint16_t* to, vec<std::uint16_t> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+MP_ALWAYS_INLINE void store(std::uint8_t* to, vec<std::uint8_t> x) {
+    std::memcpy(to, &x, sizeof x);
+}
+
+/// Copies fewer than 2 * Chunk bytes, without the call that memcpy of an unknown length is.
+template <std::size_t Chunk>
+MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
+    if constexpr (Chunk == 0) {
+        return;
+    } else {
+        if (size < Chunk) {
+            copy_few<Chunk / 2>(to, from, size);
+            return;
+        }
+        // Two pieces that may overlap.
+        unsigned char first[Chunk];
+        unsigned char last[Chunk];
+        std::memcpy(first, from, Chunk);
+        std::memcpy(last, static_cast<const unsigned char*>(from) + (size - Chunk), Chunk);
+        std::memcpy(to, first, Chunk);
+        std::memcpy(static_cast<unsigned char*>(to) + (size - Chunk), last, Chunk);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
