@@ -155,10 +155,7 @@ void convert_stochastically(instruction_set isa, const From* from, To* to, std::
         {
             static_cast<void>(isa);
             for (std::size_t j = 0; j < skipped + length; j += 4) {
-                const std::uint64_t counter = block + j / 4;
-                const philox4x32 words = philox4x32::generate(
-                    {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0}},
-                    static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+                const philox4x32 words = random_block(seed, block + j / 4);
                 std::memcpy(random + j, words.word, sizeof words.word);
             }
         }

@@ -58,9 +58,6 @@ MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
 MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
     return reinterpret_cast<vec<std::uint32_t>>(x);
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
-    return reinterpret_cast<vec<std::uint32_t>>(x);
-}
 
 /// One value in all lanes.
 MP_ALWAYS_INLINE vec<float> broadcast(float x) {
@@ -126,6 +123,17 @@ MP_ALWAYS_INLINE doubles opt_barrier(doubles x) {
     __asm__("" : "+x"(x));
 #endif
     return x;
+}
+
+/// The products of the lower halves of the lanes.
+MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
+    longwords result;
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpmuludq %2, %1, %0" : "=v"(result) : "v"(a), "v"(b));
+#else
+    __asm__("vpmuludq %2, %1, %0" : "=x"(result) : "x"(a), "x"(b));
+#endif
+    return result;
 }
 
 /// Half of a vector of floats as doubles, and back, each rounded to float; a NaN becomes quiet and keeps sign
@@ -312,6 +320,11 @@ MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
     __asm__("vmovmskps %1, %0" : "=r"(mask) : "x"(x));
     return mask;
 #endif
+}
+
+/// Whether a comparison holds in some lane.
+MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
+    return movemask(reinterpret_cast<vec<std::uint32_t>>(mask)) != 0;
 }
 
 /// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.

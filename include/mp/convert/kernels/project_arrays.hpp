@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/convert/kernels/convert_arrays.hpp>
+#include <mp/rules/philox.hpp>
 
 #include <cstddef>
 #include <cstdint>

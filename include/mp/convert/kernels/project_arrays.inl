@@ -129,46 +129,22 @@ inline void narrow_to_odd_array(const double* from, float* to, std::size_t count
     }
 }
 
-/// The products of the low 32 bits of all lanes.
-MP_ALWAYS_INLINE longwords multiply_low(longwords a, longwords b) {
-    longwords product;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vpmuludq %2, %1, %0" : "=v"(product) : "v"(a), "v"(b));
-#else
-    __asm__("vpmuludq %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
-#endif
-    return product;
-}
-
 /// random_bits(seed, 4 * first_block + i) for i in [0, 4 * block_count), in whole vectors: block_count is a
-/// multiple of lanes / 2. The rounds of philox4x32, where the constants are from; what lies in the upper
-/// halves of the lanes does no harm.
+/// multiple of lanes / 2.
 inline void random_words(std::uint64_t seed, std::uint64_t first_block, std::uint32_t* to,
                          std::size_t block_count) noexcept {
     constexpr std::size_t at_once = lanes / 2;
     constexpr std::uint64_t low_half = 0xffff'ffff;
     longwords index = {};
     for (std::size_t i = 0; i < at_once; ++i) index[i] = i;
+    const longwords key_low = longwords{} + static_cast<std::uint32_t>(seed);
+    const longwords key_high = longwords{} + static_cast<std::uint32_t>(seed >> 32);
     for (std::size_t block = 0; block < block_count; block += at_once) {
         const longwords counter = index + (first_block + block);
-        longwords x0 = counter;
-        longwords x1 = counter >> 32;
-        longwords x2 = {};
-        longwords x3 = {};
-        auto key_low = static_cast<std::uint32_t>(seed);
-        auto key_high = static_cast<std::uint32_t>(seed >> 32);
-        for (int round = 0; round < 10; ++round) {
-            const longwords product_0 = multiply_low(x0, longwords{} + 0xd251'1f53U);
-            const longwords product_1 = multiply_low(x2, longwords{} + 0xcd9e'8d57U);
-            x0 = (product_1 >> 32) ^ x1 ^ key_low;
-            x1 = product_1;
-            x2 = (product_0 >> 32) ^ x3 ^ key_high;
-            x3 = product_0;
-            key_low += 0x9e37'79b9U;
-            key_high += 0xbb67'ae85U;
-        }
-        const longwords first = (x0 & low_half) | (x1 << 32);
-        const longwords second = (x2 & low_half) | (x3 << 32);
+        philox_calls<longwords> calls{counter, counter >> 32, longwords{}, longwords{}};
+        philox_rounds(key_low, key_high, calls);
+        const longwords first = (calls.word0 & low_half) | (calls.word1 << 32);
+        const longwords second = (calls.word2 & low_half) | (calls.word3 << 32);
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         const longwords low = __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11);
         const longwords high = __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15);

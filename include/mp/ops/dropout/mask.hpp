@@ -33,10 +33,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 inline void random_words(std::uint64_t seed, std::uint64_t first, std::size_t count, std::uint32_t* words) {
     std::uint64_t index = first;
     for (std::size_t i = 0; i < count;) {
-        const std::uint64_t block = index / 4;
-        const auto four = philox4x32::generate(
-            {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}},
-            static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+        const philox4x32 four = random_block(seed, index / 4);
         do {
             words[i] = four.word[index % 4];
             ++i;

@@ -10,6 +10,8 @@
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/rules/optimizer_updates.hpp>
+#include <mp/rules/philox.hpp>
+#include <mp/rules/stochastic_rounding.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/select_target.hpp>
@@ -97,12 +99,7 @@ private:
 /// Formats for which there is stochastic rounding on vectors.
 template <class Value>
 inline constexpr bool has_stochastic_vectors = [] {
-    if constexpr (reduced<Value>) {
-        using format = typename Value::format;
-        return is_binary16<format> ||
-               (format::exponent_bits == 8 && format::fraction_bits == 7 && format::is_signed &&
-                format::has_infinity && format::nans == nan_encoding::ieee);
-    }
+    if constexpr (reduced<Value>) return has_stochastic_codes<typename Value::format>;
     return false;
 }();
 
@@ -147,18 +144,16 @@ void copy_block(const From* from, To* to, std::size_t count) noexcept {
 template <class Value>
 void round_block_stochastically(const float* from, Value* to, std::size_t count,
                                 const rounding_stream& stream, std::uint64_t first) noexcept {
-    philox4x32 calls[random_group / 4] = {};
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t in_group = i % random_group;
-        if (in_group == 0) {
-            // random_rounding_bits, sixteen calls at a time.
-            for (std::size_t call = 0; call < random_group / 4; ++call) {
-                calls[call] = philox4x32::generate(rounding_counter(stream, (first + i) / 4 + call),
-                                                   static_cast<std::uint32_t>(stream.seed),
-                                                   static_cast<std::uint32_t>(stream.seed >> 32));
-            }
+    // random_rounding_bits, sixteen calls at a time.
+    for (std::size_t group = 0; group < count; group += random_group) {
+        philox4x32 calls[random_group / 4];
+        for (std::size_t call = 0; call < random_group / 4; ++call) {
+            calls[call] = rounding_words(stream, (first + group) / 4 + call);
         }
-        to[i] = round_to<Value>(from[i], stochastic(calls[in_group % 16].word[in_group / 16]));
+        const std::size_t size = (std::min)(random_group, count - group);
+        for (std::size_t i = 0; i < size; ++i) {
+            to[group + i] = round_to<Value>(from[group + i], stochastic(calls[i % 16].word[i / 16]));
+        }
     }
 }
 
