@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The rounds of Philox4x32-10, for calls side by side: included by philox.hpp for single words, and for vectors
-// by <mp/rules/philox.hpp>. The namespace has multiply_low_halves.
+// by <mp/rules/random_words.hpp>. The namespace has multiply_low_halves.
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 

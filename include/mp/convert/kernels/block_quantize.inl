@@ -45,9 +45,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> element_codes(vec<float> x) {
 /// value / scale is exact, or far below half the quantum of the elements.
 template <class Element, int Block, class Value>
 MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code, std::uint8_t* codes) {
-    constexpr std::uint32_t half_of_smallest_normal = 0x0040'0000;
-    const std::uint32_t field = 254 - scale_code;
-    const vec<float> factor = as_floats(broadcast(field == 0 ? half_of_smallest_normal : field << 23));
+    const vec<float> factor = broadcast(power_of_two_scale(254 - scale_code));
     for (std::size_t i = 0; i < Block; i += lanes) {
         store(codes + i,
               narrow_to_bytes(element_codes<Element>(opt_barrier(load_numbers(from + i) * factor))));
@@ -57,8 +55,7 @@ MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code,
 /// The codes of a block with another scale: how many midpoints between elements, times scale and tensor
 /// scale, each magnitude lies beyond. On a midpoint it goes to the even code.
 ///
-/// The products are exact in double, with at most 4 + 10 + 24 bits. As thresholds for floats they are cut to
-/// float: x > t is x > cut(t), and x >= t is x > cut(t) unless t is a float, when it is x > the float before.
+/// The products are exact in double, with at most 4 + 10 + 24 bits.
 template <class Element, int Block, class Value>
 MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::uint8_t* codes) {
     using format = coding_format<Element>;
@@ -71,8 +68,7 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
     for (std::size_t i = 0; i < 2; ++i) {
         doubles middle;
         std::memcpy(&middle, midpoints.values + i * (8 - lanes / 2), sizeof middle);
-        const auto bits = reinterpret_cast<longwords>(middle * divisor);
-        cut[i] = cut_to_float(bits) - (has_more_than_float(bits) ? longwords{} : odd);
+        cut[i] = rounding_threshold(reinterpret_cast<longwords>(middle * divisor), odd);
     }
     std::uint32_t thresholds[lanes];
     store(thresholds, low_halves(cut[0], cut[1]));

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/convert/kernels/convert_arrays.hpp>
-#include <mp/rules/philox.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,9 @@
 #include <mp/ops/dropout/mask.hpp>
 #include <mp/ops/softmax/rows.hpp>
 #include <mp/rules/elementary.hpp>
+#include <mp/rules/random_words.hpp>
 #include <mp/rules/rounded_doubles.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -159,11 +161,12 @@ void to_probabilities(const softmax_kernels& kernels, const seen_keys<Mask>& see
 /// Puts 0 for what dropout drops from the scores, probabilities or slopes of a query.
 inline void drop(const dropout_mask& mask, std::uint64_t first, float* values, std::ptrdiff_t count) {
     constexpr std::ptrdiff_t run = 256;
-    std::uint32_t words[run];
+    std::uint32_t room[random_room(run)];
     for (std::ptrdiff_t at = 0; at < count; at += run) {
         const std::ptrdiff_t length = (std::min)(run, count - at);
-        random_words(mask.seed, first + static_cast<std::uint64_t>(at), static_cast<std::size_t>(length),
-                     words);
+        const std::uint32_t* const words =
+            random_words(best_instruction_set(), mask.seed, first + static_cast<std::uint64_t>(at),
+                         static_cast<std::size_t>(length), room);
         for (std::ptrdiff_t i = 0; i < length; ++i) {
             if (words[i] < mask.threshold) values[at + i] = 0.0F;
         }

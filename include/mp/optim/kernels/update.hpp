@@ -10,7 +10,7 @@
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/rules/optimizer_updates.hpp>
-#include <mp/rules/philox.hpp>
+#include <mp/rules/random_words.hpp>
 #include <mp/rules/stochastic_rounding.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>

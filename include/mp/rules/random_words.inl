@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Random words of neighbouring elements by vectors: see random_words.hpp.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+/// random_bits(seed, 4 * first_block + i) for i in [0, 4 * block_count), in whole vectors: block_count is a
+/// multiple of lanes / 2.
+inline void random_blocks(std::uint64_t seed, std::uint64_t first_block, std::uint32_t* to,
+                          std::size_t block_count) noexcept {
+    constexpr std::size_t at_once = lanes / 2;
+    constexpr std::uint64_t low_half = 0xffff'ffff;
+    longwords index = {};
+    for (std::size_t i = 0; i < at_once; ++i) index[i] = i;
+    const longwords key_low = longwords{} + static_cast<std::uint32_t>(seed);
+    const longwords key_high = longwords{} + static_cast<std::uint32_t>(seed >> 32);
+    for (std::size_t block = 0; block < block_count; block += at_once) {
+        const longwords counter = (index + (first_block + block)) & last_random_block;
+        philox_calls<longwords> calls{counter, counter >> 32, longwords{}, longwords{}};
+        philox_rounds(key_low, key_high, calls);
+        const longwords first = (calls.word0 & low_half) | (calls.word1 << 32);
+        const longwords second = (calls.word2 & low_half) | (calls.word3 << 32);
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+        const longwords low = __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11);
+        const longwords high = __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+        const longwords low = __builtin_shufflevector(first, second, 0, 4, 1, 5);
+        const longwords high = __builtin_shufflevector(first, second, 2, 6, 3, 7);
+#endif
+        std::memcpy(to + 4 * block, &low, sizeof low);
+        std::memcpy(to + 4 * block + lanes, &high, sizeof high);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
