@@ -140,19 +140,34 @@ void copy_block(const From* from, To* to, std::size_t count) noexcept {
 }
 
 /// The same with stochastic rounding, from element `first` of the parameter on, which is a multiple of
-/// random_group.
+/// random_group. Reads whole groups.
 template <class Value>
 void round_block_stochastically(const float* from, Value* to, std::size_t count,
                                 const rounding_stream& stream, std::uint64_t first) noexcept {
-    // random_rounding_bits, sixteen calls at a time.
+    namespace target = portable_vectors;
     for (std::size_t group = 0; group < count; group += random_group) {
-        philox4x32 calls[random_group / 4];
+        // random_rounding_bits, sixteen calls at a time; then the codes.
+        std::uint32_t words[random_group];
         for (std::size_t call = 0; call < random_group / 4; ++call) {
-            calls[call] = rounding_words(stream, (first + group) / 4 + call);
+            const philox4x32 calls = rounding_words(stream, (first + group) / 4 + call);
+            for (std::size_t i = 0; i < 4; ++i) words[16 * i + call] = calls.word[i];
         }
         const std::size_t size = (std::min)(random_group, count - group);
-        for (std::size_t i = 0; i < size; ++i) {
-            to[group + i] = round_to<Value>(from[group + i], stochastic(calls[i % 16].word[i / 16]));
+        if constexpr (has_stochastic_vectors<Value>) {
+            for (std::size_t i = 0; i < random_group; i += target::lanes) {
+                target::vec<std::uint32_t> codes;
+                std::memcpy(&codes, words + i, sizeof codes);
+                codes =
+                    target::stochastic_codes<typename Value::format>(target::load(from + group + i), codes);
+                std::memcpy(words + i, &codes, sizeof codes);
+            }
+            for (std::size_t i = 0; i < size; ++i) {
+                to[group + i] = Value::from_bits(static_cast<storage_of<typename Value::format>>(words[i]));
+            }
+        } else {
+            for (std::size_t i = 0; i < size; ++i) {
+                to[group + i] = round_to<Value>(from[group + i], stochastic(words[i]));
+            }
         }
     }
 }
