@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <span>
 #include <vector>
 
@@ -229,30 +228,6 @@ TEST_CASE("what makes no sense is refused, and nothing is written") {
                          mp::argument_error);
     CHECK(optimizer.steps == 0);
     CHECK(floats == std::vector<float>(8));
-}
-
-template <class Value>
-std::size_t stochastic_differences() {
-    std::mt19937 random(3);
-    std::size_t different = 0;
-    for (int i = 0; i < 400000; ++i) {
-        auto code = static_cast<std::uint32_t>(random());
-        // Exponents at which half begins, and ends.
-        if (i % 4 == 1) code = (code & 0x87ff'ffffU) | 0x3000'0000U;
-        if (i % 4 == 2) code = (code & 0x81ff'ffffU) | 0x4600'0000U;
-        const float x = mp::detail::bit_cast<float>(code);
-        // Often all but all ones: what is cut off shows.
-        const std::uint32_t bits = i % 3 == 0 ? 0xffff'ffffU - static_cast<std::uint32_t>(random() % 4)
-                                              : static_cast<std::uint32_t>(random());
-        const auto expected = mp::round_to<Value>(x, mp::stochastic(bits));
-        if (mp::detail::round_stochastically<Value>(x, bits).bits() != expected.bits()) ++different;
-    }
-    return different;
-}
-
-TEST_CASE("stochastic rounding on the device is round_to's, for values of every kind") {
-    CHECK(stochastic_differences<mp::bfloat16>() == 0);
-    CHECK(stochastic_differences<mp::half>() == 0);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ namespace detail::inline MP_ISA_NAMESPACE {
 template <class Element>
 struct element_coding {
     using format = typename Element::format;
-    static constexpr std::uint8_t from_code(std::uint8_t code) noexcept { return code; }
+    MP_HOST_DEVICE static constexpr std::uint8_t from_code(std::uint8_t code) noexcept { return code; }
     /// The values of a block of codes.
     static void widen(const std::uint8_t* codes, double* values) noexcept {
         widen_block<format>(codes, values);
@@ -83,7 +83,7 @@ struct element_coding {
 template <>
 struct element_coding<mx_int8> {
     using format = mx_int8_magnitude;
-    static constexpr std::uint8_t from_code(std::uint8_t code) noexcept {
+    MP_HOST_DEVICE static constexpr std::uint8_t from_code(std::uint8_t code) noexcept {
         return mx_int8::from_magnitude(code);
     }
     static void widen(const std::uint8_t* codes, double* values) noexcept {

@@ -88,7 +88,7 @@ auto largest_finite_magnitude(const Wide* values, std::size_t count) noexcept {
 
 /// A magnitude code as an exact value; zero has a significand of zero.
 template <class Wide>
-constexpr exact_value exact_magnitude(storage_of<wide_format<Wide>> code) noexcept {
+MP_HOST_DEVICE constexpr exact_value exact_magnitude(storage_of<wide_format<Wide>> code) noexcept {
     if (code == 0) return {false, 0, 0};
     return unpack<wide_format<Wide>>(code);
 }
@@ -103,6 +103,28 @@ struct chosen_scale {
     std::uint64_t significand = 1;
     int exponent = 0;
 };
+
+/// The code of x / (significand * 2^exponent), rounded once; the significand of a power of two is 1.
+template <class Element, class Scale, class Wide>
+MP_HOST_DEVICE constexpr std::uint8_t quotient_code(Wide x, std::uint64_t significand, int exponent,
+                                                    const projection& p) {
+    using wide = wide_format<Wide>;
+    using format = coding_format<Element>;
+    const auto bits = bit_cast<storage_of<wide>>(x);
+    storage_of<format> code = 0;
+    if (categorize<wide>(bits) != category::finite) {
+        code = convert_bits<format, wide>(bits, p);
+    } else {
+        exact_value value = unpack<wide>(bits);
+        if constexpr (is_power_of_two_scale<Scale>) {
+            value.exponent -= exponent;
+        } else {
+            value = divide_exact(value, significand, exponent);
+        }
+        code = round_and_pack<format>(value, p);
+    }
+    return element_coding<Element>::from_code(code);
+}
 
 /// Quantises chunk by chunk.
 template <class BlockScaled, class Wide>
@@ -258,25 +280,11 @@ private:
         projection p = options_.element;
         for (std::size_t i = 0; i < count; ++i) {
             if (is_stochastic(p.round)) p.random = random_bits(options_.seed, first_index + i * index_stride);
-            codes[i] = element_coding<element>::from_code(
-                static_cast<std::uint8_t>(divided(values[i], chosen[i / block], p)));
+            const chosen_scale<scale>& by = chosen[i / block];
+            codes[i] = by.nan ? std::uint8_t{0}
+                              : quotient_code<element, scale>(values[i], by.significand, by.exponent, p);
         }
     }
-    static storage_of<format> divided(Wide x, const chosen_scale<scale>& by, const projection& p) {
-        using wide = wide_format<Wide>;
-        if (by.nan) return 0;
-        const auto bits = bit_cast<storage_of<wide>>(x);
-        const category kind = categorize<wide>(bits);
-        if (kind != category::finite) return convert_bits<format, wide>(bits, p);
-        exact_value value = unpack<wide>(bits);
-        if constexpr (has_power_of_two) {
-            value.exponent -= by.exponent;
-        } else {
-            value = divide_exact(value, by.significand, by.exponent);
-        }
-        return round_and_pack<format>(value, p);
-    }
-
     quantize_options options_;
     scale_rule rule_;
     float tensor_scale_;

@@ -8,7 +8,7 @@
 #include <mp/convert/kernels/project_arrays.hpp>
 #include <mp/convert/portable.hpp>
 #include <mp/detail/bits.hpp>
-#include <mp/format/philox.hpp>
+#include <mp/rules/random_words.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/processor.hpp>
 #include <mp/simd/select_target.hpp>
@@ -127,43 +127,24 @@ void convert_projected(instruction_set isa, const From* from, To* to, std::size_
     convert_projected(from, to, count, p);
 }
 
-/// Random words in buffers: those of some elements, and of the rest of the blocks of four that they are in.
-inline constexpr std::size_t random_buffer = project_block + 32;
-
 /// Rounds stochastically, element i with random_bits(seed, first + i).
 template <number From, number To>
 void convert_stochastically(instruction_set isa, const From* from, To* to, std::size_t count, projection p,
                             std::uint64_t seed, std::uint64_t first) noexcept {
-    std::uint32_t random[random_buffer];
+    std::uint32_t room[random_room(project_block)];
     for (std::size_t i = 0; i < count; i += project_block) {
         const std::size_t length = (std::min)(project_block, count - i);
-        const std::uint64_t block = (first + i) / 4;
-        const auto skipped = as<std::size_t>((first + i) % 4);
+        const std::uint32_t* const random = random_words(isa, seed, first + i, length, room);
 #if MP_SIMD_TARGETS
-        if (isa != instruction_set::portable) {
-            void (*const none)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept = nullptr;
-            const std::size_t blocks = (skipped + length + 31) / 32 * 8;
-            MP_SELECT_TARGET(isa, none, random_words)(seed, block, random, blocks);
-            if constexpr (has_project_array<From, To> && !std::same_as<From, double>) {
-                if (has_plan(p)) {
-                    project_blocks(isa, from + i, to + i, length, p, random + skipped);
-                    continue;
-                }
-            }
-        } else
-#endif
-        {
-            static_cast<void>(isa);
-            for (std::size_t j = 0; j < skipped + length; j += 4) {
-                const std::uint64_t counter = block + j / 4;
-                const philox4x32 words = philox4x32::generate(
-                    {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0}},
-                    static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
-                std::memcpy(random + j, words.word, sizeof words.word);
+        if constexpr (has_project_array<From, To> && !std::same_as<From, double>) {
+            if (isa != instruction_set::portable && has_plan(p)) {
+                project_blocks(isa, from + i, to + i, length, p, random);
+                continue;
             }
         }
+#endif
         for (std::size_t j = 0; j < length; ++j) {
-            p.random = random[skipped + j];
+            p.random = random[j];
             to[i + j] = round_to<To>(from[i + j], p);
         }
     }

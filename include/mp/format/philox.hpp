@@ -8,6 +8,19 @@
 
 #include <cstdint>
 
+namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane {
+
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr std::uint64_t multiply_low_halves(std::uint32_t a,
+                                                                            std::uint32_t b) {
+    return std::uint64_t{a} * b;
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane
+
+#define MP_TARGET single_lane
+#include <mp/format/philox_rounds.inl>
+#undef MP_TARGET
+
 namespace mp {
 
 /// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011):
@@ -16,29 +29,29 @@ struct philox4x32 {
     std::uint32_t word[4];
 
     /// The four words for this counter and key, lowest word first.
-    [[nodiscard]] MP_HOST_DEVICE static constexpr philox4x32 generate(philox4x32 counter,
-                                                                      std::uint32_t key_low,
-                                                                      std::uint32_t key_high) noexcept {
-        // Multipliers and key increments of the paper, table 2 and section 4.2.
-        constexpr std::uint64_t multiplier_0 = 0xd2511f53;
-        constexpr std::uint64_t multiplier_1 = 0xcd9e8d57;
-        constexpr std::uint32_t golden_ratio = 0x9e3779b9;
-        constexpr std::uint32_t square_root_of_three = 0xbb67ae85;
-        for (int round = 0; round < 10; ++round) {
-            const std::uint64_t product_0 = multiplier_0 * counter.word[0];
-            const std::uint64_t product_1 = multiplier_1 * counter.word[2];
-            counter = {{static_cast<std::uint32_t>(product_1 >> 32) ^ counter.word[1] ^ key_low,
-                        static_cast<std::uint32_t>(product_1),
-                        static_cast<std::uint32_t>(product_0 >> 32) ^ counter.word[3] ^ key_high,
-                        static_cast<std::uint32_t>(product_0)}};
-            key_low += golden_ratio;
-            key_high += square_root_of_three;
-        }
-        return counter;
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr philox4x32 generate(
+        philox4x32 counter, std::uint32_t key_low, std::uint32_t key_high) noexcept {
+        detail::single_lane::philox_calls<std::uint32_t> call{counter.word[0], counter.word[1],
+                                                              counter.word[2], counter.word[3]};
+        detail::single_lane::philox_rounds(key_low, key_high, call);
+        return {{call.word0, call.word1, call.word2, call.word3}};
     }
 };
 
 }  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The words for a counter of 64 bits and two words, with the seed as key.
+[[nodiscard]] MP_HOST_DEVICE constexpr philox4x32 random_block(std::uint64_t seed, std::uint64_t counter,
+                                                               std::uint32_t third = 0,
+                                                               std::uint32_t fourth = 0) noexcept {
+    return philox4x32::generate(
+        {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), third, fourth}},
+        static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
@@ -47,12 +60,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     mp::round_to<mp::bfloat16>(x[i], mp::stochastic(mp::random_bits(seed, i)));
 [[nodiscard]] MP_HOST_DEVICE constexpr std::uint32_t random_bits(std::uint64_t seed,
                                                                  std::uint64_t index) noexcept {
-    const std::uint64_t block = index / 4;
-    const philox4x32 counter{
-        {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}};
-    return philox4x32::generate(counter, static_cast<std::uint32_t>(seed),
-                                static_cast<std::uint32_t>(seed >> 32))
-        .word[index % 4];
+    return detail::random_block(seed, index / 4).word[index % 4];
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

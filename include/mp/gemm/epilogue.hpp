@@ -43,7 +43,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Function>
 struct activation_epilogue {
-    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
+    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t /*row*/,
+                                              std::ptrdiff_t /*column*/) const {
         return apply_elementwise<Function>(value);
     }
     /// The same for `count` values of a row, or of a column where `down`.
@@ -96,16 +97,7 @@ struct identity_epilogue {
 
 /// Sets negative values and -0 to +0. NaN stays NaN, also in projects compiled with -ffast-math, so that a
 /// broken product is not mistaken for a sound one.
-struct relu_epilogue {
-    MP_HOST_DEVICE constexpr float operator()(float value, std::ptrdiff_t /*row*/,
-                                              std::ptrdiff_t /*column*/) const {
-        // The patterns from -0 up to -infinity are contiguous, and the NaNs with a sign come after them.
-        constexpr std::uint32_t minus_zero = 0x8000'0000U;
-        constexpr std::uint32_t minus_infinity = 0xFF80'0000U;
-        const std::uint32_t bits = detail::bit_cast<std::uint32_t>(value);
-        return bits - minus_zero <= minus_infinity - minus_zero ? 0.0F : value;
-    }
-};
+struct relu_epilogue : detail::activation_epilogue<detail::relu_function> {};
 
 /// x Phi(x), the Gaussian error linear unit, where Phi is the normal distribution function (not the tanh
 /// approximation: that is gelu_tanh_epilogue).

@@ -62,7 +62,7 @@ struct block_dequantize_kernel {
                 // 2^-127 and subnormal products included, exact in float except for overflow, which is the same
                 // in all formats that are as wide or narrower.
                 const auto code = static_cast<std::uint32_t>(by.bits());
-                const float factor = bit_cast<float>(code == 0 ? 0x0040'0000U : code << 23);
+                const float factor = power_of_two_scale(code);
                 for (int k = 0; k < width; ++k) {
                     const float x = element_at(codes, k);
                     values.values[k] = static_cast<Value>(is_scale_nan(by)  ? float_quiet_nan()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// The scale of a block and the codes of its elements, for kernels: the bits of <mp/convert/block_scale.hpp>
-/// and <mp/convert/block_quantizer.hpp>, by integers of 32 bits and single operations in float where these
-/// are exact, and by the same exact arithmetic where they are not.
+/// and <mp/convert/block_quantizer.hpp>, by single operations where these are exact, and by the same exact
+/// arithmetic where they are not.
 #pragma once
 
 #include <mp/convert/block_element.hpp>
@@ -18,41 +18,6 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The code of E8M0 for a finite amax of this magnitude code, by a rule other than standard: scale_exponent()
-/// + 127. Zero has the smallest one.
-///
-/// Significands have 24 bits, the highest of them set, in which those of elements fit exactly.
-template <class Element>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t float_scale_exponent_code(std::uint32_t magnitude,
-                                                                                     scale_rule rule) {
-    using layout = layout_of<coding_format<Element>>;
-    constexpr exact_value max = largest_of<coding_format<Element>>;
-    constexpr auto f = static_cast<std::uint32_t>((max.significand << leading_zeros(max.significand)) >> 40);
-    constexpr std::uint32_t hidden_bit = 0x0080'0000U;
-    if (magnitude == 0) return 0;
-    int code = static_cast<int>(magnitude >> 23);
-    std::uint32_t a = (magnitude & (hidden_bit - 1)) | hidden_bit;
-    if (magnitude < hidden_bit) {
-        const int shift = leading_zeros(std::uint64_t{magnitude}) - 40;
-        a = magnitude << shift;
-        code = 1 - shift;
-    }
-    code -= layout::max_exponent;
-    if (rule == scale_rule::ceil) {
-        code += a > f ? 1 : 0;
-    } else if (rule == scale_rule::even) {
-        constexpr std::uint32_t half = std::uint32_t{1} << (23 - layout::precision);
-        code += a >= (std::uint32_t{1} << 24) - half ? 1 : 0;
-    } else if (rule == scale_rule::nearest) {
-        const bool below_one = a < f;
-        if (below_one) --code;
-        const std::uint32_t twice = below_one ? a << 2 : a << 1;
-        constexpr std::uint32_t middle = 3 * f;
-        code += twice > middle || (twice == middle && (code & 1) != 0) ? 1 : 0;
-    }
-    return static_cast<std::uint8_t>(code < 0 ? 0 : code > 254 ? 254 : code);
-}
-
 /// scale_code() for a finite amax that is not zero. The quotient is rounded to double before it is rounded to
 /// a scale, which is innocuous: see scale_quotient_codes() of the CPU's kernels.
 template <class Element, class Scale>
@@ -62,24 +27,10 @@ template <class Element, class Scale>
     using format = typename Scale::format;
     constexpr double max =
         to_double<coding_format<Element>>(layout_of<coding_format<Element>>::max_finite_code);
-    const projection p{rule == scale_rule::floor  ? rounding::toward_zero
-                       : rule == scale_rule::ceil ? rounding::upward
-                                                  : rounding::nearest_even,
-                       saturation::finite};
     const double quotient =
         double_from_float(bit_cast<float>(magnitude)) / (max * double_from_float(tensor_scale));
-    const auto code = from_native<format>(quotient, p);
+    const auto code = from_native<format>(quotient, scale_projection(rule));
     return layout_of<format>::has_zero && code == 0 ? std::uint8_t{1} : static_cast<std::uint8_t>(code);
-}
-
-/// An element's code in memory from one of its rounding format.
-template <class Element>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t stored_code(std::uint8_t code) {
-    if constexpr (std::is_same_v<Element, mx_int8>) {
-        return mx_int8::from_magnitude(code);
-    } else {
-        return code;
-    }
 }
 
 /// x rounded to the nearest element, ties to even; finite x beyond the largest element becomes that.
@@ -91,7 +42,7 @@ template <class Element>
     const auto bits = bit_cast<std::uint32_t>(x);
     const std::uint32_t magnitude = bits & 0x7FFF'FFFFU;
     const std::uint32_t limited = (magnitude < largest ? magnitude : largest) | (bits & 0x8000'0000U);
-    return stored_code<Element>(
+    return element_coding<Element>::from_code(
         static_cast<std::uint8_t>(narrow_nearest_even<format>(bit_cast<float>(limited))));
 }
 
@@ -113,33 +64,23 @@ struct block_divisor {
     MP_HOST_DEVICE MP_ALWAYS_INLINE block_divisor(std::uint8_t scale_code, float tensor_scale) {
         if constexpr (is_power) {
             exponent = static_cast<int>(scale_code) - 127;
-            // 2^-127 is the one factor that is subnormal.
-            constexpr std::uint32_t subnormal = 0x0040'0000U;
-            const std::uint32_t field = 254U - scale_code;
-            factor = bit_cast<float>(field == 0 ? subnormal : field << 23);
+            factor = power_of_two_scale(254U - scale_code);
         } else {
             const exact_value scale = unpack<typename Scale::format>(scale_code);
             const exact_value tensor = unpack<formats::binary32>(bit_cast<std::uint32_t>(tensor_scale));
             significand = scale.significand * tensor.significand;
             exponent = scale.exponent + tensor.exponent;
             if constexpr (has_thresholds) {
-                // As quantizes_with(): all thresholds are normal floats.
-                constexpr std::uint32_t smallest = std::uint32_t{127 - 70} << 23;
-                constexpr std::uint32_t largest = std::uint32_t{127 + 80} << 23;
-                has_beyond = bit_cast<std::uint32_t>(tensor_scale) - smallest < largest - smallest;
+                has_beyond = quantizes_with(tensor_scale);
                 const double product = double_from_float(tensor_scale) *
                                        double_from_float(static_cast<float>(Scale::from_bits(scale_code)));
                 constexpr element_midpoints<format> midpoints;
                 constexpr int count = midpoints.count;
                 MP_UNROLL
                 for (int k = 0; k < count; ++k) {
-                    // Exact; cut to float. x > t is x > cut(t), and x >= t, which is what leads from an odd
-                    // code to the next one, is x > cut(t) unless t is a float: then x > the float before.
-                    const auto bits = bit_cast<std::uint64_t>(midpoint(k) * product);
-                    const bool more = (bits & ((std::uint64_t{1} << 29) - 1)) != 0;
-                    const auto cut =
-                        static_cast<std::uint32_t>((bits >> 29) - (std::uint64_t{1023 - 127} << 23));
-                    beyond[k] = cut - (!more && k % 2 == 1 ? 1U : 0U);
+                    const auto bits = bit_cast<std::uint64_t>(midpoint(k) * product);  // exact
+                    beyond[k] = static_cast<std::uint32_t>(
+                        single_lane::rounding_threshold(bits, std::uint64_t{k % 2 == 1}));
                 }
             }
         }
@@ -176,24 +117,7 @@ private:
                                                                                      std::uint64_t by,
                                                                                      int by_exponent,
                                                                                      projection p) {
-        const auto bits = bit_cast<std::uint32_t>(x);
-        if (categorize<formats::binary32>(bits) != category::finite) {
-            return stored_code<Element>(
-                static_cast<std::uint8_t>(convert_bits<format, formats::binary32>(bits, p)));
-        }
-        exact_value value = unpack<formats::binary32>(bits);
-        if constexpr (is_power) {
-            static_cast<void>(by);
-            value.exponent -= by_exponent;
-        } else {
-            // As divide_exact().
-            const int shift = 64 + leading_zeros(value.significand);
-            const uint128 numerator = static_cast<uint128>(value.significand) << shift;
-            const uint128 quotient = numerator / by;
-            value = to_64_bits(exact_number<uint128>{value.negative, value.exponent - shift - by_exponent,
-                                                     quotient, quotient * by != numerator});
-        }
-        return stored_code<Element>(static_cast<std::uint8_t>(round_and_pack<format>(value, p)));
+        return quotient_code<Element, Scale>(x, by, by_exponent, p);
     }
 
     /// Between codes k and k + 1, by arithmetic that a device does while it compiles.

@@ -107,7 +107,8 @@ private:
             if (largest == 0) return layout::has_zero ? 1 : 0;
             return float_scale_code<element, scale>(largest, tensor, rule);
         } else {
-            return float_scale_exponent_code<element>(largest, rule);
+            return static_cast<std::uint8_t>(
+                single_lane::scale_exponent_codes<coding_format<element>>(largest, rule));
         }
     }
 
@@ -196,18 +197,10 @@ struct tensor_scale_kernel {
         if (thread.index() != 0) return;
         float result = given;
         if (computes) {
-            using element = layout_of<coding_format<typename BlockScaled::element_type>>;
-            using scale = layout_of<typename BlockScaled::scale_type::format>;
-            // An integer of a few bits, so the division rounds once.
-            constexpr auto divisor = static_cast<float>(
-                to_double<coding_format<typename BlockScaled::element_type>>(element::max_finite_code) *
-                to_double<typename BlockScaled::scale_type::format>(scale::max_finite_code));
-            constexpr float smallest_normal = 0x1p-126F;
-            const float amax = thread.load(tensor_scale);
-            const float quotient = float_divide(amax, divisor);
-            result = bit_cast<std::uint32_t>(amax) == 0 ? 1.0F
-                     : quotient < smallest_normal       ? smallest_normal
-                                                        : quotient;
+            const exact_value amax =
+                exact_magnitude<float>(bit_cast<std::uint32_t>(thread.load(tensor_scale)));
+            result =
+                tensor_scale_for<typename BlockScaled::element_type, typename BlockScaled::scale_type>(amax);
         }
         thread.store(tensor_scale, result);
     }

@@ -252,22 +252,19 @@ struct stochastic_conversion {
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<To, Count> convert(const chunk<From, Count>& from,
                                                                            std::uint64_t number) const {
         using block = number_queue<sizeof(philox4x32)>;  // the random bits of four elements
-        block random = random_block(number);
+        block random = random_from(number);
         projection how = p;
         return convert_in_order<To, Count>(from, [&](From x) {
             how.random = random.template take<std::uint32_t>();
-            if (Count != 1 && ++number % 4 == 0) random = random_block(number);
+            if (Count != 1 && ++number % 4 == 0) random = random_from(number);
             return round_to<To>(x, how);
         });
     }
 
 private:
     /// The random bits of element `number` and those behind it in its block.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE number_queue<16> random_block(std::uint64_t number) const {
-        const std::uint64_t counter = number / 4;
-        const philox4x32 words = philox4x32::generate(
-            {{static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0}},
-            static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE number_queue<16> random_from(std::uint64_t number) const {
+        const philox4x32 words = random_block(seed, number / 4);
         number_queue<16> result;
         const int skipped = static_cast<int>(number % 4);
         result.words[0] = skipped == 0   ? words.word[0]

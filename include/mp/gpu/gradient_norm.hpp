@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/bits.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/gpu/chunks.hpp>
@@ -15,7 +14,7 @@
 #include <mp/optim/kernels/double_power.hpp>
 #include <mp/optim/kernels/square_sums.hpp>
 #include <mp/optim/parameter_layout.hpp>
-#include <mp/scaling/scale_checks.hpp>
+#include <mp/scaling/gradient_clipping.hpp>
 #include <mp/scaling/unscale.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
@@ -195,13 +194,8 @@ struct gradient_norm_kernel {
         }
         if (lane != 0) return;
         const double norm = double_sqrt(thread.load(lanes));
-        float factor = 1.0F;
-        if ((bit_cast<std::uint64_t>(norm) & 0x7ff0'0000'0000'0000U) != 0x7ff0'0000'0000'0000U) {
-            const double wanted = max_norm / (norm + 1e-6);
-            if (wanted < 1.0) factor = static_cast<float>(wanted);
-        }
         thread.store(&result->norm, norm);
-        thread.store(&result->clip_factor, factor);
+        thread.store(&result->clip_factor, clip_factor(norm, max_norm));
     }
 };
 
@@ -271,9 +265,7 @@ void gradient_norm(const Executor& exec, const List& gradients, const float* inv
     }
     detail::require_memory(function, "workspace.data()", workspace.data(), needed);
     detail::require_memory(function, "result", result, 1);
-    if (detail::is_nan(max_norm) || !(max_norm > 0.0)) {
-        detail::throw_argument(function, "max_norm", max_norm, "must be greater than 0");
-    }
+    detail::require_limit(function, "max_norm", max_norm);
     kernel parameters{};
     parameters.inverse_scale = inverse_scale;
     parameters.report = report;

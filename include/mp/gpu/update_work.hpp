@@ -16,6 +16,7 @@
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/rules/optimizer_updates.hpp>
+#include <mp/rules/stochastic_rounding.hpp>
 #include <mp/simt/gpu_executor.hpp>
 
 #include <cstddef>
@@ -25,50 +26,17 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// round_to<Value>(x, stochastic(random)).
-template <class Value>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Value round_stochastically(float x, std::uint32_t random) {
-    using format = typename Value::format;
-    const std::uint32_t bits = bit_cast<std::uint32_t>(x);
-    const std::uint32_t magnitude = bits & 0x7fff'ffffU;
-    if constexpr (is_bfloat16<format>) {
-        if (magnitude > 0x7f80'0000U) return Value(x);
-        // What is dropped are the lower 16 bits of the float, subnormal or not, and adding carries into the
-        // rest with the probability that they stand for. Past the largest number is infinity.
-        return Value::from_bits(static_cast<std::uint16_t>((bits + (random >> 16)) >> 16));
-    } else if constexpr (is_binary16<format>) {
-        if (magnitude > 0x7f80'0000U) return Value(x);
-        const std::uint32_t sign = (bits ^ magnitude) >> 16;
-        constexpr std::uint32_t bias_difference = 112U << 23;
-        constexpr std::uint32_t infinity = (31U << 23) + bias_difference;
-        if (magnitude >= (113U << 23)) {
-            // As above with 13 bits; what begins beyond infinity stays there.
-            const std::uint32_t limited = magnitude < infinity ? magnitude : infinity;
-            const std::uint32_t dropped = limited == infinity ? 0 : random >> 19;
-            return Value::from_bits(
-                static_cast<std::uint16_t>(((limited - bias_difference + dropped) >> 13) | sign));
-        }
-        // A subnormal result, in units of 2^-24 with 32 bits behind the point; bits beyond those are cut off.
-        const std::uint64_t significand =
-            magnitude < 0x0080'0000U ? magnitude : (magnitude & 0x007f'ffffU) | 0x0080'0000U;
-        const int exponent = magnitude < 0x0080'0000U ? 1 : static_cast<int>(magnitude >> 23);
-        const int shift = exponent - 150 + 24 + 32;
-        const std::uint64_t fixed = shift >= 0    ? significand << shift
-                                    : shift > -24 ? significand >> -shift
-                                                  : 0;
-        return Value::from_bits(static_cast<std::uint16_t>(((fixed + random) >> 32) | sign));
-    } else {
-        return round_to<Value>(x, stochastic(random));
-    }
-}
-
 /// How a value is rounded when an update is stored, as the kernels of the CPU do it.
 template <weight_update How, class Value>
 [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Value rounded_update(float x, std::uint32_t random) {
     if constexpr (std::is_same_v<Value, float>) {
         return x;
+    } else if constexpr (How == weight_update::stochastic && has_stochastic_codes<typename Value::format>) {
+        const std::uint32_t code =
+            single_lane::stochastic_codes<typename Value::format>(single_lane::broadcast(x), random);
+        return Value::from_bits(static_cast<std::uint16_t>(code));
     } else if constexpr (How == weight_update::stochastic) {
-        return round_stochastically<Value>(x, random);
+        return round_to<Value>(x, mp::stochastic(random));
     } else {
         return Value(x);
     }
@@ -186,9 +154,7 @@ struct update_work {
                 MP_UNROLL
                 for (int j = 0; j < count; ++j) {
                     const std::uint64_t call = index / 64 * 16 + index % 64 + static_cast<std::uint64_t>(j);
-                    calls[array][j] =
-                        philox4x32::generate(rounding_counter(stream, call), static_cast<std::uint32_t>(seed),
-                                             static_cast<std::uint32_t>(seed >> 32));
+                    calls[array][j] = rounding_words(stream, call);
                 }
             }
         }

@@ -14,7 +14,9 @@
 #include <mp/ops/dropout/mask.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
+#include <mp/rules/random_words.hpp>
 #include <mp/rules/rounded_doubles.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <array>
 #include <cstddef>
@@ -28,18 +30,20 @@ template <class From, class To>
 void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
                    const ops::dropout_options& options) {
     const dropout_mask mask(options);
+    const instruction_set isa = best_instruction_set();
     const auto columns = static_cast<std::uint64_t>(to.columns);
     for_each_run(
         exec,
         [&]<class Real>(const element_run& run, Real* results, const Real* values) {
-            std::uint32_t words[run_block];
+            std::uint32_t room[random_room(run_block)];
+            const std::uint32_t* words = room;
             const std::uint64_t first = options.offset + static_cast<std::uint64_t>(run.row) * columns +
                                         static_cast<std::uint64_t>(run.column);
             if (run.along_row) {
-                random_words(options.seed, first, run.count, words);
+                words = random_words(isa, options.seed, first, run.count, room);
             } else {
                 for (std::size_t i = 0; i < run.count; ++i) {
-                    words[i] = random_bits(options.seed, first + i * columns);
+                    room[i] = random_bits(options.seed, first + i * columns);
                 }
             }
             for (std::size_t i = 0; i < run.count; ++i) {

@@ -183,7 +183,7 @@ public:
         require_unscaled(function);
         detail::require_limit(function, "max_norm", max_norm);
         const double norm = gradient_norm();
-        scale_gradients(detail::clip_factor(norm, max_norm));
+        scale_gradients(detail::in_default_modes([&] { return detail::clip_factor(norm, max_norm); }));
         return norm;
     }
 

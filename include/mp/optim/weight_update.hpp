@@ -82,6 +82,12 @@ MP_HOST_DEVICE constexpr philox4x32 rounding_counter(const rounding_stream& stre
     return {{static_cast<std::uint32_t>(call), static_cast<std::uint32_t>(call >> 32) | stream.array << 28,
              stream.parameter, static_cast<std::uint32_t>(stream.update)}};
 }
+/// That call.
+MP_HOST_DEVICE constexpr philox4x32 rounding_words(const rounding_stream& stream,
+                                                   std::uint64_t call) noexcept {
+    return philox4x32::generate(rounding_counter(stream, call), static_cast<std::uint32_t>(stream.seed),
+                                static_cast<std::uint32_t>(stream.seed >> 32));
+}
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
@@ -92,10 +98,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// {c mod 2^32, c / 2^32 + array * 2^28, parameter, update}, where c = element / 64 * 16 + element mod 16.
 [[nodiscard]] MP_HOST_DEVICE constexpr std::uint32_t random_rounding_bits(const rounding_stream& stream,
                                                                           std::uint64_t element) noexcept {
-    const philox4x32 counter = detail::rounding_counter(stream, element / 64 * 16 + element % 16);
-    return philox4x32::generate(counter, static_cast<std::uint32_t>(stream.seed),
-                                static_cast<std::uint32_t>(stream.seed >> 32))
-        .word[element / 16 % 4];
+    return detail::rounding_words(stream, element / 64 * 16 + element % 16).word[element / 16 % 4];
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

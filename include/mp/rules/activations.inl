@@ -77,14 +77,10 @@ struct activation<gelu_tanh_function> {
         const vec<float> third = mul(square, cubic);
         const vec<float> third_low = fma(square, cubic, negated(third));
         const vec<float> rest = fma(square, cubic_rest, fma(square_low, cubic, third_low));
-        // The sum and its error, whichever term is larger (Knuth's two-sum).
-        const vec<float> factor = add(third, linear);
-        const vec<float> of_linear = sub(factor, third);
-        const vec<float> of_third = sub(factor, of_linear);
-        const vec<float> error = add(sub(linear, of_linear), sub(third, of_third));
-        const vec<float> factor_low = add(rest, add(error, linear_rest));
-        const vec<float> whole = mul(x, factor);
-        const vec<float> whole_low = fma(x, factor_low, fma(x, factor, negated(whole)));
+        const two_sum factor(third, broadcast(linear));
+        const vec<float> factor_low = add(rest, add(factor.error, linear_rest));
+        const vec<float> whole = mul(x, factor.sum);
+        const vec<float> whole_low = fma(x, factor_low, fma(x, factor.sum, negated(whole)));
         return exponential_of_minus(whole, whole_low);
     }
     MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> value(vec<float> x) {

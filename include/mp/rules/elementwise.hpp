@@ -32,7 +32,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Function of one number or two.
 template <class Function, class... Float>
-MP_HOST_DEVICE MP_ALWAYS_INLINE float apply_elementwise(Float... x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float apply_elementwise(Float... x) {
     return single_lane::elementwise<Function>::apply(single_lane::broadcast(x)...).value;
 }
 

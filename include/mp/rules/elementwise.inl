@@ -38,9 +38,10 @@ struct elementwise<slope_of<sigmoid_function>> {
 };
 template <>
 struct elementwise<relu_function> {
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x) {
-        const vec<float> limited = max_or_nan(-0.0F, x);
-        return select((as_words(limited) << 1) == 0, broadcast(0.0F), limited);  // +0 for -0
+    template <class Floats>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr Floats apply(Floats x) {
+        // The patterns from -0 up to -infinity are contiguous, and the NaNs with a sign come after them.
+        return select(as_words(x) - 0x8000'0000U <= 0x7f80'0000U, broadcast(0.0F), x);
     }
 };
 /// dy where x (or y, which has the same sign) is positive or NaN, else +0.

@@ -20,6 +20,17 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> polynomial(X x, float first, Rest... 
     return fma(polynomial(x, rest...), x, first);
 }
 
+/// a + b exactly: the rounded sum and its error (Knuth's two-sum, for operands in any order).
+struct two_sum {
+    vec<float> sum, error;
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE two_sum(vec<float> a, vec<float> b) : sum(add(a, b)) {
+        const vec<float> of_b = sub(sum, a);
+        const vec<float> of_a = sub(sum, of_b);
+        error = add(sub(a, of_a), sub(b, of_b));
+    }
+};
+
 /// Adding 1.5 2^23 leaves no place for a fraction: the sum is rounded to an integer, which is its low bits.
 /// So n is found with 60 beside it, for the exponent of 2^(n + 60).
 inline constexpr float to_integer = 0x1.8p+23F;

@@ -10,6 +10,7 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/format/float_arithmetic.hpp>
+#include <mp/rules/exponential.hpp>
 
 #include <cstdint>
 
@@ -27,12 +28,10 @@ struct float_float {
     }
 };
 
-/// a + b exactly: the rounded sum and its error (Knuth's two-sum, for operands in any order).
+/// a + b exactly: the rounded sum and its error.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float_float exact_sum(float a, float b) {
-    const float sum = float_add(a, b);
-    const float of_b = float_subtract(sum, a);
-    const float of_a = float_subtract(sum, of_b);
-    return {sum, float_add(float_subtract(a, of_a), float_subtract(b, of_b))};
+    const single_lane::two_sum exact(single_lane::broadcast(a), single_lane::broadcast(b));
+    return {exact.sum.value, exact.error.value};
 }
 
 /// a b exactly, unless it underflows.

@@ -62,28 +62,12 @@ struct float_parts {
 /// e^(x + rest) for |x| <= 400 and a rest of less than an ulp of x: the significand lies between 0.7 and 1.42
 /// and has an error of 1.1 units of its last place at most.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts_within(float x, float rest) {
-    constexpr float log2_e = 0x1.715476p+0F;
-    constexpr float ln_2 = 0x1.62e430p-1F;
-    constexpr float ln_2_rest = -0x1.05c610p-29F;
-    // Adding 1.5 2^23 leaves no place for a fraction: the sum is rounded to an integer, which is its low
-    // bits.
-    constexpr float shifter = 0x1.8p+23F;
-    const float shifted = float_multiply_add(x, log2_e, shifter);
-    const auto n =
-        static_cast<std::int32_t>(bit_cast<std::uint32_t>(shifted) - bit_cast<std::uint32_t>(shifter));
-#if MP_DEVICE_CODE
-    const float whole = float_subtract(shifted, shifter);
-#else
-    const auto whole = static_cast<float>(n);  // the same, also where sums may be reassociated
-#endif
-    // Exact: both terms are multiples of 2^-26 and their difference is less than 0.36, or x itself.
-    float r = float_multiply_add(whole, -ln_2, x);
-    r = float_add(float_multiply_add(whole, -ln_2_rest, r), rest);
-    // (e^r - 1 - r) / r^2, good to 2^-26.4 of e^r
-    float p = float_multiply_add(0x1.6d110ap-10F, r, 0x1.120b6ep-7F);
-    p = float_multiply_add(p, r, 0x1.55551ap-5F);
-    p = float_multiply_add(p, r, 0x1.5554dcp-3F);
-    p = float_multiply_add(p, r, 0.5F);
+    const single_lane::reduced_argument reduced =
+        single_lane::reduce_argument(single_lane::broadcast(x), single_lane::broadcast(rest));
+    const auto n = static_cast<std::int32_t>(single_lane::as_words(reduced.shifted) -
+                                             bit_cast<std::uint32_t>(single_lane::to_integer + 60));
+    const float r = reduced.rest.value;
+    const float p = single_lane::exponential_tail(reduced.rest).value;
     const float above_one = float_multiply_add(p, float_multiply(r, r), r);
     return {float_add(1.0F, above_one), n};
 }

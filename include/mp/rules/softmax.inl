@@ -45,15 +45,14 @@ MP_ALWAYS_INLINE vec<float> scaled_exponential_of_distance(vec<float> d, Low... 
     return scaled_exponential(reduce_argument(max_or_nan(least_distance, d), low...));
 }
 
-/// The distance d = x - reference, with what it lost by rounding (Knuth's two-sum), which does not count
-/// where the exponential of d is 0.
+/// Of the distance d = x - reference, with what it lost by rounding, which does not count where the
+/// exponential of d is 0.
 MP_ALWAYS_INLINE vec<float> scaled_exponential_of_difference(vec<float> x, vec<float> reference) {
-    const vec<float> d = sub(x, reference);
-    const vec<float> of_reference = sub(d, x);
-    const vec<float> of_x = sub(d, of_reference);
-    const vec<float> error = sub(sub(x, of_x), add(reference, of_reference));
+    const two_sum distance(x, negated(reference));
+    const vec<float> d = distance.sum;
     const vec<float> zero = broadcast(0.0F);
-    const vec<float> power = scaled_exponential_of_distance(d, select(d > least_distance, error, zero));
+    const vec<float> power =
+        scaled_exponential_of_distance(d, select(d > least_distance, distance.error, zero));
     // 0 for masked elements, before the scale is taken off: a product that underflows takes a hundred cycles.
     const auto is_least = as_words(max_or_nan(least_distance, d)) == bit_cast<std::uint32_t>(least_distance);
     return select(is_least, zero, power);

@@ -3,12 +3,11 @@
 /// What clipping multiplies gradients by, for optimizers and iterations.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/scaling/scale_checks.hpp>
-#include <mp/simd/floating_point_modes.hpp>
 
-#include <algorithm>
 #include <string_view>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -19,11 +18,11 @@ inline void require_limit(std::string_view function, std::string_view argument, 
 }
 
 /// What gradients of this norm are multiplied by so that it is at most max_norm; 1 where the norm is not
-/// finite.
-inline float clip_factor(double norm, double max_norm) {
+/// finite. On a host under default_floating_point_modes.
+MP_HOST_DEVICE inline float clip_factor(double norm, double max_norm) {
     if (is_non_finite(norm)) return 1.0F;
-    const default_floating_point_modes modes;
-    return static_cast<float>((std::min)(double_divide(max_norm, double_add(norm, 1e-6)), 1.0));
+    const double factor = double_divide(max_norm, double_add(norm, 1e-6));
+    return factor < 1.0 ? static_cast<float>(factor) : 1.0F;
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

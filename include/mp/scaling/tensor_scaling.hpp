@@ -164,13 +164,11 @@ template <block_element Element>
     const auto bits = detail::bit_cast<std::uint32_t>(amax) & 0x7fffffffU;
     if (bits > 0x7f800000U) return float8_e8m0fnu::from_bits(layout_of<formats::float8_e8m0fnu>::nan_code);
     const scale_rule chosen = rule == scale_rule::standard ? scale_rule::floor : rule;
-    int exponent = -127;
-    if (bits == 0x7f800000U) {
-        exponent = detail::infinite_scale_exponent<Element>(chosen);
-    } else if (bits != 0) {
-        exponent = detail::scale_exponent<Element>(detail::unpack<formats::binary32>(bits), chosen);
-    }
-    return float8_e8m0fnu::from_bits(static_cast<std::uint8_t>(exponent + 127));
+    const std::uint32_t code =
+        bits == 0x7f800000U
+            ? static_cast<std::uint32_t>(detail::infinite_scale_exponent<Element>(chosen) + 127)
+            : detail::single_lane::scale_exponent_codes<detail::coding_format<Element>>(bits, chosen);
+    return float8_e8m0fnu::from_bits(static_cast<std::uint8_t>(code));
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

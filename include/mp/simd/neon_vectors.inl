@@ -156,6 +156,10 @@ MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
     __asm__("addv %s0, %1.4s" : "=w"(sum) : "w"(bits));
     return sum[0];
 }
+/// Whether a comparison holds in some lane.
+MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
+    return movemask(reinterpret_cast<vec<std::uint32_t>>(mask)) != 0;
+}
 /// Whether the highest bit of any lane is set.
 MP_ALWAYS_INLINE bool any_sign(longwords x) {
     return (x[0] | x[1]) >> 63 != 0;
@@ -197,7 +201,7 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
 }
 
 /// The products of the lower halves of the lanes.
-MP_ALWAYS_INLINE longwords multiply_low(longwords a, longwords b) {
+MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
     const half_words low_a = __builtin_convertvector(a, half_words);
     const half_words low_b = __builtin_convertvector(b, half_words);
     longwords product;

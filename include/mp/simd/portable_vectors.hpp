@@ -83,6 +83,9 @@ MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
 MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
     return reinterpret_cast<vec<std::uint32_t>>(x);
 }
+MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
+    return reinterpret_cast<vec<std::uint32_t>>(x);
+}
 
 /// The square root and the quotient, correctly rounded.
 MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
@@ -127,6 +130,16 @@ MP_ALWAYS_INLINE double sqrt(double x) {
 MP_ALWAYS_INLINE double reduce_add(doubles x) {
     return double_add(x[0], x[1]);
 }
+/// Whether a comparison holds in some lane.
+MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
+#if defined(__SSE2__)
+    int bits = 0;
+    __asm__("movmskps %1, %0" : "=r"(bits) : "x"(mask));
+    return bits != 0;
+#else
+    return (mask[0] | mask[1] | mask[2] | mask[3]) != 0;
+#endif
+}
 /// a b + c, rounded once.
 ///
 /// On x86-64 without an instruction for it: the products are exact in double, and the sums, rounded to
@@ -154,9 +167,7 @@ MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> 
         __builtin_shufflevector(reinterpret_cast<words>(low), reinterpret_cast<words>(high), 1, 3, 5, 7);
     const auto is_middle = (last & 0x1FFF'FFFFU) == 0x1000'0000U;
     const auto is_tiny = (first & 0x7FFF'FFFFU) - 1U < 0x3820'0000U - 1U;  // below 2^-125, but not 0
-    int any = 0;
-    __asm__("movmskps %1, %0" : "=r"(any) : "x"(is_middle | is_tiny));
-    if (any == 0) return join_halves(narrow_to_half(low), narrow_to_half(high));
+    if (!any(is_middle | is_tiny)) return join_halves(narrow_to_half(low), narrow_to_half(high));
 #endif
     for (std::size_t i = 0; i < lanes; ++i) c[i] = float_multiply_add(a[i], b[i], c[i]);
     return c;

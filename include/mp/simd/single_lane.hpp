@@ -35,23 +35,36 @@ struct vec_of<float> {
 template <class T>
 using vec = typename vec_of<T>::type;
 
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> broadcast(float x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> broadcast(float x) {
     return float_lane{x};
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> broadcast(vec<float> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> broadcast(vec<float> x) {
     return x;
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> broadcast(std::uint32_t x) {
     return x;
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> as_words(vec<float> x) {
     return bit_cast<std::uint32_t>(x.value);
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::int32_t> as_ints(vec<float> x) {
     return bit_cast<std::int32_t>(x.value);
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::int32_t> as_ints(vec<std::uint32_t> x) {
+    return static_cast<std::int32_t>(x);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> as_words(vec<std::int32_t> x) {
+    return static_cast<std::uint32_t>(x);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> as_floats(vec<std::uint32_t> x) {
     return float_lane{bit_cast<float>(x)};
+}
+/// A number that fits, cut to an integer, and back.
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::int32_t> truncate(vec<float> x) {
+    return static_cast<std::int32_t>(x.value);
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> to_floats(vec<std::int32_t> x) {
+    return float_lane{static_cast<float>(x)};
 }
 
 template <class A, class B>
@@ -78,7 +91,11 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
     return float_lane{float_sqrt(x.value)};
 }
 
-MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select(bool mask, vec<float> a, vec<float> b) {
+/// Whether a comparison holds in some lane.
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr bool any(bool mask) {
+    return mask;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> select(bool mask, vec<float> a, vec<float> b) {
     return mask ? a : b;
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select_by_sign(vec<float> x, vec<float> a, vec<float> b) {

@@ -23,6 +23,16 @@ MP_ALWAYS_INLINE vec<float> broadcast(vec<float> x) {
 MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
     return reinterpret_cast<vec<std::int32_t>>(x);
 }
+MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<std::uint32_t> x) {
+    return reinterpret_cast<vec<std::int32_t>>(x);
+}
+/// Numbers that fit, cut to integers, and back.
+MP_ALWAYS_INLINE vec<std::int32_t> truncate(vec<float> x) {
+    return __builtin_convertvector(x, vec<std::int32_t>);
+}
+MP_ALWAYS_INLINE vec<float> to_floats(vec<std::int32_t> x) {
+    return __builtin_convertvector(x, vec<float>);
+}
 
 template <class A, class B>
 MP_ALWAYS_INLINE vec<float> add(A a, B b) {

@@ -44,6 +44,17 @@ MP_ALWAYS_INLINE doubles opt_barrier(doubles x) {
     return x;
 }
 
+/// The products of the lower halves of the lanes.
+MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
+    longwords result;
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpmuludq %2, %1, %0" : "=v"(result) : "v"(a), "v"(b));
+#else
+    __asm__("vpmuludq %2, %1, %0" : "=x"(result) : "x"(a), "x"(b));
+#endif
+    return result;
+}
+
 /// Half of a vector of floats as doubles, and back, each rounded to float; a NaN becomes quiet and keeps sign
 /// and payload. As instructions: of __builtin_convertvector g++ 12 makes four.
 MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
@@ -276,6 +287,10 @@ MP_ALWAYS_INLINE bool any_sign(longwords x) {
 #endif
     return signs != 0;
 }
+/// Whether a comparison holds in some lane.
+MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
+    return movemask(reinterpret_cast<vec<std::uint32_t>>(mask)) != 0;
+}
 
 /// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.
 MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words places) {
@@ -342,17 +357,6 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
 /// Halfwords as the upper halves of words.
 MP_ALWAYS_INLINE vec<std::uint32_t> widen_to_upper(vec<std::uint16_t> x) {
     return widen(x) << 16;
-}
-
-/// The products of the lower halves of the lanes.
-MP_ALWAYS_INLINE longwords multiply_low(longwords a, longwords b) {
-    longwords product;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vpmuludq %2, %1, %0" : "=v"(product) : "v"(a), "v"(b));
-#else
-    __asm__("vpmuludq %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
-#endif
-    return product;
 }
 
 /// The low halves of the lanes of two vectors.

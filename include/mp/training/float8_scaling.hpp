@@ -256,11 +256,11 @@ public:
             });
         }
         if constexpr (!std::same_as<DX, ops::absent_t>) {
-            gemm(exec, product_factor(dy_, w_), dy_.view(), w_.view(), static_cast<float>(result_beta(dx)),
+            gemm(exec, product_factor(dy_, w_), dy_.view(), w_.view(), as<float>(result_beta(dx)),
                  result_view(dx));
         }
-        gemm(exec, product_factor(dy_, x_), transposed(dy_.view()), x_.view(),
-             static_cast<float>(result_beta(dw)), result_view(dw));
+        gemm(exec, product_factor(dy_, x_), transposed(dy_.view()), x_.view(), as<float>(result_beta(dw)),
+             result_view(dw));
     }
 
     [[nodiscard]] std::size_t bytes() const noexcept {
@@ -349,11 +349,10 @@ public:
         check_float8_operand("dy", dy, x_for_dw_.rows(), "x.rows", w_.rows(), "w.rows");
         if constexpr (!std::same_as<DX, ops::absent_t>) {
             quantise(exec, dy, operand_, along_rows);
-            gemm(exec, 1.0F, view(operand_), view(w_for_dx_), static_cast<float>(result_beta(dx)),
-                 result_view(dx));
+            gemm(exec, 1.0F, view(operand_), view(w_for_dx_), as<float>(result_beta(dx)), result_view(dx));
         }
         quantise(exec, dy, operand_, along_columns);
-        gemm(exec, 1.0F, transposed(view(operand_)), view(x_for_dw_), static_cast<float>(result_beta(dw)),
+        gemm(exec, 1.0F, transposed(view(operand_)), view(x_for_dw_), as<float>(result_beta(dw)),
              result_view(dw));
     }
     [[nodiscard]] std::size_t bytes() const noexcept {

@@ -69,9 +69,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Random words, disjoint from those of random_bits(): the fourth word of the counter differs.
 inline philox4x32 initial_words(std::uint64_t seed, std::uint64_t index, std::uint32_t attempt) {
-    return philox4x32::generate(
-        {{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), attempt, 0x696e6974U}},
-        static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+    return random_block(seed, index, attempt, 0x696e6974U);
 }
 
 /// From -1 to 1 without the ends, the middles of 2^32 intervals; exact.

@@ -65,8 +65,7 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
             const std::uint32_t code = codes_of(scales)[0];
             vec<float> factor;
             if constexpr (is_power_of_two_scale<scale>) {
-                constexpr std::uint32_t half_of_smallest_normal = 0x0040'0000;
-                factor = as_floats(broadcast(code == 0 ? half_of_smallest_normal : code << 23));
+                factor = broadcast(power_of_two_scale(code));
             } else {
                 factor = widen_codes<typename scale::format>(broadcast(code));
             }

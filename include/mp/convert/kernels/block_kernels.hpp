@@ -39,14 +39,14 @@ inline constexpr bool has_block_vectors = [] {
 }();
 
 /// Whether 2^smallest <= x < 2^largest; not so for NaN.
-constexpr bool is_between_powers(float x, int smallest, int largest) noexcept {
-    const auto code = [](int exponent) { return static_cast<std::uint32_t>(exponent + 127) << 23; };
-    return bit_cast<std::uint32_t>(x) - code(smallest) < code(largest) - code(smallest);
+MP_HOST_DEVICE constexpr bool is_between_powers(float x, int smallest, int largest) noexcept {
+    const std::uint32_t first = static_cast<std::uint32_t>(smallest + 127) << 23;
+    return bit_cast<std::uint32_t>(x) - first < static_cast<std::uint32_t>(largest - smallest) << 23;
 }
 
 /// Whether the vectors of quantisation do with this tensor scale: all thresholds, which are tensor scale *
 /// scale * element, are normal floats.
-constexpr bool quantizes_with(float tensor_scale) noexcept {
+MP_HOST_DEVICE constexpr bool quantizes_with(float tensor_scale) noexcept {
     return is_between_powers(tensor_scale, -70, 80);
 }
 

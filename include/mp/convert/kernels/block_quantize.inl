@@ -9,34 +9,16 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 template <class Element>
 MP_ALWAYS_INLINE vec<std::uint32_t> element_codes(vec<float> x) {
     using format = coding_format<Element>;
-    using narrow = layout_of<format>;
-    const vec<std::uint32_t> bits = as_words(x);
-    const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
-    constexpr int shift = 23 - narrow::fraction_bits;
-    constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - format::bias) << 23;
-    constexpr std::uint32_t largest = (std::uint32_t{narrow::max_finite_code} << shift) + bias_difference;
-    const vec<std::uint32_t> limited = magnitude < largest ? magnitude : vec<std::uint32_t>{} + largest;
     if constexpr (std::is_same_v<Element, mx_int8>) {
+        constexpr auto largest = static_cast<float>(to_double<format>(layout_of<format>::max_finite_code));
+        constexpr auto limit = bit_cast<std::uint32_t>(largest);
+        const vec<std::uint32_t> magnitude = as_words(x) & 0x7fff'ffffU;
+        const vec<std::uint32_t> limited = magnitude < limit ? magnitude : vec<std::uint32_t>{} + limit;
         // The addition rounds to a multiple of 2^-6; what it leaves in the low bits is in two's complement.
         constexpr float unit = 0x1.8p17f;
-        return as_words(as_floats(limited | (bits & 0x8000'0000U)) + unit) & 0xffU;
+        return as_words(as_floats(limited | (as_words(x) & 0x8000'0000U)) + unit) & 0xffU;
     } else {
-        // As narrow_codes, except for what cannot happen.
-        constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
-        vec<std::uint32_t> code =
-            (limited - bias_difference + half_minus_one + ((limited >> shift) & 1U)) >> shift;
-        constexpr float unit = power_of_two<float>(narrow::quantum_exponent + 23);
-        constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent)
-                                                  << 23;
-        const vec<std::uint32_t> subnormal =
-            as_words(as_floats(limited) + unit) - bit_cast<std::uint32_t>(unit);
-        code = limited < smallest_normal ? subnormal : code;
-        const vec<std::uint32_t> sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
-        if constexpr (format::nans == nan_encoding::negative_zero) {
-            return code == 0U ? code : code | sign;
-        } else {
-            return code | sign;
-        }
+        return narrow_codes<format, true>(x);
     }
 }
 
@@ -45,9 +27,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> element_codes(vec<float> x) {
 /// value / scale is exact, or far below half the quantum of the elements.
 template <class Element, int Block, class Value>
 MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code, std::uint8_t* codes) {
-    constexpr std::uint32_t half_of_smallest_normal = 0x0040'0000;
-    const std::uint32_t field = 254 - scale_code;
-    const vec<float> factor = as_floats(broadcast(field == 0 ? half_of_smallest_normal : field << 23));
+    const vec<float> factor = broadcast(power_of_two_scale(254 - scale_code));
     for (std::size_t i = 0; i < Block; i += lanes) {
         store(codes + i,
               narrow_to_bytes(element_codes<Element>(opt_barrier(load_numbers(from + i) * factor))));
@@ -57,8 +37,7 @@ MP_ALWAYS_INLINE void encode_scaled(const Value* from, std::uint32_t scale_code,
 /// The codes of a block with another scale: how many midpoints between elements, times scale and tensor
 /// scale, each magnitude lies beyond. On a midpoint it goes to the even code.
 ///
-/// The products are exact in double, with at most 4 + 10 + 24 bits. As thresholds for floats they are cut to
-/// float: x > t is x > cut(t), and x >= t is x > cut(t) unless t is a float, when it is x > the float before.
+/// The products are exact in double, with at most 4 + 10 + 24 bits.
 template <class Element, int Block, class Value>
 MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::uint8_t* codes) {
     using format = coding_format<Element>;
@@ -74,8 +53,7 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
         for (std::size_t i = 0; i < 2; ++i) {
             doubles middle;
             std::memcpy(&middle, midpoints.values + (first + i * lanes / 2) % 8, sizeof middle);
-            const auto bits = reinterpret_cast<longwords>(middle * divisor);
-            cut[i] = cut_to_float(bits) - (has_more_than_float(bits) ? longwords{} : odd);
+            cut[i] = rounding_threshold(reinterpret_cast<longwords>(middle * divisor), odd);
         }
         store(thresholds + first, low_halves(cut[0], cut[1]));
     }

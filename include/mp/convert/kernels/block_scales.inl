@@ -35,45 +35,6 @@ MP_ALWAYS_INLINE vec<std::uint32_t> block_magnitudes(const Value* from, std::siz
     return as_words(of_block[0]);
 }
 
-/// scale_exponent for finite magnitudes as a code of E8M0, whose bias is that of float. A magnitude of zero
-/// has the smallest one.
-template <class Format>
-MP_ALWAYS_INLINE vec<std::uint32_t> scale_exponent_codes(vec<std::uint32_t> magnitude, scale_rule rule) {
-    using layout = layout_of<Format>;
-    constexpr exact_value max = largest_of<Format>;
-    // Significands as 24 bits, the highest of them set.
-    constexpr auto f = static_cast<std::uint32_t>((max.significand << leading_zeros(max.significand)) >> 40);
-    const auto is_subnormal = magnitude < 0x0080'0000U;
-    const vec<std::uint32_t> normal = is_subnormal ? as_words(as_floats(magnitude) * 0x1p24f) : magnitude;
-    const vec<std::uint32_t> a = (normal & 0x007f'ffffU) | 0x0080'0000U;
-    vec<std::int32_t> code = reinterpret_cast<vec<std::int32_t>>(normal >> 23) - layout::max_exponent;
-    code = is_subnormal ? code - 24 : code;
-    // A comparison that holds is -1.
-    if (rule == scale_rule::ceil) {
-        code -= a > f;
-    } else if (rule == scale_rule::even) {
-        constexpr std::uint32_t half = std::uint32_t{1} << (23 - layout::precision);
-        code -= a >= (std::uint32_t{1} << 24) - half;
-    } else if (rule == scale_rule::nearest) {
-        const auto below_one = a < f;
-        code += below_one;
-        const vec<std::uint32_t> twice = below_one ? a << 2 : a << 1;
-        constexpr std::uint32_t middle = 3 * f;
-        code -= (twice > middle) | ((twice == middle) & ((code & 1) != 0));
-    }
-    code = code < 0 ? vec<std::int32_t>{} : code;
-    return as_words(code > 254 ? vec<std::int32_t>{} + 254 : code);
-}
-
-/// Doubles cut to floats, as their codes: those of normal floats only.
-MP_ALWAYS_INLINE longwords cut_to_float(longwords x) {
-    return (x >> 29) - (std::uint64_t{1023 - 127} << 23);
-}
-/// Whether something was cut off.
-MP_ALWAYS_INLINE auto has_more_than_float(longwords x) {
-    return (x & ((std::uint64_t{1} << 29) - 1)) != 0;
-}
-
 /// scale_code for finite magnitudes; the smallest positive number for a magnitude of zero.
 ///
 /// The quotient of a float by max * tensor scale, of up to 3 + 24 bits, is rounded to double first, which is

@@ -47,8 +47,9 @@ MP_ALWAYS_INLINE vec<float> widen_codes(vec<std::uint32_t> code) {
     }
 }
 
-/// Floats rounded to nearest even once, overflow as saturation::none; the codes are in the low bits.
-template <class Format>
+/// Floats rounded to nearest even once, overflow as saturation::none, or to the largest number if Saturates,
+/// for finite ones; the codes are in the low bits.
+template <class Format, bool Saturates = false>
 MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
     using narrow = layout_of<Format>;
     constexpr int shift = 23 - narrow::fraction_bits;
@@ -56,6 +57,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
     const vec<std::uint32_t> bits = as_words(x);
     const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_nan = magnitude > 0x7f80'0000U;
+    static_assert(!Saturates || (Format::exponent_bits < 8 && !is_binary16<Format>));
     if constexpr (is_binary16<Format>) {
         return widen(narrow_binary16(x));
     } else if constexpr (Format::exponent_bits == 8) {
@@ -67,11 +69,11 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
         // the smallest normal number, adding 2^(e + shift) leaves the float 2^(e - fraction bits) for its
         // last place. The sum's own addition rounds, and its low bits are the significand k of the result;
         // the code is k + (e - min_exponent << fraction bits), see round_and_pack.
-        constexpr bool can_overflow = narrow::has_infinity || narrow::has_nan;
+        constexpr bool can_overflow = !Saturates && (narrow::has_infinity || narrow::has_nan);
         constexpr std::uint32_t beyond = std::uint32_t{narrow::max_finite_code} + (can_overflow ? 1 : 0);
-        constexpr std::uint32_t overflow = narrow::has_infinity ? std::uint32_t{narrow::infinity_code}
-                                           : narrow::has_nan    ? std::uint32_t{narrow::nan_code}
-                                                                : beyond;
+        constexpr std::uint32_t overflow = !can_overflow          ? beyond
+                                           : narrow::has_infinity ? std::uint32_t{narrow::infinity_code}
+                                                                  : std::uint32_t{narrow::nan_code};
         constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
         constexpr std::uint32_t largest = (beyond << shift) + bias_difference;
         constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent)
@@ -85,19 +87,21 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
         vec<std::uint32_t> code = (sum - (binade + (up + (smallest_normal >> shift)))) + (binade >> shift);
         if constexpr (overflow != beyond) code = code == beyond ? vec<std::uint32_t>{} + overflow : code;
 
-        vec<std::uint32_t> nan =
-            vec<std::uint32_t>{} +
-            (narrow::has_nan ? std::uint32_t{narrow::nan_code} : std::uint32_t{narrow::max_finite_code});
-        if constexpr (Format::nans == nan_encoding::ieee)
-            nan |= (magnitude >> shift) & std::uint32_t{narrow::fraction_mask};
-        code = is_nan ? nan : code;
+        if constexpr (!Saturates) {
+            vec<std::uint32_t> nan =
+                vec<std::uint32_t>{} +
+                (narrow::has_nan ? std::uint32_t{narrow::nan_code} : std::uint32_t{narrow::max_finite_code});
+            if constexpr (Format::nans == nan_encoding::ieee)
+                nan |= (magnitude >> shift) & std::uint32_t{narrow::fraction_mask};
+            code = is_nan ? nan : code;
+        }
 
         const vec<std::uint32_t> sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
         if constexpr (Format::nans == nan_encoding::negative_zero) {
             constexpr std::uint32_t infinite_or_finite =
                 narrow::max_finite_code + (narrow::has_infinity ? 1 : 0);
             return code - 1U < infinite_or_finite ? code | sign : code;
-        } else if constexpr (!narrow::has_nan) {
+        } else if constexpr (!narrow::has_nan && !Saturates) {
             return is_nan ? code : code | sign;
         } else {
             return code | sign;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Floats to every format in every projection, and the random words of stochastic rounding.
+// Floats to every format in every projection.
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
@@ -126,42 +126,6 @@ inline void narrow_to_odd_array(const double* from, float* to, std::size_t count
         const vec<float> odd =
             narrow_to_odd<true>(limited_to_floats(load(source)), limited_to_floats(load(source + lanes / 2)));
         store_partial(to + i, odd, count - i);
-    }
-}
-
-/// random_bits(seed, 4 * first_block + i) for i in [0, 4 * block_count), in whole vectors: block_count is a
-/// multiple of lanes / 2. The rounds of philox4x32, where the constants are from; what lies in the upper
-/// halves of the lanes does no harm.
-inline void random_words(std::uint64_t seed, std::uint64_t first_block, std::uint32_t* to,
-                         std::size_t block_count) noexcept {
-    constexpr std::size_t at_once = lanes / 2;
-    constexpr std::uint64_t low_half = 0xffff'ffff;
-    longwords index = {};
-    for (std::size_t i = 0; i < at_once; ++i) index[i] = i;
-    for (std::size_t block = 0; block < block_count; block += at_once) {
-        const longwords counter = index + (first_block + block);
-        longwords x0 = counter;
-        longwords x1 = counter >> 32;
-        longwords x2 = {};
-        longwords x3 = {};
-        auto key_low = static_cast<std::uint32_t>(seed);
-        auto key_high = static_cast<std::uint32_t>(seed >> 32);
-        for (int round = 0; round < 10; ++round) {
-            const longwords product_0 = multiply_low(x0, longwords{} + 0xd251'1f53U);
-            const longwords product_1 = multiply_low(x2, longwords{} + 0xcd9e'8d57U);
-            x0 = (product_1 >> 32) ^ x1 ^ key_low;
-            x1 = product_1;
-            x2 = (product_0 >> 32) ^ x3 ^ key_high;
-            x3 = product_0;
-            key_low += 0x9e37'79b9U;
-            key_high += 0xbb67'ae85U;
-        }
-        const longwords first = (x0 & low_half) | (x1 << 32);
-        const longwords second = (x2 & low_half) | (x3 << 32);
-        const longwords low = interleave_lower(first, second);
-        const longwords high = interleave_upper(first, second);
-        std::memcpy(to + 4 * block, &low, sizeof low);
-        std::memcpy(to + 4 * block + lanes, &high, sizeof high);
     }
 }
 

@@ -13,7 +13,9 @@
 #include <mp/ops/product.hpp>
 #include <mp/ops/softmax/rows.hpp>
 #include <mp/rules/elementary.hpp>
+#include <mp/rules/random_words.hpp>
 #include <mp/rules/rounded_doubles.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -161,11 +163,12 @@ void to_probabilities(const softmax_kernels_of<Real>& kernels, const seen_keys<M
 template <class Real>
 void drop(const dropout_mask& mask, std::uint64_t first, Real* values, std::ptrdiff_t count) {
     constexpr std::ptrdiff_t run = 256;
-    std::uint32_t words[run];
+    std::uint32_t room[random_room(run)];
     for (std::ptrdiff_t at = 0; at < count; at += run) {
         const std::ptrdiff_t length = (std::min)(run, count - at);
-        random_words(mask.seed, first + static_cast<std::uint64_t>(at), static_cast<std::size_t>(length),
-                     words);
+        const std::uint32_t* const words =
+            random_words(best_instruction_set(), mask.seed, first + static_cast<std::uint64_t>(at),
+                         static_cast<std::size_t>(length), room);
         for (std::ptrdiff_t i = 0; i < length; ++i) {
             if (words[i] < mask.threshold) values[at + i] = 0;
         }

@@ -5,7 +5,6 @@
 
 #include <mp/error.hpp>
 #include <mp/format/operations.hpp>
-#include <mp/format/philox.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
 #include <cstddef>
@@ -28,22 +27,6 @@ struct dropout_options {
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// The random bits of neighbouring elements of a stream, random_bits(seed, first + i).
-inline void random_words(std::uint64_t seed, std::uint64_t first, std::size_t count, std::uint32_t* words) {
-    std::uint64_t index = first;
-    for (std::size_t i = 0; i < count;) {
-        const std::uint64_t block = index / 4;
-        const auto four = philox4x32::generate(
-            {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}},
-            static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
-        do {
-            words[i] = four.word[index % 4];
-            ++i;
-            ++index;
-        } while (index % 4 != 0 && i < count);
-    }
-}
 
 /// The mask of dropout, and what the elements that it keeps are multiplied by.
 struct dropout_mask {

@@ -11,6 +11,8 @@
 #include <mp/optim/weight_update.hpp>
 #include <mp/rules/optimizer_coefficients.hpp>
 #include <mp/rules/optimizer_updates.hpp>
+#include <mp/rules/random_words.hpp>
+#include <mp/rules/stochastic_rounding.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/select_target.hpp>
@@ -100,12 +102,7 @@ private:
 /// Formats for which there is stochastic rounding on vectors.
 template <class Value>
 inline constexpr bool has_stochastic_vectors = [] {
-    if constexpr (reduced<Value>) {
-        using format = typename Value::format;
-        return is_binary16<format> ||
-               (format::exponent_bits == 8 && format::fraction_bits == 7 && format::is_signed &&
-                format::has_infinity && format::nans == nan_encoding::ieee);
-    }
+    if constexpr (reduced<Value>) return has_stochastic_codes<typename Value::format>;
     return false;
 }();
 
@@ -146,22 +143,35 @@ void copy_block(const From* from, To* to, std::size_t count) noexcept {
 }
 
 /// The same with stochastic rounding, from element `first` of the parameter on, which is a multiple of
-/// random_group.
+/// random_group. Reads whole groups.
 template <class Value>
 void round_block_stochastically(const float* from, Value* to, std::size_t count,
                                 const rounding_stream& stream, std::uint64_t first) noexcept {
-    philox4x32 calls[random_group / 4] = {};
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t in_group = i % random_group;
-        if (in_group == 0) {
-            // random_rounding_bits, sixteen calls at a time.
-            for (std::size_t call = 0; call < random_group / 4; ++call) {
-                calls[call] = philox4x32::generate(rounding_counter(stream, (first + i) / 4 + call),
-                                                   static_cast<std::uint32_t>(stream.seed),
-                                                   static_cast<std::uint32_t>(stream.seed >> 32));
+    namespace target = portable_vectors;
+    for (std::size_t group = 0; group < count; group += random_group) {
+        // random_rounding_bits, sixteen calls at a time; then the codes.
+        std::uint32_t words[random_group];
+        for (std::size_t call = 0; call < random_group / 4; ++call) {
+            const philox4x32 calls = rounding_words(stream, (first + group) / 4 + call);
+            for (std::size_t i = 0; i < 4; ++i) words[16 * i + call] = calls.word[i];
+        }
+        const std::size_t size = (std::min)(random_group, count - group);
+        if constexpr (has_stochastic_vectors<Value>) {
+            for (std::size_t i = 0; i < random_group; i += target::lanes) {
+                target::vec<std::uint32_t> codes;
+                std::memcpy(&codes, words + i, sizeof codes);
+                codes =
+                    target::stochastic_codes<typename Value::format>(target::load(from + group + i), codes);
+                std::memcpy(words + i, &codes, sizeof codes);
+            }
+            for (std::size_t i = 0; i < size; ++i) {
+                to[group + i] = Value::from_bits(static_cast<storage_of<typename Value::format>>(words[i]));
+            }
+        } else {
+            for (std::size_t i = 0; i < size; ++i) {
+                to[group + i] = round_to<Value>(from[group + i], stochastic(words[i]));
             }
         }
-        to[i] = round_to<Value>(from[i], stochastic(calls[in_group % 16].word[in_group / 16]));
     }
 }
 
