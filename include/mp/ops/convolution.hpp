@@ -169,9 +169,10 @@ struct conv2d_op {
 /// out_channels x (channels / groups * kernel.height * kernel.width), in the order (channel, line, column); y
 /// is batch x (out_channels * output height * output width). They are matrix views in any storage order with
 /// any leading dimension; row-major ones are the fast ones, others are copied image by image. b is a
-/// contiguous range of out_channels elements, or mp::ops::absent. Formats are any mp::ops::element, in any mix.
-/// geometry.output_size() gives the output height and width. out_channels is a multiple of groups, and output
-/// channels [k * out_channels / groups, (k + 1) * out_channels / groups) read the k-th part of the channels.
+/// contiguous range of out_channels elements, or mp::ops::absent. Formats are any mp::ops::element, in any
+/// mix. geometry.output_size() gives the output height and width. out_channels is a multiple of groups, and
+/// output channels [k * out_channels / groups, (k + 1) * out_channels / groups) read the k-th part of the
+/// channels.
 ///
 /// w may be mp::autocast::cached(view, version), as in linear().
 ///
