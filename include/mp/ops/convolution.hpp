@@ -129,13 +129,12 @@ struct conv2d_op {
                         gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue, workspace);
                     };
                     if constexpr (detail::any_double<X, W, Bias, Y>) {
-                        const auto ending = [&, first_channel = group * channels](
-                                                double value, [[maybe_unused]] std::ptrdiff_t channel,
+                        const auto ending = [&](double value, [[maybe_unused]] std::ptrdiff_t channel,
                                                 std::ptrdiff_t /*position*/) {
                             if constexpr (std::is_same_v<Bias, absent_t>) {
                                 return value;
                             } else {
-                                const auto at = static_cast<std::size_t>(first_channel + channel);
+                                const auto at = static_cast<std::size_t>(group * channels + channel);
                                 return detail::double_add(value, detail::as<double>(b[at]));
                             }
                         };
