@@ -37,16 +37,16 @@ struct checked_gradient {
     std::vector<double> gradient = {};  ///< of each value
 
     checked_gradient() = default;
-    /// The gradient is any range of numbers, of a half or bfloat16 run as well, of which every value is exact in
-    /// double. It is copied, so the loss may run backward passes that write over it.
+    /// The gradient is any range of numbers, of a half or bfloat16 run as well, of which every value is exact
+    /// in double. It is copied, so the loss may run backward passes that write over it.
     template <std::ranges::input_range Gradient>
         requires number<std::ranges::range_value_t<Gradient>>
     checked_gradient(std::string of, std::span<double> where, const Gradient& computed)
         : name(std::move(of)), values(where) {
         for (const auto x : computed) gradient.push_back(detail::as<double>(x));
     }
-    /// The same from mp::parameter<double, Gradient>, of which mp::parameter_store<double>::parameters() has a
-    /// vector.
+    /// The same from mp::parameter<double, Gradient>, of which mp::parameter_store<double>::parameters() has
+    /// a vector.
     template <class Parameter>
         requires requires(const Parameter& it) {
             { it.weights } -> std::convertible_to<std::span<double>>;
@@ -62,13 +62,14 @@ namespace mp {
 
 /// Of check_gradients().
 struct gradient_check_options {
-    /// Half the distance of the two losses, gradcheck's eps, finite and positive; 0 for cbrt(2^-52) max(|x|, 1),
-    /// which balances rounding and truncation.
+    /// Half the distance of the two losses, gradcheck's eps, finite and positive; 0 for cbrt(2^-52) max(|x|,
+    /// 1), which balances rounding and truncation.
     double step = 0;
     /// Elements of each array that are looked at, one at random in each of as many equal sections; 0 for all.
     std::size_t samples = 0;
     std::uint64_t seed = 0;  ///< of the choice, by Philox
-    /// Gradients below it are compared absolutely: tolerance * floor is gradcheck's atol. Finite and positive.
+    /// Gradients below it are compared absolutely: tolerance * floor is gradcheck's atol. Finite and
+    /// positive.
     double floor = 1e-3;
 };
 
@@ -102,8 +103,8 @@ struct gradient_check_report {
     }
     /// Whether no element is further from its difference than this: gradcheck's rtol.
     [[nodiscard]] bool passed(double tolerance) const { return worst().max_relative <= tolerance; }
-    /// The same for the norms of whole arrays: for gradients of narrow formats, of which elements that all but
-    /// cancel have no digits.
+    /// The same for the norms of whole arrays: for gradients of narrow formats, of which elements that all
+    /// but cancel have no digits.
     [[nodiscard]] bool norms_passed(double tolerance) const {
         return std::all_of(arrays.begin(), arrays.end(), [tolerance](const gradient_comparison& it) {
             return it.norm_relative <= tolerance;
@@ -236,8 +237,8 @@ gradient_comparison compare_gradient(std::string_view function, Loss& loss, cons
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Compares gradients with central differences of the loss, (loss(x + h) - loss(x - h)) / 2h, one element after
-/// the other: torch.autograd.gradcheck for any composition of ops, in double.
+/// Compares gradients with central differences of the loss, (loss(x + h) - loss(x - h)) / 2h, one element
+/// after the other: torch.autograd.gradcheck for any composition of ops, in double.
 ///
 ///     mp::parameter_store<double> store;                       // a model of doubles, on mp::cpu
 ///     ...
@@ -248,19 +249,19 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     if (!report.passed(1e-7)) std::puts(to_string(report).c_str());
 ///
 /// Single arrays are {"x", x_values, dx_values}. The gradients may come from a run in another format, such as
-/// half, with the parameters rounded alike: report.norms_passed(1e-3). The loss is a function without arguments
-/// that reads the values where they lie, and returns a number; casts of weights that a region keeps must be
-/// told of changes (parameter_store::weights_changed()), which doubles never need. It is called twice to see
-/// that it is a function of the values (dropout must take the same seed each time), and twice for each element:
-/// options.samples makes that bearable for large models.
+/// half, with the parameters rounded alike: report.norms_passed(1e-3). The loss is a function without
+/// arguments that reads the values where they lie, and returns a number; casts of weights that a region keeps
+/// must be told of changes (parameter_store::weights_changed()), which doubles never need. It is called twice
+/// to see that it is a function of the values (dropout must take the same seed each time), and twice for each
+/// element: options.samples makes that bearable for large models.
 ///
 /// Rounding makes an error of some 1e-11 |loss| in a difference, and truncation one of 1e-11 times the third
 /// derivative: a loss of about 1 has digits for tolerances from 1e-7 on. Near kinks, such as 0 of relu, the
 /// difference is no gradient.
 ///
-/// Afterwards the values are what they were, also where the loss throws. Throws argument_error for no array, an
-/// empty one, a gradient of another size, values or options that are not finite, a loss that is not finite and
-/// one that differs from call to call.
+/// Afterwards the values are what they were, also where the loss throws. Throws argument_error for no array,
+/// an empty one, a gradient of another size, values or options that are not finite, a loss that is not finite
+/// and one that differs from call to call.
 template <std::invocable Loss>
     requires std::is_arithmetic_v<std::invoke_result_t<Loss&>>
 [[nodiscard]] gradient_check_report check_gradients(Loss&& loss, std::span<const checked_gradient> arrays,

@@ -30,7 +30,8 @@ inline constexpr absent_t absent{};
 
 /// An element type that the ops work on: float or a reduced format, and on the CPU double. An op that has a
 /// double among its operands computes in double from end to end, whatever the others are, which are exact in
-/// it, and rounds each result once; autocast leaves doubles alone. That is for checking gradients: it is slow.
+/// it, and rounds each result once; autocast leaves doubles alone. That is for checking gradients: it is
+/// slow.
 template <class Element>
 concept element =
     autocast::eligible<std::remove_const_t<Element>> || std::same_as<std::remove_const_t<Element>, double>;
@@ -219,9 +220,9 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 ///     }
 ///
 /// Every output of every op takes it, on every executor. The result is added in float (in double to a sum of
-/// doubles) and the sum rounded once to the format of its memory; in a region of low precision the result is not rounded to that on the
-/// way, whether it is added or replaces. Where the op is no product, it takes memory for the result, from the
-/// executor's workspace where there is one (on a GPU there must be one).
+/// doubles) and the sum rounded once to the format of its memory; in a region of low precision the result is
+/// not rounded to that on the way, whether it is added or replaces. Where the op is no product, it takes
+/// memory for the result, from the executor's workspace where there is one (on a GPU there must be one).
 template <class Element>
 constexpr autocast::sum_operand<matrix_view<Element>> add_to(matrix_view<Element> view, bool adds = true) {
     return autocast::add_to(view, adds);

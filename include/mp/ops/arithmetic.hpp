@@ -151,9 +151,9 @@ struct add_op {
 /// y = a + b, element by element. b is a matrix of the shape of a and y, or a contiguous range of a.columns
 /// elements that is added to every row.
 ///
-/// Formats are any mp::ops::element, in any mix; matrices have any storage order and leading dimension. The sum
-/// is rounded to float and from there to the format of y. Under a policy, inputs are cast to the widest of
-/// their formats, and the result has that format, too. y may be a, or a matrix b, but not overlap them
+/// Formats are any mp::ops::element, in any mix; matrices have any storage order and leading dimension. The
+/// sum is rounded to float and from there to the format of y. Under a policy, inputs are cast to the widest
+/// of their formats, and the result has that format, too. y may be a, or a matrix b, but not overlap them
 /// otherwise.
 ///
 /// Throws argument_error for shapes that differ, invalid views and operands that overlap; y is then

@@ -129,13 +129,12 @@ struct conv2d_op {
                         gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue, workspace);
                     };
                     if constexpr (detail::any_double<X, W, Bias, Y>) {
-                        const auto ending = [&, first_channel = group * channels](
-                                                double value, [[maybe_unused]] std::ptrdiff_t channel,
+                        const auto ending = [&](double value, [[maybe_unused]] std::ptrdiff_t channel,
                                                 std::ptrdiff_t /*position*/) {
                             if constexpr (std::is_same_v<Bias, absent_t>) {
                                 return value;
                             } else {
-                                const auto at = static_cast<std::size_t>(first_channel + channel);
+                                const auto at = static_cast<std::size_t>(group * channels + channel);
                                 return detail::double_add(value, detail::as<double>(b[at]));
                             }
                         };
@@ -169,9 +168,10 @@ struct conv2d_op {
 /// out_channels x (channels / groups * kernel.height * kernel.width), in the order (channel, line, column); y
 /// is batch x (out_channels * output height * output width). They are matrix views in any storage order with
 /// any leading dimension; row-major ones are the fast ones, others are copied image by image. b is a
-/// contiguous range of out_channels elements, or mp::ops::absent. Formats are any mp::ops::element, in any mix.
-/// geometry.output_size() gives the output height and width. out_channels is a multiple of groups, and output
-/// channels [k * out_channels / groups, (k + 1) * out_channels / groups) read the k-th part of the channels.
+/// contiguous range of out_channels elements, or mp::ops::absent. Formats are any mp::ops::element, in any
+/// mix. geometry.output_size() gives the output height and width. out_channels is a multiple of groups, and
+/// output channels [k * out_channels / groups, (k + 1) * out_channels / groups) read the k-th part of the
+/// channels.
 ///
 /// w may be mp::autocast::cached(view, version), as in linear().
 ///

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// How the ops walk over the elements of matrices of one shape: along the lines of the output, split over
-/// threads, in runs of floats or row by row. Where an element is a double, everything here is doubles in place
-/// of floats.
+/// threads, in runs of floats or row by row. Where an element is a double, everything here is doubles in
+/// place of floats.
 ///
 /// A view with leading_dimension 0 in row-major order is a row that is repeated; it may be read here.
 #pragma once
@@ -282,7 +282,8 @@ void for_each_number(cpu exec, Function f, matrix_view<Out> out, matrix_view<con
         out, in...);
 }
 
-/// Writes f(in...), a float of floats (or a double of doubles), to every element of `out`, rounded once to its format.
+/// Writes f(in...), a float of floats (or a double of doubles), to every element of `out`, rounded once to
+/// its format.
 template <class Function, class Out, class... In>
 void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
     if (out.rows > 1 && is_one_line(out, in...)) {

@@ -182,7 +182,7 @@ struct linear_op {
         if constexpr (detail::any_double<X, W, Bias, Y>) {
             detail::product_in_double(
                 exec, 1.0, x, transposed(w), 0.0, y,
-                [&b, act](double value, std::ptrdiff_t /*row*/, [[maybe_unused]] std::ptrdiff_t column) {
+                [&, act](double value, std::ptrdiff_t /*row*/, [[maybe_unused]] std::ptrdiff_t column) {
                     if constexpr (!std::is_same_v<Bias, absent_t>) {
                         value = detail::double_add(value,
                                                    detail::as<double>(b[static_cast<std::size_t>(column)]));

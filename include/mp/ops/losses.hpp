@@ -133,7 +133,8 @@ struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
 /// prediction and target are matrices of one shape, in any storage order and formats. factors.scale has no
 /// part in the result: the loss stays readable whatever the scaler does. Differences and squares are in
 /// double, and so is their sum, in an order that depends on the shape alone; the result is rounded to float
-/// once, or is a double where an operand has doubles. NaN, and infinity in the prediction or the target alone, make the loss NaN or infinite.
+/// once, or is a double where an operand has doubles. NaN, and infinity in the prediction or the target
+/// alone, make the loss NaN or infinite.
 ///
 /// Throws argument_error for a matrix without elements, shapes that differ, invalid views, and a weight that
 /// is negative or not finite.

@@ -160,9 +160,9 @@ struct concatenate_op {
 ///     mp::ops::concatenate(exec, mp::ops::parts_along::rows, std::tuple(old_keys, new_keys), keys);
 ///
 /// Shapes: along rows, the parts have the columns of y and together its rows; along columns the other way
-/// round. Any storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each element
-/// is rounded once to the format of y. Under a policy, parts are cast to the widest of their formats, and the
-/// result has that format, too. The gradient of the parts is split() of dy.
+/// round. Any storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each
+/// element is rounded once to the format of y. Under a policy, parts are cast to the widest of their formats,
+/// and the result has that format, too. The gradient of the parts is split() of dy.
 ///
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps a part; y is then
 /// unchanged.
@@ -318,9 +318,9 @@ struct permute_heads_op {
 ///     mp::ops::permute_heads(exec, q, q_stacked, {.heads = 12, .batch = batch});
 ///
 /// Shapes: side by side, (batch * tokens) x (heads * depth); stacked, (batch * heads * tokens) x depth. Any
-/// storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each element is rounded
-/// once to the format of y. A GPU has a launch for each head of each sequence. (Attention reads either
-/// layout where it lies.)
+/// storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each element is
+/// rounded once to the format of y. A GPU has a launch for each head of each sequence. (Attention reads
+/// either layout where it lies.)
 ///
 /// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, invalid views
 /// and a y that overlaps x; y is then unchanged.

@@ -157,9 +157,9 @@ struct sum_op : detail::reduction<sum_op> {
 /// The sum of all elements of x, a matrix in any storage order and format; 0 if there are none.
 ///
 /// Elements are added in double, in an order that depends on the shape of x alone, and the sum is rounded to
-/// float once (that of doubles is a double). Its error is at most half a unit in the last place and n 2^-53 times the sum of the magnitudes
-/// of the n elements, which matters where large elements of both signs cancel. NaN, and infinities of both
-/// signs, give NaN. Throws argument_error for an invalid view.
+/// float once (that of doubles is a double). Its error is at most half a unit in the last place and n 2^-53
+/// times the sum of the magnitudes of the n elements, which matters where large elements of both signs
+/// cancel. NaN, and infinities of both signs, give NaN. Throws argument_error for an invalid view.
 template <class Policy = autocast::by_region, element X>
 detail::arithmetic_type<X> sum(cpu exec, matrix_view<X> x) {
     return autocast::call<Policy>(sum_op{}, exec, detail::input_view(x));

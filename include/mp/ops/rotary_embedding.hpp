@@ -101,7 +101,7 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// Each is the exact value rounded to double, with an error of 2^-51, and from there to float; no C library,
 /// compiler option or rounding direction changes a bit. Takes 4 * positions * rotated bytes.
 ///
-/// \tparam Real  float, which is rotary_table, or double, to turn doubles by: there is no rounding to float then
+/// \tparam Real  float, which is rotary_table, or double, to turn doubles by, without the rounding to float
 template <class Real>
 class basic_rotary_table {
 public:
@@ -338,8 +338,8 @@ struct rotary_embedding_op {
 ///                                           .batch = batch};
 ///     mp::ops::rotary_embedding(exec, qkv.block(0, 0, rows, width), qkv.block(0, 0, rows, width), options);
 ///
-/// Formats are any mp::ops::element, in any mix. Sines and cosines are those of rotary_table, products and their
-/// sum are in double, and the result is rounded to float and from there to the format of y; it does not
+/// Formats are any mp::ops::element, in any mix. Sines and cosines are those of rotary_table, products and
+/// their sum are in double, and the result is rounded to float and from there to the format of y; it does not
 /// depend on threads. Without a table, one is made for the call.
 ///
 /// Throws argument_error for shapes that differ, sizes that heads and batch do not divide, a depth that is

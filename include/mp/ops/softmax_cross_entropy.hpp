@@ -138,9 +138,9 @@ struct softmax_cross_entropy_op {
 /// `batch` integers, the column that is right for each row. factors.scale has no part in the result: the loss
 /// stays readable whatever the scaler does. Logits are read in their format, exponentials are
 /// computed in float after the largest value of the row has been subtracted, sums and logarithms in double,
-/// and the sum of the rows is rounded to float once; with logits of doubles everything is in double, and so is
-/// the result. The result does not depend on the number of threads. NaN
-/// or +infinity in a row make the loss NaN.
+/// and the sum of the rows is rounded to float once; with logits of doubles everything is in double, and so
+/// is the result. The result does not depend on the number of threads. NaN or +infinity in a row make the
+/// loss NaN.
 ///
 /// With options.label_smoothing, a row's loss is (1 - label_smoothing) times that, plus label_smoothing times
 /// the mean of log(sum_j exp(logits_j)) - logits_c over all classes c; the mean over the rows leaves out

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The functions of <mp/rules/elementwise.hpp> for single doubles: what ops with double operands compute with.
-/// Exponentials and their kin are those of <mp/format/math>, in 64-bit integers, with errors below one ulp: the
-/// same bits under every flag, in every mode and on every processor.
+/// The functions of <mp/rules/elementwise.hpp> for single doubles: what ops with double operands compute
+/// with. Exponentials and their kin are those of <mp/format/math>, in 64-bit integers, with errors below one
+/// ulp: the same bits under every flag, in every mode and on every processor.
 #pragma once
 
 #include <mp/config.hpp>

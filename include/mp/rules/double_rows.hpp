@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Rows of softmax and of normalization in double, one element after the other: what the ops with double
-/// operands have in place of the vectors of <mp/rules/softmax.inl> and <mp/rules/normalization.inl>, under the
-/// same names.
+/// operands have in place of the vectors of <mp/rules/softmax.inl> and <mp/rules/normalization.inl>, under
+/// the same names.
 #pragma once
 
 #include <mp/config.hpp>

@@ -77,7 +77,8 @@ inline sine_and_cosine sine_and_cosine_of(double_pair angle) {
     constexpr double half_pi = 0x1.921fb54p+0;
     constexpr double half_pi_second = 0x1.10b461p-30;
     constexpr double half_pi_third = 0x1.a62633145c06ep-58;
-    // Adding 1.5 2^52 leaves no place for a fraction: the sum is rounded to an integer, which is its low bits.
+    // Adding 1.5 2^52 leaves no place for a fraction: the sum is rounded to an integer, which is its low
+    // bits.
     constexpr double shifter = 0x1.8p+52;
     const number high = angle.high;
     const number shifted = high * two_over_pi + number(shifter);
@@ -112,8 +113,9 @@ inline double_pair angle_of(std::ptrdiff_t position, double_pair frequency) {
     return double_pair{static_cast<double>(position), 0.0} * frequency;
 }
 
-/// Turns `count` points (x, y) by their angles: to_x = x cos - y sin and to_y = x sin + y cos, each rounded to
-/// double twice and once to Real, float or double. The angle is negative for direction -1. to_x and to_y may be x and y.
+/// Turns `count` points (x, y) by their angles: to_x = x cos - y sin and to_y = x sin + y cos, each rounded
+/// to double twice and once to Real, float or double. The angle is negative for direction -1. to_x and to_y
+/// may be x and y.
 template <class Real>
 void rotate_points(std::size_t count, double direction, const Real* cosines, const Real* sines, const Real* x,
                    const Real* y, Real* to_x, Real* to_y) {
