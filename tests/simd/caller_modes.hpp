@@ -23,6 +23,15 @@ inline mode_bits current_modes() {
 inline void set_modes(mode_bits modes) {
     __asm__ volatile("ldmxcsr %0" : : "m"(modes) : "memory");
 }
+/// The flags of what has happened.
+inline mode_bits current_flags() {
+    mode_bits modes = 0;
+    __asm__ volatile("stmxcsr %0" : "=m"(modes) : : "memory");
+    return modes & 0x3f;
+}
+inline void set_flags(mode_bits flags) {
+    set_modes(current_modes() | flags);
+}
 
 #elif defined(__GNUC__) && defined(__aarch64__)
 #define TEST_HAS_MODES 1
@@ -41,6 +50,14 @@ inline mode_bits current_modes() {
 }
 inline void set_modes(mode_bits modes) {
     __asm__ volatile("msr fpcr, %0" : : "r"(modes) : "memory");
+}
+inline mode_bits current_flags() {
+    mode_bits flags = 0;
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags) : : "memory");
+    return flags & 0x9f;
+}
+inline void set_flags(mode_bits flags) {
+    __asm__ volatile("msr fpsr, %0" : : "r"(flags) : "memory");
 }
 
 #else

@@ -80,14 +80,19 @@ private:
 #elif defined(__aarch64__) && defined(__GNUC__) && !defined(__CUDACC__)
     default_floating_point_modes() noexcept {
         __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
+        __asm__ volatile("mrs %0, fpsr" : "=r"(flags_before_) : : "memory");
         if (before_ != 0) __asm__ volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
     }
     ~default_floating_point_modes() {
         if (before_ != 0) __asm__ volatile("msr fpcr, %0" : : "r"(before_) : "memory");
+        std::uint64_t flags = 0;
+        __asm__ volatile("mrs %0, fpsr" : "=r"(flags) : : "memory");
+        if (flags != flags_before_) __asm__ volatile("msr fpsr, %0" : : "r"(flags_before_) : "memory");
     }
 
 private:
-    std::uint64_t before_ = 0;  // FPCR: rounding, flush-to-zero, default NaN, traps
+    std::uint64_t before_ = 0;        // FPCR: rounding, flush-to-zero, default NaN, traps
+    std::uint64_t flags_before_ = 0;  // FPSR
 #elif defined(FE_TONEAREST) && !defined(__CUDACC__)
     // The direction of rounding, which is all that the C library knows.
     default_floating_point_modes() noexcept : before_(std::fegetround()) {
