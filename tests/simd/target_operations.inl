@@ -39,7 +39,7 @@ inline void move_lanes(const std::uint32_t* a, const std::uint32_t* b, const std
     put(moves->lower, interleave_lower(x, y));
     put(moves->upper, interleave_upper(x, y));
     put(moves->low, low_halves(x2, y2));
-    put(moves->products, multiply_low(x2, y2));
+    put(moves->products, multiply_low_halves(x2, y2));
     put(moves->lower_longwords, interleave_lower(x2, y2));
     put(moves->upper_longwords, interleave_upper(x2, y2));
     put(moves->quieted_doubles, quieted(reinterpret_cast<doubles>(x2)));
