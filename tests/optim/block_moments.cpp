@@ -67,6 +67,7 @@ void check_steps(const Options& options, std::size_t states) {
     using weight = typename Optimizer::weight_type;
     const std::vector<std::size_t> sizes = {1, 255, 256, 257, 40000, 3};
     for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
         if (isa > static_cast<int>(mp::instruction_set::avx512)) break;
         for (const int threads : {1, 3}) {
             CAPTURE(isa);

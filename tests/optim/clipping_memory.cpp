@@ -67,6 +67,7 @@ public:
 template <class Function>
 void on_every_instruction_set(Function function) {
     for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
         if (isa > static_cast<int>(mp::instruction_set::avx512)) break;
         for (const int threads : {1, 3}) {
             CAPTURE(isa);
