@@ -48,7 +48,8 @@ template <class Arrays>
 void load_gradient(const Arrays& a, std::size_t at, std::size_t count, float* to) noexcept {
     namespace target = portable_vectors;
     copy_block(a.gradient + at, to, count);
-    for (const float factor : {a.inverse_scale, a.clip_factor}) {
+    const float factors[] = {a.inverse_scale, a.clip_factor};
+    for (const float factor : factors) {
         if (same_value(factor, 1.0F)) continue;
         std::size_t i = 0;
         for (; i + target::lanes <= count; i += target::lanes) {
