@@ -273,6 +273,14 @@ TEST_CASE_TEMPLATE("wrong shapes and options are named", Policy, layers::float8_
     CHECK(message([&] {
               place.layer.forward(mp::cpu{}, mp::transposed(mp::row_major(place.x.view().data, in, rows)));
           }).find("x.order is 'column_major'") != std::string::npos);
+    // Weights that were written without a word.
+    workplace<Policy> silent({.compare_weights = true});
+    silent.forward();
+    silent.forward();
+    silent.layer.weight().values()[3] = bfloat16(7.0F);
+    CHECK_THROWS_AS(silent.forward(), mp::state_error);
+    silent.store.weights_changed();
+    silent.forward();
     CHECK_THROWS_AS(workplace<layers::float8_delayed_scaling>({.amax_history_length = 0}),
                     mp::argument_error);
     CHECK_THROWS_AS(workplace<layers::float8_delayed_scaling>({.margin = 65}), mp::argument_error);

@@ -66,7 +66,7 @@ public:
     }
 
     /// The same for gradients that lie elsewhere, such as those of mp::gradient_accumulator: one for each
-    /// parameter, each with a scale of its own. They are not changed; the parameters' own gradients are not
+    /// parameter, each with its own scale. They are not changed; the parameters' own gradients are not
     /// looked at, and if they are float, overwritten by the results.
     ///
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients

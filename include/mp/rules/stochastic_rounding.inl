@@ -14,8 +14,8 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> stochastic_codes(vec<float> x
     const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_nan = magnitude > 0x7f80'0000U;
     const vec<std::uint32_t> nan = (bits >> shift) | std::uint32_t{narrow::quiet_bit};
-    // What is dropped has `shift` bits, so of the random ones only so many can matter. Adding them carries into
-    // the rest with the probability that it stands for; past the largest number is infinity.
+    // `shift` bits are dropped, so the upper `shift` random bits are added: they carry with probability
+    // dropped / 2^shift. Above the largest finite number is infinity.
     const vec<std::uint32_t> threshold = random >> (32 - shift);
     if constexpr (Format::exponent_bits == 8) {
         return is_nan ? nan : (bits + threshold) >> shift;

@@ -7,6 +7,8 @@
 #include <mp/autocast/policy.hpp>
 #include <mp/autocast/quantise_factor.hpp>
 #include <mp/bfloat16.hpp>
+#include <mp/config.hpp>
+#include <mp/detail/checksum.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/float8.hpp>
@@ -59,6 +61,8 @@ struct float8_options {
     std::int32_t margin = 0;                         ///< of delayed scaling: scales are lowered by 2^margin
     amax_algorithm algorithm = amax_algorithm::max;  ///< of delayed scaling
     bool power_of_two = false;                       ///< of current scaling: scales are rounded down
+    /// Whether a forgotten weights_changed() is looked for, which reads all weights.
+    bool compare_weights = MP_CHECK_KEPT_CASTS != 0;
 };
 
 }  // namespace mp::layers
@@ -216,6 +220,41 @@ void quantise_mx(cpu exec, matrix_view<Value> from, matrix_view<bfloat16> to, bo
     });
 }
 
+/// Whether the codes of weights are still theirs, by the count of parameter_store::weights_changed(), and by a
+/// checksum as well where casts that are kept are compared (MP_CHECK_KEPT_CASTS).
+class coded_weights {
+public:
+    explicit coded_weights(bool compares) : compares_(compares) {}
+
+    /// Whether the codes are to be made anew. Throws state_error where the weights were written in silence.
+    template <class Weight>
+    bool renew(matrix_view<const Weight> w, std::uint64_t version) {
+        const bool same_version = version == version_;
+        if (compares_) {
+            crc64_stream sum;
+            sum.add({reinterpret_cast<const char*>(w.data),
+                     static_cast<std::size_t>(w.rows * w.columns) * sizeof(Weight)});
+            if (same_version && sum.value() != checksum_) {
+                throw_error(state_error(
+                    "mp::layers::linear: the weights have changed since they were rounded to 8 bits; call "
+                    "weights_changed() of the mp::parameter_store after every step"));
+            }
+            checksum_ = sum.value();
+        }
+        version_ = version;
+        return !same_version;
+    }
+    /// After loading.
+    void forget() { version_ = never; }
+
+private:
+    static constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
+
+    bool compares_;
+    std::uint64_t version_ = never;
+    std::uint64_t checksum_ = 0;
+};
+
 /// The operands of the three products of a layer in 8 bits with a scale each, and what is remembered of them.
 template <layers::float8_scaling Policy, class Activation>
 class float8_products {
@@ -223,7 +262,7 @@ class float8_products {
 
 public:
     explicit float8_products(const layers::float8_options& options)
-        : x_{options}, w_{options}, dy_{options}, options_(options) {
+        : x_{options}, w_{options}, dy_{options}, options_(options), weights_(options.compare_weights) {
         scaling(x_).validate();
     }
 
@@ -232,12 +271,11 @@ public:
     void forward(cpu exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
                  std::uint64_t version, matrix_view<Activation> y, const Epilogue& epilogue) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
-        if (version != version_) {
+        if (weights_.renew(w, version)) {
             if constexpr (delayed) {
                 for_each_operand([&](auto& it) { it.history.update(scaling(it)); });
             }
             quantise(exec, w, w_);
-            version_ = version;
         }
         quantise(exec, x, x_);
         gemm(exec, product_factor(x_, w_), x_.view(), transposed(w_.view()), 0.0F, y, epilogue);
@@ -275,12 +313,10 @@ public:
             visitor("w", w_.history);
             visitor("dy", dy_.history);
         }
-        if constexpr (Visitor::loads) version_ = never;
+        if constexpr (Visitor::loads) weights_.forget();
     }
 
 private:
-    static constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
-
     template <class Format>
     struct operand : scaled_codes<Format> {
         using format = Format;
@@ -322,23 +358,22 @@ private:
     operand<float8_e4m3fn> w_;
     operand<float8_e5m2> dy_;
     layers::float8_options options_;
-    std::uint64_t version_ = never;
+    coded_weights weights_;
 };
 
 /// The same in blocks of 32 along the k of each product, so that each operand is rounded twice.
 template <class Activation>
 class float8_products<layers::mxfp8_block_scaling, Activation> {
 public:
-    explicit float8_products(const layers::float8_options& /*options*/) {}
+    explicit float8_products(const layers::float8_options& options) : weights_(options.compare_weights) {}
 
     template <class Weight, class Epilogue>
     void forward(cpu exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
                  std::uint64_t version, matrix_view<Activation> y, const Epilogue& epilogue) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
-        if (version != version_) {
+        if (weights_.renew(w, version)) {
             quantise(exec, w, w_, along_rows);
             quantise(exec, w, w_for_dx_, along_columns);
-            version_ = version;
         }
         quantise(exec, x, operand_, along_rows);
         gemm(exec, 1.0F, view(operand_), transposed(view(w_)), 0.0F, y, epilogue);
@@ -360,11 +395,10 @@ public:
     }
     template <class Visitor>
     void visit_state(Visitor& /*visitor*/) {
-        if constexpr (Visitor::loads) version_ = never;
+        if constexpr (Visitor::loads) weights_.forget();
     }
 
 private:
-    static constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
     static constexpr bool along_rows = false, along_columns = true;
 
     static matrix_view<const bfloat16> view(const tensor<bfloat16>& operand) { return operand.view(); }
@@ -376,7 +410,7 @@ private:
 
     tensor<bfloat16> w_{}, w_for_dx_{}, x_for_dw_{};
     tensor<bfloat16> operand_{};  ///< of the product at hand
-    std::uint64_t version_ = never;
+    coded_weights weights_;
 };
 
 /// What a layer of another policy has in place of them.
