@@ -133,7 +133,7 @@ TEST_CASE("explain says that a promotion has a third format") {
 TEST_CASE("every category has a name and a sentence") {
     for (int i = 0; i <= static_cast<int>(op_category::banned); ++i) {
         CHECK(mp::name_of(static_cast<op_category>(i)) != "unknown");
-        CHECK_FALSE(mp::detail::sentence_of(static_cast<op_category>(i)).empty());
+        CHECK_FALSE(mp::detail::description_of(static_cast<op_category>(i)).empty());
     }
     CHECK(mp::name_of(op_category::full_precision_output) == "full_precision_output");
     CHECK(mp::name_of(op_category::append_output_type) == "append_output_type");

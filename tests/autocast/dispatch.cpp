@@ -101,7 +101,7 @@ struct banned_op {
     static constexpr std::string_view name = "binary_cross_entropy";
     static constexpr auto category = op_category::banned;
     static constexpr auto banned_reason =
-        ac::sentence("its logarithm of a rounded probability overflows; use the form with logits");
+        ac::fixed_string("its logarithm of a rounded probability overflows; use the form with logits");
     constexpr auto operator()(auto x) const { return x + x; }
 };
 

@@ -91,7 +91,7 @@ void check_exact(generator& random, const problem& p, mp::storage_order a_order,
 
 const auto plain = [](std::span<const float>) { return mp::identity_epilogue{}; };
 const auto bias_relu = [](std::span<const float> bias) {
-    return mp::then(mp::bias_per_column(bias), mp::relu_epilogue{});
+    return mp::compose(mp::bias_per_column(bias), mp::relu_epilogue{});
 };
 
 template <class Function>
@@ -344,7 +344,7 @@ TEST_CASE("gemm: the device refuses what the CPU refuses, in the same words") {
     const auto wrong_bias = mp::bias_per_column(bias);
     std::string text;
     try {
-        mp::gemm(mp::cuda_stream{}, 1.0F, a, b, 0.0F, c, mp::then(wrong_bias, mp::relu_epilogue{}));
+        mp::gemm(mp::cuda_stream{}, 1.0F, a, b, 0.0F, c, mp::compose(wrong_bias, mp::relu_epilogue{}));
     } catch (const mp::argument_error& error) {
         text = error.what();
     }

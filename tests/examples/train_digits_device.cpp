@@ -93,7 +93,7 @@ public:
             const auto bias = mp::bias_per_column(parameters[2 * i + 1].weights);
             if (i + 2 < widths.size()) {
                 mp::gemm(tensor_cores, 1.0F, x, w, 0.0F, rows(y, widths[i + 1]),
-                         mp::then(bias, mp::relu_epilogue{}));
+                         mp::compose(bias, mp::relu_epilogue{}));
             } else {
                 mp::gemm(tensor_cores, 1.0F, x, w, 0.0F, rows(y, widths[i + 1]), bias);
             }

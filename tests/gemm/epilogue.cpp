@@ -83,17 +83,18 @@ TEST_CASE("a bias per column or per row reaches the right elements in both order
     for (const auto& values : ended_zeros(mp::bias_per_row(std::span<const float>(rows)))) {
         CHECK(values == std::vector<double>{10, 10, 10, 10, 20, 20, 20, 20, 30, 30, 30, 30});
     }
-    for (const auto& values : ended_zeros(mp::then(mp::bias_per_column(columns), mp::bias_per_row(rows)))) {
+    for (const auto& values :
+         ended_zeros(mp::compose(mp::bias_per_column(columns), mp::bias_per_row(rows)))) {
         CHECK(values == std::vector<double>{11, 12, 13, 14, 21, 22, 23, 24, 31, 32, 33, 34});
     }
 }
 
 TEST_CASE("a chain applies its parts in order, in float") {
     const std::vector<float> bias{-1, 0, 1, 2};
-    for (const auto& values : ended_zeros(mp::then(mp::bias_per_column(bias), mp::relu_epilogue{}))) {
+    for (const auto& values : ended_zeros(mp::compose(mp::bias_per_column(bias), mp::relu_epilogue{}))) {
         CHECK(values == std::vector<double>{0, 0, 1, 2, 0, 0, 1, 2, 0, 0, 1, 2});
     }
-    for (const auto& values : ended_zeros(mp::then(mp::relu_epilogue{}, mp::bias_per_column(bias)))) {
+    for (const auto& values : ended_zeros(mp::compose(mp::relu_epilogue{}, mp::bias_per_column(bias)))) {
         CHECK(values == std::vector<double>{-1, 0, 1, 2, -1, 0, 1, 2, -1, 0, 1, 2});
     }
     // 70000 is beyond half, but only the value after the chain is rounded to half.
@@ -102,7 +103,7 @@ TEST_CASE("a chain applies its parts in order, in float") {
     const auto up = [](float x, std::ptrdiff_t, std::ptrdiff_t) { return x + 70000.0F; };
     const auto down = [](float x, std::ptrdiff_t, std::ptrdiff_t) { return x - 69999.0F; };
     mp::gemm(mp::cpu{}, 1.0F, mp::row_major(&a, 1, 1), mp::row_major(&a, 1, 1), 0.0F, mp::row_major(&c, 1, 1),
-             mp::then(up, down));
+             mp::compose(up, down));
     CHECK(static_cast<float>(c) == 2.0F);
 }
 
@@ -161,11 +162,12 @@ TEST_CASE("an epilogue that does not fit the shape of C is refused before anythi
     CHECK_THROWS_WITH_AS(run(mp::bias_per_row(four)),
                          "mp::gemm: bias.size() is 4; it must equal c.rows, which is 3", mp::argument_error);
     CHECK_THROWS_AS(run(mp::bias_per_row(none)), mp::argument_error);
-    CHECK_THROWS_AS(run(mp::then(mp::relu_epilogue{}, mp::bias_per_row(four))), mp::argument_error);
-    CHECK_THROWS_AS(run(mp::then(mp::then(mp::bias_per_row(four), mp::relu_epilogue{}), mp::relu_epilogue{})),
-                    mp::argument_error);
+    CHECK_THROWS_AS(run(mp::compose(mp::relu_epilogue{}, mp::bias_per_row(four))), mp::argument_error);
+    CHECK_THROWS_AS(
+        run(mp::compose(mp::compose(mp::bias_per_row(four), mp::relu_epilogue{}), mp::relu_epilogue{})),
+        mp::argument_error);
     CHECK(std::all_of(c.begin(), c.end(), [](float x) { return x == 7; }));
-    run(mp::then(mp::bias_per_row(three), mp::bias_per_column(four)));
+    run(mp::compose(mp::bias_per_row(three), mp::bias_per_column(four)));
     CHECK(c[0] == 0);
 }
 
@@ -178,9 +180,9 @@ TEST_CASE("scales multiply rows or columns after the product, and a residual is 
     std::vector<float> c(4);
     const auto view = mp::row_major(c.data(), 2, 2);
     mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 2, 3), mp::row_major(b.data(), 3, 2), 0.0F, view,
-             mp::then(mp::scale_per_column(column_scales),
-                      mp::then(mp::scale_per_row(row_scales),
-                               mp::add_residual(mp::row_major(residual.data(), 2, 2)))));
+             mp::compose(mp::scale_per_column(column_scales),
+                         mp::compose(mp::scale_per_row(row_scales),
+                                     mp::add_residual(mp::row_major(residual.data(), 2, 2)))));
     // [1 2 3; -4 5 -6] [7 -8; 9 10; -11 12] = [-8 48; 83 10].
     CHECK(c == std::vector<float>{-8 + 1, 24 + 2, -41.5F + 3, -2.5F + 4});
     const std::vector<float> wrong(3);

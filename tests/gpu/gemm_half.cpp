@@ -60,7 +60,7 @@ TEST_CASE("an epilogue gets every element with its place, whatever the order of 
     for (const auto c_order : orders) {
         check<gpu_gemm_kernel::mma, arch::sm_80, mp::half, mp::half, mp::half>(
             {37, 45, 70}, {.c_order = c_order}, normal_numbers(4),
-            mp::then(mp::bias_per_column(bias), mp::relu_epilogue{}));
+            mp::compose(mp::bias_per_column(bias), mp::relu_epilogue{}));
     }
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("activation functions behind products on GPUs are those of the ops on 
     // In a chain, too.
     const std::vector<float> no_bias{0.0F};
     std::vector<float> chained;
-    CHECK(epilogue_error(mp::then(mp::bias_per_column(no_bias), mp::gelu_epilogue{}), chained, gelu) < 5);
+    CHECK(epilogue_error(mp::compose(mp::bias_per_column(no_bias), mp::gelu_epilogue{}), chained, gelu) < 5);
     CHECK(chained == results);
 }
 

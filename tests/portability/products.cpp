@@ -49,7 +49,7 @@ void add_products(report& to, const std::string& name) {
     add("gelu", mp::gelu_epilogue{});
     add("gelu_tanh", mp::gelu_tanh_epilogue{});
     add("silu", mp::silu_epilogue{});
-    add("bias_silu", mp::then(mp::bias_per_column(bias), mp::silu_epilogue{}));
+    add("bias_silu", mp::compose(mp::bias_per_column(bias), mp::silu_epilogue{}));
 }
 
 template <class T>

@@ -13,12 +13,12 @@ inline void apply_to_words(const std::uint32_t* a, const std::uint32_t* b, std::
         const vec<std::uint32_t> y = load(b + i);
         std::size_t o = 0;
         const auto put = [&](vec<std::uint32_t> value) MP_INLINED_LAMBDA { store(results[o++] + i, value); };
-        put(as_words(larger_or_second(as_floats(x), as_floats(y))));
-        put(as_words(quieted(as_floats(x))));
-        put(as_words(fused_multiply_add(as_floats(x), as_floats(y), as_floats(x))));
-        put(widen(narrow_binary16(as_floats(x))));
-        put(as_words(widen_binary16(narrow_to_halfwords(x & 0xffffU))));
-        put(widen(narrow_to_halfwords(x & 0xffffU)));
+        put(as_uint32(larger_or_second(as_float(x), as_float(y))));
+        put(as_uint32(quieted(as_float(x))));
+        put(as_uint32(fused_multiply_add(as_float(x), as_float(y), as_float(x))));
+        put(widen(narrow_binary16(as_float(x))));
+        put(as_uint32(widen_binary16(narrow_to_uint16(x & 0xffffU))));
+        put(widen(narrow_to_uint16(x & 0xffffU)));
         put(widen(narrow_to_bytes(x & 0xffU)));
         put((min)(x, y));
     }
@@ -30,8 +30,8 @@ inline void move_lanes(const std::uint32_t* a, const std::uint32_t* b, const std
     const default_floating_point_modes modes;
     const vec<std::uint32_t> x = load(a);
     const vec<std::uint32_t> y = load(b);
-    const auto x2 = reinterpret_cast<longwords>(x);
-    const auto y2 = reinterpret_cast<longwords>(y);
+    const auto x2 = reinterpret_cast<uint64_lanes>(x);
+    const auto y2 = reinterpret_cast<uint64_lanes>(y);
     const auto put = [](auto& to, auto from) MP_INLINED_LAMBDA { std::memcpy(&to, &from, sizeof from); };
     moves->lane_count = lanes;
     moves->mask = movemask(x);
@@ -44,9 +44,9 @@ inline void move_lanes(const std::uint32_t* a, const std::uint32_t* b, const std
     put(moves->upper_longwords, interleave_upper(x2, y2));
     put(moves->quieted_doubles, quieted(reinterpret_cast<doubles>(x2)));
     put(moves->quotients, div(reinterpret_cast<doubles>(x2), reinterpret_cast<doubles>(y2)));
-    bytes_of_words order;
+    bytes_of_uint32 order;
     std::memcpy(&order, places, sizeof order);
-    put(moves->shuffled, shuffle_bytes(reinterpret_cast<bytes_of_words>(x), order));
+    put(moves->shuffled, shuffle_bytes(reinterpret_cast<bytes_of_uint32>(x), order));
 }
 
 /// Copies the first n < lanes elements by a vector, whose lanes go to `all`.

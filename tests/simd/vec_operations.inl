@@ -25,8 +25,8 @@ inline void apply_to_floats(const float* a, const float* b, const float* c, std:
         put(select(x > 1.0F, y, z));
         put(select(x < 1.0F, y, z));
         put(select_by_sign(x, y, z));
-        put(as_floats((min)(as_words(x), as_words(y))));
-        put(as_floats(as_words(x) ^ broadcast(0x8000'0001U)));
+        put(as_float((min)(as_uint32(x), as_uint32(y))));
+        put(as_float(as_uint32(x) ^ broadcast(0x8000'0001U)));
         put(broadcast(y));
         put(broadcast(-0.0F));
         put(narrow(mul(widen(x), widen(y))));

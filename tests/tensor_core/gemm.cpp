@@ -298,7 +298,7 @@ TEST_CASE("alpha, beta and the epilogue work on the accumulators as on the CPU")
         const auto kept =
             mp::matrix_view<const bfloat16>{before.data.data(), m, n, c.view.leading_dimension, order};
         mp::gemm(emulated<arch::sm_80>{}, 0.3F, a.view, b.view, -1.7F, c.view,
-                 mp::then(mp::bias_per_column(bias), mp::relu_epilogue{}));
+                 mp::compose(mp::bias_per_column(bias), mp::relu_epilogue{}));
         int wrong = 0;
         for (std::ptrdiff_t i = 0; i < m; ++i) {
             for (std::ptrdiff_t j = 0; j < n; ++j) {

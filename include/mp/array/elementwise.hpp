@@ -128,7 +128,7 @@ void scale(cpu exec, detail::array_element<X> alpha, const X& x, Out&& out) {
     const std::span target = detail::as_span(out);
     const auto input = detail::input_array("x", x);
     const instruction_set isa = detail::check_elementwise("mp::scale", exec, target, input);
-    detail::arithmetic<detail::multiplication>(exec, isa, target, detail::repeated<value>{alpha},
+    detail::arithmetic<detail::multiplication>(exec, isa, target, detail::broadcast_value<value>{alpha},
                                                input.values.data());
 }
 
@@ -146,7 +146,7 @@ void axpy(cpu exec, detail::array_element<X> alpha, const X& x, Y&& y) {
     const auto input = detail::input_array("x", x);
     detail::check_input(function, target, input, "y");
     const value* const addend = target.data();
-    detail::arithmetic<detail::multiply_addition>(exec, isa, target, detail::repeated<value>{alpha},
+    detail::arithmetic<detail::multiply_addition>(exec, isa, target, detail::broadcast_value<value>{alpha},
                                                   input.values.data(), addend);
 }
 
@@ -154,11 +154,11 @@ void axpy(cpu exec, detail::array_element<X> alpha, const X& x, Y&& y) {
 /// the bits of mp::minimum and mp::maximum of numbers, for float too. Otherwise like add().
 template <detail::array_range A, detail::array_range B, detail::writable_array_range Out>
 void minimum(cpu exec, const A& a, const B& b, Out&& out) {
-    detail::binary_arithmetic<detail::extremum<true>>("mp::minimum", exec, a, b, out);
+    detail::binary_arithmetic<detail::min_operation>("mp::minimum", exec, a, b, out);
 }
 template <detail::array_range A, detail::array_range B, detail::writable_array_range Out>
 void maximum(cpu exec, const A& a, const B& b, Out&& out) {
-    detail::binary_arithmetic<detail::extremum<false>>("mp::maximum", exec, a, b, out);
+    detail::binary_arithmetic<detail::max_operation>("mp::maximum", exec, a, b, out);
 }
 
 /// out[i] = x[i], but not less than `low` and not more than `high`: minimum(maximum(x[i], low), high). A NaN
@@ -172,8 +172,9 @@ void clamp(cpu exec, const X& x, detail::array_element<X> low, detail::array_ele
     const std::span target = detail::as_span(out);
     const auto input = detail::input_array("x", x);
     const instruction_set isa = detail::check_elementwise("mp::clamp", exec, target, input);
-    detail::selection<detail::clamping>(exec, isa, target, input.values.data(), detail::repeated<value>{low},
-                                        detail::repeated<value>{high});
+    detail::selection<detail::clamp_operation>(exec, isa, target, input.values.data(),
+                                               detail::broadcast_value<value>{low},
+                                               detail::broadcast_value<value>{high});
 }
 
 /// out[i] = -x[i], and out[i] = |x[i]|, by the sign bit alone, of NaNs too. The zero and the NaN of formats
@@ -191,7 +192,7 @@ void abs(cpu exec, const X& x, Out&& out) {
 /// add().
 template <detail::array_range X, detail::writable_array_range Out>
 void sqrt(cpu exec, const X& x, Out&& out) {
-    detail::unary_arithmetic<detail::root>("mp::sqrt", exec, x, out);
+    detail::unary_arithmetic<detail::sqrt_operation>("mp::sqrt", exec, x, out);
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

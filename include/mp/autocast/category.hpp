@@ -83,7 +83,7 @@ namespace autocast {
 ///   if it can be called with them;
 /// - `static constexpr bool computes_in_float = true` says that the kernel reads any format, computes in
 ///   float and rounds once when it writes, so that casts to float, which are exact, need no copy;
-/// - `static constexpr auto banned_reason = mp::autocast::sentence("...")` says why the op is banned and what
+/// - `static constexpr auto banned_reason = mp::autocast::fixed_string("...")` says why the op is banned and what
 ///   to call instead;
 /// - `known_as`, an array of std::string_view: what the lists of other systems call the op, such as "MatMul";
 /// - `using forward_op = ...` in the tag of a backward op: rules for the forward op hold for it as well, so
@@ -112,10 +112,10 @@ struct product_size {
 
 /// A string literal that can be a template argument, so that compilers print it in their messages.
 template <std::size_t Size>
-struct sentence {
+struct fixed_string {
     char text[Size]{};
 
-    /* implicit */ consteval sentence(const char (&literal)[Size]) {
+    /* implicit */ consteval fixed_string(const char (&literal)[Size]) {
         for (std::size_t i = 0; i < Size; ++i) text[i] = literal[i];
     }
 
@@ -135,7 +135,7 @@ constexpr auto banned_reason_of() {
     if constexpr (requires { Op::banned_reason; }) {
         return Op::banned_reason;
     } else {
-        return autocast::sentence("the policy bans it; call it outside autocast or choose another op");
+        return autocast::fixed_string("the policy bans it; call it outside autocast or choose another op");
     }
 }
 

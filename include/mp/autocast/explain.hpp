@@ -91,7 +91,7 @@ constexpr autocast::explanation<sizeof...(Arguments)> explain_category(autocast:
             !Policy::enabled ? std::string_view("autocast is off and arguments stay as they are")
             : third
                 ? std::string_view("the op must not have a third floating-point format among its arguments")
-                : sentence_of(Category),
+                : description_of(Category),
             autocast::type_name<typename types::compute>(),
             autocast::type_name<typename types::output>(),
             {argument(std::type_identity<Arguments>{}, std::integral_constant<std::size_t, Index>{})...},

@@ -66,7 +66,7 @@ struct category_rule {
         using target = void;
         using output = void;
     };
-    static constexpr std::string_view sentence = "arguments stay as they are";
+    static constexpr std::string_view description = "arguments stay as they are";
 };
 
 template <>
@@ -76,7 +76,7 @@ struct category_rule<op_category::lower_precision> {
         using target = Low;
         using output = autocast::widest_t<std::conditional_t<autocast::eligible<Data>, Low, Data>...>;
     };
-    static constexpr std::string_view sentence =
+    static constexpr std::string_view description =
         "float and reduced arguments are cast to the low precision of the policy";
 };
 
@@ -87,7 +87,7 @@ struct category_rule<op_category::full_precision> {
         using target = float;
         using output = autocast::widest_t<std::conditional_t<autocast::eligible<Data>, float, Data>...>;
     };
-    static constexpr std::string_view sentence = "float and reduced arguments are cast to float";
+    static constexpr std::string_view description = "float and reduced arguments are cast to float";
 };
 
 template <>
@@ -99,7 +99,7 @@ struct category_rule<op_category::full_precision_output> {
         using output = std::conditional_t<!std::is_void_v<Requested>, Requested,
                                           std::conditional_t<autocast::eligible<first>, float, void>>;
     };
-    static constexpr std::string_view sentence =
+    static constexpr std::string_view description =
         "arguments stay as they are, and the result is float unless the call asks for another type";
 };
 
@@ -112,7 +112,7 @@ struct category_rule<op_category::append_output_type> {
         using output = std::conditional_t<!std::is_void_v<Requested>, Requested,
                                           std::conditional_t<autocast::eligible<first>, float, first>>;
     };
-    static constexpr std::string_view sentence =
+    static constexpr std::string_view description =
         "arguments stay as they are, and the result is float, or of the type of a first argument that "
         "autocast "
         "does not touch";
@@ -129,7 +129,7 @@ struct category_rule<op_category::promote> {
         using third = typename first_floating<
             std::conditional_t<reduced<Data> && !std::same_as<Data, Low>, Data, void>...>::type;
     };
-    static constexpr std::string_view sentence =
+    static constexpr std::string_view description =
         "float and reduced arguments are cast to float if one of them is float, else to the low precision of "
         "the policy";
 };
@@ -141,27 +141,27 @@ struct category_rule<op_category::promote_widest> {
         using target = autocast::widest_t<Data...>;
         using output = target;
     };
-    static constexpr std::string_view sentence =
+    static constexpr std::string_view description =
         "float and reduced arguments are cast to the widest of the argument types";
 };
 
-/// category_rule::sentence for a category that is known at run time.
-constexpr std::string_view sentence_of(op_category category) {
+/// category_rule::description for a category that is known at run time.
+constexpr std::string_view description_of(op_category category) {
     switch (category) {
         case op_category::lower_precision:
-            return category_rule<op_category::lower_precision>::sentence;
+            return category_rule<op_category::lower_precision>::description;
         case op_category::full_precision:
-            return category_rule<op_category::full_precision>::sentence;
+            return category_rule<op_category::full_precision>::description;
         case op_category::full_precision_output:
-            return category_rule<op_category::full_precision_output>::sentence;
+            return category_rule<op_category::full_precision_output>::description;
         case op_category::append_output_type:
-            return category_rule<op_category::append_output_type>::sentence;
+            return category_rule<op_category::append_output_type>::description;
         case op_category::promote:
-            return category_rule<op_category::promote>::sentence;
+            return category_rule<op_category::promote>::description;
         case op_category::promote_widest:
-            return category_rule<op_category::promote_widest>::sentence;
+            return category_rule<op_category::promote_widest>::description;
         case op_category::pass_through:
-            return category_rule<op_category::pass_through>::sentence;
+            return category_rule<op_category::pass_through>::description;
         case op_category::banned:
             break;
     }

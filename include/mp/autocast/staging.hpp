@@ -142,7 +142,7 @@ auto observed_copy(const Executor& exec, const View& view) {
 
 /// The values of a dense array in the executor's memory as floats, on the host.
 template <class Executor, class Value>
-staging_buffer<float> as_floats(const Executor& exec, std::span<const Value> values) {
+staging_buffer<float> as_float(const Executor& exec, std::span<const Value> values) {
     staging_buffer<Value> room;
     const std::span<const Value> readable = readable_by_host(exec, values, room);
     staging_buffer<float> floats(readable.size());
@@ -180,7 +180,7 @@ void report_input(const Observer& observer, std::size_t index, const Executor& e
         if (!observer.records()) return;
         report_input_cast<element_of<Argument>, Target, Quantised>(
             observer, index, observed_copy(exec, view_in(argument)).elements(),
-            as_floats(exec, to).elements());
+            as_float(exec, to).elements());
     }
 }
 
@@ -412,7 +412,7 @@ public:
         if constexpr (Observer::enabled) {
             if (!observer_.records()) return;
             report_cast<Target, element>(observer_, index_, autocast::cast_direction::output,
-                                         as_floats(exec_, buffer_.elements()).elements(),
+                                         as_float(exec_, buffer_.elements()).elements(),
                                          observed_copy(exec_, view_).elements());
         }
     }

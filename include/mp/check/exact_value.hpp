@@ -87,7 +87,7 @@ exact_fraction to_fraction(Value x) {
 
 /// A binary floating-point number is taken apart 32 bits at a time, so its precision does not matter.
 template <class Real>
-exact_fraction take_apart_binary(Real magnitude, bool negative) {
+exact_fraction decompose_binary(Real magnitude, bool negative) {
     using std::frexp;
     using std::ldexp;
     int exponent = 0;
@@ -114,7 +114,7 @@ inline exact_fraction to_fraction(long double x) {
         if (isnan(nearest)) return {category::nan, signbit(nearest)};
         const bool infinite = isinf(nearest) && isinf(static_cast<double>(std::ldexp(x, -16000)));
         if (infinite) return {category::infinite, signbit(nearest)};
-        return take_apart_binary(signbit(nearest) ? -x : x, signbit(nearest));
+        return decompose_binary(signbit(nearest) ? -x : x, signbit(nearest));
     }
 }
 
@@ -134,7 +134,7 @@ exact_fraction to_fraction(const Number& x) {
         const bool negative = signbit(x) != 0;
         if (fp_class == FP_INFINITE) return {category::infinite, negative};
         if constexpr (std::numeric_limits<Number>::radix == 2) {
-            return take_apart_binary(Number(abs(x)), negative);
+            return decompose_binary(Number(abs(x)), negative);
         } else {
             // Boost's conversion of decimal numbers to rational ones is exact.
             const bmp::cpp_rational value(abs(x));

@@ -73,8 +73,8 @@ void convert_streaming(const From* from, To* to, std::size_t count, std::size_t 
     for (; i + streaming_block <= count; i += streaming_block) {
         convert(from + i, buffer, streaming_block, first + i);
         const std::size_t ahead = (i + streaming_block) * sizeof(From) + 1024;
-        stream_lines(to + i, buffer, sizeof buffer, reinterpret_cast<std::uintptr_t>(from) + ahead,
-                     streaming_block * sizeof(From));
+        copy_nontemporal(to + i, buffer, sizeof buffer, reinterpret_cast<std::uintptr_t>(from) + ahead,
+                         streaming_block * sizeof(From));
     }
     finish_streaming();
     convert(from + i, to + i, count - i, first + i);

@@ -53,7 +53,7 @@ void widen_half_block(const std::uint16_t* from, float* to) noexcept {
 using float_x4 = float __attribute__((vector_size(16)));
 using int_x4 = std::int32_t __attribute__((vector_size(16)));
 using word_x4 = std::uint32_t __attribute__((vector_size(16)));
-using halfword_x8 = std::uint16_t __attribute__((vector_size(16)));
+using uint16x8 = std::uint16_t __attribute__((vector_size(16)));
 
 MP_ALWAYS_INLINE bool any_lane(int_x4 condition) noexcept {
     return __builtin_ia32_movmskps(reinterpret_cast<float_x4>(condition)) != 0;
@@ -136,9 +136,9 @@ MP_ALWAYS_INLINE float_x4 with_float_specials(float_x4 value, int_x4 upper) noex
 template <std::size_t Count>
 void widen_half_block(const std::uint16_t* from, float* to) noexcept {
     for (std::size_t i = 0; i < Count; i += 8) {
-        halfword_x8 codes;
+        uint16x8 codes;
         std::memcpy(&codes, from + i, sizeof codes);
-        const halfword_x8 zero = {};
+        const uint16x8 zero = {};
         const auto low =
             reinterpret_cast<int_x4>(__builtin_shufflevector(zero, codes, 0, 8, 1, 9, 2, 10, 3, 11));
         const auto high =

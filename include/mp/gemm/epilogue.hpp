@@ -254,7 +254,7 @@ template <class Range>
 /// Epilogue that multiplies by scale[column], for weights of eight bits with a scale for every output; the
 /// conditions of bias_per_column hold.
 ///
-///     mp::gemm(exec, 1, x, int8_weights, 0, y, mp::then(mp::scale_per_column(scales), mp::relu_epilogue{}));
+///     mp::gemm(exec, 1, x, int8_weights, 0, y, mp::compose(mp::scale_per_column(scales), mp::relu_epilogue{}));
 template <class Range>
 [[nodiscard]] constexpr auto scale_per_column(const Range& scale) {
     const std::span view(scale);
@@ -276,7 +276,7 @@ template <class Value>
     return {residual};
 }
 
-/// Two epilogues, one after the other, on the float value; made by mp::then.
+/// Two epilogues, one after the other, on the float value; made by mp::compose.
 template <gemm_epilogue First, gemm_epilogue Second>
 struct epilogue_chain {
     First first;
@@ -318,9 +318,9 @@ private:
 
 /// The epilogue that applies `first` and then `second`, without rounding to the type of C in between:
 ///
-///     mp::gemm(exec, 1, x, w, 0, y, mp::then(mp::bias_per_column(bias), mp::relu_epilogue{}));
+///     mp::gemm(exec, 1, x, w, 0, y, mp::compose(mp::bias_per_column(bias), mp::relu_epilogue{}));
 template <gemm_epilogue First, gemm_epilogue Second>
-[[nodiscard]] constexpr epilogue_chain<First, Second> then(First first, Second second) {
+[[nodiscard]] constexpr epilogue_chain<First, Second> compose(First first, Second second) {
     return {first, second};
 }
 

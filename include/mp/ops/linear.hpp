@@ -202,7 +202,7 @@ private:
             if constexpr (std::is_same_v<Bias, absent_t>) {
                 gemm(exec, 1.0F, x, transposed(w), 0.0F, y, ending);
             } else {
-                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, then(bias_per_column(b), ending));
+                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, compose(bias_per_column(b), ending));
             }
         };
         if constexpr (gpu_executor<Executor>) {

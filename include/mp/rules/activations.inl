@@ -9,16 +9,16 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The smaller one of |x| and the limit, which is positive; the limit for NaN.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> magnitude_up_to(vec<float> x, float limit) {
-    return as_floats((min)(as_words(x) & 0x7FFF'FFFFU, broadcast(bit_cast<std::uint32_t>(limit))));
+    return as_float((min)(as_uint32(x) & 0x7FFF'FFFFU, broadcast(bit_cast<std::uint32_t>(limit))));
 }
 /// x with a sign that was taken from another number.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> with_sign(vec<float> x, vec<std::uint32_t> sign) {
-    return as_floats(as_words(x) | sign);
+    return as_float(as_uint32(x) | sign);
 }
 /// `result`, or x, made quiet, where x is NaN: told by bits.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> unless_nan(vec<float> x, vec<float> result) {
-    const auto is_nan = as_ints(as_floats(as_words(x) & 0x7FFF'FFFFU)) > 0x7F80'0000;
-    return select(is_nan, as_floats(as_words(x) | 0x0040'0000U), result);
+    const auto is_nan = as_int32(as_float(as_uint32(x) & 0x7FFF'FFFFU)) > 0x7F80'0000;
+    return select(is_nan, as_float(as_uint32(x) | 0x0040'0000U), result);
 }
 
 template <class Function>
@@ -108,7 +108,7 @@ struct activation<gelu_function> {
         // e^(-rest / 2), as in exponential_tail
         const vec<float> power = polynomial(rest, 1.0F, -0.5F, 0.125F, -0x1.5554dcp-6F, 0x1.55551ap-9F,
                                             -0x1.120b6ep-12F, 0x1.6d110ap-16F);
-        return as_floats(as_words(power) - (as_words(shifted) << 23));
+        return as_float(as_uint32(power) - (as_uint32(shifted) << 23));
     }
     /// The integral of the normal density beyond x over e^(-x^2 / 2) is numerator / denominator, good to
     /// 2^-24.9 for x from 0 to 14.6, beyond which it does not count. Both take the rounded square of x, whose
@@ -142,7 +142,7 @@ struct activation<gelu_function> {
             div(mul(fma(mul(magnitude, one_over_root_two_pi), over, minus_numerator),
                     scaled_power(magnitude, square)),
                 over);
-        return fma(as_floats(as_words(difference) ^ sign_of(x)), 0x1p-60F,
+        return fma(as_float(as_uint32(difference) ^ sign_of(x)), 0x1p-60F,
                    select_by_sign(x, broadcast(0.0F), broadcast(1.0F)));
     }
 };
@@ -157,7 +157,7 @@ struct activation<tanh_function> {
         const reduced_argument reduced = reduce_argument(add(magnitude, magnitude));
         const vec<float> r = reduced.rest;
         const vec<float> power =
-            as_floats((as_words(reduced.shifted) << 23) + (std::uint32_t{127 - 60} << 23));
+            as_float((as_uint32(reduced.shifted) << 23) + (std::uint32_t{127 - 60} << 23));
         const vec<float> above_one = fma(exponential_tail(r), mul(r, r), r);
         const vec<float> minus_one = fma(power, above_one, sub(power, 1.0F));
         return unless_nan(x, with_sign(div(minus_one, add(minus_one, 2.0F)), sign_of(x)));

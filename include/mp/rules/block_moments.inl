@@ -12,14 +12,14 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> encode_moments(vec<float> x, 
     constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + Codes::min_exponent) << 23;
     // Adding it leaves multiples of the smallest code in the low bits.
     constexpr float unit = power_of_two<float>(Codes::min_exponent + shift);
-    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> bits = as_uint32(x);
     const vec<std::uint32_t> magnitude = bits & 0x7FFF'FFFFU;
-    const vec<float> ratio = div(as_floats(magnitude), scale);
-    const vec<std::uint32_t> code = as_words(ratio);
+    const vec<float> ratio = div(as_float(magnitude), scale);
+    const vec<std::uint32_t> code = as_uint32(ratio);
     const vec<std::uint32_t> nearest = (code + ((1U << (shift - 1)) - 1U) + ((code >> shift) & 1U)) >> shift;
     const vec<std::uint32_t> normal = nearest - ((smallest_normal >> shift) - (1U << Codes::fraction_bits));
     const vec<std::uint32_t> subnormal =
-        as_words(add(ratio, broadcast(unit))) - bit_cast<std::uint32_t>(unit);
+        as_uint32(add(ratio, broadcast(unit))) - bit_cast<std::uint32_t>(unit);
     const vec<std::uint32_t> is_small = 0U - ((code - smallest_normal) >> 31);
     const vec<std::uint32_t> result = (subnormal & is_small) | (normal & ~is_small);
     if constexpr (Codes::has_sign) {
@@ -41,11 +41,11 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> decode_moments(vec<std::uint32_t> cod
     if constexpr (Codes::has_sign) magnitude = code & 0x7FU;
     const vec<std::uint32_t> normal = (magnitude << shift) + (smallest_normal - (hidden_bit << shift));
     const vec<std::uint32_t> subnormal =
-        as_words(sub(as_floats(magnitude + bit_cast<std::uint32_t>(unit)), broadcast(unit)));
+        as_uint32(sub(as_float(magnitude + bit_cast<std::uint32_t>(unit)), broadcast(unit)));
     const vec<std::uint32_t> is_small = 0U - ((magnitude - hidden_bit) >> 31);
     vec<std::uint32_t> value = (subnormal & is_small) | (normal & ~is_small);
     if constexpr (Codes::has_sign) value = value | ((code >> 7) << 31);
-    return mul(as_floats(value), scale);
+    return mul(as_float(value), scale);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

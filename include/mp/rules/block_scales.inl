@@ -42,10 +42,10 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> scale_exponent_code
     constexpr std::uint32_t hidden_bit = 0x0080'0000U;
     const auto is_subnormal = magnitude < hidden_bit;
     // The bits of a subnormal number count 2^-149, and are an integer that is a normal float.
-    const vec<std::uint32_t> normal = is_subnormal ? as_words(to_floats(as_ints(magnitude))) : magnitude;
-    const vec<std::int32_t> field = as_ints(normal >> 23);
-    return as_words(scale_exponent_code<Format, 24>(rule, (normal & (hidden_bit - 1U)) | hidden_bit,
-                                                    is_subnormal ? field - 149 : field));
+    const vec<std::uint32_t> normal = is_subnormal ? as_uint32(to_floats(as_int32(magnitude))) : magnitude;
+    const vec<std::int32_t> field = as_int32(normal >> 23);
+    return as_uint32(scale_exponent_code<Format, 24>(rule, (normal & (hidden_bit - 1U)) | hidden_bit,
+                                                     is_subnormal ? field - 149 : field));
 }
 
 /// The bits of positive doubles cut to floats: those of normal floats only.

@@ -87,7 +87,8 @@ struct double_softmax_kernels {
 };
 
 /// The scaling of a row.
-inline row_scaling double_scaling_of(const double* x, std::size_t columns, bool centered, float epsilon) {
+inline row_statistics double_statistics_of(const double* x, std::size_t columns, bool centered,
+                                           float epsilon) {
     using number = rounded_doubles<1>;
     const auto count = static_cast<double>(columns);
     const number center = centered ? double_divide(double_softmax_kernels::sum(x, columns), count) : 0.0;
@@ -100,7 +101,7 @@ inline row_scaling double_scaling_of(const double* x, std::size_t columns, bool 
     return {center.value(), double_divide(1.0, double_sqrt(square.value()))};
 }
 
-inline double normalized_double(double x, row_scaling scaling) {
+inline double normalized_double(double x, row_statistics scaling) {
     return double_multiply(double_subtract(x, scaling.center), scaling.inverse);
 }
 
@@ -108,7 +109,7 @@ inline void normalize_rows_of_doubles(const normalized_rows<double>& in,
                                       const normalization_forward<double>& out, std::ptrdiff_t rows) {
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double* const from = in.x.row(r);
-        const row_scaling scaling = double_scaling_of(from, in.columns, in.centered, in.epsilon);
+        const row_statistics scaling = double_statistics_of(from, in.columns, in.centered, in.epsilon);
         for (std::size_t i = 0; i < in.columns; ++i) {
             const double scaled = double_multiply(normalized_double(from[i], scaling), out.gamma[i]);
             out.y.row(r)[i] = double_add(scaled, out.beta[i]);
@@ -126,9 +127,9 @@ inline void normalize_rows_of_doubles_backward(const normalized_rows<double>& in
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double* const x = in.x.row(r);
         const double* const dy = out.dy.row(r);
-        const row_scaling scaling =
-            out.inverse == nullptr ? double_scaling_of(x, in.columns, in.centered, in.epsilon)
-                                   : row_scaling{out.mean == nullptr ? 0.0 : out.mean[r], out.inverse[r]};
+        const row_statistics scaling =
+            out.inverse == nullptr ? double_statistics_of(x, in.columns, in.centered, in.epsilon)
+                                   : row_statistics{out.mean == nullptr ? 0.0 : out.mean[r], out.inverse[r]};
         double* const whole = out.room;  // the normalized row, since dx may be x
         number plain = 0.0;
         number along = 0.0;

@@ -41,14 +41,14 @@ struct elementwise<relu_function> {
     template <class Floats>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr Floats apply(Floats x) {
         // The patterns from -0 up to -infinity are contiguous, and the NaNs with a sign come after them.
-        return select(as_words(x) - 0x8000'0000U <= 0x7f80'0000U, broadcast(0.0F), x);
+        return select(as_uint32(x) - 0x8000'0000U <= 0x7f80'0000U, broadcast(0.0F), x);
     }
 };
 /// dy where x (or y, which has the same sign) is positive or NaN, else +0.
 template <>
 struct elementwise<slope_of<relu_function>> {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static vec<float> apply(vec<float> x, vec<float> dy) {
-        return select((as_words(max_or_nan(-0.0F, x)) << 1) == 0, broadcast(0.0F), dy);
+        return select((as_uint32(max_or_nan(-0.0F, x)) << 1) == 0, broadcast(0.0F), dy);
     }
 };
 template <>

@@ -5,10 +5,10 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> negated(vec<float> x) {
-    return as_floats(as_words(x) ^ 0x8000'0000U);
+    return as_float(as_uint32(x) ^ 0x8000'0000U);
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> sign_of(vec<float> x) {
-    return as_words(x) & 0x8000'0000U;
+    return as_uint32(x) & 0x8000'0000U;
 }
 /// c[0] + c[1] x + c[2] x^2 ... by Horner's rule.
 template <class X>
@@ -61,7 +61,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> exponential_tail(vec<float> r) {
 /// e^x times 2^60, to 0.9 ulp. e^rest lies between 0.7 and 1.42, so that its exponent is the place to add to.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> scaled_exponential(reduced_argument x) {
     const vec<float> power = fma(fma(exponential_tail(x.rest), x.rest, 1.0F), x.rest, 1.0F);
-    return as_floats(as_words(power) + (as_words(x.shifted) << 23));
+    return as_float(as_uint32(power) + (as_uint32(x.shifted) << 23));
 }
 
 /// e^-t for t = high + low >= 0: its value, and the same times 2^60.

@@ -64,7 +64,7 @@ struct float_parts {
 MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts_within(float x, float rest) {
     const single_lane::reduced_argument reduced =
         single_lane::reduce_argument(single_lane::broadcast(x), single_lane::broadcast(rest));
-    const auto n = static_cast<std::int32_t>(single_lane::as_words(reduced.shifted) -
+    const auto n = static_cast<std::int32_t>(single_lane::as_uint32(reduced.shifted) -
                                              bit_cast<std::uint32_t>(single_lane::to_integer + 60));
     const float r = reduced.rest.value;
     const float p = single_lane::exponential_tail(reduced.rest).value;

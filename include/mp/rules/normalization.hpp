@@ -28,7 +28,7 @@ struct float_rows {
 };
 
 /// A row is normalized as (x - center) * inverse.
-struct row_scaling {
+struct row_statistics {
     double center;
     double inverse;
 };

@@ -6,11 +6,11 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_scaling scaling) {
+MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_statistics scaling) {
     return mul(sub(x, broadcast(scaling.center)), broadcast(scaling.inverse));
 }
 /// The n elements of a row from there on, normalized, to half an ulp.
-MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row_scaling scaling) {
+MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row_statistics scaling) {
     return narrow(normalized(load_wide_or_fill(x, n, 0.0), scaling));
 }
 /// A scaling that is made of floats; then floats do, to 1 ulp. Where it says that distances from the center
@@ -18,7 +18,7 @@ MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row
 struct float_scaling {
     float center, inverse;
 
-    MP_ALWAYS_INLINE explicit float_scaling(row_scaling scaling)
+    MP_ALWAYS_INLINE explicit float_scaling(row_statistics scaling)
         : center(static_cast<float>(scaling.center)), inverse(static_cast<float>(scaling.inverse)) {}
     [[nodiscard]] MP_ALWAYS_INLINE bool is_ordinary() const { return inverse > 0x1p-100F; }
 };
@@ -38,7 +38,7 @@ MP_ALWAYS_INLINE double squares_of_row(const float* x, std::size_t columns, doub
 
 /// The scalings of `rows` rows from row `first` on, at most a block.
 MP_ALWAYS_INLINE void find_scalings(const normalized_rows<float>& in, std::ptrdiff_t first,
-                                    std::ptrdiff_t rows, row_scaling* scalings) {
+                                    std::ptrdiff_t rows, row_statistics* scalings) {
     const auto [columns, centered, epsilon, x] = in;
     const auto count = static_cast<double>(columns);
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
@@ -56,12 +56,12 @@ inline void normalize_rows(const normalized_rows<float>& in, const normalization
                            std::ptrdiff_t rows) {
     const std::size_t columns = in.columns;
     const auto [gamma, beta, y, mean, inverse] = out;
-    row_scaling scalings[normalization_block];
+    row_statistics scalings[normalization_block];
     for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
         const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;
         find_scalings(in, first, height, scalings);
         for (std::ptrdiff_t r = 0; r < height; ++r) {
-            const row_scaling scaling = scalings[r];
+            const row_statistics scaling = scalings[r];
             const float* const from = in.x.row(first + r);
             float* const to = y.row(first + r);
             for_each_vector(columns, [&](std::size_t /*v*/, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
@@ -129,7 +129,7 @@ inline void normalize_rows_backward(const normalized_rows<float>& in,
                                     const normalization_backward<float>& out, std::ptrdiff_t rows) {
     const auto [columns, centered, epsilon, x] = in;
     const auto [gamma, dy, dx, saved_mean, saved_inverse, dgamma, dbeta, room] = out;
-    row_scaling scalings[normalization_block];
+    row_statistics scalings[normalization_block];
     mean_gradients means[normalization_block];
     for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
         const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;

@@ -91,8 +91,8 @@ struct update_rule<lion_coefficients> {
         states[0] = add(mul(momentum_keep, states[0]), mul(momentum_share, gradient));
         // The rate with the direction's sign; zeros and NaNs stay. By codes, so that no compiler takes NaN
         // for none.
-        const auto magnitude = as_ints(as_floats(as_words(direction) & 0x7FFF'FFFFU));
-        const vec<float> signed_rate = as_floats(as_words(rate) | (as_words(direction) & 0x8000'0000U));
+        const auto magnitude = as_int32(as_float(as_uint32(direction) & 0x7FFF'FFFFU));
+        const vec<float> signed_rate = as_float(as_uint32(rate) | (as_uint32(direction) & 0x8000'0000U));
         vec<float> step = select(magnitude > 0, signed_rate, direction);
         step = select(magnitude > 0x7F80'0000, direction, step);
         weight = sub(weight, add(mul(decay, weight), step));

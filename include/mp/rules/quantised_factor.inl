@@ -8,11 +8,11 @@ inline largest_magnitudes find_magnitudes(const float* values, std::size_t count
     vec<std::uint32_t> least_finite = broadcast(~std::uint32_t{0});
     vec<std::uint32_t> least = least_finite;
     for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) {
-        const vec<std::uint32_t> magnitude = as_words(load_up_to(values + i, n)) & 0x7fffffffU;
+        const vec<std::uint32_t> magnitude = as_uint32(load_up_to(values + i, n)) & 0x7fffffffU;
         least = (min)(least, ~magnitude);
         least_finite =
             (min)(least_finite,
-                  ~as_words(select(magnitude < 0x7f800000U, as_floats(magnitude), broadcast(0.0F))));
+                  ~as_uint32(select(magnitude < 0x7f800000U, as_float(magnitude), broadcast(0.0F))));
     });
     std::uint32_t all[lanes];
     std::uint32_t finite[lanes];

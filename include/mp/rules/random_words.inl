@@ -9,18 +9,18 @@ inline void random_blocks(std::uint64_t seed, std::uint64_t first_block, std::ui
                           std::size_t block_count) noexcept {
     constexpr std::size_t at_once = lanes / 2;
     constexpr std::uint64_t low_half = 0xffff'ffff;
-    longwords index = {};
+    uint64_lanes index = {};
     for (std::size_t i = 0; i < at_once; ++i) index[i] = i;
-    const longwords key_low = longwords{} + static_cast<std::uint32_t>(seed);
-    const longwords key_high = longwords{} + static_cast<std::uint32_t>(seed >> 32);
+    const uint64_lanes key_low = uint64_lanes{} + static_cast<std::uint32_t>(seed);
+    const uint64_lanes key_high = uint64_lanes{} + static_cast<std::uint32_t>(seed >> 32);
     for (std::size_t block = 0; block < block_count; block += at_once) {
-        const longwords counter = (index + (first_block + block)) & last_random_block;
-        philox_calls<longwords> calls{counter, counter >> 32, longwords{}, longwords{}};
+        const uint64_lanes counter = (index + (first_block + block)) & last_random_block;
+        philox_calls<uint64_lanes> calls{counter, counter >> 32, uint64_lanes{}, uint64_lanes{}};
         philox_rounds(key_low, key_high, calls);
-        const longwords first = (calls.word0 & low_half) | (calls.word1 << 32);
-        const longwords second = (calls.word2 & low_half) | (calls.word3 << 32);
-        const longwords low = interleave_lower(first, second);
-        const longwords high = interleave_upper(first, second);
+        const uint64_lanes first = (calls.word0 & low_half) | (calls.word1 << 32);
+        const uint64_lanes second = (calls.word2 & low_half) | (calls.word3 << 32);
+        const uint64_lanes low = interleave_lower(first, second);
+        const uint64_lanes high = interleave_upper(first, second);
         std::memcpy(to + 4 * block, &low, sizeof low);
         std::memcpy(to + 4 * block + lanes, &high, sizeof high);
     }

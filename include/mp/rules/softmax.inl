@@ -5,7 +5,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// Bits as integers that are in the order of the floats; the NaNs lie beyond the infinities of their sign.
 MP_ALWAYS_INLINE vec<std::int32_t> ordered_bits(vec<float> x) {
-    return as_ints(x) ^ ((as_ints(x) >> 31) & 0x7FFF'FFFF);
+    return as_int32(x) ^ ((as_int32(x) >> 31) & 0x7FFF'FFFF);
 }
 
 inline row_maximum maximum_of_row(const float* x, std::size_t count) {
@@ -54,7 +54,7 @@ MP_ALWAYS_INLINE vec<float> scaled_exponential_of_difference(vec<float> x, vec<f
     const vec<float> power =
         scaled_exponential_of_distance(d, select(d > least_distance, distance.error, zero));
     // 0 for masked elements, before the scale is taken off: a product that underflows takes a hundred cycles.
-    const auto is_least = as_words(max_or_nan(least_distance, d)) == bit_cast<std::uint32_t>(least_distance);
+    const auto is_least = as_uint32(max_or_nan(least_distance, d)) == bit_cast<std::uint32_t>(least_distance);
     return select(is_least, zero, power);
 }
 
@@ -122,7 +122,7 @@ MP_ALWAYS_INLINE void slopes_around_mean(const float* y, const float* dy, std::s
     for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> factor = load_up_to(y + i, n);
         const vec<float> slope = mul(factor, sub(sub(load_up_to(dy + i, n), first), second));
-        store_up_to(to + i, SkipsZeros ? select(as_words(factor) == 0, broadcast(0.0F), slope) : slope, n);
+        store_up_to(to + i, SkipsZeros ? select(as_uint32(factor) == 0, broadcast(0.0F), slope) : slope, n);
     });
 }
 inline void softmax_slopes(const float* y, const float* dy, std::size_t count, double mean, float* to) {
@@ -136,7 +136,7 @@ inline void score_slopes(const float* p, std::size_t count, float* slopes) {
     for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<float> factor = load_up_to(p + i, n);
         const vec<float> slope = load_up_to(static_cast<const float*>(slopes) + i, n);
-        sum.add_terms(v, mul(widen(factor), widen(select(as_words(factor) == 0, broadcast(0.0F), slope))));
+        sum.add_terms(v, mul(widen(factor), widen(select(as_uint32(factor) == 0, broadcast(0.0F), slope))));
     });
     slopes_around_mean<true>(p, slopes, count, sum.value(), slopes);
 }

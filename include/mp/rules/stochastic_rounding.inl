@@ -10,7 +10,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> stochastic_codes(vec<float> x
     using narrow = layout_of<Format>;
     static_assert(has_stochastic_codes<Format>);
     constexpr int shift = 23 - narrow::fraction_bits;
-    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> bits = as_uint32(x);
     const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_nan = magnitude > 0x7f80'0000U;
     const vec<std::uint32_t> nan = (bits >> shift) | std::uint32_t{narrow::quiet_bit};
@@ -31,15 +31,15 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> stochastic_codes(vec<float> x
             // Subnormal results: in units of the last place, with 32 bits behind the point. All steps are exact
             // except for bits beyond those, which are cut off.
             constexpr float unit = power_of_two<float>(-narrow::quantum_exponent);
-            const vec<float> value = mul(as_floats(is_small ? magnitude : vec<std::uint32_t>{}), unit);
+            const vec<float> value = mul(as_float(is_small ? magnitude : vec<std::uint32_t>{}), unit);
             const vec<std::int32_t> whole = truncate(value);
             const vec<float> fraction = mul(sub(value, to_floats(whole)), 0x1p16F);
             const vec<std::int32_t> upper = truncate(fraction);
             const vec<float> rest = mul(sub(fraction, to_floats(upper)), 0x1p16F);
-            const vec<std::uint32_t> behind_point = (as_words(upper) << 16) | as_words(truncate(rest));
+            const vec<std::uint32_t> behind_point = (as_uint32(upper) << 16) | as_uint32(truncate(rest));
             const vec<std::uint32_t> sum = behind_point + random;
-            const vec<std::uint32_t> next = as_words(whole) + 1U;
-            code = is_small ? (sum < behind_point ? next : as_words(whole)) : code;
+            const vec<std::uint32_t> next = as_uint32(whole) + 1U;
+            code = is_small ? (sum < behind_point ? next : as_uint32(whole)) : code;
         }
         const vec<std::uint32_t> sign = (bits ^ magnitude) >> (31 - narrow::magnitude_bits);
         code = is_nan ? (nan & std::uint32_t{narrow::magnitude_mask}) | std::uint32_t{narrow::infinity_code}

@@ -61,8 +61,8 @@ inline constexpr bool has_streaming_stores = MP_X86_TARGETS != 0;
 /// Copies to memory that begins and ends at a cache line, with stores that go around the caches and do not
 /// read what they overwrite. Others see them after finish_streaming. Meanwhile fetches fetch_size bytes into
 /// the caches, from an address that need not be valid.
-inline void stream_lines(void* to, const void* from, std::size_t size, std::uintptr_t fetch,
-                         std::size_t fetch_size) noexcept {
+inline void copy_nontemporal(void* to, const void* from, std::size_t size, std::uintptr_t fetch,
+                             std::size_t fetch_size) noexcept {
 #if MP_X86_TARGETS
     typedef std::uint64_t chunk __attribute__((vector_size(16), may_alias));  // NOLINT(modernize-use-using)
     auto* target = static_cast<unsigned char*>(to);

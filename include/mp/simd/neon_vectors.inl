@@ -12,7 +12,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-typedef std::uint32_t half_words
+typedef std::uint32_t half_uint32
     __attribute__((vector_size(vector_bytes / 2)));  // NOLINT(modernize-use-using)
 
 /// One value in all lanes.
@@ -100,7 +100,7 @@ MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
     return x;
 }
 MP_ALWAYS_INLINE doubles quieted(doubles x) {
-    const longwords minus_zero = longwords{} + 0x8000'0000'0000'0000U;
+    const uint64_lanes minus_zero = uint64_lanes{} + 0x8000'0000'0000'0000U;
     __asm__("fadd %0.2d, %1.2d, %2.2d" : "=w"(x) : "w"(x), "w"(minus_zero));
     return x;
 }
@@ -161,12 +161,12 @@ MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
     return movemask(reinterpret_cast<vec<std::uint32_t>>(mask)) != 0;
 }
 /// Whether the highest bit of any lane is set.
-MP_ALWAYS_INLINE bool any_sign(longwords x) {
+MP_ALWAYS_INLINE bool any_sign(uint64_lanes x) {
     return (x[0] | x[1]) >> 63 != 0;
 }
 
 /// Byte i is the byte of x that byte i of `places` names, or zero where that is 128.
-MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words places) {
+MP_ALWAYS_INLINE bytes_of_uint32 shuffle_bytes(bytes_of_uint32 x, bytes_of_uint32 places) {
     __asm__("tbl %0.16b, {%1.16b}, %2.16b" : "=w"(x) : "w"(x), "w"(places));
     return x;
 }
@@ -189,7 +189,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
     __asm__("uxtl %0.8h, %1.8b\n\tuxtl %0.4s, %0.4h" : "=w"(wide) : "w"(bit_cast<float>(x)));
     return wide;
 }
-MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_halfwords(vec<std::uint32_t> x) {
+MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_uint16(vec<std::uint32_t> x) {
     vec<std::uint16_t> narrowed;
     __asm__("xtn %0.4h, %1.4s" : "=w"(narrowed) : "w"(x));
     return narrowed;
@@ -201,23 +201,23 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
 }
 
 /// The products of the lower halves of the lanes.
-MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
-    const half_words low_a = __builtin_convertvector(a, half_words);
-    const half_words low_b = __builtin_convertvector(b, half_words);
-    longwords product;
+MP_ALWAYS_INLINE uint64_lanes multiply_low_halves(uint64_lanes a, uint64_lanes b) {
+    const half_uint32 low_a = __builtin_convertvector(a, half_uint32);
+    const half_uint32 low_b = __builtin_convertvector(b, half_uint32);
+    uint64_lanes product;
     __asm__("umull %0.2d, %1.2s, %2.2s" : "=w"(product) : "w"(low_a), "w"(low_b));
     return product;
 }
 /// The low halves of the lanes of two vectors.
-MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(longwords a, longwords b) {
+MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(uint64_lanes a, uint64_lanes b) {
     const auto x = reinterpret_cast<vec<std::uint32_t>>(a);
     const auto y = reinterpret_cast<vec<std::uint32_t>>(b);
     return __builtin_shufflevector(x, y, 0, 2, 4, 6);
 }
 /// The upper halves of the lanes of two vectors.
-MP_ALWAYS_INLINE halfword_pairs upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
-    const auto a = reinterpret_cast<halfword_pairs>(low);
-    const auto b = reinterpret_cast<halfword_pairs>(high);
+MP_ALWAYS_INLINE uint16_lanes upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
+    const auto a = reinterpret_cast<uint16_lanes>(low);
+    const auto b = reinterpret_cast<uint16_lanes>(high);
     return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
 }
 /// The lanes of two vectors in turn: of their lower and of their upper halves.
@@ -270,7 +270,7 @@ MP_ALWAYS_INLINE void store_partial(double* to, doubles x, std::size_t n) {
 }
 /// The first n lanes, and `fill`.
 MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
-    return longwords{0, 1} < n ? x : doubles{fill, fill};
+    return uint64_lanes{0, 1} < n ? x : doubles{fill, fill};
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

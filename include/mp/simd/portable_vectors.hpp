@@ -77,13 +77,13 @@ MP_ALWAYS_INLINE vec<float> broadcast(float x) {
 MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
     return vec<std::uint32_t>{} + x;
 }
-MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
+MP_ALWAYS_INLINE vec<float> as_float(vec<std::uint32_t> x) {
     return reinterpret_cast<vec<float>>(x);
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
+MP_ALWAYS_INLINE vec<std::uint32_t> as_uint32(vec<float> x) {
     return reinterpret_cast<vec<std::uint32_t>>(x);
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
+MP_ALWAYS_INLINE vec<std::uint32_t> as_uint32(vec<std::int32_t> x) {
     return reinterpret_cast<vec<std::uint32_t>>(x);
 }
 
@@ -176,8 +176,8 @@ MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> 
 /// The larger ones, for a with a negative sign; b where it is NaN. The codes of what is smaller follow it, up
 /// to that of -infinity.
 MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
-    const vec<std::uint32_t> beyond = as_words(b) - as_words(a);
-    return beyond <= 0xFF80'0000U - as_words(a) ? a : b;
+    const vec<std::uint32_t> beyond = as_uint32(b) - as_uint32(a);
+    return beyond <= 0xFF80'0000U - as_uint32(a) ? a : b;
 }
 MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;

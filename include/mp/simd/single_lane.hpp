@@ -44,19 +44,19 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> broadcast(vec<float> x) {
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> broadcast(std::uint32_t x) {
     return x;
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> as_words(vec<float> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> as_uint32(vec<float> x) {
     return bit_cast<std::uint32_t>(x.value);
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::int32_t> as_ints(vec<float> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::int32_t> as_int32(vec<float> x) {
     return bit_cast<std::int32_t>(x.value);
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::int32_t> as_ints(vec<std::uint32_t> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::int32_t> as_int32(vec<std::uint32_t> x) {
     return static_cast<std::int32_t>(x);
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> as_words(vec<std::int32_t> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> as_uint32(vec<std::int32_t> x) {
     return static_cast<std::uint32_t>(x);
 }
-MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> as_floats(vec<std::uint32_t> x) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> as_float(vec<std::uint32_t> x) {
     return float_lane{bit_cast<float>(x)};
 }
 /// A number that fits, cut to an integer, and back.
@@ -99,13 +99,13 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<float> select(bool mask, vec<float
     return mask ? a : b;
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> select_by_sign(vec<float> x, vec<float> a, vec<float> b) {
-    return as_ints(x) < 0 ? a : b;
+    return as_int32(x) < 0 ? a : b;
 }
 /// The larger one of x and a limit with a negative sign; NaN stays. The codes of what is smaller than the
 /// limit follow it, up to that of -infinity.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> max_or_nan(float limit, vec<float> x) {
     const auto first = bit_cast<std::uint32_t>(limit);
-    return as_words(x) - first <= 0xFF80'0000U - first ? broadcast(limit) : x;
+    return as_uint32(x) - first <= 0xFF80'0000U - first ? broadcast(limit) : x;
 }
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;

@@ -20,10 +20,10 @@ struct vec_of<double> {
 MP_ALWAYS_INLINE vec<float> broadcast(vec<float> x) {
     return x;
 }
-MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<float> x) {
+MP_ALWAYS_INLINE vec<std::int32_t> as_int32(vec<float> x) {
     return reinterpret_cast<vec<std::int32_t>>(x);
 }
-MP_ALWAYS_INLINE vec<std::int32_t> as_ints(vec<std::uint32_t> x) {
+MP_ALWAYS_INLINE vec<std::int32_t> as_int32(vec<std::uint32_t> x) {
     return reinterpret_cast<vec<std::int32_t>>(x);
 }
 /// Numbers that fit, cut to integers, and back.
@@ -67,7 +67,7 @@ MP_ALWAYS_INLINE vec<float> select(vec<std::int32_t> mask, vec<float> a, vec<flo
 }
 /// By lanes, a where x has a negative sign, that of a zero or a NaN, too, else b.
 MP_ALWAYS_INLINE vec<float> select_by_sign(vec<float> x, vec<float> a, vec<float> b) {
-    return as_ints(x) < 0 ? a : b;
+    return as_int32(x) < 0 ? a : b;
 }
 
 /// Doubles: each operation is rounded by itself, as above.

@@ -38,24 +38,24 @@ template <>
 struct vec_of<std::uint8_t> {
     typedef std::uint8_t type __attribute__((vector_size(vector_bytes / 4)));
 };
-typedef std::uint8_t bytes_of_words __attribute__((vector_size(vector_bytes)));
-/// Two vectors of halfwords.
-typedef std::uint16_t halfword_pairs __attribute__((vector_size(vector_bytes)));
+typedef std::uint8_t bytes_of_uint32 __attribute__((vector_size(vector_bytes)));
+/// As many 16-bit integers as fill a register: two vec<std::uint16_t>.
+typedef std::uint16_t uint16_lanes __attribute__((vector_size(vector_bytes)));
 /// Registers of half as many lanes: doubles, integers of 64 bits, and the floats that doubles are made of.
 typedef double doubles __attribute__((vector_size(vector_bytes)));
-typedef std::uint64_t longwords __attribute__((vector_size(vector_bytes)));
+typedef std::uint64_t uint64_lanes __attribute__((vector_size(vector_bytes)));
 typedef float half_floats __attribute__((vector_size(vector_bytes / 2)));
 // NOLINTEND(modernize-use-using)
 template <class T>
 using vec = typename vec_of<T>::type;
 
-MP_ALWAYS_INLINE vec<float> as_floats(vec<std::uint32_t> x) {
+MP_ALWAYS_INLINE vec<float> as_float(vec<std::uint32_t> x) {
     return reinterpret_cast<vec<float>>(x);
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<float> x) {
+MP_ALWAYS_INLINE vec<std::uint32_t> as_uint32(vec<float> x) {
     return reinterpret_cast<vec<std::uint32_t>>(x);
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> as_words(vec<std::int32_t> x) {
+MP_ALWAYS_INLINE vec<std::uint32_t> as_uint32(vec<std::int32_t> x) {
     return reinterpret_cast<vec<std::uint32_t>>(x);
 }
 

@@ -45,8 +45,8 @@ MP_ALWAYS_INLINE doubles opt_barrier(doubles x) {
 }
 
 /// The products of the lower halves of the lanes.
-MP_ALWAYS_INLINE longwords multiply_low_halves(longwords a, longwords b) {
-    longwords result;
+MP_ALWAYS_INLINE uint64_lanes multiply_low_halves(uint64_lanes a, uint64_lanes b) {
+    uint64_lanes result;
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpmuludq %2, %1, %0" : "=v"(result) : "v"(a), "v"(b));
 #else
@@ -158,7 +158,7 @@ MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
 
 /// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
 MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
-    const vec<float> minus_zero = as_floats(vec<std::uint32_t>{} + 0x8000'0000U);
+    const vec<float> minus_zero = as_float(vec<std::uint32_t>{} + 0x8000'0000U);
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vaddps %1, %0, %0" : "+v"(x) : "v"(minus_zero));
 #else
@@ -168,7 +168,7 @@ MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
 }
 
 MP_ALWAYS_INLINE doubles quieted(doubles x) {
-    const auto minus_zero = reinterpret_cast<doubles>(longwords{} + 0x8000'0000'0000'0000U);
+    const auto minus_zero = reinterpret_cast<doubles>(uint64_lanes{} + 0x8000'0000'0000'0000U);
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vaddpd %1, %0, %0" : "+v"(x) : "v"(minus_zero));
 #else
@@ -277,7 +277,7 @@ MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
 }
 
 /// Whether the highest bit of any lane is set.
-MP_ALWAYS_INLINE bool any_sign(longwords x) {
+MP_ALWAYS_INLINE bool any_sign(uint64_lanes x) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     std::uint8_t signs = 0;
     __asm__("vpmovq2m %1, %0" : "=Yk"(signs) : "v"(x));
@@ -293,7 +293,7 @@ MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
 }
 
 /// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.
-MP_ALWAYS_INLINE bytes_of_words shuffle_bytes(bytes_of_words x, bytes_of_words places) {
+MP_ALWAYS_INLINE bytes_of_uint32 shuffle_bytes(bytes_of_uint32 x, bytes_of_uint32 places) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(places));
 #else
@@ -315,7 +315,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
     __asm__("vpmovzxbd %1, %0" : "=v"(wide) : "v"(x));
     return wide;
 }
-MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_halfwords(vec<std::uint32_t> x) {
+MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_uint16(vec<std::uint32_t> x) {
     vec<std::uint16_t> narrowed;
     __asm__("vpmovdw %1, %0" : "=v"(narrowed) : "v"(x));
     return narrowed;
@@ -339,7 +339,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
     __asm__("vpmovzxbd %1, %0" : "=x"(wide) : "x"(narrow));
     return wide;
 }
-MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_halfwords(vec<std::uint32_t> x) {
+MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_uint16(vec<std::uint32_t> x) {
     const auto low = __builtin_shufflevector(x, x, 0, 1, 2, 3);
     const auto high = __builtin_shufflevector(x, x, 4, 5, 6, 7);
     vec<std::uint16_t> narrowed;
@@ -347,7 +347,7 @@ MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_halfwords(vec<std::uint32_t> x) {
     return narrowed;
 }
 MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
-    const vec<std::uint16_t> narrowed = narrow_to_halfwords(x);
+    const vec<std::uint16_t> narrowed = narrow_to_uint16(x);
     register_of_bytes result;
     __asm__("vpackuswb %1, %1, %0" : "=x"(result) : "x"(narrowed));
     return reinterpret_cast<vec<std::uint8_t>>(result[0]);
@@ -360,7 +360,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> widen_to_upper(vec<std::uint16_t> x) {
 }
 
 /// The low halves of the lanes of two vectors.
-MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(longwords a, longwords b) {
+MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(uint64_lanes a, uint64_lanes b) {
     const auto x = reinterpret_cast<vec<std::uint32_t>>(a);
     const auto y = reinterpret_cast<vec<std::uint32_t>>(b);
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
@@ -372,9 +372,9 @@ MP_ALWAYS_INLINE vec<std::uint32_t> low_halves(longwords a, longwords b) {
 
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 /// The upper halves of two vectors of words.
-MP_ALWAYS_INLINE halfword_pairs upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
-    const auto a = reinterpret_cast<halfword_pairs>(low);
-    const auto b = reinterpret_cast<halfword_pairs>(high);
+MP_ALWAYS_INLINE uint16_lanes upper_halves(vec<std::uint32_t> low, vec<std::uint32_t> high) {
+    const auto a = reinterpret_cast<uint16_lanes>(low);
+    const auto b = reinterpret_cast<uint16_lanes>(high);
     return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35,
                                    37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63);
 }
@@ -480,7 +480,7 @@ MP_ALWAYS_INLINE void store_partial(double* to, doubles x, std::size_t count) {
 }
 /// The first n lanes, and `fill`.
 MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
-    const longwords lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    const uint64_lanes lane = {0, 1, 2, 3, 4, 5, 6, 7};
     return lane < n ? x : doubles{fill, fill, fill, fill, fill, fill, fill, fill};
 }
 #else
@@ -497,17 +497,17 @@ MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t n) {
     __asm__ volatile("vmaskmovps %1, %2, (%0)" : : "r"(to), "x"(x), "x"(first_lanes(n)) : "memory");
 }
 MP_ALWAYS_INLINE doubles load_partial(const double* from, std::size_t n) {
-    const auto mask = longwords{0, 1, 2, 3} < n;
+    const auto mask = uint64_lanes{0, 1, 2, 3} < n;
     doubles x;
     __asm__("vmaskmovpd (%1), %2, %0" : "=x"(x) : "r"(from), "x"(mask) : "memory");
     return x;
 }
 MP_ALWAYS_INLINE void store_partial(double* to, doubles x, std::size_t n) {
-    const auto mask = longwords{0, 1, 2, 3} < n;
+    const auto mask = uint64_lanes{0, 1, 2, 3} < n;
     __asm__ volatile("vmaskmovpd %1, %2, (%0)" : : "r"(to), "x"(x), "x"(mask) : "memory");
 }
 MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
-    return longwords{0, 1, 2, 3} < n ? x : doubles{fill, fill, fill, fill};
+    return uint64_lanes{0, 1, 2, 3} < n ? x : doubles{fill, fill, fill, fill};
 }
 template <class Element>
 MP_ALWAYS_INLINE auto load_partial(const Element* from, std::size_t count) {

@@ -5,7 +5,7 @@
 struct binary_cross_entropy_op {
     static constexpr std::string_view name = "binary_cross_entropy";
     static constexpr auto category = mp::op_category::banned;
-    static constexpr auto banned_reason = mp::autocast::sentence("use the form with logits");
+    static constexpr auto banned_reason = mp::autocast::fixed_string("use the form with logits");
     float operator()(float x) const { return x; }
 };
 

@@ -37,7 +37,7 @@ inline constexpr bool is_half = [] {
 /// Operations of which the ones of AVX512_FP16 are the faster ones.
 template <class Operation>
 inline constexpr bool has_binary16_instruction =
-    !std::is_same_v<Operation, division> && !std::is_same_v<Operation, root>;
+    !std::is_same_v<Operation, division> && !std::is_same_v<Operation, sqrt_operation>;
 
 /// Room for one vector of an operand, for the elements at the end of an array.
 template <class Operand, std::size_t Lanes>
@@ -52,8 +52,10 @@ struct operand_copy<const Value*, Lanes> {
     }
 };
 template <class Value, std::size_t Lanes>
-struct operand_copy<repeated<Value>, Lanes> {
-    MP_ALWAYS_INLINE repeated<Value> fill(repeated<Value> operand, std::size_t) noexcept { return operand; }
+struct operand_copy<broadcast_value<Value>, Lanes> {
+    MP_ALWAYS_INLINE broadcast_value<Value> fill(broadcast_value<Value> operand, std::size_t) noexcept {
+        return operand;
+    }
 };
 
 /// The scalar operation in a loop.

@@ -19,7 +19,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 MP_ALWAYS_INLINE vec<std::uint32_t> magnitude_of(vec<float> x) {
-    return as_words(x) & 0x7fff'ffffU;
+    return as_uint32(x) & 0x7fff'ffffU;
 }
 
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
@@ -46,9 +46,9 @@ MP_ALWAYS_INLINE vec<float> multiply_add_up(vec<float> a, vec<float> b, vec<floa
 /// AVX2: see below; only for products that are exact in float.
 MP_ALWAYS_INLINE vec<float> multiply_add_to_odd(vec<float> a, vec<float> b, vec<float> c) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    const vec<std::uint32_t> down = as_words(multiply_add_down(a, b, c));
-    const vec<std::uint32_t> up = as_words(multiply_add_up(a, b, c));
-    return as_floats((down & 1U) != 0 ? down : up);
+    const vec<std::uint32_t> down = as_uint32(multiply_add_down(a, b, c));
+    const vec<std::uint32_t> up = as_uint32(multiply_add_up(a, b, c));
+    return as_float((down & 1U) != 0 ? down : up);
 #else
     // Two-sum: sum + error = product + c exactly. If the error is a number but zero and the sum even, its
     // neighbour on the side of the error is the odd one. An infinite sum has an error of NaN, and is right.
@@ -56,11 +56,11 @@ MP_ALWAYS_INLINE vec<float> multiply_add_to_odd(vec<float> a, vec<float> b, vec<
     const vec<float> sum = opt_barrier(product + c);
     const vec<float> restored = opt_barrier(sum - product);
     const vec<float> error = opt_barrier(product - opt_barrier(sum - restored)) + opt_barrier(c - restored);
-    const vec<std::uint32_t> bits = as_words(sum);
-    const vec<std::uint32_t> is_inexact = as_words((magnitude_of(error) - 1U) < 0x7f7f'ffffU);
+    const vec<std::uint32_t> bits = as_uint32(sum);
+    const vec<std::uint32_t> is_inexact = as_uint32((magnitude_of(error) - 1U) < 0x7f7f'ffffU);
     const vec<std::uint32_t> is_even = (bits & 1U) - 1U;
-    const vec<std::uint32_t> step = 1U - (((as_words(error) ^ bits) >> 31) << 1);
-    return as_floats(bits + (step & is_inexact & is_even));
+    const vec<std::uint32_t> step = 1U - (((as_uint32(error) ^ bits) >> 31) << 1);
+    return as_float(bits + (step & is_inexact & is_even));
 #endif
 }
 
@@ -76,7 +76,7 @@ MP_ALWAYS_INLINE vec<float> apply(multiplication, vec<float> a, vec<float> b) {
 MP_ALWAYS_INLINE vec<float> apply(division, vec<float> a, vec<float> b) {
     return div(a, b);
 }
-MP_ALWAYS_INLINE vec<float> apply(root, vec<float> a) {
+MP_ALWAYS_INLINE vec<float> apply(sqrt_operation, vec<float> a) {
     return sqrt(a);
 }
 
@@ -96,11 +96,11 @@ inline constexpr bool has_doubtful_lanes = [] {
 /// The lanes with a product or quotient of numbers but zero that is not a normal float.
 MP_ALWAYS_INLINE vec<std::uint32_t> doubtful_lanes(multiplication, vec<float> result, vec<float> a,
                                                    vec<float> b) {
-    const vec<std::uint32_t> no_zeros = as_words((magnitude_of(a) != 0U) & (magnitude_of(b) != 0U));
-    return as_words(magnitude_of(result) < 0x0100'0000U) & no_zeros;
+    const vec<std::uint32_t> no_zeros = as_uint32((magnitude_of(a) != 0U) & (magnitude_of(b) != 0U));
+    return as_uint32(magnitude_of(result) < 0x0100'0000U) & no_zeros;
 }
 MP_ALWAYS_INLINE vec<std::uint32_t> doubtful_lanes(division, vec<float> result, vec<float> a, vec<float>) {
-    return as_words((magnitude_of(result) < 0x0100'0000U) & (magnitude_of(a) != 0U));
+    return as_uint32((magnitude_of(result) < 0x0100'0000U) & (magnitude_of(a) != 0U));
 }
 /// The lanes in which two-sum is not exact, because the product is not, or because it or the sum are too
 /// large: all but those with a product that is zero, or between 2^-100 and 2^126, and an addend below 2^126.
@@ -109,9 +109,9 @@ MP_ALWAYS_INLINE vec<std::uint32_t> doubtful_lanes(multiply_addition, vec<float>
     constexpr std::uint32_t smallest = (127U - 100U) << 23;
     constexpr std::uint32_t largest = (127U + 126U) << 23;
     const vec<std::uint32_t> product = magnitude_of(opt_barrier(a * b));
-    const vec<std::uint32_t> is_zero = as_words((magnitude_of(a) == 0U) | (magnitude_of(b) == 0U));
-    const vec<std::uint32_t> is_fine = as_words(product - smallest < largest - smallest) | is_zero;
-    return ~(is_fine & as_words(magnitude_of(c) < largest));
+    const vec<std::uint32_t> is_zero = as_uint32((magnitude_of(a) == 0U) | (magnitude_of(b) == 0U));
+    const vec<std::uint32_t> is_fine = as_uint32(product - smallest < largest - smallest) | is_zero;
+    return ~(is_fine & as_uint32(magnitude_of(c) < largest));
 }
 
 /// The floats of one vector of results, to be rounded to the type.
@@ -143,7 +143,7 @@ inline constexpr std::size_t batch = comes_in_pairs<Value> ? 2 * lanes : lanes;
 template <class Value>
 MP_ALWAYS_INLINE vec<float> load_arguments(const Value* from) {
     if constexpr (comes_in_pairs<Value>) {
-        return as_floats(widen_to_upper(load(codes_of(from))));
+        return as_float(widen_to_upper(load(codes_of(from))));
     } else if constexpr (sizeof(Value) == 1) {
         return widen_codes<typename Value::format>(widen(load(codes_of(from))));
     } else {
@@ -157,15 +157,15 @@ MP_ALWAYS_INLINE vec<float> load_operand(const Value* from) {
     if constexpr (comes_in_pairs<Value>) {
         vec<std::uint32_t> pairs;
         std::memcpy(&pairs, from, sizeof pairs);
-        return as_floats(Part == 0 ? pairs << 16 : pairs & 0xffff'0000U);
+        return as_float(Part == 0 ? pairs << 16 : pairs & 0xffff'0000U);
     } else {
         return load_arguments(from);
     }
 }
 template <int Part, class Value>
-MP_ALWAYS_INLINE vec<float> load_operand(repeated<Value> operand) {
+MP_ALWAYS_INLINE vec<float> load_operand(broadcast_value<Value> operand) {
     // As an integer, since 0 + -0 is +0.
-    return as_floats(broadcast(bit_cast<std::uint32_t>(static_cast<float>(operand.value))));
+    return as_float(broadcast(bit_cast<std::uint32_t>(static_cast<float>(operand.value))));
 }
 
 /// The results of a batch into memory. Those of bfloat16 need no look at NaNs: they come from operands with
@@ -176,7 +176,7 @@ MP_ALWAYS_INLINE void store_results(Value* out, vec<float> result) {
     store_numbers(out, result);
 }
 MP_ALWAYS_INLINE vec<std::uint32_t> rounded_to_upper_half(vec<float> x) {
-    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> bits = as_uint32(x);
     return bits + 0x7fffU + ((bits >> 16) & 1U);
 }
 template <class Value>

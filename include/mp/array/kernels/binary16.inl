@@ -40,7 +40,7 @@ MP_ALWAYS_INLINE halves load_binary16(const Value* from) {
     return x;
 }
 template <class Value>
-MP_ALWAYS_INLINE halves load_binary16(repeated<Value> operand) {
+MP_ALWAYS_INLINE halves load_binary16(broadcast_value<Value> operand) {
     return halves{} + operand.value.bits();
 }
 

@@ -45,7 +45,7 @@ MP_ALWAYS_INLINE split_power split_exponential(vec<float> x) {
     const vec<float> square = r * r;
     const vec<float> div = (0x1p-1F + r * 0x1.5554dcp-3F) +
                            square * ((0x1.55551ap-5F + r * 0x1.120b6ep-7F) + square * 0x1.6d110ap-10F);
-    return {as_floats((as_words(integer) + 127U) << 23), r + square * div};
+    return {as_float((as_uint32(integer) + 127U) << 23), r + square * div};
 }
 
 /// e^x; error 2^-23 of it.
@@ -56,7 +56,7 @@ MP_ALWAYS_INLINE vec<float> power_of_e(vec<float> x) {
 
 /// x, or zero if it is so small that e^x is one, which spares the processor subnormal numbers.
 MP_ALWAYS_INLINE vec<float> without_tiny(vec<float> x) {
-    return as_floats(magnitude_of(x) < 0x3000'0000U ? vec<std::uint32_t>{} : as_words(x));
+    return as_float(magnitude_of(x) < 0x3000'0000U ? vec<std::uint32_t>{} : as_uint32(x));
 }
 
 /// What is known of the lanes of a result: `value` to within 2^-21 of it, unless the lane of `unknown` has
@@ -80,9 +80,9 @@ inline constexpr float surely_zero = -96;          // e^-96 is less than half of
 template <class Format>
 MP_ALWAYS_INLINE evaluated with_small_exponents(vec<float> value, vec<float> x) {
     if constexpr (has_range_of_float<Format>) {
-        const vec<std::uint32_t> is_small = as_words(x < smallest_exponent);
-        const vec<std::uint32_t> is_zero = as_words(x < surely_zero);
-        return {as_floats(as_words(value) & ~is_zero), is_small & ~is_zero};
+        const vec<std::uint32_t> is_small = as_uint32(x < smallest_exponent);
+        const vec<std::uint32_t> is_zero = as_uint32(x < surely_zero);
+        return {as_float(as_uint32(value) & ~is_zero), is_small & ~is_zero};
     } else {
         return {value, vec<std::uint32_t>{}};
     }
@@ -93,10 +93,10 @@ MP_ALWAYS_INLINE evaluated evaluate(natural_exponential, vec<float> x) {
     const vec<float> power = power_of_e(limited(without_tiny(x), smallest_exponent, largest_exponent));
     evaluated result = with_small_exponents<Format>(power, x);
     if constexpr (has_range_of_float<Format>) {
-        const vec<std::uint32_t> is_infinite = as_words(x > surely_infinite);
-        result.unknown |= as_words(x > largest_exponent) & ~is_infinite;
+        const vec<std::uint32_t> is_infinite = as_uint32(x > surely_infinite);
+        result.unknown |= as_uint32(x > largest_exponent) & ~is_infinite;
         result.value =
-            as_floats(is_infinite != 0U ? vec<std::uint32_t>{} + 0x7f80'0000U : as_words(result.value));
+            as_float(is_infinite != 0U ? vec<std::uint32_t>{} + 0x7f80'0000U : as_uint32(result.value));
     }
     return result;
 }
@@ -104,10 +104,10 @@ MP_ALWAYS_INLINE evaluated evaluate(natural_exponential, vec<float> x) {
 /// With t = e^-|x|: 1 / (1 + t), or t / (1 + t) for negative x. Error 2^-22.
 template <class Format>
 MP_ALWAYS_INLINE evaluated evaluate(logistic_function, vec<float> x) {
-    const vec<float> minus_magnitude = as_floats(as_words(x) | 0x8000'0000U);
+    const vec<float> minus_magnitude = as_float(as_uint32(x) | 0x8000'0000U);
     const vec<float> power =
         power_of_e(limited(without_tiny(minus_magnitude), smallest_exponent, largest_exponent));
-    const vec<float> dividend = as_words(x) >> 31 != 0U ? power : broadcast(1.0F);
+    const vec<float> dividend = as_uint32(x) >> 31 != 0U ? power : broadcast(1.0F);
     return with_small_exponents<Format>(div(dividend, opt_barrier(power + 1)), x);
 }
 
@@ -119,12 +119,12 @@ template <class Format>
 MP_ALWAYS_INLINE evaluated evaluate(hyperbolic_tangent, vec<float> x) {
     constexpr std::uint32_t least = (127U - 11U) << 23;
     const vec<std::uint32_t> magnitude = magnitude_of(x);
-    const vec<float> argument = as_floats(magnitude < least ? vec<std::uint32_t>{} + least : magnitude);
+    const vec<float> argument = as_float(magnitude < least ? vec<std::uint32_t>{} + least : magnitude);
     const split_power parts = split_exponential(limited(argument + argument, 0, 40));
     const vec<float> above_one = parts.scale * parts.above_one + opt_barrier(parts.scale - 1);
-    const vec<std::uint32_t> share = as_words(div(above_one, opt_barrier(above_one + 2)));
-    const vec<std::uint32_t> sign = as_words(x) ^ magnitude;
-    return {as_floats(magnitude < least ? as_words(x) : share | sign), vec<std::uint32_t>{}};
+    const vec<std::uint32_t> share = as_uint32(div(above_one, opt_barrier(above_one + 2)));
+    const vec<std::uint32_t> sign = as_uint32(x) ^ magnitude;
+    return {as_float(magnitude < least ? as_uint32(x) : share | sign), vec<std::uint32_t>{}};
 }
 
 /// With x = m 2^n and m between sqrt(1/2) and sqrt(2): n ln 2 + log m. The terms have the same sign, or the
@@ -134,11 +134,11 @@ MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, vec<float> x) {
     constexpr std::uint32_t root_of_half = 0x3f35'04f3;
     constexpr float ln2_high = 0x1.62e4p-1F;
     constexpr float ln2_low = 0x1.7f7d1cp-20F;
-    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> bits = as_uint32(x);
     const vec<std::uint32_t> from_root = bits - root_of_half;
     const vec<std::int32_t> exponent = reinterpret_cast<vec<std::int32_t>>(from_root) >> 23;
     const vec<float> n = __builtin_convertvector(exponent, vec<float>);
-    const vec<float> f = as_floats((from_root & 0x007f'ffffU) + root_of_half) - 1;
+    const vec<float> f = as_float((from_root & 0x007f'ffffU) + root_of_half) - 1;
     // (log(1 + f) - f) / f^2: the error is 2^-24 of log(1 + f).
     const vec<float> square = f * f;
     const vec<float> div =
@@ -149,14 +149,14 @@ MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, vec<float> x) {
     const vec<float> sum = n * ln2_high + opt_barrier(n * ln2_low + rest);
     const vec<std::uint32_t> magnitude = magnitude_of(x);
     // log(0) is -infinity, log(infinity) infinity, and a negative number has none.
-    vec<std::uint32_t> value = as_words(sum);
+    vec<std::uint32_t> value = as_uint32(sum);
     value = magnitude == 0x7f80'0000U ? vec<std::uint32_t>{} + 0x7f80'0000U : value;
     value = bits >> 31 != 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : value;
     value = magnitude == 0U ? vec<std::uint32_t>{} + 0xff80'0000U : value;
     if constexpr (has_range_of_float<Format>) {
-        return {as_floats(value), as_words((magnitude - 1U) < 0x007f'ffffU)};
+        return {as_float(value), as_uint32((magnitude - 1U) < 0x007f'ffffU)};
     } else {
-        return {as_floats(value), vec<std::uint32_t>{}};
+        return {as_float(value), vec<std::uint32_t>{}};
     }
 }
 
@@ -164,8 +164,8 @@ MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, vec<float> x) {
 template <class Format>
 MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, vec<float> x) {
     const vec<float> value = div(broadcast(1.0F), sqrt(x));
-    const vec<std::uint32_t> is_negative = as_words(as_words(x) > 0x8000'0000U);
-    return {as_floats(is_negative != 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : as_words(value)),
+    const vec<std::uint32_t> is_negative = as_uint32(as_uint32(x) > 0x8000'0000U);
+    return {as_float(is_negative != 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : as_uint32(value)),
             vec<std::uint32_t>{}};
 }
 
@@ -176,8 +176,8 @@ MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, vec<float> a, vec<f
     if constexpr (comes_in_pairs<Value>) {
         // See store_results: these NaNs end in zeros too.
         const vec<std::uint32_t> code = rounded_to_upper_half(a);
-        store(codes_of(out), narrow_to_halfwords(code >> 16));
-        return movemask(as_words((code ^ rounded_to_upper_half(b)) > 0xffffU));
+        store(codes_of(out), narrow_to_uint16(code >> 16));
+        return movemask(as_uint32((code ^ rounded_to_upper_half(b)) > 0xffffU));
     } else if constexpr (is_binary16<format>) {
         const vec<std::uint16_t> code = narrow_binary16(a);
         const vec<std::uint16_t> other = narrow_binary16(b);
@@ -187,11 +187,11 @@ MP_ALWAYS_INLINE std::uint32_t store_and_compare(Value* out, vec<float> a, vec<f
         __asm__("vpcmpuw $4, %2, %1, %0" : "=Yk"(mask) : "v"(code), "v"(other));
         return mask;
 #else
-        return movemask(as_words(widen(code) != widen(other)));
+        return movemask(as_uint32(widen(code) != widen(other)));
 #endif
     } else {
         store_numbers(out, a);
-        return movemask(as_words(narrow_codes<format>(a) != narrow_codes<format>(b)));
+        return movemask(as_uint32(narrow_codes<format>(a) != narrow_codes<format>(b)));
     }
 }
 
@@ -202,7 +202,8 @@ MP_ALWAYS_INLINE void map_function_vector(Value* out, const Value* from) {
     const vec<float> x = load_arguments(from);
     const evaluated result = evaluate<format>(Function{}, x);
     // A NaN stays what it is, and is made quiet by the products.
-    const vec<float> value = as_floats(magnitude_of(x) > 0x7f80'0000U ? as_words(x) : as_words(result.value));
+    const vec<float> value =
+        as_float(magnitude_of(x) > 0x7f80'0000U ? as_uint32(x) : as_uint32(result.value));
     const vec<float> low = opt_barrier(value * (1 - function_tolerance));
     const vec<float> high = opt_barrier(value * (1 + function_tolerance));
     Value right[lanes];

@@ -50,7 +50,7 @@ struct multiply_addition {
         }
     }
 };
-struct root {
+struct sqrt_operation {
     template <class Value>
     static Value apply(Value a) noexcept {
         if constexpr (std::same_as<Value, float>) {
@@ -63,7 +63,7 @@ struct root {
 
 /// An operand that is the same number for all elements.
 template <class Value>
-struct repeated {
+struct broadcast_value {
     Value value;
 };
 
@@ -73,7 +73,7 @@ MP_ALWAYS_INLINE Value scalar_operand(const Value* operand, std::size_t i) noexc
     return operand[i];
 }
 template <class Value>
-MP_ALWAYS_INLINE Value scalar_operand(repeated<Value> operand, std::size_t) noexcept {
+MP_ALWAYS_INLINE Value scalar_operand(broadcast_value<Value> operand, std::size_t) noexcept {
     return operand.value;
 }
 
@@ -83,7 +83,7 @@ MP_ALWAYS_INLINE const Value* operand_from(const Value* operand, std::size_t i) 
     return operand + i;
 }
 template <class Value>
-MP_ALWAYS_INLINE repeated<Value> operand_from(repeated<Value> operand, std::size_t) noexcept {
+MP_ALWAYS_INLINE broadcast_value<Value> operand_from(broadcast_value<Value> operand, std::size_t) noexcept {
     return operand;
 }
 

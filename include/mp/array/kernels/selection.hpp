@@ -9,24 +9,34 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The quiet NaN of the first operand that is NaN, or else the operand that comes first, or last, in the
-/// total order: mp::minimum and mp::maximum, for float too.
-template <bool Smaller>
-struct extremum {
+/// f of two numbers of any format, or of floats.
+template <class Value, class Function>
+Value select_number(Value a, Value b, Function f) noexcept {
+    using number = basic_float<format_of_t<Value>>;
+    return number_from_bits<Value>(f(number::from_bits(bits_of(a)), number::from_bits(bits_of(b))).bits());
+}
+
+/// mp::minimum and mp::maximum, for float, too: the quiet NaN of the first operand that is NaN, or else the
+/// operand that comes first, or last, in the total order.
+struct min_operation {
     static constexpr bool is_selection = true;
     template <class Value>
     static Value apply(Value a, Value b) noexcept {
-        using format = format_of_t<Value>;
-        const auto x = basic_float<format>::from_bits(bits_of(a));
-        const auto y = basic_float<format>::from_bits(bits_of(b));
-        return number_from_bits<Value>((Smaller ? minimum(x, y) : maximum(x, y)).bits());
+        return select_number(a, b, [](auto x, auto y) { return minimum(x, y); });
     }
 };
-struct clamping {
+struct max_operation {
+    static constexpr bool is_selection = true;
+    template <class Value>
+    static Value apply(Value a, Value b) noexcept {
+        return select_number(a, b, [](auto x, auto y) { return maximum(x, y); });
+    }
+};
+struct clamp_operation {
     static constexpr bool is_selection = true;
     template <class Value>
     static Value apply(Value x, Value low, Value high) noexcept {
-        return extremum<true>::apply(extremum<false>::apply(x, low), high);
+        return min_operation::apply(max_operation::apply(x, low), high);
     }
 };
 struct negation {

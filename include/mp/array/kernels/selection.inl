@@ -34,7 +34,7 @@ MP_ALWAYS_INLINE auto load_codes(const Value* from) {
     return x;
 }
 template <class Value>
-MP_ALWAYS_INLINE auto load_codes(repeated<Value> operand) {
+MP_ALWAYS_INLINE auto load_codes(broadcast_value<Value> operand) {
     using of = code_vectors<Value>;
     return typename of::vector{} + of::contained(bits_of(operand.value));
 }
@@ -59,12 +59,10 @@ MP_ALWAYS_INLINE auto order_keys(Vector x) {
     return reinterpret_cast<keys>((x & of::magnitude_mask) ^ is_negative);
 }
 
-template <class Value, bool Smaller, class Vector>
-MP_ALWAYS_INLINE Vector select_codes(extremum<Smaller>, Vector a, Vector b) {
+/// `chosen`, or the quiet NaN of the first operand that is NaN.
+template <class Value, class Vector>
+MP_ALWAYS_INLINE Vector or_nan(Vector chosen, Vector a, Vector b) {
     using of = code_vectors<Value>;
-    const auto key_a = order_keys<Value>(a);
-    const auto key_b = order_keys<Value>(b);
-    const Vector chosen = Smaller ? (key_a < key_b ? a : b) : (key_a < key_b ? b : a);
     if constexpr (!of::has_nan) {
         return chosen;
     } else {
@@ -75,8 +73,18 @@ MP_ALWAYS_INLINE Vector select_codes(extremum<Smaller>, Vector a, Vector b) {
     }
 }
 template <class Value, class Vector>
-MP_ALWAYS_INLINE Vector select_codes(clamping, Vector x, Vector low, Vector high) {
-    return select_codes<Value>(extremum<true>{}, select_codes<Value>(extremum<false>{}, x, low), high);
+MP_ALWAYS_INLINE Vector select_codes(min_operation, Vector a, Vector b) {
+    const Vector smaller = order_keys<Value>(a) < order_keys<Value>(b) ? a : b;
+    return or_nan<Value>(smaller, a, b);
+}
+template <class Value, class Vector>
+MP_ALWAYS_INLINE Vector select_codes(max_operation, Vector a, Vector b) {
+    const Vector larger = order_keys<Value>(a) < order_keys<Value>(b) ? b : a;
+    return or_nan<Value>(larger, a, b);
+}
+template <class Value, class Vector>
+MP_ALWAYS_INLINE Vector select_codes(clamp_operation, Vector x, Vector low, Vector high) {
+    return select_codes<Value>(min_operation{}, select_codes<Value>(max_operation{}, x, low), high);
 }
 template <class Value, class Vector>
 MP_ALWAYS_INLINE Vector select_codes(negation, Vector x) {

@@ -24,12 +24,12 @@ MP_ALWAYS_INLINE vec<float> element_values(vec<std::uint32_t> codes) {
 /// floats, or zero.
 MP_ALWAYS_INLINE vec<float> multiply_to_odd(vec<float> a, vec<float> b) {
     const vec<float> product = opt_barrier(a * b);
-    const vec<std::uint32_t> bits = as_words(product);
-    const vec<std::uint32_t> error = as_words(fused_multiply_add(a, b, as_floats(bits ^ 0x8000'0000U)));
+    const vec<std::uint32_t> bits = as_uint32(product);
+    const vec<std::uint32_t> error = as_uint32(fused_multiply_add(a, b, as_float(bits ^ 0x8000'0000U)));
     // Toward zero if the product was rounded away from it, else away: from an even code to an odd one.
     const vec<std::uint32_t> odd = ((bits ^ error) & 0x8000'0000U) != 0U ? bits - 1U : bits + 1U;
     const auto is_changed = ((error & 0x7fff'ffffU) != 0U) & ((bits & 1U) == 0U);
-    return as_floats(is_changed ? odd : bits);
+    return as_float(is_changed ? odd : bits);
 }
 
 /// The values of `lanes` elements times the factors of their block, as floats that are rounded to Value once.
@@ -55,7 +55,7 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
     constexpr int width = BlockScaled::element_width;
     static_assert(codes_at_a_time % block == 0);
     const default_floating_point_modes modes;
-    const vec<float> tensor = as_floats(broadcast(bit_cast<std::uint32_t>(tensor_scale)));
+    const vec<float> tensor = as_float(broadcast(bit_cast<std::uint32_t>(tensor_scale)));
     std::uint8_t codes[codes_at_a_time + vector_bytes];
     while (count != 0) {
         const std::size_t part = count < codes_at_a_time ? count : codes_at_a_time;
@@ -74,7 +74,7 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
             for (std::size_t i = 0; i < size; i += lanes) {
                 vec<float> x =
                     scaled_values<BlockScaled, Value>(widen(load(codes + first + i)), factor, tensor);
-                if (is_nan) x = as_floats(broadcast(0x7fc0'0000U));
+                if (is_nan) x = as_float(broadcast(0x7fc0'0000U));
                 if (i + lanes <= size) {
                     store_numbers(to + first + i, x);
                 } else {

@@ -12,11 +12,11 @@ MP_ALWAYS_INLINE vec<std::uint32_t> element_codes(vec<float> x) {
     if constexpr (std::is_same_v<Element, mx_int8>) {
         constexpr auto largest = static_cast<float>(to_double<format>(layout_of<format>::max_finite_code));
         constexpr auto limit = bit_cast<std::uint32_t>(largest);
-        const vec<std::uint32_t> magnitude = as_words(x) & 0x7fff'ffffU;
+        const vec<std::uint32_t> magnitude = as_uint32(x) & 0x7fff'ffffU;
         const vec<std::uint32_t> limited = magnitude < limit ? magnitude : vec<std::uint32_t>{} + limit;
         // The addition rounds to a multiple of 2^-6; what it leaves in the low bits is in two's complement.
         constexpr float unit = 0x1.8p17f;
-        return as_words(as_floats(limited | (as_words(x) & 0x8000'0000U)) + unit) & 0xffU;
+        return as_uint32(as_float(limited | (as_uint32(x) & 0x8000'0000U)) + unit) & 0xffU;
     } else {
         return narrow_codes<format, true>(x);
     }
@@ -44,21 +44,21 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
     constexpr element_midpoints<format> midpoints;
     // The code below midpoint k is k: from an odd one, the midpoint goes up.
     constexpr std::uint64_t odd_codes[8] = {0, 1, 0, 1, 0, 1, 0, 1};
-    longwords odd;
+    uint64_lanes odd;
     std::memcpy(&odd, odd_codes, sizeof odd);
     constexpr std::size_t most = lanes < 8 ? 8 : lanes;
     std::uint32_t thresholds[most];
     for (std::size_t first = 0; first < most; first += lanes) {
-        longwords cut[2];
+        uint64_lanes cut[2];
         for (std::size_t i = 0; i < 2; ++i) {
             doubles middle;
             std::memcpy(&middle, midpoints.values + (first + i * lanes / 2) % 8, sizeof middle);
-            cut[i] = rounding_threshold(reinterpret_cast<longwords>(middle * divisor), odd);
+            cut[i] = rounding_threshold(reinterpret_cast<uint64_lanes>(middle * divisor), odd);
         }
         store(thresholds + first, low_halves(cut[0], cut[1]));
     }
     for (std::size_t i = 0; i < Block; i += lanes) {
-        const vec<std::uint32_t> bits = as_words(load_numbers(from + i));
+        const vec<std::uint32_t> bits = as_uint32(load_numbers(from + i));
         const auto magnitude = reinterpret_cast<vec<std::int32_t>>(bits & 0x7fff'ffffU);
         vec<std::int32_t> code = {};
         for (int k = 0; k < midpoints.count; ++k) {
@@ -66,9 +66,9 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
         }
         const vec<std::uint32_t> sign = (bits & 0x8000'0000U) >> (31 - layout_of<format>::magnitude_bits);
         if constexpr (format::nans == nan_encoding::negative_zero) {
-            store(codes + i, narrow_to_bytes(code == 0 ? vec<std::uint32_t>{} : as_words(code) | sign));
+            store(codes + i, narrow_to_bytes(code == 0 ? vec<std::uint32_t>{} : as_uint32(code) | sign));
         } else {
-            store(codes + i, narrow_to_bytes(as_words(code) | sign));
+            store(codes + i, narrow_to_bytes(as_uint32(code) | sign));
         }
     }
 }
@@ -121,7 +121,7 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
 
 /// The magnitude codes of finite floats, 0 for others.
 MP_ALWAYS_INLINE vec<std::int32_t> finite_magnitudes(vec<float> x) {
-    const auto magnitude = reinterpret_cast<vec<std::int32_t>>(as_words(x) & 0x7fff'ffffU);
+    const auto magnitude = reinterpret_cast<vec<std::int32_t>>(as_uint32(x) & 0x7fff'ffffU);
     return magnitude < 0x7f80'0000 ? magnitude : vec<std::int32_t>{};
 }
 

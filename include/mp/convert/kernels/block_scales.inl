@@ -22,7 +22,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> block_magnitudes(const Value* from, std::siz
     for (std::size_t b = 0; b < blocks; ++b) {
         vec<std::int32_t> largest = {};
         for (int i = 0; i < Block; i += static_cast<int>(lanes)) {
-            const vec<std::uint32_t> magnitude = as_words(load_numbers(from + i)) & 0x7fff'ffffU;
+            const vec<std::uint32_t> magnitude = as_uint32(load_numbers(from + i)) & 0x7fff'ffffU;
             largest = larger(largest, reinterpret_cast<vec<std::int32_t>>(magnitude));
         }
         of_block[b] = largest;
@@ -32,7 +32,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> block_magnitudes(const Value* from, std::siz
     for (std::size_t half = lanes / 2; half != 0; half /= 2) {
         for (std::size_t b = 0; b < half; ++b) of_block[b] = fold(of_block[b], of_block[b + half]);
     }
-    return as_words(of_block[0]);
+    return as_uint32(of_block[0]);
 }
 
 /// scale_code for finite magnitudes; the smallest positive number for a magnitude of zero.
@@ -51,17 +51,17 @@ MP_ALWAYS_INLINE vec<std::uint32_t> scale_quotient_codes(vec<std::uint32_t> magn
     const doubles divisor = doubles{} + max_element * static_cast<double>(tensor_scale);
     std::uint32_t magnitudes[lanes];
     store(magnitudes, magnitude);
-    longwords cut[2];
+    uint64_lanes cut[2];
     for (std::size_t i = 0; i < 2; ++i) {
         half_floats amax;
         std::memcpy(&amax, magnitudes + i * lanes / 2, sizeof amax);
         doubles x = div(__builtin_convertvector(amax, doubles), divisor);
         x = x < largest ? x : doubles{} + largest;
         x = x > smallest ? x : doubles{} + smallest;
-        const auto bits = reinterpret_cast<longwords>(x);
+        const auto bits = reinterpret_cast<uint64_lanes>(x);
         cut[i] = has_more_than_float(bits) ? cut_to_float(bits) | 1U : cut_to_float(bits);
     }
-    const vec<float> q = as_floats(low_halves(cut[0], cut[1]));
+    const vec<float> q = as_float(low_halves(cut[0], cut[1]));
     vec<std::uint32_t> code = narrow_codes<ScaleFormat>(q);
     if (rule == scale_rule::floor) {
         code = widen_codes<ScaleFormat>(code) > q ? code - 1U : code;

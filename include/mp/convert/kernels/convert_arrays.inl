@@ -24,11 +24,11 @@ inline constexpr std::uint64_t smallest_normal_float = std::uint64_t{1023 - 126}
 
 /// 24 leading bits of numbers, the last of them set if anything was below: conversion to float is then exact,
 /// except for numbers below 2^-126.
-MP_ALWAYS_INLINE longwords leading_bits_to_odd(longwords x) {
-    longwords carry = (x & below_float) + below_float;
+MP_ALWAYS_INLINE uint64_lanes leading_bits_to_odd(uint64_lanes x) {
+    uint64_lanes carry = (x & below_float) + below_float;
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     // (carry | x) & ~below_float
-    __asm__("vpternlogq $0x54, %2, %1, %0" : "+v"(carry) : "v"(x), "v"(longwords{} + below_float));
+    __asm__("vpternlogq $0x54, %2, %1, %0" : "+v"(carry) : "v"(x), "v"(uint64_lanes{} + below_float));
     return carry;
 #else
     return (x | carry) & ~below_float;
@@ -58,16 +58,16 @@ MP_NEVER_INLINE inline void correct_tiny(const double* from, float* to) noexcept
 /// WithTiny, what is below 2^-126 comes out as something up to 2^-126.
 template <bool WithTiny>
 MP_ALWAYS_INLINE vec<float> narrow_to_odd(doubles low, doubles high) {
-    const auto low_bits = reinterpret_cast<longwords>(low);
-    const auto high_bits = reinterpret_cast<longwords>(high);
+    const auto low_bits = reinterpret_cast<uint64_lanes>(low);
+    const auto high_bits = reinterpret_cast<uint64_lanes>(high);
     half_floats narrow_low = narrow_to_half(reinterpret_cast<doubles>(leading_bits_to_odd(low_bits)));
     half_floats narrow_high = narrow_to_half(reinterpret_cast<doubles>(leading_bits_to_odd(high_bits)));
     if constexpr (WithTiny) {
-        const longwords low_magnitude = low_bits & double_magnitude;
-        const longwords high_magnitude = high_bits & double_magnitude;
+        const uint64_lanes low_magnitude = low_bits & double_magnitude;
+        const uint64_lanes high_magnitude = high_bits & double_magnitude;
         // The highest bit: less than 2^-126, and not zero.
-        const longwords low_tiny = (low_magnitude - smallest_normal_float) & ~(low_magnitude - 1);
-        const longwords high_tiny = (high_magnitude - smallest_normal_float) & ~(high_magnitude - 1);
+        const uint64_lanes low_tiny = (low_magnitude - smallest_normal_float) & ~(low_magnitude - 1);
+        const uint64_lanes high_tiny = (high_magnitude - smallest_normal_float) & ~(high_magnitude - 1);
         if (any_sign(low_tiny | high_tiny)) {
             alignas(64) double source[lanes];
             alignas(64) float target[lanes];
@@ -113,7 +113,7 @@ MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
 #if MP_TARGET_NUMBER == MP_TARGET_NEON
 /// Floats rounded to bfloat16, which is the upper half of each lane.
 MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
-    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> bits = as_uint32(x);
     vec<std::int32_t> is_number;  // as an instruction, of which -ffast-math knows nothing
     __asm__("fcmeq %0.4s, %1.4s, %1.4s" : "=w"(is_number) : "w"(x));
     const vec<std::uint32_t> rounded_bits = bits + 0x7fffU + ((bits << 15) >> 31);
@@ -122,7 +122,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
 #elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
 /// Floats rounded to bfloat16, which is the upper half of each lane.
 MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
-    vec<std::uint32_t> bits = as_words(quieted(x));
+    vec<std::uint32_t> bits = as_uint32(quieted(x));
     std::uint16_t is_number = 0;
     std::uint16_t is_odd = 0;
     // Half a place less one, and one more where the last bit kept is set. NaNs are truncated.
@@ -145,7 +145,7 @@ MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
     if constexpr (std::same_as<To, basic_float<formats::bfloat16>> && !std::same_as<From, double>) {
         const vec<std::uint32_t> low = round_to_upper_half(load_numbers(from));
         const vec<std::uint32_t> high = round_to_upper_half(load_numbers(from + lanes));
-        const halfword_pairs codes = upper_halves(low, high);
+        const uint16_lanes codes = upper_halves(low, high);
         std::memcpy(codes_of(to), &codes, sizeof codes);
         return;
     }

@@ -12,9 +12,9 @@ MP_ALWAYS_INLINE vec<float> widen_codes(vec<std::uint32_t> code) {
     constexpr int shift = 23 - narrow::fraction_bits;
     constexpr std::uint32_t quiet = 0x0040'0000;
     if constexpr (is_binary16<Format>) {
-        return widen_binary16(narrow_to_halfwords(code));
+        return widen_binary16(narrow_to_uint16(code));
     } else if constexpr (Format::exponent_bits == 8) {
-        return quieted(as_floats(code << shift));
+        return quieted(as_float(code << shift));
     } else {
         constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
         const vec<std::uint32_t> magnitude = code & std::uint32_t{narrow::magnitude_mask};
@@ -35,14 +35,14 @@ MP_ALWAYS_INLINE vec<float> widen_codes(vec<std::uint32_t> code) {
         }
         constexpr float unit = power_of_two<float>(narrow::quantum_exponent + 23);
         constexpr auto unit_bits = bit_cast<std::uint32_t>(unit);
-        const vec<std::uint32_t> subnormal = as_words(as_floats(magnitude | unit_bits) - unit);
+        const vec<std::uint32_t> subnormal = as_uint32(as_float(magnitude | unit_bits) - unit);
         result = magnitude < std::uint32_t{narrow::hidden_bit} ? subnormal : result;
         const vec<std::uint32_t> sign = (code & std::uint32_t{narrow::sign_mask}) << (32 - narrow::width);
         if constexpr (Format::nans == nan_encoding::negative_zero) {
-            return as_floats(code == std::uint32_t{narrow::nan_code} ? vec<std::uint32_t>{} + 0x7fc0'0000U
-                                                                     : result | sign);
+            return as_float(code == std::uint32_t{narrow::nan_code} ? vec<std::uint32_t>{} + 0x7fc0'0000U
+                                                                    : result | sign);
         } else {
-            return as_floats(result | sign);
+            return as_float(result | sign);
         }
     }
 }
@@ -54,7 +54,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
     using narrow = layout_of<Format>;
     constexpr int shift = 23 - narrow::fraction_bits;
     constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
-    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> bits = as_uint32(x);
     const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_nan = magnitude > 0x7f80'0000U;
     static_assert(!Saturates || (Format::exponent_bits < 8 && !is_binary16<Format>));
@@ -83,7 +83,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
         const vec<std::uint32_t> exponent = limited & 0x7f80'0000U;
         const vec<std::uint32_t> binade =
             exponent > smallest_normal ? exponent : vec<std::uint32_t>{} + smallest_normal;
-        const vec<std::uint32_t> sum = as_words(opt_barrier(as_floats(limited) + as_floats(binade + up)));
+        const vec<std::uint32_t> sum = as_uint32(opt_barrier(as_float(limited) + as_float(binade + up)));
         vec<std::uint32_t> code = (sum - (binade + (up + (smallest_normal >> shift)))) + (binade >> shift);
         if constexpr (overflow != beyond) code = code == beyond ? vec<std::uint32_t>{} + overflow : code;
 
@@ -115,7 +115,7 @@ MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
     if constexpr (is_binary16<Format>) {
         return widen_binary16(codes);
     } else if constexpr (is_bfloat16<Format>) {
-        return quieted(as_floats(widen_to_upper(codes)));
+        return quieted(as_float(widen_to_upper(codes)));
     } else if constexpr (sizeof(storage_of<Format>) == 4) {
         return widen_codes<Format>(codes >> layout_of<Format>::container_shift);
     } else {
@@ -129,7 +129,7 @@ MP_ALWAYS_INLINE auto container_of(vec<std::uint32_t> codes) {
     if constexpr (sizeof(storage_of<Format>) == 4) {
         return codes << layout_of<Format>::container_shift;
     } else if constexpr (sizeof(storage_of<Format>) == 2) {
-        return narrow_to_halfwords(codes);
+        return narrow_to_uint16(codes);
     } else {
         return narrow_to_bytes(codes);
     }

@@ -12,8 +12,8 @@ typedef std::uint16_t code_pairs __attribute__((vector_size(vector_bytes)));
 // NOLINTEND(modernize-use-using)
 
 /// The same 16 bytes in each 16.
-MP_ALWAYS_INLINE bytes_of_words repeat_16_bytes(const std::uint8_t (&pattern)[16]) {
-    bytes_of_words x;
+MP_ALWAYS_INLINE bytes_of_uint32 repeat_16_bytes(const std::uint8_t (&pattern)[16]) {
+    bytes_of_uint32 x;
     for (std::size_t i = 0; i < vector_bytes; i += 16) {
         std::memcpy(reinterpret_cast<unsigned char*>(&x) + i, pattern, 16);
     }
@@ -24,7 +24,7 @@ MP_ALWAYS_INLINE bytes_of_words repeat_16_bytes(const std::uint8_t (&pattern)[16
 template <int Width>
 MP_ALWAYS_INLINE void pack_vector(const std::uint8_t* codes, std::byte* to) {
     static_assert(Width == 4 || Width == 6);
-    bytes_of_words x;
+    bytes_of_uint32 x;
     std::memcpy(&x, codes, sizeof x);
     const auto pairs = reinterpret_cast<code_pairs>(x);
     if constexpr (Width == 4) {
@@ -37,7 +37,7 @@ MP_ALWAYS_INLINE void pack_vector(const std::uint8_t* codes, std::byte* to) {
         const vec<std::uint32_t> twenty_four = (twelve & 0x0000'0fffU) | ((twelve >> 4) & 0x00ff'f000U);
         constexpr std::uint8_t used[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 128, 128, 128, 128};
         const auto y = reinterpret_cast<vec<std::uint32_t>>(
-            shuffle_bytes(reinterpret_cast<bytes_of_words>(twenty_four), repeat_16_bytes(used)));
+            shuffle_bytes(reinterpret_cast<bytes_of_uint32>(twenty_four), repeat_16_bytes(used)));
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
         const vec<std::uint32_t> z =
             __builtin_shufflevector(y, y, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 7, 11, 15);
@@ -84,7 +84,7 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
 #endif
         constexpr std::uint8_t apart[16] = {0, 1, 2, 128, 3, 4, 5, 128, 6, 7, 8, 128, 9, 10, 11, 128};
         const auto twenty_four = reinterpret_cast<vec<std::uint32_t>>(
-            shuffle_bytes(reinterpret_cast<bytes_of_words>(y), repeat_16_bytes(apart)));
+            shuffle_bytes(reinterpret_cast<bytes_of_uint32>(y), repeat_16_bytes(apart)));
         const vec<std::uint32_t> twelve = (twenty_four & 0x0000'0fffU) | ((twenty_four << 4) & 0x0fff'0000U);
         const vec<std::uint32_t> six = (twelve & 0x003f'003fU) | ((twelve << 2) & 0x3f00'3f00U);
         std::memcpy(codes, &six, sizeof six);

@@ -24,7 +24,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> goes_away(const projection_plan& plan, vec<s
     // The bit behind the compared ones, where it counts, makes one of their last.
     const vec<std::uint32_t> whole = head + increment * 2U;
     const vec<std::uint32_t> sum = whole + (random << plan.unused_random_bits);
-    return as_words((whole < head) | (sum < whole));
+    return as_uint32((whole < head) | (sum < whole));
 }
 
 /// Floats rounded as planned; the codes are in the low bits.
@@ -33,7 +33,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> project_codes(const projection_plan& plan, v
                                                   vec<std::uint32_t> random) {
     using narrow = layout_of<Format>;
     constexpr std::uint32_t shift = 23 - narrow::fraction_bits;
-    const vec<std::uint32_t> bits = as_words(x);
+    const vec<std::uint32_t> bits = as_uint32(x);
     const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
     const auto is_negative = bits > 0x7fff'ffffU;
 
@@ -106,9 +106,9 @@ void project_array(const float* from, To* to, std::size_t count, const projectio
 MP_ALWAYS_INLINE doubles limited_to_floats(doubles x) {
     constexpr std::uint64_t largest = 0x47ef'ffff'e000'0000;
     constexpr std::uint64_t infinity = 0x7ff0'0000'0000'0000;
-    const auto bits = reinterpret_cast<longwords>(x);
-    const longwords magnitude = bits & double_magnitude;
-    const longwords limited = (bits ^ magnitude) | largest;
+    const auto bits = reinterpret_cast<uint64_lanes>(x);
+    const uint64_lanes magnitude = bits & double_magnitude;
+    const uint64_lanes limited = (bits ^ magnitude) | largest;
     const auto is_large = (magnitude > largest) & (magnitude < infinity);
     return reinterpret_cast<doubles>(is_large ? limited : bits);
 }

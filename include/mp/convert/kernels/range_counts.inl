@@ -56,12 +56,12 @@ void count_range(const Value* from, std::size_t count, range_thresholds at, rang
             std::size_t i = 0;
             vec<std::uint32_t> magnitude;
             for (; i + lanes <= size; i += lanes) {
-                magnitude = as_words(load_numbers(from + first + i)) & 0x7fff'ffffU;
+                magnitude = as_uint32(load_numbers(from + first + i)) & 0x7fff'ffffU;
                 count_lanes(sum, magnitude, at);
                 store(fields + i, narrow_to_bytes(magnitude >> 23));
             }
             if (i != size) {
-                magnitude = as_words(load_first_numbers(from + first + i, size - i)) & 0x7fff'ffffU;
+                magnitude = as_uint32(load_first_numbers(from + first + i, size - i)) & 0x7fff'ffffU;
                 count_lanes(sum, magnitude, at);
                 store(fields + i, narrow_to_bytes(magnitude >> 23));
             }
@@ -78,7 +78,7 @@ void count_range(const Value* from, std::size_t count, range_thresholds at, rang
             for (i = 0; i < size; i += lanes) {
                 const vec<float> x = i + lanes <= size ? load_numbers(from + first + i)
                                                        : load_first_numbers(from + first + i, size - i);
-                store(magnitudes, as_words(x) & 0x7fff'ffffU);
+                store(magnitudes, as_uint32(x) & 0x7fff'ffffU);
                 for (const std::uint32_t code : magnitudes) {
                     if (code - 1 < smallest_normal - 1)
                         ++result->subnormals[63 - leading_zeros(std::uint64_t{code})];

@@ -16,7 +16,7 @@ MP_ALWAYS_INLINE vec<float> load_factors(const Value* from) {
                                        vec<float>);
     } else if constexpr (holds_bfloat16<Value>) {
         // A NaN may stay as it is: products make it quiet.
-        return as_floats(widen_to_upper(load(codes_of(from))));
+        return as_float(widen_to_upper(load(codes_of(from))));
     } else if constexpr (has_number_vectors<Value>) {
         return load_numbers(from);
     } else {
@@ -38,12 +38,12 @@ MP_ALWAYS_INLINE vec<float> load_factors(const Value* from, std::ptrdiff_t count
 
 /// Floats that bfloat16 holds, as its codes.
 MP_ALWAYS_INLINE vec<std::uint16_t> bfloat16_codes(vec<float> x) {
-    return narrow_to_halfwords(as_words(x) >> 16);
+    return narrow_to_uint16(as_uint32(x) >> 16);
 }
 
 /// Two steps of such floats side by side, the first in the lower half.
 MP_ALWAYS_INLINE vec<std::uint32_t> bfloat16_vnni2s(vec<float> first, vec<float> second) {
-    return as_words(first) >> 16 | (as_words(second) & 0xffff'0000U);
+    return as_uint32(first) >> 16 | (as_uint32(second) & 0xffff'0000U);
 }
 
 /// Two steps of bfloat16 side by side, the first in the lower half.
@@ -88,7 +88,7 @@ struct float_square {
     MP_ALWAYS_INLINE void pair(const std::uint16_t* from, std::ptrdiff_t stride) {
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
             const std::uint16_t* const even = from + 2 * i * stride;
-            row[i] = as_floats(pairs_of(load(even), load(even + stride)));
+            row[i] = as_float(pairs_of(load(even), load(even + stride)));
         }
     }
     template <class Value>
@@ -332,8 +332,8 @@ void widen_panels(const product_factor_source& source, const factor_block& block
                     store(target + j, widen_binary16(load(reinterpret_cast<const std::uint16_t*>(from) + j)));
                 } else {
                     const vec<std::uint32_t> pair = load(reinterpret_cast<const std::uint32_t*>(from) + j);
-                    store(target + j, as_floats(pair << 16));
-                    store(target + panel_width + j, as_floats(pair & 0xffff'0000U));
+                    store(target + j, as_float(pair << 16));
+                    store(target + panel_width + j, as_float(pair & 0xffff'0000U));
                 }
             }
             target += together * panel_width;

@@ -29,7 +29,7 @@ struct binary16_steps {
 struct bfloat16_row_steps {
     static constexpr int together = 1;
     static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {
-        return as_floats(widen_to_upper(
+        return as_float(widen_to_upper(
             load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes)));
     }
 };
@@ -38,7 +38,7 @@ struct bfloat16_vnni2_steps {
     static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int step) {
         const vec<std::uint32_t> pair =
             load(reinterpret_cast<const std::uint32_t*>(b) + static_cast<std::size_t>(vector) * lanes);
-        return as_floats(step == 0 ? pair << 16 : pair & 0xffff'0000U);
+        return as_float(step == 0 ? pair << 16 : pair & 0xffff'0000U);
     }
 };
 

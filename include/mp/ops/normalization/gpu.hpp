@@ -10,7 +10,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/gpu_casts.hpp>
 #include <mp/ops/normalization.hpp>
-#include <mp/ops/normalization/gpu_row_scaling.hpp>
+#include <mp/ops/normalization/gpu_row_statistics.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/workspace.hpp>
@@ -76,8 +76,8 @@ struct normalize_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_scaling scaling =
-                float_row_scaling_of<Group, width, Centered>(thread, x, row, columns, epsilon);
+            const float_row_statistics scaling =
+                float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
             if (Group::rank(thread) == 0) {
                 if (mean != nullptr) thread.store(mean + row, scaling.mean());
                 if (inverse != nullptr) thread.store(inverse + row, scaling.inverse_deviation());
@@ -99,11 +99,11 @@ struct normalize_kernel {
 
 /// The scalings of all rows into a workspace.
 template <class Group, bool Centered, class X>
-struct row_scalings_kernel {
+struct row_statistics_kernel {
     static constexpr int threads = row_threads;
     static constexpr int width = row_chunk<X>;
     row_matrix<const X> x;
-    float_row_scaling* scalings;
+    float_row_statistics* scalings;
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     float epsilon;
@@ -112,8 +112,8 @@ struct row_scalings_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_scaling scaling =
-                float_row_scaling_of<Group, width, Centered>(thread, x, row, columns, epsilon);
+            const float_row_statistics scaling =
+                float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
             if (Group::rank(thread) == 0) thread.store(scalings + row, scaling);
         }
     }
@@ -127,7 +127,7 @@ struct normalize_backward_kernel {
     row_matrix<const Gamma> gamma;
     row_matrix<const DY> dy;
     row_matrix<DX> dx;
-    row_scaling_source scalings;
+    row_statistics_source scalings;
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
 
@@ -135,7 +135,7 @@ struct normalize_backward_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_scaling scaling = scalings.of(thread, row);
+            const float_row_statistics scaling = scalings.of(thread, row);
             two_double_floats
                 sums{};  // of the gradient of the normalized row, and of its product with that row
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
@@ -173,7 +173,7 @@ private:
     /// A chunk of the normalized row and of its gradient.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const float_row_scaling& scaling,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const float_row_statistics& scaling,
                                               std::ptrdiff_t row, std::ptrdiff_t c,
                                               row_floats<width>& normalized, row_floats<width>& parts) const {
         normalized = load_row_floats<width>(thread, x, row, c, columns);
@@ -194,7 +194,7 @@ struct normalization_terms {
     static constexpr int sums = (OfGamma ? 1 : 0) + (OfBeta ? 1 : 0);
     row_matrix<const X> x;
     row_matrix<const DY> dy;
-    row_scaling_source scalings;
+    row_statistics_source scalings;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -203,7 +203,7 @@ struct normalization_terms {
         float_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, column, columns);
         if constexpr (OfGamma) {
-            const float_row_scaling scaling = scalings.of(thread, row);
+            const float_row_statistics scaling = scalings.of(thread, row);
             const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
             MP_UNROLL
             for (int i = 0; i < width; ++i) {
@@ -229,7 +229,7 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// bytes a column for every 64 rows, or for every 256th of the rows if there are more than 16384.
 [[nodiscard]] constexpr std::size_t normalization_backward_workspace(std::ptrdiff_t rows,
                                                                      std::ptrdiff_t columns) {
-    return workspace::aligned_size(static_cast<std::size_t>(rows) * sizeof(detail::float_row_scaling)) +
+    return workspace::aligned_size(static_cast<std::size_t>(rows) * sizeof(detail::float_row_statistics)) +
            detail::column_sum_bytes(rows, columns, 2) + workspace::alignment;
 }
 
@@ -270,12 +270,12 @@ void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, 
     constexpr int sums = (of_gamma ? 1 : 0) + (of_beta ? 1 : 0);
     const workspace::frame frame(workspace_of(exec));
     // Before anything is launched, since it may throw.
-    auto* const computed =
-        inverse.empty() ? take_workspace<float_row_scaling>(function, exec, static_cast<std::size_t>(x.rows))
-                        : nullptr;
+    auto* const computed = inverse.empty() ? take_workspace<float_row_statistics>(
+                                                 function, exec, static_cast<std::size_t>(x.rows))
+                                           : nullptr;
     [[maybe_unused]] auto* const parts =
         sums == 0 ? nullptr : take_column_parts(function, exec, x.rows, x.columns, sums);
-    row_scaling_source source;
+    row_statistics_source source;
     if (!inverse.empty()) {
         source.mean = Centered ? mean.data() : nullptr;
         source.inverse = inverse.data();
@@ -283,8 +283,8 @@ void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, 
         with_row_group(x.columns, [&](auto group) {
             using group_type = decltype(group);
             launch(function, exec, row_launch<group_type>(x.rows),
-                   row_scalings_kernel<group_type, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
-                                                                x.columns, epsilon});
+                   row_statistics_kernel<group_type, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
+                                                                  x.columns, epsilon});
         });
         source.computed = computed;
     }

@@ -19,7 +19,7 @@ float encode_moment_block(const float* from, std::uint8_t* codes) {
     const default_floating_point_modes modes;
     vec<std::uint32_t> largest{};
     for (std::size_t i = 0; i < moments_block; i += lanes) {
-        const vec<std::uint32_t> magnitude = as_words(load(from + i)) & 0x7FFF'FFFFU;
+        const vec<std::uint32_t> magnitude = as_uint32(load(from + i)) & 0x7FFF'FFFFU;
         largest = magnitude > largest ? magnitude : largest;
     }
     std::uint32_t words[lanes];

@@ -3,9 +3,9 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// The lower halves of two vectors of longwords by turns, into memory.
-MP_ALWAYS_INLINE void store_by_turns(std::uint32_t* to, longwords even, longwords odd) {
-    const longwords both = (even & 0xffff'ffffU) | odd << 32;
+/// The lower halves of two vectors of uint64_lanes by turns, into memory.
+MP_ALWAYS_INLINE void store_by_turns(std::uint32_t* to, uint64_lanes even, uint64_lanes odd) {
+    const uint64_lanes both = (even & 0xffff'ffffU) | odd << 32;
     std::memcpy(to, &both, sizeof both);
 }
 
@@ -13,16 +13,16 @@ MP_ALWAYS_INLINE void store_by_turns(std::uint32_t* to, longwords even, longword
 /// multiple of random_group.
 MP_ALWAYS_INLINE void fill_random_group(const rounding_stream& stream, std::uint64_t element,
                                         std::uint32_t* words_of_group) {
-    longwords by_twos{};
+    uint64_lanes by_twos{};
     for (std::size_t i = 0; i < lanes / 2; ++i) by_twos[i] = 2 * i;
     // Sixteen calls for 64 elements. Groups begin at multiples of 16, so counting does not carry.
     const philox4x32 counter = rounding_counter(stream, element / 4);
-    const longwords key_low = longwords{} + static_cast<std::uint32_t>(stream.seed);
-    const longwords key_high = longwords{} + static_cast<std::uint32_t>(stream.seed >> 32);
+    const uint64_lanes key_low = uint64_lanes{} + static_cast<std::uint32_t>(stream.seed);
+    const uint64_lanes key_high = uint64_lanes{} + static_cast<std::uint32_t>(stream.seed >> 32);
     for (std::size_t lane = 0; lane < 16; lane += lanes) {
-        philox_calls<longwords> even{by_twos + (counter.word[0] + lane), longwords{} + counter.word[1],
-                                     longwords{} + counter.word[2], longwords{} + counter.word[3]};
-        philox_calls<longwords> odd = even;
+        philox_calls<uint64_lanes> even{by_twos + (counter.word[0] + lane), uint64_lanes{} + counter.word[1],
+                                        uint64_lanes{} + counter.word[2], uint64_lanes{} + counter.word[3]};
+        philox_calls<uint64_lanes> odd = even;
         odd.word0 += 1;
         philox_rounds(key_low, key_high, even, odd);
         store_by_turns(words_of_group + lane, even.word0, odd.word0);
@@ -35,7 +35,7 @@ MP_ALWAYS_INLINE void fill_random_group(const rounding_stream& stream, std::uint
 /// round_to<Value>(x, mp::stochastic(random)) in every lane, into memory.
 template <class Value>
 MP_ALWAYS_INLINE void store_stochastic(Value* to, vec<float> x, vec<std::uint32_t> random) {
-    store(codes_of(to), narrow_to_halfwords(stochastic_codes<typename Value::format>(x, random)));
+    store(codes_of(to), narrow_to_uint16(stochastic_codes<typename Value::format>(x, random)));
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

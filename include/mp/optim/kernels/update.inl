@@ -28,7 +28,7 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
                                     [[maybe_unused]] std::size_t in_group) {
     vec<float> weight;
     if constexpr (How == weight_update::split) {
-        weight = as_floats(
+        weight = as_float(
             join_codes(widen(load(codes_of(a.masters + i))), widen(load(codes_of(a.compensation + i)))));
     } else {
         weight = load_numbers(a.masters + i);
@@ -52,8 +52,8 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
     if constexpr (How == weight_update::stochastic) {
         store_stochastic(a.masters + i, weight, load(random.of_array[0] + in_group));
     } else if constexpr (How == weight_update::split) {
-        store(codes_of(a.masters + i), narrow_to_halfwords(high_of_master(as_words(weight))));
-        store(codes_of(a.compensation + i), narrow_to_halfwords(low_of_master(as_words(weight))));
+        store(codes_of(a.masters + i), narrow_to_uint16(high_of_master(as_uint32(weight))));
+        store(codes_of(a.compensation + i), narrow_to_uint16(low_of_master(as_uint32(weight))));
     } else {
         store_numbers(a.masters + i, weight);
     }

@@ -14,7 +14,7 @@ MP_ALWAYS_INLINE void unscale_vector(const Gradient* gradient, [[maybe_unused]] 
     if constexpr (Multiply) value *= inverse;
     if constexpr (Target == unscale_target::memory) store(unscaled, value);
     if constexpr (Target == unscale_target::non_temporal) store_nontemporal(unscaled, value);
-    carries |= (as_words(value) & 0x7fff'ffffU) + exponent_carry;
+    carries |= (as_uint32(value) & 0x7fff'ffffU) + exponent_carry;
 }
 
 template <bool Multiply, unscale_target Target, class Gradient>

@@ -29,10 +29,10 @@ struct column_lanes {
     MP_ALWAYS_INLINE static ints is_equal(ints a, ints b) { return a == b; }
     MP_ALWAYS_INLINE static ints larger(ints a, ints b) { return a > b ? a : b; }
     MP_ALWAYS_INLINE static ints smaller(ints a, ints b) { return a < b ? a : b; }
-    MP_ALWAYS_INLINE static words as_words(floats x) { return reinterpret_cast<words>(x); }
-    MP_ALWAYS_INLINE static words as_words(ints x) { return reinterpret_cast<words>(x); }
-    MP_ALWAYS_INLINE static ints as_ints(words x) { return reinterpret_cast<ints>(x); }
-    MP_ALWAYS_INLINE static floats as_floats(words x) { return reinterpret_cast<floats>(x); }
+    MP_ALWAYS_INLINE static words as_uint32(floats x) { return reinterpret_cast<words>(x); }
+    MP_ALWAYS_INLINE static words as_uint32(ints x) { return reinterpret_cast<words>(x); }
+    MP_ALWAYS_INLINE static ints as_int32(words x) { return reinterpret_cast<ints>(x); }
+    MP_ALWAYS_INLINE static floats as_float(words x) { return reinterpret_cast<floats>(x); }
 #else
     static constexpr int count = 1;
     static constexpr int short_count = 1;
@@ -48,10 +48,10 @@ struct column_lanes {
     MP_ALWAYS_INLINE static ints larger(ints a, ints b) { return a > b ? a : b; }
     MP_ALWAYS_INLINE static shorts larger(shorts a, int b) { return a > b ? a : static_cast<shorts>(b); }
     MP_ALWAYS_INLINE static ints smaller(ints a, ints b) { return a < b ? a : b; }
-    MP_ALWAYS_INLINE static words as_words(floats x) { return bit_cast<words>(x); }
-    MP_ALWAYS_INLINE static words as_words(ints x) { return static_cast<words>(x); }
-    MP_ALWAYS_INLINE static ints as_ints(words x) { return static_cast<ints>(x); }
-    MP_ALWAYS_INLINE static floats as_floats(words x) { return bit_cast<floats>(x); }
+    MP_ALWAYS_INLINE static words as_uint32(floats x) { return bit_cast<words>(x); }
+    MP_ALWAYS_INLINE static words as_uint32(ints x) { return static_cast<words>(x); }
+    MP_ALWAYS_INLINE static ints as_int32(words x) { return static_cast<ints>(x); }
+    MP_ALWAYS_INLINE static floats as_float(words x) { return bit_cast<floats>(x); }
 #endif
 
     /// yes where the mask is -1, no where it is 0.
@@ -66,7 +66,7 @@ struct column_lanes {
     }
     MP_ALWAYS_INLINE static ints magnitude(ints x) { return larger(x, -x); }
     /// 2^x as floats, for x in [-126, 127].
-    MP_ALWAYS_INLINE static floats power_of_two(ints x) { return as_floats(as_words(x + 127) << 23); }
+    MP_ALWAYS_INLINE static floats power_of_two(ints x) { return as_float(as_uint32(x + 127) << 23); }
 
     MP_ALWAYS_INLINE static floats load(const float* from) {
         floats x;
@@ -150,9 +150,9 @@ MP_ALWAYS_INLINE bool multiply_block(const block_operands& it, const block_rule&
         // The largest exponent of all terms. That of zero can always take part: where the addend is not zero,
         // its exponent is larger, and where it is, there is a term of zero. The addend's significand is 1.f,
         // or 0.f, which is 1.f - 1.
-        const lane_words bits = v::as_words(v::load(before + j));
-        const lane_ints field = v::as_ints(bits >> 23 & 0xFF);
-        const lane_ints is_zero = v::is_equal(v::as_ints(bits << 1), lane_ints{});
+        const lane_words bits = v::as_uint32(v::load(before + j));
+        const lane_ints field = v::as_int32(bits >> 23 & 0xFF);
+        const lane_ints is_zero = v::is_equal(v::as_int32(bits << 1), lane_ints{});
         const lane_ints is_special = v::is_equal(field, lane_ints{} + 255);
         const lane_ints binade = v::larger(field, lane_ints{} + 1) - 127;
         const lane_ints addend_exponent = v::choose(
@@ -165,11 +165,11 @@ MP_ALWAYS_INLINE bool multiply_block(const block_operands& it, const block_rule&
         const lane_ints skipped = is_zero | is_special;
         const lane_ints addend_power =
             v::choose(skipped, lane_ints{}, v::larger(binade - unit, lane_ints{} - 126));
-        const lane_floats one = v::as_floats((bits & 0x7F'FFFF) | 0x3F80'0000);
+        const lane_floats one = v::as_float((bits & 0x7F'FFFF) | 0x3F80'0000);
         const lane_ints is_subnormal = v::is_equal(field, lane_ints{});
-        const lane_floats hidden = v::as_floats(v::as_words(is_subnormal) & 0x3F80'0000);
+        const lane_floats hidden = v::as_float(v::as_uint32(is_subnormal) & 0x3F80'0000);
         const lane_ints addend_magnitude = v::truncated((one - hidden) * v::power_of_two(addend_power));
-        const lane_ints addend_sign = v::as_ints(bits) >> 31;
+        const lane_ints addend_sign = v::as_int32(bits) >> 31;
         const lane_ints addend = ((addend_magnitude ^ addend_sign) - addend_sign) & ~skipped;
 
         // The products' terms. Above 127 all products are zero.
@@ -199,30 +199,30 @@ MP_ALWAYS_INLINE bool multiply_block(const block_operands& it, const block_rule&
         const lane_floats nearest = v::converted(sum);
         const lane_ints back = v::truncated(nearest);
         const lane_ints away = v::is_greater(v::magnitude(back), v::magnitude(sum));
-        lane_words result = v::as_words(nearest) + v::as_words(away);
+        lane_words result = v::as_uint32(nearest) + v::as_uint32(away);
         const lane_ints is_nothing = v::is_equal(sum, lane_ints{});
         if constexpr (Output == output_rule::half_nearest_even) {
             // To odd, from which half, with so few bits, is rounded as if from the sum. The bits of numbers
             // in half's normal range are rounded where they are, and a carry runs into the exponent field.
             // What is smaller is done again.
-            result |= v::as_words(~v::is_equal(back, sum)) & 1;
-            result += v::as_words(unit) << 23;
+            result |= v::as_uint32(~v::is_equal(back, sum)) & 1;
+            result += v::as_uint32(unit) << 23;
             const lane_words sign = result & 0x8000'0000;
             lane_words number = result & 0x7FFF'FFFF;
-            again |= v::is_greater(lane_ints{} + (113 << 23), v::as_ints(number)) & ~is_nothing;
+            again |= v::is_greater(lane_ints{} + (113 << 23), v::as_int32(number)) & ~is_nothing;
             number = (number + 0xFFF + (number >> 13 & 1)) & ~0x1FFFU;
-            const lane_ints overflows = v::is_greater(v::as_ints(number), lane_ints{} + ((143 << 23) - 1));
-            number = v::as_words(v::choose(overflows, lane_ints{} + 0x7F80'0000, v::as_ints(number)));
+            const lane_ints overflows = v::is_greater(v::as_int32(number), lane_ints{} + ((143 << 23) - 1));
+            number = v::as_uint32(v::choose(overflows, lane_ints{} + 0x7F80'0000, v::as_int32(number)));
             result = number | sign;
         } else {
             if constexpr (Output == output_rule::e8m13_truncated) result &= ~0x3FFU;
-            const lane_ints exponent = v::as_ints(result >> 23 & 0xFF) + unit;
+            const lane_ints exponent = v::as_int32(result >> 23 & 0xFF) + unit;
             const lane_ints in_range =
                 v::is_greater(exponent, lane_ints{}) & v::is_greater(lane_ints{} + 255, exponent);
             again |= ~(in_range | is_nothing);
-            result += v::as_words(unit) << 23;
+            result += v::as_uint32(unit) << 23;
         }
-        v::store(now + j, v::as_floats(result & ~v::as_words(is_nothing)));
+        v::store(now + j, v::as_float(result & ~v::as_uint32(is_nothing)));
         v::store(redo + j, again);
         any |= again;
     }

@@ -15,7 +15,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A row is normalized as (x * factor - center) * inverse. The factor is a power of two: 1, unless the row's
 /// squares would leave the range of float.
-struct alignas(16) float_row_scaling {
+struct alignas(16) float_row_statistics {
     float center = 0;
     float center_rest = 0;  ///< what rounding the center lost
     float inverse = 0;
@@ -38,11 +38,12 @@ struct alignas(16) float_row_scaling {
 /// that. Two passes: the mean, then the squares of the distances from it.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, bool Centered, class Thread, class Value>
-[[nodiscard]] MP_HOST_DEVICE float_row_scaling scaling_by_factor(Thread thread, const row_matrix<Value>& x,
-                                                                 std::ptrdiff_t row, std::ptrdiff_t columns,
-                                                                 float epsilon, float factor,
-                                                                 float& variance) {
-    float_row_scaling result;
+[[nodiscard]] MP_HOST_DEVICE float_row_statistics statistics_by_factor(Thread thread,
+                                                                       const row_matrix<Value>& x,
+                                                                       std::ptrdiff_t row,
+                                                                       std::ptrdiff_t columns, float epsilon,
+                                                                       float factor, float& variance) {
+    float_row_statistics result;
     result.factor = factor;
     const auto count = static_cast<float>(columns);
     if constexpr (Centered) {
@@ -77,13 +78,12 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
 /// range, or so small that they lose digits, are calculated again, scaled so that the largest is about 1.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, bool Centered, class Thread, class Value>
-[[nodiscard]] MP_HOST_DEVICE float_row_scaling float_row_scaling_of(Thread thread, const row_matrix<Value>& x,
-                                                                    std::ptrdiff_t row,
-                                                                    std::ptrdiff_t columns, float epsilon) {
+[[nodiscard]] MP_HOST_DEVICE float_row_statistics float_row_statistics_of(
+    Thread thread, const row_matrix<Value>& x, std::ptrdiff_t row, std::ptrdiff_t columns, float epsilon) {
     constexpr float smallest_variance = 0x1p-80F;
     float variance = 0;
-    const float_row_scaling plain =
-        scaling_by_factor<Group, Width, Centered>(thread, x, row, columns, epsilon, 1.0F, variance);
+    const float_row_statistics plain =
+        statistics_by_factor<Group, Width, Centered>(thread, x, row, columns, epsilon, 1.0F, variance);
     // The same for all threads of the group.
     if (is_float_finite(variance) && variance >= smallest_variance) return plain;
     std::uint32_t largest = 0;
@@ -99,22 +99,22 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
     const int of_epsilon = (static_cast<int>(bit_cast<std::uint32_t>(epsilon) >> 23) - 127) / 2;
     int exponent = of_row < of_epsilon ? of_epsilon : of_row;
     exponent = exponent > 126 ? 126 : exponent < -126 ? -126 : exponent;
-    return scaling_by_factor<Group, Width, Centered>(thread, x, row, columns, epsilon,
-                                                     float_power_of_two(-exponent), variance);
+    return statistics_by_factor<Group, Width, Centered>(thread, x, row, columns, epsilon,
+                                                        float_power_of_two(-exponent), variance);
 }
 
 /// Where the scalings of rows come from: what the forward pass saved, or what was computed again.
-struct row_scaling_source {
+struct row_statistics_source {
     const float* mean = nullptr;  ///< null for a mean of zero
     const float* inverse = nullptr;
-    const float_row_scaling* computed = nullptr;  ///< where the others are null
+    const float_row_statistics* computed = nullptr;  ///< where the others are null
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float_row_scaling of(Thread thread,
-                                                                       std::ptrdiff_t row) const {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float_row_statistics of(Thread thread,
+                                                                          std::ptrdiff_t row) const {
         if (computed != nullptr) return thread.load(computed + row);
-        float_row_scaling result;
+        float_row_statistics result;
         if (mean != nullptr) result.center = thread.load(mean + row);
         result.inverse = thread.load(inverse + row);
         return result;
