@@ -86,7 +86,7 @@ struct double_softmax_kernels {
     }
 };
 
-/// The scaling of a row.
+/// The statistics of a row.
 inline row_statistics double_statistics_of(const double* x, std::size_t columns, bool centered,
                                            float epsilon) {
     using number = rounded_doubles<1>;
@@ -101,21 +101,21 @@ inline row_statistics double_statistics_of(const double* x, std::size_t columns,
     return {center.value(), double_divide(1.0, double_sqrt(square.value()))};
 }
 
-inline double normalized_double(double x, row_statistics scaling) {
-    return double_multiply(double_subtract(x, scaling.center), scaling.inverse);
+inline double normalized_double(double x, row_statistics statistics) {
+    return double_multiply(double_subtract(x, statistics.center), statistics.inverse);
 }
 
 inline void normalize_rows_of_doubles(const normalized_rows<double>& in,
                                       const normalization_forward<double>& out, std::ptrdiff_t rows) {
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double* const from = in.x.row(r);
-        const row_statistics scaling = double_statistics_of(from, in.columns, in.centered, in.epsilon);
+        const row_statistics statistics = double_statistics_of(from, in.columns, in.centered, in.epsilon);
         for (std::size_t i = 0; i < in.columns; ++i) {
-            const double scaled = double_multiply(normalized_double(from[i], scaling), out.gamma[i]);
+            const double scaled = double_multiply(normalized_double(from[i], statistics), out.gamma[i]);
             out.y.row(r)[i] = double_add(scaled, out.beta[i]);
         }
-        if (out.mean != nullptr) out.mean[r] = scaling.center;
-        if (out.inverse != nullptr) out.inverse[r] = scaling.inverse;
+        if (out.mean != nullptr) out.mean[r] = statistics.center;
+        if (out.inverse != nullptr) out.inverse[r] = statistics.inverse;
     }
 }
 
@@ -127,14 +127,14 @@ inline void normalize_rows_of_doubles_backward(const normalized_rows<double>& in
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double* const x = in.x.row(r);
         const double* const dy = out.dy.row(r);
-        const row_statistics scaling =
+        const row_statistics statistics =
             out.inverse == nullptr ? double_statistics_of(x, in.columns, in.centered, in.epsilon)
                                    : row_statistics{out.mean == nullptr ? 0.0 : out.mean[r], out.inverse[r]};
         double* const whole = out.room;  // the normalized row, since dx may be x
         number plain = 0.0;
         number along = 0.0;
         for (std::size_t i = 0; i < in.columns; ++i) {
-            whole[i] = normalized_double(x[i], scaling);
+            whole[i] = normalized_double(x[i], statistics);
             const number g = number(dy[i]) * out.gamma[i];
             plain += g;
             along += g * whole[i];
@@ -146,7 +146,7 @@ inline void normalize_rows_of_doubles_backward(const normalized_rows<double>& in
         along = along / count;
         for (std::size_t i = 0; i < in.columns; ++i) {
             const number g = number(dy[i]) * out.gamma[i];
-            out.dx.row(r)[i] = ((g - plain - along * whole[i]) * scaling.inverse).value();
+            out.dx.row(r)[i] = ((g - plain - along * whole[i]) * statistics.inverse).value();
         }
     }
 }

@@ -6,24 +6,24 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_statistics scaling) {
-    return mul(sub(x, broadcast(scaling.center)), broadcast(scaling.inverse));
+MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_statistics statistics) {
+    return mul(sub(x, broadcast(statistics.center)), broadcast(statistics.inverse));
 }
 /// The n elements of a row from there on, normalized, to half an ulp.
-MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row_statistics scaling) {
-    return narrow(normalized(load_wide_or_fill(x, n, 0.0), scaling));
+MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row_statistics statistics) {
+    return narrow(normalized(load_wide_or_fill(x, n, 0.0), statistics));
 }
-/// A scaling that is made of floats; then floats do, to 1 ulp. Where it says that distances from the center
+/// Statistics that are floats; then arithmetic in float does, to 1 ulp. Where it says that distances from the center
 /// might leave their range, is_ordinary is false.
-struct float_scaling {
+struct rounded_statistics {
     float center, inverse;
 
-    MP_ALWAYS_INLINE explicit float_scaling(row_statistics scaling)
-        : center(static_cast<float>(scaling.center)), inverse(static_cast<float>(scaling.inverse)) {}
+    MP_ALWAYS_INLINE explicit rounded_statistics(row_statistics statistics)
+        : center(static_cast<float>(statistics.center)), inverse(static_cast<float>(statistics.inverse)) {}
     [[nodiscard]] MP_ALWAYS_INLINE bool is_ordinary() const { return inverse > 0x1p-100F; }
 };
-MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, float_scaling scaling) {
-    return mul(sub(load_up_to(x, n), scaling.center), scaling.inverse);
+MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, rounded_statistics statistics) {
+    return mul(sub(load_up_to(x, n), statistics.center), statistics.inverse);
 }
 
 /// The sum of the squared distances from the center. What is not there has none.
@@ -36,18 +36,18 @@ MP_ALWAYS_INLINE double squares_of_row(const float* x, std::size_t columns, doub
     return sum.value();
 }
 
-/// The scalings of `rows` rows from row `first` on, at most a block.
-MP_ALWAYS_INLINE void find_scalings(const normalized_rows<float>& in, std::ptrdiff_t first,
-                                    std::ptrdiff_t rows, row_statistics* scalings) {
+/// The statistics of `rows` rows from row `first` on, at most a block.
+MP_ALWAYS_INLINE void find_statistics(const normalized_rows<float>& in, std::ptrdiff_t first,
+                                      std::ptrdiff_t rows, row_statistics* out) {
     const auto [columns, centered, epsilon, x] = in;
     const auto count = static_cast<double>(columns);
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
-        scalings[r].center = centered ? div(sum_of_row(x.row(first + r), columns), count) : 0.0;
+        out[r].center = centered ? div(sum_of_row(x.row(first + r), columns), count) : 0.0;
     }
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
-        const double squares = squares_of_row(x.row(first + r), columns, scalings[r].center);
+        const double squares = squares_of_row(x.row(first + r), columns, out[r].center);
         const double square = add(div(squares, count), static_cast<double>(epsilon));
-        scalings[r].inverse = div(1.0, sqrt(square));
+        out[r].inverse = div(1.0, sqrt(square));
     }
 }
 
@@ -56,21 +56,21 @@ inline void normalize_rows(const normalized_rows<float>& in, const normalization
                            std::ptrdiff_t rows) {
     const std::size_t columns = in.columns;
     const auto [gamma, beta, y, mean, inverse] = out;
-    row_statistics scalings[normalization_block];
+    row_statistics of_rows[normalization_block];
     for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
         const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;
-        find_scalings(in, first, height, scalings);
+        find_statistics(in, first, height, of_rows);
         for (std::ptrdiff_t r = 0; r < height; ++r) {
-            const row_statistics scaling = scalings[r];
+            const row_statistics statistics = of_rows[r];
             const float* const from = in.x.row(first + r);
             float* const to = y.row(first + r);
             for_each_vector(columns, [&](std::size_t /*v*/, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
-                const vec<double> whole = normalized(load_wide_or_fill(from + i, n, 0.0), scaling);
+                const vec<double> whole = normalized(load_wide_or_fill(from + i, n, 0.0), statistics);
                 const vec<double> scaled = mul(whole, load_up_to(gamma + i, n));
                 store_up_to(to + i, narrow(add(scaled, load_up_to(beta + i, n))), n);
             });
-            if (mean != nullptr) mean[first + r] = static_cast<float>(scaling.center);
-            if (inverse != nullptr) inverse[first + r] = static_cast<float>(scaling.inverse);
+            if (mean != nullptr) mean[first + r] = static_cast<float>(statistics.center);
+            if (inverse != nullptr) inverse[first + r] = static_cast<float>(statistics.inverse);
         }
     }
 }
@@ -81,8 +81,8 @@ struct mean_gradients {
 };
 
 /// Writes the normalized row to `whole`. Terms are in float, sums of up to eight of them, too.
-template <class Scaling>
-MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Scaling scaling, const float* dy,
+template <class Statistics>
+MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Statistics statistics, const float* dy,
                                                   const float* gamma, std::size_t columns, float* whole) {
     constexpr std::size_t strip = 8 * row_parts;
     long_sum sum, sum_along;
@@ -90,7 +90,7 @@ MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Scaling scalin
         short_sum part, part_along;
         const auto add_terms = [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
             const std::size_t c = begin + i;
-            const vec<float> row = normalized_floats(x + c, n, scaling);
+            const vec<float> row = normalized_floats(x + c, n, statistics);
             store_up_to(whole + c, row, n);
             const vec<float> g = mul(load_up_to(dy + c, n), load_up_to(gamma + c, n));
             part.add_terms(v, g);
@@ -129,29 +129,29 @@ inline void normalize_rows_backward(const normalized_rows<float>& in,
                                     const normalization_backward<float>& out, std::ptrdiff_t rows) {
     const auto [columns, centered, epsilon, x] = in;
     const auto [gamma, dy, dx, saved_mean, saved_inverse, dgamma, dbeta, room] = out;
-    row_statistics scalings[normalization_block];
+    row_statistics of_rows[normalization_block];
     mean_gradients means[normalization_block];
     for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
         const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;
         if (saved_inverse == nullptr) {
-            find_scalings(in, first, height, scalings);
+            find_statistics(in, first, height, of_rows);
         } else {
             for (std::ptrdiff_t r = 0; r < height; ++r) {
-                scalings[r] = {saved_mean == nullptr ? 0.0 : static_cast<double>(saved_mean[first + r]),
-                               static_cast<double>(saved_inverse[first + r])};
+                of_rows[r] = {saved_mean == nullptr ? 0.0 : static_cast<double>(saved_mean[first + r]),
+                              static_cast<double>(saved_inverse[first + r])};
             }
         }
         const auto whole_row = [&](std::ptrdiff_t r) MP_INLINED_LAMBDA {
             return room + r * static_cast<std::ptrdiff_t>(columns);
         };
         for (std::ptrdiff_t r = 0; r < height; ++r) {
-            const auto of_row = [&](auto scaling) MP_INLINED_LAMBDA {
-                return mean_gradients_of(x.row(first + r), scaling, dy.row(first + r), gamma, columns,
+            const auto of_row = [&](auto statistics) MP_INLINED_LAMBDA {
+                return mean_gradients_of(x.row(first + r), statistics, dy.row(first + r), gamma, columns,
                                          whole_row(r));
             };
-            const float_scaling rounded_scaling(scalings[r]);
-            const bool in_floats = saved_inverse != nullptr && rounded_scaling.is_ordinary();
-            means[r] = in_floats ? of_row(rounded_scaling) : of_row(scalings[r]);
+            const rounded_statistics rounded(of_rows[r]);
+            const bool in_floats = saved_inverse != nullptr && rounded.is_ordinary();
+            means[r] = in_floats ? of_row(rounded) : of_row(of_rows[r]);
             if (!centered) means[r].plain = 0.0F;
         }
         if (dgamma != nullptr || dbeta != nullptr) {
@@ -162,7 +162,7 @@ inline void normalize_rows_backward(const normalized_rows<float>& in,
             const float* const whole = whole_row(r);
             const float* const gradient = dy.row(first + r);
             float* const to = dx.row(first + r);
-            const auto inverse = static_cast<float>(scalings[r].inverse);
+            const auto inverse = static_cast<float>(of_rows[r].inverse);
             const mean_gradients mean = means[r];
             for_each_vector(columns, [&](std::size_t /*v*/, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
                 const vec<float> g = mul(load_up_to(gradient + i, n), load_up_to(gamma + i, n));

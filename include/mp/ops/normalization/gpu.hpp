@@ -76,11 +76,11 @@ struct normalize_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_statistics scaling =
+            const float_row_statistics statistics =
                 float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
             if (Group::rank(thread) == 0) {
-                if (mean != nullptr) thread.store(mean + row, scaling.mean());
-                if (inverse != nullptr) thread.store(inverse + row, scaling.inverse_deviation());
+                if (mean != nullptr) thread.store(mean + row, statistics.mean());
+                if (inverse != nullptr) thread.store(inverse + row, statistics.inverse_deviation());
             }
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
@@ -88,7 +88,7 @@ struct normalize_kernel {
                 const row_floats<width> shifts = load_or<width>(thread, beta, c, columns, 0.0F);
                 MP_UNROLL
                 for (int i = 0; i < width; ++i) {
-                    values.values[i] = float_multiply_add(scaling.normalized(values.values[i]),
+                    values.values[i] = float_multiply_add(statistics.normalized(values.values[i]),
                                                           scales.values[i], shifts.values[i]);
                 }
                 store_row_floats(thread, y, row, c, columns, values);
@@ -97,13 +97,13 @@ struct normalize_kernel {
     }
 };
 
-/// The scalings of all rows into a workspace.
+/// The statistics of all rows into a workspace.
 template <class Group, bool Centered, class X>
 struct row_statistics_kernel {
     static constexpr int threads = row_threads;
     static constexpr int width = row_chunk<X>;
     row_matrix<const X> x;
-    float_row_statistics* scalings;
+    float_row_statistics* results;
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     float epsilon;
@@ -112,9 +112,9 @@ struct row_statistics_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_statistics scaling =
+            const float_row_statistics statistics =
                 float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
-            if (Group::rank(thread) == 0) thread.store(scalings + row, scaling);
+            if (Group::rank(thread) == 0) thread.store(results + row, statistics);
         }
     }
 };
@@ -127,7 +127,7 @@ struct normalize_backward_kernel {
     row_matrix<const Gamma> gamma;
     row_matrix<const DY> dy;
     row_matrix<DX> dx;
-    row_statistics_source scalings;
+    row_statistics_source source;
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
 
@@ -135,13 +135,13 @@ struct normalize_backward_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_statistics scaling = scalings.of(thread, row);
+            const float_row_statistics statistics = source.of(thread, row);
             two_double_floats
                 sums{};  // of the gradient of the normalized row, and of its product with that row
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> normalized{};
                 row_floats<width> parts{};
-                load(thread, scaling, row, c, normalized, parts);
+                load(thread, statistics, row, c, normalized, parts);
                 MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     const float along = float_multiply(parts.values[i], normalized.values[i]);
@@ -157,12 +157,13 @@ struct normalize_backward_kernel {
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> normalized{};
                 row_floats<width> parts{};
-                load(thread, scaling, row, c, normalized, parts);
+                load(thread, statistics, row, c, normalized, parts);
                 MP_UNROLL
                 for (int i = 0; i < width; ++i) {
                     const float rest = float_multiply_add(-normalized.values[i], along,
                                                           float_subtract(parts.values[i], mean));
-                    parts.values[i] = float_multiply(float_multiply(rest, scaling.inverse), scaling.factor);
+                    parts.values[i] =
+                        float_multiply(float_multiply(rest, statistics.inverse), statistics.factor);
                 }
                 store_row_floats(thread, dx, row, c, columns, parts);
             }
@@ -173,7 +174,7 @@ private:
     /// A chunk of the normalized row and of its gradient.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const float_row_statistics& scaling,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const float_row_statistics& statistics,
                                               std::ptrdiff_t row, std::ptrdiff_t c,
                                               row_floats<width>& normalized, row_floats<width>& parts) const {
         normalized = load_row_floats<width>(thread, x, row, c, columns);
@@ -181,7 +182,7 @@ private:
         const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
         MP_UNROLL
         for (int i = 0; i < width; ++i) {
-            normalized.values[i] = scaling.normalized(normalized.values[i]);
+            normalized.values[i] = statistics.normalized(normalized.values[i]);
             parts.values[i] = float_multiply(parts.values[i], scales.values[i]);
         }
     }
@@ -194,7 +195,7 @@ struct normalization_terms {
     static constexpr int sums = (OfGamma ? 1 : 0) + (OfBeta ? 1 : 0);
     row_matrix<const X> x;
     row_matrix<const DY> dy;
-    row_statistics_source scalings;
+    row_statistics_source source;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -203,12 +204,12 @@ struct normalization_terms {
         float_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, column, columns);
         if constexpr (OfGamma) {
-            const float_row_statistics scaling = scalings.of(thread, row);
+            const float_row_statistics statistics = source.of(thread, row);
             const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
             MP_UNROLL
             for (int i = 0; i < width; ++i) {
-                totals[0][i] =
-                    totals[0][i] + float_multiply(gradients.values[i], scaling.normalized(values.values[i]));
+                totals[0][i] = totals[0][i] +
+                               float_multiply(gradients.values[i], statistics.normalized(values.values[i]));
             }
         }
         if constexpr (OfBeta) {

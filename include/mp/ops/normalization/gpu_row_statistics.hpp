@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How a row is normalized: its center and the inverse of its deviation, in float with the errors taken care
-/// of, by the threads of a group.
+/// The statistics by which a row is normalized: its center and the inverse of its deviation, in float with the
+/// rounding errors compensated, by the threads of a group.
 #pragma once
 
 #include <mp/gpu/row_access.hpp>
@@ -27,14 +27,14 @@ struct alignas(16) float_row_statistics {
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float normalized(float x) const {
         return float_multiply(distance(x), inverse);
     }
-    /// What the statistics of a row say: without the factor.
+    /// Of the row itself, without the factor.
     [[nodiscard]] MP_HOST_DEVICE float mean() const {
         return float_divide(float_add(center, center_rest), factor);
     }
     [[nodiscard]] MP_HOST_DEVICE float inverse_deviation() const { return float_multiply(inverse, factor); }
 };
 
-/// The scaling of the row times the factor, and in `variance` the variance (or mean square) + epsilon of
+/// The statistics of the row times the factor, and in `variance` the variance (or mean square) + epsilon of
 /// that. Two passes: the mean, then the squares of the distances from it.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, bool Centered, class Thread, class Value>
@@ -74,7 +74,7 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
     return result;
 }
 
-/// The scaling of a row. All threads of a group call it for the same row; rows with squares beyond float's
+/// The statistics of a row. All threads of a group call it for the same row; rows with squares beyond float's
 /// range, or so small that they lose digits, are calculated again, scaled so that the largest is about 1.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, bool Centered, class Thread, class Value>
@@ -103,7 +103,7 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
                                                         float_power_of_two(-exponent), variance);
 }
 
-/// Where the scalings of rows come from: what the forward pass saved, or what was computed again.
+/// Where the statistics of rows come from: what the forward pass saved, or what was computed again.
 struct row_statistics_source {
     const float* mean = nullptr;  ///< null for a mean of zero
     const float* inverse = nullptr;
