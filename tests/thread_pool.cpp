@@ -23,16 +23,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often each piece has run.
+/// How often each task has run.
 struct counters {
-    std::vector<std::atomic<int>> of_piece;
+    std::vector<std::atomic<int>> of_task;
 
-    explicit counters(std::size_t pieces) : of_piece(pieces) {}
-    static void count(const void* self, std::size_t piece) noexcept {
-        ++const_cast<counters*>(static_cast<const counters*>(self))->of_piece[piece];
+    explicit counters(std::size_t tasks) : of_task(tasks) {}
+    static void count(const void* self, std::size_t task) noexcept {
+        ++const_cast<counters*>(static_cast<const counters*>(self))->of_task[task];
     }
     [[nodiscard]] bool all(int expected) const {
-        for (const std::atomic<int>& it : of_piece) {
+        for (const std::atomic<int>& it : of_task) {
             if (it != expected) return false;
         }
         return true;
@@ -44,9 +44,9 @@ class recorder final : public mp::thread_executor {
 public:
     explicit recorder(int threads) : threads_(threads) {}
     [[nodiscard]] int threads() const noexcept override { return threads_; }
-    void run(std::size_t pieces, task piece, const void* work) override {
-        calls.push_back(pieces);
-        for (std::size_t i = pieces; i != 0; --i) piece(work, i - 1);
+    void run(std::size_t tasks, task function, const void* work) override {
+        calls.push_back(tasks);
+        for (std::size_t i = tasks; i != 0; --i) function(work, i - 1);
     }
     std::vector<std::size_t> calls;
 
@@ -91,14 +91,14 @@ std::vector<float> results_on(const mp::cpu& exec) {
 
 }  // namespace
 
-TEST_CASE("a pool runs each piece exactly once, awake and asleep, with any number of threads") {
+TEST_CASE("a pool runs each task exactly once, awake and asleep, with any number of threads") {
     for (const int threads : {1, 2, 3, 7}) {
         for (const std::chrono::nanoseconds spin : {0ns, 50'000ns}) {
             mp::thread_pool pool(threads, spin);
             CHECK(pool.threads() == threads);
             for (int round = 0; round < 400; ++round) {
                 counters seen(static_cast<std::size_t>(round % 23));
-                pool.run(seen.of_piece.size(), &counters::count, &seen);
+                pool.run(seen.of_task.size(), &counters::count, &seen);
                 CHECK(seen.all(1));
                 if (round % 100 == 99) std::this_thread::sleep_for(1ms);
             }
@@ -115,7 +115,7 @@ TEST_CASE("other threads take part, awake and asleep") {
         mp::thread_pool pool(2, spin);
         for (int round = 0; round < 3; ++round) {
             std::atomic<int> arrived = 0;
-            // Ends only when both pieces run at once.
+            // Ends only when both tasks run at once.
             mp::detail::parallel_for(on(pool, 2), 2, 1, [&](std::size_t, std::size_t) {
                 ++arrived;
                 while (arrived < 2) std::this_thread::yield();
@@ -134,17 +134,17 @@ TEST_CASE("the first exception in the order of the range reaches the caller of a
         try {
             mp::detail::parallel_for(on(pool, 4), 4, 1, [&](std::size_t begin, std::size_t) {
                 ++finished;
-                if (begin != 0) throw std::runtime_error("piece at " + std::to_string(begin));
+                if (begin != 0) throw std::runtime_error("task at " + std::to_string(begin));
             });
         } catch (const std::runtime_error& failure) {
             message = failure.what();
         }
-        CHECK(message == "piece at 1");
+        CHECK(message == "task at 1");
         CHECK(finished == 4);
     }
 }
 
-TEST_CASE("calls from inside a piece and from several threads at once end, with each piece run once") {
+TEST_CASE("calls from inside a task and from several threads at once end, with each task run once") {
     mp::thread_pool pool(3);
     counters seen(9);
     mp::detail::parallel_for(on(pool, 3), 3, 1, [&](std::size_t outer, std::size_t) {
@@ -182,7 +182,7 @@ TEST_CASE("a call to a pool allocates nothing") {
     CHECK(sums == std::vector<float>(3, 100.0F));
 }
 
-TEST_CASE("an executor is asked once a product, for no more pieces than it has threads") {
+TEST_CASE("an executor is asked once a product, for no more tasks than it has threads") {
     recorder three(3);
     const std::vector<float> a = numbers(256 * 256, 1);
     std::vector<float> c(256 * 256);

@@ -104,7 +104,7 @@ private:
             thread.store(word_pointer{word * 4}, std::uint32_t{0});
         }
         thread.sync_block();
-        // The first line of a tile is where it is without the exchange of 16-byte pieces, too.
+        // The first line of a tile is where it is without the exchange of 16-byte chunks, too.
         if (thread.index() < 8) {
             const auto offset = static_cast<std::uint32_t>(thread.index() * 4);
             thread.store(word_pointer{offset}, thread.load(&it->a[thread.index()]));

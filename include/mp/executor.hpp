@@ -33,8 +33,8 @@ enum class accumulation : unsigned char {
 ///     class my_threads final : public mp::thread_executor {
 ///     public:
 ///         int threads() const noexcept override { return scheduler_.workers(); }
-///         void run(std::size_t pieces, task piece, const void* work) override {
-///             scheduler_.for_each(pieces, [=](std::size_t i) { piece(work, i); });
+///         void run(std::size_t tasks, task function, const void* work) override {
+///             scheduler_.for_each(tasks, [=](std::size_t i) { function(work, i); });
 ///         }
 ///         ...
 ///     };
@@ -42,23 +42,23 @@ enum class accumulation : unsigned char {
 ///     mp::gemm(mp::cpu{.threads = mine.threads(), .pool = &mine}, 1, a, b, 0, c);
 class thread_executor {
 public:
-    /// Runs one piece of the work. Exceptions of a piece do not come out of it.
-    using task = void (*)(const void* work, std::size_t piece) noexcept;
+    /// Runs task `index` of the work. No exception leaves it.
+    using task = void (*)(const void* work, std::size_t index) noexcept;
 
     thread_executor() = default;
     virtual ~thread_executor() = default;
     thread_executor(const thread_executor&) = delete;
     thread_executor& operator=(const thread_executor&) = delete;
 
-    /// How many pieces may run at once, the calling thread included; at least 1. Work is not divided further.
+    /// How many tasks may run at once, the calling thread included; at least 1. Work is not divided further.
     [[nodiscard]] virtual int threads() const noexcept = 0;
 
-    /// Calls piece(work, i) exactly once for each i in [0, pieces), in any order, on any threads, one after
+    /// Calls function(work, i) exactly once for each i in [0, tasks), in any order, on any threads, one after
     /// the other or at the same time, and returns when all are done; what they have written is seen then. May
-    /// be called from inside a piece, and then must not wait for a thread that waits for this one: running
+    /// be called from inside a task, and then must not wait for a thread that waits for this one: running
     /// all of them on the calling thread is right. An exception, out of memory say, may leave it only while
-    /// no piece is running.
-    virtual void run(std::size_t pieces, task piece, const void* work) = 0;
+    /// no task is running.
+    virtual void run(std::size_t tasks, task function, const void* work) = 0;
 };
 
 /// Runs on the calling thread and, with threads > 1, on that many threads in all. Results never depend on

@@ -53,21 +53,21 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Threads that are started once and wait between calls. A call allocates nothing and costs a microsecond or
 /// some while they are awake, and what it takes to wake them when they have gone to sleep. The calling thread
-/// takes its share of the pieces, and all of those that no other thread has begun, so that a call waits for no
+/// takes its share of the tasks, and all of those that no other thread has begun, so that a call waits for no
 /// thread that is not at work for it.
 ///
 ///     mp::thread_pool pool;                                           // one for each processor
 ///     const mp::cpu exec{.threads = pool.threads(), .pool = &pool};
 ///     mp::gemm(exec, 1, a, b, 0, c);
 ///
-/// Serves one call at a time: one that comes from another thread in the meantime, or from inside a piece,
+/// Serves one call at a time: one that comes from another thread in the meantime, or from inside a task,
 /// runs on its calling thread alone. Must not be destroyed while a call is running.
 class thread_pool final : public thread_executor {
 public:
     /// \param threads  how many may run at once, the calling one included; 0 for one for each processor.
     ///                 Where the system refuses some of them, there are fewer: see threads()
     /// \param spin     how long threads look for work before they sleep, and callers for the end of the last
-    ///                 pieces. Not at all where there are more threads than processors
+    ///                 tasks. Not at all where there are more threads than processors
     /// \throws argument_error  a negative number of threads
     explicit thread_pool(int threads = 0, std::chrono::nanoseconds spin = std::chrono::microseconds(50)) {
         if (threads < 0) {
@@ -93,18 +93,18 @@ public:
     /// Those that were started, and the calling one.
     [[nodiscard]] int threads() const noexcept override { return static_cast<int>(workers_.size()) + 1; }
 
-    void run(std::size_t pieces, task piece, const void* work) override {
-        if (pieces < 2 || workers_.empty() || busy_.test_and_set(std::memory_order_acquire)) {
-            for (std::size_t i = 0; i < pieces; ++i) piece(work, i);
+    void run(std::size_t tasks, task function, const void* work) override {
+        if (tasks < 2 || workers_.empty() || busy_.test_and_set(std::memory_order_acquire)) {
+            for (std::size_t i = 0; i < tasks; ++i) function(work, i);
             return;
         }
-        piece_ = piece;
+        function_ = function;
         work_ = work;
-        unfinished_.store(pieces, std::memory_order_relaxed);
+        unfinished_.store(tasks, std::memory_order_relaxed);
         // Here or in await_work() one sees the other: no worker goes to sleep without having seen the work.
-        unclaimed_.store(pieces, std::memory_order_seq_cst);
+        unclaimed_.store(tasks, std::memory_order_seq_cst);
         const std::size_t sleeping = sleepers_.load(std::memory_order_seq_cst);
-        if (sleeping != 0) wake((std::min)(sleeping, pieces - 1));
+        if (sleeping != 0) wake((std::min)(sleeping, tasks - 1));
         run_unclaimed();
         await_end();
         busy_.clear(std::memory_order_release);
@@ -123,7 +123,7 @@ private:
         }
     }
 
-    /// A piece that is claimed keeps the call from ending, so that piece_ and work_ stay what they are.
+    /// A task that is claimed keeps the call from ending, so that function_ and work_ stay what they are.
     void run_unclaimed() noexcept {
         std::size_t left = unclaimed_.load(std::memory_order_relaxed);
         while (left != 0) {
@@ -131,7 +131,7 @@ private:
                                                   std::memory_order_relaxed)) {
                 continue;
             }
-            piece_(work_, left - 1);
+            function_(work_, left - 1);
             if (unfinished_.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
                 caller_sleeps_.load(std::memory_order_seq_cst)) {
                 {
@@ -173,9 +173,9 @@ private:
 
     // What workers look at while they wait, and what comes with it.
     alignas(cache_line) std::atomic<std::size_t> unclaimed_{0};
-    task piece_ = nullptr;
+    task function_ = nullptr;
     const void* work_ = nullptr;
-    // What changes with every piece.
+    // What changes with every task.
     alignas(cache_line) std::atomic<std::size_t> unfinished_{0};
     std::atomic<bool> caller_sleeps_{false};
     // The rest.

@@ -275,7 +275,7 @@ TEST_CASE_TEMPLATE("an output may be an input", Value, mp::half, mp::bfloat16, m
     }
 }
 
-TEST_CASE("threads work on pieces") {
+TEST_CASE("threads work on chunks") {
     const auto a = arrays::values<mp::half>(300001, 1);
     const auto b = arrays::values<mp::half>(300001, 2);
     std::vector<mp::half> one(a.size());

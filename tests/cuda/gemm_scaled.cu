@@ -122,7 +122,7 @@ TEST_CASE("gemm_scaled: so are those of wgmma, where the device has it") {
     }
 }
 
-TEST_CASE("gemm: batches and pieces of k by wgmma have the bits of mma.sync") {
+TEST_CASE("gemm: batches and slices of k by wgmma have the bits of mma.sync") {
     mp::unique_cuda_stream stream;
     if (!mp::properties_of(stream.get()).has_warpgroups) return;
     constexpr std::ptrdiff_t size = 264;
@@ -148,7 +148,7 @@ TEST_CASE("gemm: batches and pieces of k by wgmma have the bits of mma.sync") {
                                  mp::identity_epilogue{}, workspace.span());
         return c.to_host(stream);
     };
-    // Five steps of wgmma are ten of mma.sync: in five pieces, or in one, both divide them alike.
+    // Five steps of wgmma are ten of mma.sync: in five slices, or in one, both divide them alike.
     for (const int splits : {1, 5}) {
         CHECK(product.template operator()<gpu_gemm_kernel::wgmma>(splits) ==
               product.template operator()<gpu_gemm_kernel::mma>(splits));

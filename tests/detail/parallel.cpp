@@ -17,10 +17,10 @@
 
 namespace {
 
-using pieces = std::set<std::pair<std::size_t, std::size_t>>;
+using chunks = std::set<std::pair<std::size_t, std::size_t>>;
 
-pieces pieces_of(int threads, std::size_t count, std::size_t grain) {
-    pieces result;
+chunks chunks_of(int threads, std::size_t count, std::size_t grain) {
+    chunks result;
     std::mutex guard;
     mp::detail::parallel_for(mp::cpu{threads}, count, grain, [&](std::size_t begin, std::size_t end) {
         const std::lock_guard lock(guard);
@@ -30,11 +30,11 @@ pieces pieces_of(int threads, std::size_t count, std::size_t grain) {
 }
 
 TEST_CASE(
-    "the pieces cover the range once, in the number that threads and grain allow, of nearly equal size") {
+    "the chunks cover the range once, in the number that threads and grain allow, of nearly equal size") {
     for (const int threads : {1, 2, 3, 8}) {
         for (const std::size_t count : {0U, 1U, 2U, 7U, 64U, 1000U}) {
             for (const std::size_t grain : {0U, 1U, 3U, 100U, 5000U}) {
-                const pieces parts = pieces_of(threads, count, grain);
+                const chunks parts = chunks_of(threads, count, grain);
                 std::size_t next = 0;
                 std::size_t smallest = count;
                 std::size_t largest = 0;
@@ -59,7 +59,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a single piece runs on the calling thread, several run on as many threads") {
+TEST_CASE("a single chunk runs on the calling thread, several run on as many threads") {
     std::thread::id seen;
     mp::detail::parallel_for(mp::cpu{}, 100, 1,
                              [&](std::size_t, std::size_t) { seen = std::this_thread::get_id(); });
@@ -78,19 +78,19 @@ TEST_CASE("a single piece runs on the calling thread, several run on as many thr
     CHECK(threads.contains(std::this_thread::get_id()));
 }
 
-TEST_CASE("the first exception in the order of the range reaches the caller after all pieces are done") {
+TEST_CASE("the first exception in the order of the range reaches the caller after all chunks are done") {
     for (const int threads : {1, 2, 5}) {
         std::atomic<int> finished = 0;
         std::string message;
         try {
             mp::detail::parallel_for(mp::cpu{threads}, 5, 1, [&](std::size_t begin, std::size_t) {
                 ++finished;
-                throw std::runtime_error("piece at " + std::to_string(begin));
+                throw std::runtime_error("chunk at " + std::to_string(begin));
             });
         } catch (const std::runtime_error& failure) {
             message = failure.what();
         }
-        CHECK(message == "piece at 0");
+        CHECK(message == "chunk at 0");
         CHECK(finished == threads);
     }
     CHECK_THROWS_WITH_AS(mp::detail::parallel_for(mp::cpu{3}, 3, 1,

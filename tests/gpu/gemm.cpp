@@ -83,7 +83,7 @@ TEST_CASE("with beta zero C is not read, with alpha zero the factors are not") {
     CHECK(c == std::vector<float>(64, 8.0F));
 }
 
-TEST_CASE("a product whose k is split has the bits of its pieces, added in order") {
+TEST_CASE("a product whose k is split has the bits of its slices, added in order") {
     constexpr std::ptrdiff_t rows = 40;
     constexpr std::ptrdiff_t columns = 35;
     constexpr std::ptrdiff_t k = 333;
@@ -97,16 +97,16 @@ TEST_CASE("a product whose k is split has the bits of its pieces, added in order
         std::vector<float> workspace(plan.workspace_size());
         matrix<mp::half> c(rows, columns, orders[1], 0, 1, draw);
         mp::gemm(gpu, plan, 2, a.view, b.view, 0, c.view, mp::relu_epilogue{}, std::span(workspace));
-        // 11 steps of 32, divided so that the last piece gets what is left.
+        // 11 steps of 32, divided so that the last slice gets what is left.
         const std::ptrdiff_t share = (11 + splits - 1) / splits * 32;
         std::vector<float> total(rows * columns);
-        std::vector<float> piece(rows * columns);
+        std::vector<float> slice(rows * columns);
         for (std::ptrdiff_t begin = 0; begin < k; begin += share) {
             const std::ptrdiff_t length = std::min(share, k - begin);
             mp::gemm(mp::emulated<arch::sm_80>{}, 1, a.view.block(0, begin, rows, length),
-                     b.view.block(begin, 0, length, columns), 0, mp::row_major(piece.data(), rows, columns));
+                     b.view.block(begin, 0, length, columns), 0, mp::row_major(slice.data(), rows, columns));
             for (std::size_t i = 0; i < total.size(); ++i) {
-                total[i] = begin == 0 ? piece[i] : total[i] + piece[i];
+                total[i] = begin == 0 ? slice[i] : total[i] + slice[i];
             }
         }
         bool equal = true;
@@ -116,7 +116,7 @@ TEST_CASE("a product whose k is split has the bits of its pieces, added in order
                 equal = equal && c.view(i, j) == mp::half(value > 0 ? value : 0);
             }
         }
-        CHECK_MESSAGE(equal, splits, " pieces");
+        CHECK_MESSAGE(equal, splits, " slices");
     }
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("a scaled product means what it says, on the models and on the CPU") {
     check_meaning(mp::cpu{.threads = 2, .products = mp::accumulation::ordered}, 0x1p-23);
 }
 
-TEST_CASE("scaled products of pieces of p are those of whole blocks, added in order") {
+TEST_CASE("scaled products of slices of p are those of whole blocks, added in order") {
     for (const int splits : {2, 3, 5, 13}) {  // 13 steps of 64, 7 blocks of 128
         check_scaled<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>(
             {20, 30, 800}, {.b_order = orders[1], .alpha = 1.5F, .beta = 0.25F, .seed = 6},

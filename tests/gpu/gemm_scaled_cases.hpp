@@ -90,12 +90,12 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
         mp::gemm_scaled(scaled_reference<Kernel, Arch>(), with.alpha, mp::matrix_view<const A>(a.view),
                         a_blocks, mp::matrix_view<const B>(b.view), b_blocks, with.beta, expected.view);
     } else {
-        // Pieces are whole blocks of 128; steps are divided so that the last piece gets what is left.
+        // Slices are whole blocks of 128; steps are divided so that the last slice gets what is left.
         const std::ptrdiff_t steps = groups(size.k, plan.tile_k);
         const std::ptrdiff_t share = groups(groups(steps, plan.splits), 128 / plan.tile_k);
         const std::ptrdiff_t all = groups(size.k, 128);
         std::vector<float> total(static_cast<std::size_t>(size.rows * size.columns));
-        std::vector<float> piece(total.size());
+        std::vector<float> slice(total.size());
         for (std::ptrdiff_t begin = 0; begin < all; begin += share) {
             const std::ptrdiff_t blocks = std::min(share, all - begin);
             const std::ptrdiff_t p = begin * 128;
@@ -105,9 +105,9 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
                             {a_scales.view.block(0, begin, a_scales.view.rows, blocks), scales.a_lines},
                             mp::matrix_view<const B>(b.view.block(p, 0, length, size.columns)),
                             {b_scales.view.block(begin, 0, blocks, b_scales.view.columns), scales.b_lines}, 0,
-                            mp::row_major(piece.data(), size.rows, size.columns));
+                            mp::row_major(slice.data(), size.rows, size.columns));
             for (std::size_t i = 0; i < total.size(); ++i) {
-                total[i] = begin == 0 ? piece[i] : total[i] + piece[i];
+                total[i] = begin == 0 ? slice[i] : total[i] + slice[i];
             }
         }
         for (std::ptrdiff_t i = 0; i < size.rows; ++i) {

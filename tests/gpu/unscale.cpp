@@ -108,9 +108,9 @@ TEST_CASE("convert_and_observe rounds and counts as the CPU's range report, one 
     }
 }
 
-TEST_CASE("blocks that have several pieces to observe do them all") {
+TEST_CASE("blocks that have several chunks to observe do them all") {
     simulated_device device(1);
-    // Of single elements, since the arrays are aligned differently: more pieces than blocks of a launch.
+    // Of single elements, since the arrays are aligned differently: more chunks than blocks of a launch.
     const std::size_t size =
         1024 * (std::size_t{mp::detail::observe_work<mp::bfloat16, mp::half>::most_blocks} + 2);
     auto from = device.put(std::vector<mp::bfloat16>(size + 1, mp::bfloat16(0x1p-30F)));

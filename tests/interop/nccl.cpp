@@ -170,7 +170,7 @@ TEST_CASE("max and sum go to the device, through NCCL, and back before they retu
     CHECK(machine.calls.empty());
 }
 
-TEST_CASE("spans longer than the memory go in pieces, in the caller's memory as well") {
+TEST_CASE("spans longer than the memory go in chunks, in the caller's memory as well") {
     mp::device_buffer<std::uint64_t> memory(3);
     mp::nccl_reducer reducer(communicator, stream, memory.span());
     std::vector<std::uint64_t> theirs(8);

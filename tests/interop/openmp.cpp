@@ -6,7 +6,7 @@
 
 #include "interop/thread_executors.hpp"
 
-TEST_CASE("OpenMP's threads run each piece once") {
+TEST_CASE("OpenMP's threads run each task once") {
     mp::openmp_executor pool;
     check_executor(pool);
     // From a region of the caller's.

@@ -6,7 +6,7 @@
 
 #include "interop/thread_executors.hpp"
 
-TEST_CASE("oneTBB's threads run each piece once") {
+TEST_CASE("oneTBB's threads run each task once") {
     mp::tbb_executor pool;
     check_executor(pool);
     oneapi::tbb::task_arena arena(3);
@@ -15,7 +15,7 @@ TEST_CASE("oneTBB's threads run each piece once") {
     check_executor(in_arena);
 }
 
-TEST_CASE("pieces run where the surrounding tasks of oneTBB have been cancelled") {
+TEST_CASE("tasks run where the surrounding tasks of oneTBB have been cancelled") {
     mp::tbb_executor pool;
     oneapi::tbb::task_group_context context;
     oneapi::tbb::parallel_for(

@@ -13,15 +13,15 @@
 #include <stdexcept>
 #include <vector>
 
-/// Each piece once, also from inside a piece and for more pieces than threads, and the first exception.
+/// Each task once, also from inside a task and for more tasks than threads, and the first exception.
 inline void check_executor(mp::thread_executor& pool) {
     CHECK(pool.threads() >= 1);
-    const auto count = [](const void* seen, std::size_t piece) noexcept {
-        ++(*static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(seen)))[piece];
+    const auto count = [](const void* seen, std::size_t task) noexcept {
+        ++(*static_cast<std::vector<std::atomic<int>>*>(const_cast<void*>(seen)))[task];
     };
-    for (const std::size_t pieces : {0U, 1U, 2U, 3U, 40U}) {
-        std::vector<std::atomic<int>> seen(pieces);
-        pool.run(pieces, count, &seen);
+    for (const std::size_t tasks : {0U, 1U, 2U, 3U, 40U}) {
+        std::vector<std::atomic<int>> seen(tasks);
+        pool.run(tasks, count, &seen);
         for (const auto& it : seen) CHECK(it == 1);
     }
     const mp::cpu exec{.threads = pool.threads(), .pool = &pool};

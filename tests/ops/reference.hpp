@@ -115,7 +115,7 @@ double unit_in_last_place(double x) {
 }
 
 /// Whether `run(exec, result)` writes the same bits with one thread and with three; `rows` x `columns` is
-/// large enough for three pieces.
+/// large enough for three chunks.
 template <class Value, class Function>
 bool same_with_three_threads(std::ptrdiff_t rows, std::ptrdiff_t columns, Function run) {
     matrix<Value> one(rows, columns), three(rows, columns);

@@ -185,7 +185,7 @@ TEST_CASE("the result does not depend on the number of threads") {
             weights[i] = mp::bfloat16(start[i]);
             gradient[i] = mp::bfloat16(fresh[i]);
         }
-        // Three parameters, so that pieces begin inside one and end inside another.
+        // Three parameters, so that chunks begin inside one and end inside another.
         const std::span<mp::bfloat16> w(weights);
         const std::span<mp::bfloat16> g(gradient);
         mp::sgd<mp::bfloat16> optimizer(mp::cpu{threads},

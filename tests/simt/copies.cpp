@@ -17,7 +17,7 @@ using simt_test::run;
 
 alignas(16) std::uint32_t source[64];
 
-TEST_CASE("copies land when they are waited for, the rest of a piece with zeros") {
+TEST_CASE("copies land when they are waited for, the rest of a chunk with zeros") {
     std::iota(std::begin(source), std::end(source), 1U);
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
         run<32>(

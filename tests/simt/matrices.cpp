@@ -64,7 +64,7 @@ void check_swizzle() {
         seen.insert(to);
     }
     CHECK(seen.size() == 2048);
-    // Eight lines of one column of pieces fill all banks.
+    // Eight lines of one column of chunks fill all banks.
     for (std::uint32_t column = 0; column < LineBytes; column += 16) {
         for (std::uint32_t first = 0; first < 1024 / LineBytes; first += 8) {
             std::set<std::uint32_t> banks;

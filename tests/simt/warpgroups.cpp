@@ -50,9 +50,9 @@ constexpr std::uint32_t b_begin = 32768;
 /// that follow each other, swizzled.
 template <int SwizzleBytes, class Thread>
 void place(Thread thread, std::uint32_t begin, const unsigned char* from, int lines, int line_bytes) {
-    for (int piece = thread.index(); piece < lines * line_bytes / 16; piece += 128) {
-        const int line = piece / (line_bytes / 16);
-        const int byte = piece % (line_bytes / 16) * 16;
+    for (int chunk = thread.index(); chunk < lines * line_bytes / 16; chunk += 128) {
+        const int line = chunk / (line_bytes / 16);
+        const int byte = chunk % (line_bytes / 16) * 16;
         const int panel = byte / SwizzleBytes;
         const auto offset = static_cast<std::uint32_t>(line * SwizzleBytes + byte % SwizzleBytes);
         const std::uint32_t to = begin + static_cast<std::uint32_t>(panel * lines * SwizzleBytes) +

@@ -13,7 +13,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 inline constexpr std::size_t elementwise_grain = 1 << 16;
 
 template <class Value, class Kernel, class... Operand>
-void map_pieces(cpu exec, std::size_t grain, Kernel kernel, std::span<Value> out, Operand... operands) {
+void map_chunks(cpu exec, std::size_t grain, Kernel kernel, std::span<Value> out, Operand... operands) {
     parallel_for(exec, out.size(), grain, [&](std::size_t begin, std::size_t end) {
         kernel(out.data() + begin, end - begin, operand_from(operands, begin)...);
     });
@@ -21,12 +21,12 @@ void map_pieces(cpu exec, std::size_t grain, Kernel kernel, std::span<Value> out
 
 template <class Operation, class Value, class... Operand>
 void arithmetic(cpu exec, instruction_set isa, std::span<Value> out, Operand... operands) {
-    map_pieces(exec, elementwise_grain, arithmetic_kernel<Operation, Value, Operand...>(isa), out,
+    map_chunks(exec, elementwise_grain, arithmetic_kernel<Operation, Value, Operand...>(isa), out,
                operands...);
 }
 template <class Operation, class Value, class... Operand>
 void selection(cpu exec, instruction_set isa, std::span<Value> out, Operand... operands) {
-    map_pieces(exec, elementwise_grain, selection_kernel<Operation, Value, Operand...>(isa), out,
+    map_chunks(exec, elementwise_grain, selection_kernel<Operation, Value, Operand...>(isa), out,
                operands...);
 }
 

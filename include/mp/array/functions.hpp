@@ -22,7 +22,7 @@ void map_function(std::string_view function, cpu exec, const X& x, Out& out) {
     const std::span target = as_span(out);
     const auto input = input_array("x", x);
     const instruction_set isa = check_elementwise(function, exec, target, input);
-    map_pieces(exec, function_grain, function_kernel<Function, value>(isa), target, input.values.data());
+    map_chunks(exec, function_grain, function_kernel<Function, value>(isa), target, input.values.data());
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

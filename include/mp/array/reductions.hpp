@@ -45,28 +45,28 @@ MP_NEVER_INLINE inline void replace_by_root(double* x) noexcept {
     *x = double_sqrt(*x);
 }
 
-/// The terms of all elements added up in the order of mp::sum. Threads take pieces of 2^k blocks, which are
-/// subtrees of the tree, so that it does not show how many pieces there were.
+/// The terms of all elements added up in the order of mp::sum. Threads take chunks of 2^k blocks, which are
+/// subtrees of the tree, so that it does not show how many chunks there were.
 template <class Term, class Accumulator, class... Value>
 Accumulator sum_of_terms(cpu exec, instruction_set isa, std::size_t count, const Value*... from) {
     const auto kernel = sum_kernel<Term, Accumulator, Value...>(isa);
-    constexpr std::size_t most_pieces = 64;
+    constexpr std::size_t most_chunks = 64;
     constexpr std::size_t grain = 1 << 17;
-    const std::size_t piece = std::bit_ceil((std::max)(count / most_pieces + 1, sum_block));
+    const std::size_t chunk = std::bit_ceil((std::max)(count / most_chunks + 1, sum_block));
     Accumulator result = 0;
     if (exec.threads == 1 || count < 2 * grain_of(exec, grain)) {
         kernel(&result, count, from...);
         return result;
     }
-    Accumulator sums[most_pieces];
-    const std::size_t pieces = (count + piece - 1) / piece;
-    parallel_for(exec, pieces, (std::max)(grain / piece, std::size_t{1}),
+    Accumulator sums[most_chunks];
+    const std::size_t chunks = (count + chunk - 1) / chunk;
+    parallel_for(exec, chunks, (std::max)(grain / chunk, std::size_t{1}),
                  [&](std::size_t begin, std::size_t end) {
                      for (std::size_t i = begin; i < end; ++i) {
-                         kernel(&sums[i], (std::min)(piece, count - i * piece), (from + i * piece)...);
+                         kernel(&sums[i], (std::min)(chunk, count - i * chunk), (from + i * chunk)...);
                      }
                  });
-    add_tree(&result, sums, pieces);
+    add_tree(&result, sums, chunks);
     return result;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Walking over the lines of a block-scaled matrix in pieces, on several threads.
+/// Walking over the lines of a block-scaled matrix in chunks, on several threads.
 #pragma once
 
 #include <mp/convert/block_scaled.hpp>
@@ -15,7 +15,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Sizes of the pieces in which a line is worked on.
+/// Sizes of the chunks in which a line is worked on.
 template <int Block>
 struct block_chunk {
     /// Blocks that are worked on at a time, and their elements.

@@ -80,16 +80,16 @@ void convert_streaming(const From* from, To* to, std::size_t count, std::size_t 
     convert(from + i, to + i, count - i, first + i);
 }
 
-/// Applies convert(from, to, count, index of the first element) to pieces of arrays on the threads of `exec`.
+/// Applies convert(from, to, count, index of the first element) to chunks of arrays on the threads of `exec`.
 /// No two threads write to the same cache line.
 template <class From, class To, class Convert>
-void convert_pieces(cpu exec, instruction_set isa, const From* from, To* to, std::size_t count,
-                    Convert convert) {
+void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, std::size_t count,
+                       Convert convert) {
     // What takes longer than starting a thread.
     const std::size_t grain = std::size_t{1} << (isa == instruction_set::portable ? 16 : 18);
     const bool streams =
         has_streaming_stores && count >= grain && count * (sizeof(From) + sizeof(To)) > streaming_threshold();
-    const auto convert_piece = [&](std::size_t begin, std::size_t end) {
+    const auto convert_chunk = [&](std::size_t begin, std::size_t end) {
         const default_floating_point_modes modes;
         if (streams) {
             convert_streaming(from + begin, to + begin, end - begin, begin, convert);
@@ -98,15 +98,15 @@ void convert_pieces(cpu exec, instruction_set isa, const From* from, To* to, std
         }
     };
     if (exec.threads == 1 || count < 2 * grain_of(exec, grain)) {
-        if (count != 0) convert_piece(0, count);
+        if (count != 0) convert_chunk(0, count);
         return;
     }
-    // Pieces begin at a cache line of the target.
+    // Chunks begin at a cache line of the target.
     constexpr std::size_t unit = 4096;
     const std::size_t lead = elements_to_line(to);
     const std::size_t units = (count - lead + unit - 1) / unit;
     parallel_for(exec, units, grain / unit, [&](std::size_t begin, std::size_t end) {
-        convert_piece(begin == 0 ? 0 : lead + begin * unit, end == units ? count : lead + end * unit);
+        convert_chunk(begin == 0 ? 0 : lead + begin * unit, end == units ? count : lead + end * unit);
     });
 }
 
@@ -114,7 +114,7 @@ void convert_pieces(cpu exec, instruction_set isa, const From* from, To* to, std
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Checks the arguments of mp::convert and applies convert(isa, from, to, count) to the pieces of arrays.
+/// Checks the arguments of mp::convert and applies convert(isa, from, to, count) to the chunks of arrays.
 template <class Source, class Target, class Convert>
 void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) {
     const std::span source = as_span(from);
@@ -124,10 +124,10 @@ void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) 
     const instruction_set isa = isa_of("mp::convert", exec);
     using from_type = std::remove_cv_t<contiguous_element<const Source>>;
     using to_type = contiguous_element<Target>;
-    convert_pieces(exec, isa, static_cast<const from_type*>(source.data()), target.data(), source.size(),
-                   [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
-                       convert(isa, values, results, count);
-                   });
+    convert_in_chunks(exec, isa, static_cast<const from_type*>(source.data()), target.data(), source.size(),
+                      [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
+                          convert(isa, values, results, count);
+                      });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -191,7 +191,7 @@ void convert_stochastic(cpu exec, const Source& from, Target&& to, std::uint64_t
     const instruction_set isa = detail::isa_of("mp::convert_stochastic", exec);
     using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
     using to_type = detail::contiguous_element<Target>;
-    detail::convert_pieces(
+    detail::convert_in_chunks(
         exec, isa, static_cast<const from_type*>(source.data()), target.data(), source.size(),
         [&](const from_type* values, to_type* results, std::size_t count, std::size_t first) {
             detail::convert_stochastically(isa, values, results, count, p, seed, first_index + first);
@@ -312,8 +312,8 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
     };
     const bool same_order = from.order == to.order;
     if (same_order && (lines == 1 || (from.leading_dimension == length && to.leading_dimension == length))) {
-        detail::convert_pieces(exec, isa, static_cast<const from_type*>(from.data), to.data,
-                               static_cast<std::size_t>(lines * length), convert_array);
+        detail::convert_in_chunks(exec, isa, static_cast<const from_type*>(from.data), to.data,
+                                  static_cast<std::size_t>(lines * length), convert_array);
         return;
     }
     constexpr std::ptrdiff_t grain = std::ptrdiff_t{1} << 17;

@@ -226,17 +226,17 @@ void report_values(instruction_set isa, range_report& report, const Source* valu
 template <class Function>
 range_report report_parts(cpu exec, std::size_t count, Function f) {
     constexpr std::size_t grain = 1 << 15;
-    const auto pieces = static_cast<std::size_t>(threads_of(exec));
-    const std::size_t share = (count + pieces - 1) / pieces;
-    std::vector<range_report> parts(share < grain_of(exec, grain) ? 1 : pieces);
+    const auto chunks = static_cast<std::size_t>(threads_of(exec));
+    const std::size_t share = (count + chunks - 1) / chunks;
+    std::vector<range_report> parts(share < grain_of(exec, grain) ? 1 : chunks);
     if (parts.size() == 1) {
         f(parts[0], std::size_t{0}, count);
         return parts[0];
     }
-    parallel_for(exec, pieces, 1, [&](std::size_t first, std::size_t last) {
-        for (std::size_t piece = first; piece < last; ++piece) {
-            const std::size_t begin = (std::min)(piece * share, count);
-            f(parts[piece], begin, (std::min)(begin + share, count));
+    parallel_for(exec, chunks, 1, [&](std::size_t first, std::size_t last) {
+        for (std::size_t chunk = first; chunk < last; ++chunk) {
+            const std::size_t begin = (std::min)(chunk * share, count);
+            f(parts[chunk], begin, (std::min)(begin + share, count));
         }
     });
     range_report total;
@@ -273,7 +273,7 @@ template <reduced Target, detail::number_range Range>
 }
 
 /// Converts an array of numbers as mp::convert does, and reports on it as mp::report_range does for the type
-/// of `to`, reading the source from memory once: it goes through the caches in pieces.
+/// of `to`, reading the source from memory once: it goes through the caches in chunks.
 ///
 /// The report is about the source, and about rounding to nearest even whatever `p` says; so with a saturating
 /// projection it tells how many values were clamped. Errors as for mp::convert, with nothing written; in the
@@ -296,9 +296,9 @@ range_report convert_and_report(cpu exec, const Source& from, To&& to, projectio
     return detail::report_parts(
         exec, source.size(), [&](range_report& report, std::size_t begin, std::size_t end) {
             // Small enough for the second read to be from the cache, large enough to count in.
-            constexpr std::size_t piece = 1 << 15;
-            for (; begin < end; begin += piece) {
-                const std::size_t size = (std::min)(piece, end - begin);
+            constexpr std::size_t chunk = 1 << 15;
+            for (; begin < end; begin += chunk) {
+                const std::size_t size = (std::min)(chunk, end - begin);
                 detail::report_values<target_type, number>(isa, report, source.data() + begin, size);
                 mp::convert(cpu{.instructions = isa}, source.subspan(begin, size),
                             target.subspan(begin, size), p);

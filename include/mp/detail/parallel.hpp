@@ -42,73 +42,73 @@ constexpr Work grain_of(cpu exec, Work grain) noexcept {
 }
 
 /// The work of a thread, without its type: run(work, begin, end).
-using piece_function = void (*)(const void* work, std::size_t begin, std::size_t end);
+using chunk_function = void (*)(const void* work, std::size_t begin, std::size_t end);
 
-/// A range in pieces of nearly equal size.
+/// A range in chunks of nearly equal size.
 class divided_range {
 public:
-    divided_range(std::size_t pieces, std::size_t count, piece_function function, const void* work)
-        : run_(function), work_(work), share_(count / pieces), larger_(count % pieces), failed_(pieces) {}
+    divided_range(std::size_t chunks, std::size_t count, chunk_function function, const void* work)
+        : run_(function), work_(work), share_(count / chunks), larger_(count % chunks), failed_(chunks) {}
 
-    void run(std::size_t piece) noexcept {
-        const std::size_t begin = piece * share_ + (std::min)(piece, larger_);
+    void run(std::size_t chunk) noexcept {
+        const std::size_t begin = chunk * share_ + (std::min)(chunk, larger_);
         std::exception_ptr failure =
-            exception_of([&] { run_(work_, begin, begin + share_ + (piece < larger_ ? 1 : 0)); });
-        if (failure) keep(piece, std::move(failure));
+            exception_of([&] { run_(work_, begin, begin + share_ + (chunk < larger_ ? 1 : 0)); });
+        if (failure) keep(chunk, std::move(failure));
     }
-    static void run_piece(const void* self, std::size_t piece) noexcept {
-        const_cast<divided_range*>(static_cast<const divided_range*>(self))->run(piece);
+    static void run_chunk(const void* self, std::size_t chunk) noexcept {
+        const_cast<divided_range*>(static_cast<const divided_range*>(self))->run(chunk);
     }
-    /// When all pieces are done.
+    /// When all chunks are done.
     void rethrow() const {
         if (failure_) std::rethrow_exception(failure_);
     }
 
 private:
-    void keep(std::size_t piece, std::exception_ptr failure) noexcept {
+    void keep(std::size_t chunk, std::exception_ptr failure) noexcept {
         while (locked_.test_and_set(std::memory_order_acquire)) {
             std::this_thread::yield();
         }
-        if (piece < failed_) {
-            failed_ = piece;
+        if (chunk < failed_) {
+            failed_ = chunk;
             std::swap(failure_, failure);
         }
         failure = nullptr;  // counts its references before the others go on
         locked_.clear(std::memory_order_release);
     }
 
-    piece_function run_;
+    chunk_function run_;
     const void* work_;
     std::size_t share_;
-    std::size_t larger_;  // the first `larger_` pieces take one more
+    std::size_t larger_;  // the first `larger_` chunks take one more
     std::atomic_flag locked_;
     std::size_t failed_;
     std::exception_ptr failure_;
 };
 
-/// parallel_for with more than one piece.
-inline void run_pieces(thread_executor* pool, std::size_t pieces, std::size_t count, piece_function run,
+/// parallel_for with more than one chunk.
+inline void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t count, chunk_function run,
                        const void* work) {
-    divided_range range(pieces, count, run, work);
+    divided_range range(chunks, count, run, work);
     if (pool != nullptr) {
-        pool->run(pieces, &divided_range::run_piece, &range);
+        pool->run(chunks, &divided_range::run_chunk, &range);
         range.rethrow();
         return;
     }
 #if defined(_OPENMP)
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
-    for (std::size_t piece = 0; piece < pieces; ++piece) range.run(piece);
+#pragma omp parallel for num_threads(static_cast<int>(chunks)) schedule(static, 1)
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) range.run(chunk);
 #else
     std::vector<std::thread> threads;
-    threads.reserve(pieces - 1);
+    threads.reserve(chunks - 1);
     std::size_t next = 0;
     // Where the system has no more threads or memory to give, the rest runs here.
     static_cast<void>(exception_of([&] {
-        for (; next < pieces - 1; ++next) {
-            threads.emplace_back(&divided_range::run_piece, &range, next);
+        for (; next < chunks - 1; ++next) {
+            threads.emplace_back(&divided_range::run_chunk, &range, next);
         }
     }));
-    for (; next < pieces; ++next) {
+    for (; next < chunks; ++next) {
         range.run(next);
     }
     for (std::thread& thread : threads) {
@@ -118,14 +118,14 @@ inline void run_pieces(thread_executor* pool, std::size_t pieces, std::size_t co
     range.rethrow();
 }
 
-/// Calls f(begin, end) on contiguous pieces that cover [0, count) without overlap, each piece on its own
+/// Calls f(begin, end) on contiguous chunks that cover [0, count) without overlap, each chunk on its own
 /// thread, of which the calling thread is one; a pool may run several on one. There are at most
-/// threads_of(exec) pieces, and none smaller than grain_of(exec, grain) unless it is the only one, so that
+/// threads_of(exec) chunks, and none smaller than grain_of(exec, grain) unless it is the only one, so that
 /// little work runs inline and starts no thread. With count == 0, f is not called.
 ///
-/// Returns when every piece is done. When pieces throw, the exception of the first of them (in the order of
-/// the range, not of time) reaches the caller; the other pieces still run to their end. A thread that the
-/// system refuses to start has its piece run by the caller. `f` is called concurrently through one reference.
+/// Returns when every chunk is done. When chunks throw, the exception of the first of them (in the order of
+/// the range, not of time) reaches the caller; the other chunks still run to their end. A thread that the
+/// system refuses to start has its chunk run by the caller. `f` is called concurrently through one reference.
 /// Threads that are started inherit the floating-point modes of the caller, others have their own.
 template <class Function>
 void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
@@ -135,15 +135,15 @@ void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) 
     const std::size_t smallest = (std::max)(grain_of(exec, grain), std::size_t{1});
     // A pool is not asked where there is nothing to divide.
     const bool divides = exec.threads > 1 && count / smallest > 1;
-    const std::size_t pieces =
+    const std::size_t chunks =
         divides ? (std::min)(count / smallest, static_cast<std::size_t>(threads_of(exec))) : 1;
-    if (pieces == 1) {
+    if (chunks == 1) {
         f(std::size_t{0}, count);
         return;
     }
     using work = std::remove_reference_t<Function>;
-    run_pieces(
-        exec.pool, pieces, count,
+    run_chunks(
+        exec.pool, chunks, count,
         [](const void* it, std::size_t begin, std::size_t end) {
             (*const_cast<work*>(static_cast<const work*>(it)))(begin, end);
         },

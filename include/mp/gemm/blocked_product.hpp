@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The loops around the kernel: blocks that fit the caches, and pieces of C for the threads.
+/// The loops around the kernel: blocks that fit the caches, and a tile of C for each thread.
 #pragma once
 
 #include <mp/detail/parallel.hpp>
@@ -18,7 +18,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A rectangle of C.
-struct output_piece {
+struct output_tile {
     std::ptrdiff_t row;
     std::ptrdiff_t column;
     std::ptrdiff_t rows;
@@ -32,7 +32,7 @@ constexpr std::ptrdiff_t even_block(std::ptrdiff_t total, std::ptrdiff_t largest
     return round_up(divide_up(total, divide_up(total, largest)), unit);
 }
 
-/// Sizes of the blocks in which one thread computes a piece, and of the memory that it needs.
+/// Sizes of the blocks in which one thread computes its tile, and of the memory that it needs.
 ///
 /// A panel of B (panel_width columns of a block of k) stays in the nearest cache that holds it while
 /// the block of A passes by from the second level; the block of B (its columns) is in the second or third.
@@ -51,20 +51,21 @@ struct product_blocks {
     std::ptrdiff_t sum_bytes;
     std::ptrdiff_t tile_bytes;
 
-    product_blocks(const product_task& task, std::ptrdiff_t piece_rows, std::ptrdiff_t piece_columns) {
+    product_blocks(const product_task& task, std::ptrdiff_t thread_tile_rows,
+                   std::ptrdiff_t thread_tile_columns) {
         const product_kernel& kernel = *task.kernel;
         const std::ptrdiff_t unit = (std::max)(kernel.k_unit, std::ptrdiff_t{2});
         k = even_block(task.k, kernel.k_block, unit);
-        rows = even_block(piece_rows, kernel.block_rows, kernel.rows);
+        rows = even_block(thread_tile_rows, kernel.block_rows, kernel.rows);
         const std::ptrdiff_t column_bytes =
             (panel_bytes_of(kernel.b_element, kernel.k_block) - panel_padding) / panel_width;
-        columns = even_block(piece_columns, most_b_bytes / column_bytes, panel_width);
+        columns = even_block(thread_tile_columns, most_b_bytes / column_bytes, panel_width);
         const bool sums_wait = task.k > k && task.c.sums_in_place() == nullptr;
-        waiting_rows =
-            sums_wait ? even_block(piece_rows, most_rows_waiting, rows) : round_up(piece_rows, rows);
+        waiting_rows = sums_wait ? even_block(thread_tile_rows, most_rows_waiting, rows)
+                                 : round_up(thread_tile_rows, rows);
         k = round_up(k, kernel.k_unit);
         panel_bytes = panel_bytes_of(kernel.b_element, k);
-        a_bytes = round_up(packed_rows(task, piece_rows) * packed_row_bytes(kernel), 64);
+        a_bytes = round_up(packed_rows(task, thread_tile_rows) * packed_row_bytes(kernel), 64);
         b_bytes = packed_panels(task) * panel_bytes;
         sum_bytes = sums_wait ? waiting_rows * columns * static_cast<std::ptrdiff_t>(sizeof(float)) : 0;
         tile_bytes = kernel.rows * panel_width * static_cast<std::ptrdiff_t>(sizeof(float));
@@ -79,12 +80,13 @@ private:
         return kernel.layout == a_layout::rows ? a_row_bytes : k * 2;
     }
     /// Rows of A and panels of B that are packed at a time.
-    [[nodiscard]] std::ptrdiff_t packed_rows(const product_task& task, std::ptrdiff_t piece_rows) const {
+    [[nodiscard]] std::ptrdiff_t packed_rows(const product_task& task,
+                                             std::ptrdiff_t thread_tile_rows) const {
         const std::ptrdiff_t unit = task.kernel->rows;
         if (task.can_read_a_in_place() && task.k % task.kernel->k_unit == 0) {
             return task.rows % unit == 0 ? 0 : unit;
         }
-        return (std::min)(rows, round_up(piece_rows, unit));
+        return (std::min)(rows, round_up(thread_tile_rows, unit));
     }
     [[nodiscard]] std::ptrdiff_t packed_panels(const product_task& task) const {
         if (task.packed_b.data != nullptr) return 0;
@@ -93,11 +95,11 @@ private:
     }
 };
 
-/// Computes pieces of C on one thread.
-class piece_product {
+/// Computes a tile of C on one thread.
+class thread_tile_product {
 public:
     /// `workspace` has blocks.workspace_bytes() and is aligned to 64 bytes.
-    piece_product(const product_task& task, const product_blocks& blocks, std::byte* workspace)
+    thread_tile_product(const product_task& task, const product_blocks& blocks, std::byte* workspace)
         : task_(task),
           kernel_(*task.kernel),
           blocks_(blocks),
@@ -109,14 +111,14 @@ public:
           can_read_a_in_place_(task.can_read_a_in_place()),
           b_lies_well_(task.b_lies_well()) {}
 
-    void compute(const output_piece& piece) {
+    void compute(const output_tile& whole) {
         const default_floating_point_modes modes;
         if (kernel_.begin != nullptr) kernel_.begin();
-        for (std::ptrdiff_t column = 0; column < piece.columns; column += blocks_.columns) {
-            const std::ptrdiff_t columns = (std::min)(blocks_.columns, piece.columns - column);
-            for (std::ptrdiff_t waiting = 0; waiting < piece.rows; waiting += blocks_.waiting_rows) {
-                const std::ptrdiff_t rows = (std::min)(blocks_.waiting_rows, piece.rows - waiting);
-                compute_waiting({piece.row + waiting, piece.column + column, rows, columns});
+        for (std::ptrdiff_t column = 0; column < whole.columns; column += blocks_.columns) {
+            const std::ptrdiff_t columns = (std::min)(blocks_.columns, whole.columns - column);
+            for (std::ptrdiff_t waiting = 0; waiting < whole.rows; waiting += blocks_.waiting_rows) {
+                const std::ptrdiff_t rows = (std::min)(blocks_.waiting_rows, whole.rows - waiting);
+                compute_waiting({whole.row + waiting, whole.column + column, rows, columns});
             }
         }
         if (kernel_.end != nullptr) kernel_.end();
@@ -124,7 +126,7 @@ public:
 
 private:
     /// A block of C whose sums wait, if they have to, for the next block of k.
-    void compute_waiting(const output_piece& block) {
+    void compute_waiting(const output_tile& block) {
         for (std::ptrdiff_t p = 0; p < task_.k; p += blocks_.k) {
             const std::ptrdiff_t k = (std::min)(blocks_.k, task_.k - p);
             const std::ptrdiff_t padded = round_up(k, kernel_.k_unit);
@@ -163,8 +165,8 @@ private:
                                              : packed_steps(panels, panel_bytes, column - b_unpacked);
                     const std::ptrdiff_t columns = (std::min)(kernel_.width, block.columns - column);
                     for (std::ptrdiff_t r = 0; r < rows; r += kernel_.rows) {
-                        const output_piece tile{block.row + row + r, block.column + column,
-                                                (std::min)(kernel_.rows, rows - r), columns};
+                        const output_tile tile{block.row + row + r, block.column + column,
+                                               (std::min)(kernel_.rows, rows - r), columns};
                         float* const waiting = sums_ + (row + r) * blocks_.columns + column;
                         const rows_of_a a = r < unpacked ? task_.rows_in_place(tile.row, p)
                                                          : packed_rows(r - unpacked, padded);
@@ -189,7 +191,7 @@ private:
 
     /// C is written a tile at a time, from line to line far apart: asks for the tile below while this one is
     /// computed.
-    void prefetch(const output_piece& tile) const {
+    void prefetch(const output_tile& tile) const {
 #if defined(__GNUC__)
         if (in_place_ == nullptr) return;
         const float* line = in_place_ + (tile.row + tile.rows) * task_.c.line_stride + tile.column;
@@ -202,10 +204,10 @@ private:
 
     /// Inlined, since its arguments would pass through memory and be read back as wider words than they were
     /// written: a load that has to wait until all of the tile before is in the cache.
-    MP_ALWAYS_INLINE void compute_tile(const output_piece& tile, const rows_of_a& a, const steps_of_b& b,
+    MP_ALWAYS_INLINE void compute_tile(const output_tile& tile, const rows_of_a& a, const steps_of_b& b,
                                        float* waiting, std::ptrdiff_t k, bool resume, bool last) {
         const multiply_tile multiply = kernel_.multiply_for(tile.rows);
-        tile_product product{k, a.data, a.row, a.piece, b.data, b.step, tile_, panel_width, resume};
+        tile_product product{k, a.data, a.row, a.tile, b.data, b.step, tile_, panel_width, resume};
         if (in_place_ != nullptr) {
             float* const c = in_place_ + tile.row * task_.c.line_stride + tile.column;
             if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {
@@ -231,7 +233,7 @@ private:
     }
 
     static void copy_rows(const float* from, std::ptrdiff_t from_stride, float* to, std::ptrdiff_t to_stride,
-                          const output_piece& tile) {
+                          const output_tile& tile) {
         for (std::ptrdiff_t r = 0; r < tile.rows; ++r) {
             std::copy_n(from + r * from_stride, tile.columns, to + r * to_stride);
         }
@@ -249,17 +251,17 @@ private:
     bool b_lies_well_;
 };
 
-/// How the rows and columns of C are dealt to threads: a grid of pieces whose sides are whole tiles.
+/// How C is divided among threads: a grid of tiles whose sides are multiples of the kernel's.
 struct thread_grid {
     std::ptrdiff_t rows = 1;
     std::ptrdiff_t columns = 1;
 };
 
-/// The grid of at most as many pieces as threads whose largest piece is done first. A thread is worth starting
+/// The grid of at most as many tiles as threads whose largest tile is done first. A thread is worth starting
 /// for about a million multiplications.
 inline thread_grid choose_grid(cpu exec, const product_task& task) {
     const double worth_a_thread = grain_of(exec, 0x1p20);
-    // What a packed element costs in multiplications; every piece packs its own rows of A and columns of B.
+    // What a packed element costs in multiplications; every thread packs its own rows of A and columns of B.
     constexpr double packing = 24;
     const double work =
         static_cast<double>(task.rows) * static_cast<double>(task.columns) * static_cast<double>(task.k);
@@ -270,10 +272,12 @@ inline thread_grid choose_grid(cpu exec, const product_task& task) {
     double best_cost = (std::numeric_limits<double>::max)();
     for (std::ptrdiff_t down = 1; down <= useful; ++down) {
         const std::ptrdiff_t across = useful / down;
-        const auto piece_rows = static_cast<double>(round_up(divide_up(task.rows, down), task.kernel->rows));
-        const auto piece_columns =
+        const auto thread_tile_rows =
+            static_cast<double>(round_up(divide_up(task.rows, down), task.kernel->rows));
+        const auto thread_tile_columns =
             static_cast<double>(round_up(divide_up(task.columns, across), panel_width));
-        const double cost = piece_rows * piece_columns + packing * (piece_rows + piece_columns);
+        const double cost =
+            thread_tile_rows * thread_tile_columns + packing * (thread_tile_rows + thread_tile_columns);
         if (cost < best_cost) {
             best = {down, across};
             best_cost = cost;
@@ -286,13 +290,13 @@ inline thread_grid choose_grid(cpu exec, const product_task& task) {
 /// written.
 inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace* workspace) {
     const thread_grid grid = choose_grid(exec, task);
-    const std::ptrdiff_t piece_rows = round_up(divide_up(task.rows, grid.rows), task.kernel->rows);
-    const std::ptrdiff_t piece_columns = round_up(divide_up(task.columns, grid.columns), panel_width);
-    const std::ptrdiff_t pieces_down = divide_up(task.rows, piece_rows);
-    const std::ptrdiff_t pieces_across = divide_up(task.columns, piece_columns);
-    const std::ptrdiff_t pieces = pieces_down * pieces_across;
-    const product_blocks blocks(task, (std::min)(piece_rows, task.rows),
-                                (std::min)(piece_columns, task.columns));
+    const std::ptrdiff_t thread_tile_rows = round_up(divide_up(task.rows, grid.rows), task.kernel->rows);
+    const std::ptrdiff_t thread_tile_columns = round_up(divide_up(task.columns, grid.columns), panel_width);
+    const std::ptrdiff_t thread_tiles_down = divide_up(task.rows, thread_tile_rows);
+    const std::ptrdiff_t thread_tiles_across = divide_up(task.columns, thread_tile_columns);
+    const std::ptrdiff_t thread_tiles = thread_tiles_down * thread_tiles_across;
+    const product_blocks blocks(task, (std::min)(thread_tile_rows, task.rows),
+                                (std::min)(thread_tile_columns, task.columns));
 
     const std::ptrdiff_t share = round_up(blocks.workspace_bytes(), 4096);
     // A small product needs no heap.
@@ -301,17 +305,17 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
     const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
     std::byte* memory = on_stack;
-    if (pieces * share > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
-        memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));
+    if (thread_tiles * share > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
+        memory = product_memory(exec, workspace, own, static_cast<std::size_t>(thread_tiles * share));
     }
-    parallel_for(exec, static_cast<std::size_t>(pieces), 1, [&](std::size_t begin, std::size_t end) {
+    parallel_for(exec, static_cast<std::size_t>(thread_tiles), 1, [&](std::size_t begin, std::size_t end) {
         for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
              ++index) {
-            const std::ptrdiff_t row = index / pieces_across * piece_rows;
-            const std::ptrdiff_t column = index % pieces_across * piece_columns;
-            piece_product(task, blocks, memory + index * share)
-                .compute({row, column, (std::min)(piece_rows, task.rows - row),
-                          (std::min)(piece_columns, task.columns - column)});
+            const std::ptrdiff_t row = index / thread_tiles_across * thread_tile_rows;
+            const std::ptrdiff_t column = index % thread_tiles_across * thread_tile_columns;
+            thread_tile_product(task, blocks, memory + index * share)
+                .compute({row, column, (std::min)(thread_tile_rows, task.rows - row),
+                          (std::min)(thread_tile_columns, task.columns - column)});
         }
     });
 }

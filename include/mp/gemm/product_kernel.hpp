@@ -40,7 +40,7 @@ inline constexpr std::ptrdiff_t panel_padding = 128;
 /// How a block of A lies in memory.
 enum class a_layout : unsigned char {
     rows,   ///< rows, packed ones a_row_bytes apart
-    tiles,  ///< for every 32 rows, one after the other: pieces of 32 rows by 64 bytes, which follow each
+    tiles,  ///< for every 32 rows, one after the other: tiles of 32 rows by 64 bytes, which follow each
             ///< other along k
 };
 
@@ -73,7 +73,7 @@ struct tile_product {
     std::ptrdiff_t k;            ///< a multiple of the kernel's k_unit; what is beyond the matrix is zero
     const void* a;               ///< rows of the kernel's a_element in its a_layout
     std::ptrdiff_t a_row;        ///< bytes from one row to the next
-    std::ptrdiff_t a_piece;      ///< with a_layout::tiles, from one piece to the next along k
+    std::ptrdiff_t a_tile;       ///< with a_layout::tiles, from one tile to the next along k
     const void* b;               ///< steps of the kernel's b_element
     std::ptrdiff_t b_step;       ///< bytes from one step (or pair) to the next
     float* tile;                 ///< rows of floats

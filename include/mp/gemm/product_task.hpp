@@ -27,12 +27,12 @@ struct packed_panels {
     std::ptrdiff_t panel_bytes = 0;
 };
 
-/// Where the rows of a tile are, how far it is from one to the next, and with a_layout::tiles from one piece
+/// Where the rows of a tile are, how far it is from one to the next, and with a_layout::tiles from one tile
 /// to the next.
 struct rows_of_a {
     const std::byte* data;
     std::ptrdiff_t row;
-    std::ptrdiff_t piece;
+    std::ptrdiff_t tile;
 };
 
 /// Where the first step of a tile's columns is, and how far it is to the next.
@@ -59,7 +59,7 @@ struct product_task {
     /// Whether whole tiles of A are better read where they lie than packed. Rows of floats are read one
     /// number at a time and may lie anywhere, as long as a tile's are in few pages. Rows of AMX tiles are
     /// read by cache lines: where they begin at such lines they may be as long as leaves them in different
-    /// sets of the second-level cache; where every piece of a row takes two lines, only as long as what a
+    /// sets of the second-level cache; where every run of a row takes two cache lines, only as long as what a
     /// tile needs of them stays in the nearest cache.
     [[nodiscard]] bool can_read_a_in_place() const {
         constexpr std::ptrdiff_t line = 64;

@@ -152,20 +152,20 @@ inline void multiply_skinny(cpu exec, const product_task& task, const direct_pro
     const double worth_a_thread = grain_of(exec, 0x1p16);  // elements of B
     const double share_of_b = worth_a_thread / static_cast<double>(task.k) / panel_width;
     const auto grain = static_cast<std::ptrdiff_t>((std::max)(1.0, share_of_b));
-    const std::ptrdiff_t pieces =
+    const std::ptrdiff_t chunks =
         std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{threads_of(exec)});
-    const std::ptrdiff_t piece_columns = divide_up(panels, pieces) * panel_width;
-    const std::ptrdiff_t share = round_up(skinny_tile::workspace_bytes(direct, piece_columns), 4096);
+    const std::ptrdiff_t chunk_columns = divide_up(panels, chunks) * panel_width;
+    const std::ptrdiff_t share = round_up(skinny_tile::workspace_bytes(direct, chunk_columns), 4096);
     gemm_workspace own;
     // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
     const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
-    std::byte* const memory = product_memory(exec, workspace, own, static_cast<std::size_t>(pieces * share));
-    parallel_for(exec, static_cast<std::size_t>(pieces), 1, [&](std::size_t begin, std::size_t end) {
+    std::byte* const memory = product_memory(exec, workspace, own, static_cast<std::size_t>(chunks * share));
+    parallel_for(exec, static_cast<std::size_t>(chunks), 1, [&](std::size_t begin, std::size_t end) {
         for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
              ++index) {
-            const std::ptrdiff_t column = index * piece_columns;
+            const std::ptrdiff_t column = index * chunk_columns;
             if (column >= task.columns) return;
-            const std::ptrdiff_t columns = (std::min)(piece_columns, task.columns - column);
+            const std::ptrdiff_t columns = (std::min)(chunk_columns, task.columns - column);
             skinny_tile(task, direct, memory + index * share, columns).compute(column, columns);
         }
     });

@@ -120,9 +120,9 @@ void check_plan(std::string_view function, const Executor& exec, const gpu_gemm_
     }
 }
 
-/// Has run(problem) enqueue a product by the plan, and adds up the pieces if the plan divides k.
+/// Has run(problem) enqueue a product by the plan, and adds up the slices if the plan divides k.
 template <class Executor, class A, class B, class C, class Epilogue, class Run>
-void run_in_pieces(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+void run_in_slices(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                    product_problem<A, B, C, Epilogue> problem, std::span<float> workspace, Run run) {
     problem.splits = plan.splits;
     problem.sums = workspace.data();
@@ -173,8 +173,8 @@ void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matr
               matrix_view<const B> b, float beta, matrix_view<C> c, const Epilogue& epilogue,
               std::span<float> workspace, const batch_strides& strides) {
     const auto run = [&](const auto& problem) {
-        run_in_pieces("mp::gemm", exec, plan, problem, workspace,
-                      [&](const auto& pieces) { launch_plan<Asked>(exec, plan, pieces); });
+        run_in_slices("mp::gemm", exec, plan, problem, workspace,
+                      [&](const auto& slices) { launch_plan<Asked>(exec, plan, slices); });
     };
     // A column-major C is the row-major product of the transposed factors in reverse order.
     if (c.order == storage_order::column_major) {
@@ -227,14 +227,14 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 ///
 /// Shapes: a is m x k, b is k x n, c is m x n, each in its own storage order with its own leading dimension;
 /// any sizes, zero included, and any alignment: matrices whose lines all begin at multiples of 16 bytes are
-/// copied in pieces of 16 bytes, others in pieces of 4 bytes or by elements, slower. a and b are both of
+/// copied in chunks of 16 bytes, others in chunks of 4 bytes or by elements, slower. a and b are both of
 /// half, both of bfloat16, both of tfloat32 (an array of floats is one, without its last 13 bits), or of 8
 /// bits, in any mix. What the tensor cores of a device do not take, floats for example, is computed by
 /// ordinary instructions, far slower.
 ///
 /// Numerics: a b has the bits of mp::gemm on mp::emulated of the device's architecture (with
 /// float8_unit::through_half for 8 bits on sm_90 and sm_100, whose mma.sync is that): each element starts at
-/// zero and takes blocks of ascending k. Where k is split, each piece has these bits, and the pieces
+/// zero and takes blocks of ascending k. Where k is split, each slice has these bits, and the slices
 /// are added in float, in their order. By ordinary instructions: fused multiply-adds in ascending k. alpha,
 /// beta, the epilogue and the one rounding to the type of c are those of the CPU, bit for bit.
 /// The bits of an element of c depend on its row of a, its column of b, its own c, alpha, beta, the

@@ -62,7 +62,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// float8_unit::through_half for mma.sync of sm_90 and sm_100): for each block of 128 of k, in
 /// ascending order, the tensor core's sums start from zero, the two scales are multiplied and rounded to
 /// float, and one fused multiply-add takes the sum to a float that started at +0. By ordinary instructions
-/// those of mp::gemm_scaled on mp::cpu with accumulation::ordered. Where k is split, pieces are whole
+/// those of mp::gemm_scaled on mp::cpu with accumulation::ordered. Where k is split, slices are whole
 /// blocks, each with these bits, and are added in float, in their order.
 ///
 /// mma.sync of sm_90 and sm_100 multiplies in tiles of 64 x 64 whatever the plan says, since scaled sums of
@@ -84,8 +84,8 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
                                                   workspace.size());
     if (c.rows == 0 || c.columns == 0) return;
     const auto run = [&](auto problem, const detail::block_scales& scales) {
-        detail::run_in_pieces(function, exec, plan, problem, workspace, [&](const auto& pieces) {
-            detail::launch_scaled_plan<Kernel>(function, exec, plan, pieces, scales);
+        detail::run_in_slices(function, exec, plan, problem, workspace, [&](const auto& slices) {
+            detail::launch_scaled_plan<Kernel>(function, exec, plan, slices, scales);
         });
     };
     const detail::scale_lines rows = detail::lines_of_scales_of_a(a_scales, c.rows);

@@ -3,8 +3,8 @@
 /// Element-wise work on a list of tensors of different sizes in one launch: the addresses and sizes of as
 /// many tensors as fit go to the device as the parameter of the launch. More tensors take more launches.
 ///
-/// A tensor is cut into pieces, each as much as a block of threads does at a time. Blocks are numbered
-/// through over all pieces of all tensors, and find theirs by bisection, so that a tensor of any size costs
+/// A tensor is cut into tiles, each as much as a block of threads does at a time. Blocks are numbered
+/// through over all tiles of all tensors, and find theirs by bisection, so that a tensor of any size costs
 /// one entry of the table.
 #pragma once
 
@@ -28,11 +28,11 @@ template <class Arrays>
 struct tensor_entry {
     static constexpr std::uint32_t no_chunks = 0xffff'ffffU;
 
-    Arrays arrays;              ///< addresses
-    std::uint64_t size;         ///< elements of each
-    std::uint32_t number;       ///< of the tensor in the whole list
-    std::uint32_t head;         ///< elements before the first chunk, or no_chunks
-    std::uint32_t first_piece;  ///< number of its first piece among all of the launch
+    Arrays arrays;             ///< addresses
+    std::uint64_t size;        ///< elements of each
+    std::uint32_t number;      ///< of the tensor in the whole list
+    std::uint32_t head;        ///< elements before the first chunk, or no_chunks
+    std::uint32_t first_tile;  ///< number of its first tile among all of the launch
 
     template <int Count>
     [[nodiscard]] MP_HOST_DEVICE constexpr chunk_split split() const {
@@ -43,14 +43,14 @@ struct tensor_entry {
 
 static_assert(sizeof(std::size_t) == 8, "mp: tensors on GPUs need a host whose addresses have 64 bits");
 
-/// Largest size of a tensor, so that its pieces can be counted; no device's memory holds it.
+/// Largest size of a tensor, so that its tiles can be counted; no device's memory holds it.
 inline constexpr std::size_t most_tensor_values = static_cast<std::size_t>(1ull << 40);
 
 /// The kernel of a Work, which is trivially copyable and says what to do:
 ///  - `arrays`: the addresses of one tensor; `split(arrays, size)`: how to go through it;
 ///  - `count`: elements of a chunk; `in_flight`: chunks that a thread loads before it looks at the first one;
 ///  - `resident_blocks`: see simt::kernel;
-///  - `most_blocks`: of a launch; blocks do several pieces where there are more of them;
+///  - `most_blocks`: of a launch; blocks do several tiles where there are more of them;
 ///  - `interleaved`: whether a thread's chunks are four chunks apart, so that four neighbouring threads have
 ///    sixteen neighbouring chunks if four are in flight, or as far apart as there are threads;
 ///  - `begin(thread)`: what a thread keeps while it works, a Share, whose `active` says whether there is
@@ -65,15 +65,15 @@ struct tensor_list_kernel {
     using entry = tensor_entry<typename Work::arrays>;
     static constexpr int threads = 256;
     static constexpr int resident_blocks = Work::resident_blocks;
-    /// Chunks, or single elements, of a piece.
-    static constexpr std::size_t piece = std::size_t{threads} * Work::in_flight;
+    /// Chunks, or single elements, of a tile.
+    static constexpr std::size_t tile = std::size_t{threads} * Work::in_flight;
     /// What fits into the 4 KiB of a launch's parameter.
     static constexpr std::size_t capacity = (4096 - sizeof(Work) - 32) / sizeof(entry);
 
     Work work;
     std::uint64_t elements = 0;
     std::uint32_t tensors = 0;
-    std::uint32_t pieces = 0;
+    std::uint32_t tiles = 0;
     entry list[capacity];
 
     MP_ANY_EXECUTION_SPACE
@@ -81,11 +81,11 @@ struct tensor_list_kernel {
     MP_HOST_DEVICE void operator()(Thread thread) const {
         auto share = work.begin(thread);
         if (share.active) {
-            for (std::uint32_t i = static_cast<std::uint32_t>(thread.block()); i < pieces;
+            for (std::uint32_t i = static_cast<std::uint32_t>(thread.block()); i < tiles;
                  i += static_cast<std::uint32_t>(thread.blocks())) {
                 const entry& tensor = tensor_of(i);
                 const chunk_split split = tensor.template split<Work::count>();
-                const std::size_t first = std::size_t{i - tensor.first_piece} * piece;
+                const std::size_t first = std::size_t{i - tensor.first_tile} * tile;
                 visit<Work::count>(thread, share, tensor, split, first, split.chunks);
                 visit<1>(thread, share, tensor, split, first, split.template singles<Work::count>());
             }
@@ -94,13 +94,13 @@ struct tensor_list_kernel {
     }
 
 private:
-    /// The last tensor that begins at a piece or before it.
+    /// The last tensor that begins at a tile or before it.
     [[nodiscard]] MP_HOST_DEVICE const entry& tensor_of(std::uint32_t number) const {
         std::uint32_t low = 0;
         std::uint32_t high = tensors;
         while (high - low > 1) {
             const std::uint32_t middle = (low + high) / 2;
-            if (list[middle].first_piece <= number) {
+            if (list[middle].first_tile <= number) {
                 low = middle;
             } else {
                 high = middle;
@@ -135,7 +135,7 @@ private:
         }
     }
 
-    /// Which chunk of a piece is the i-th of a thread. In either way a warp's accesses are whole sectors.
+    /// Which chunk of a tile is the i-th of a thread. In either way a warp's accesses are whole sectors.
     template <int Width>
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static int turn(int thread, int i) {
         constexpr int together = 4;
@@ -168,10 +168,10 @@ void run_over_tensors(std::string_view function, const Executor& exec, const Wor
     parameters.work = work;
     const auto flush = [&] {
         if (parameters.tensors == 0) return;
-        const auto blocks = (std::min<std::uint32_t>)(parameters.pieces, Work::most_blocks);
+        const auto blocks = (std::min<std::uint32_t>)(parameters.tiles, Work::most_blocks);
         launch(function, exec, simt::launch_size{.blocks = static_cast<std::ptrdiff_t>(blocks)}, parameters);
         parameters.tensors = 0;
-        parameters.pieces = 0;
+        parameters.tiles = 0;
         parameters.elements = 0;
     };
     for (std::size_t i = 0; i < tensors; ++i) {
@@ -181,16 +181,16 @@ void run_over_tensors(std::string_view function, const Executor& exec, const Wor
         if (size == 0) continue;
         const chunk_split split = Work::split(arrays, size);
         const std::size_t items = (std::max)(split.chunks, split.template singles<Work::count>());
-        const std::size_t pieces = (items + kernel::piece - 1) / kernel::piece;
-        if (parameters.tensors == kernel::capacity || parameters.pieces + pieces > (std::size_t{1} << 30)) {
+        const std::size_t tiles = (items + kernel::tile - 1) / kernel::tile;
+        if (parameters.tensors == kernel::capacity || parameters.tiles + tiles > (std::size_t{1} << 30)) {
             flush();
         }
         const std::uint32_t head = split.chunks == 0 ? tensor_entry<typename Work::arrays>::no_chunks
                                                      : static_cast<std::uint32_t>(split.head);
         parameters.list[parameters.tensors] = {arrays, size, static_cast<std::uint32_t>(i), head,
-                                               parameters.pieces};
+                                               parameters.tiles};
         ++parameters.tensors;
-        parameters.pieces += static_cast<std::uint32_t>(pieces);
+        parameters.tiles += static_cast<std::uint32_t>(tiles);
         parameters.elements += size;
     }
     flush();

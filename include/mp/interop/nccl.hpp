@@ -72,7 +72,7 @@ inline void check_nccl(ncclResult_t status, std::string_view call) {
 /// and end.
 class nccl_reducer {
 public:
-    /// Values that are reduced at once; longer spans go in pieces. A scaler's are shorter.
+    /// Values that are reduced at once; longer spans go in chunks. A scaler's are shorter.
     static constexpr std::size_t default_capacity = 64;
 
     /// With device memory of its own.
@@ -147,11 +147,11 @@ private:
                             "save what can be saved and end by ncclCommAbort"));
         }
         while (!values.empty()) {
-            const std::span<std::uint64_t> piece = values.first((std::min)(values.size(), memory_.size()));
-            check_cuda(cudaMemcpyAsync(memory_.data(), piece.data(), piece.size_bytes(),
+            const std::span<std::uint64_t> chunk = values.first((std::min)(values.size(), memory_.size()));
+            check_cuda(cudaMemcpyAsync(memory_.data(), chunk.data(), chunk.size_bytes(),
                                        cudaMemcpyHostToDevice, exec_.stream),
                        "cudaMemcpyAsync");
-            check_nccl(ncclAllReduce(memory_.data(), memory_.data(), piece.size(), ncclUint64, operation,
+            check_nccl(ncclAllReduce(memory_.data(), memory_.data(), chunk.size(), ncclUint64, operation,
                                      communicator_, exec_.stream),
                        "ncclAllReduce");
             under_way_ = true;
@@ -159,11 +159,11 @@ private:
                                    [&] { return reduced(); });
             under_way_ = false;
             // Not before: copies to pageable memory have the host wait for the stream, without an end.
-            check_cuda(cudaMemcpyAsync(piece.data(), memory_.data(), piece.size_bytes(),
+            check_cuda(cudaMemcpyAsync(chunk.data(), memory_.data(), chunk.size_bytes(),
                                        cudaMemcpyDeviceToHost, exec_.stream),
                        "cudaMemcpyAsync");
             synchronize(exec_);
-            values = values.subspan(piece.size());
+            values = values.subspan(chunk.size());
         }
         require_no_failure();
     }

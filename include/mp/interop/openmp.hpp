@@ -29,11 +29,11 @@ public:
     /// What OMP_NUM_THREADS or omp_set_num_threads() allows the calling thread.
     [[nodiscard]] int threads() const noexcept override { return (std::max)(omp_get_max_threads(), 1); }
 
-    void run(std::size_t pieces, task piece, const void* work) override {
-        if (pieces == 0) return;
-        const auto team = static_cast<int>((std::min)(pieces, static_cast<std::size_t>(threads())));
+    void run(std::size_t tasks, task function, const void* work) override {
+        if (tasks == 0) return;
+        const auto team = static_cast<int>((std::min)(tasks, static_cast<std::size_t>(threads())));
 #pragma omp parallel for num_threads(team) schedule(dynamic, 1)
-        for (std::size_t i = 0; i < pieces; ++i) piece(work, i);
+        for (std::size_t i = 0; i < tasks; ++i) function(work, i);
     }
 };
 

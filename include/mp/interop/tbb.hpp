@@ -15,8 +15,8 @@
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Runs work as tasks of an arena of oneTBB. A thread that waits for the last pieces takes up nothing else
-/// meanwhile, and pieces run to their end even where the surrounding tasks have been cancelled.
+/// Runs work as tasks of an arena of oneTBB. A thread that waits for the last tasks takes up nothing else
+/// meanwhile, and tasks run to their end even where the surrounding tasks of oneTBB have been cancelled.
 ///
 ///     mp::tbb_executor threads;                        // or of an arena: threads(arena)
 ///     mp::gemm(mp::cpu{.threads = threads.threads(), .pool = &threads}, 1, a, b, 0, c);
@@ -32,12 +32,12 @@ public:
                                  : oneapi::tbb::this_task_arena::max_concurrency();
     }
 
-    void run(std::size_t pieces, task piece, const void* work) override {
+    void run(std::size_t tasks, task function, const void* work) override {
         const auto run_here = [=] {
             oneapi::tbb::this_task_arena::isolate([=] {
                 oneapi::tbb::task_group_context context(oneapi::tbb::task_group_context::isolated);
                 oneapi::tbb::parallel_for(
-                    std::size_t{0}, pieces, [=](std::size_t i) { piece(work, i); },
+                    std::size_t{0}, tasks, [=](std::size_t i) { function(work, i); },
                     oneapi::tbb::simple_partitioner(), context);
             });
         };

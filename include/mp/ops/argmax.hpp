@@ -8,7 +8,7 @@
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/ops/arguments.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/ops/softmax_cross_entropy.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 #include <mp/simd/floating_point_modes.hpp>

@@ -9,7 +9,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/attention/blocks.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 
 #include <algorithm>
 #include <array>
@@ -100,9 +100,9 @@ struct scaled_dot_product_attention_op {
                     return rounded;
                 }
             };
-            for (std::ptrdiff_t piece = begin; piece < end; ++piece) {
+            for (std::ptrdiff_t task = begin; task < end; ++task) {
                 const detail::query_block block =
-                    sizes.block(piece / blocks, piece % blocks * detail::attention_block_rows);
+                    sizes.block(task / blocks, task % blocks * detail::attention_block_rows);
                 const std::ptrdiff_t first_row = block.head * sizes.queries + block.first;
                 detail::multiply_scores(inner, q, k, sizes, block, scores, workspace);
                 for (std::ptrdiff_t row = 0; row < block.count; ++row) {
@@ -138,7 +138,7 @@ struct scaled_dot_product_attention_op {
                 }
             }
         };
-        detail::for_each_piece(exec, sizes.count * blocks, sizes.work(rows), run);
+        detail::for_each_task(exec, sizes.count * blocks, sizes.work(rows), run);
     }
 };
 
@@ -321,7 +321,7 @@ struct scaled_dot_product_attention_backward_op {
                 }
             }
         };
-        detail::for_each_piece(exec, sizes.key_count, sizes.group() * sizes.work(sizes.queries), run);
+        detail::for_each_task(exec, sizes.key_count, sizes.group() * sizes.work(sizes.queries), run);
     }
 };
 

@@ -11,7 +11,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/convolution/patches.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/ops/product.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
@@ -151,7 +151,7 @@ struct conv2d_op {
                 }
             }
         };
-        detail::for_each_piece(exec, x.rows, patch * positions * w.rows, run);
+        detail::for_each_task(exec, x.rows, patch * positions * w.rows, run);
     }
 };
 
@@ -270,7 +270,7 @@ private:
                 }
             }
         };
-        detail::for_each_piece(exec, dx.rows, patch * positions * w.rows, run);
+        detail::for_each_task(exec, dx.rows, patch * positions * w.rows, run);
     }
 
     /// One image after the other, since they add to the same sums.

@@ -12,7 +12,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/simd/processor.hpp>
 

@@ -13,7 +13,7 @@
 #include <mp/executor.hpp>
 #include <mp/format/basic_float.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/double_functions.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/rules/rounded_doubles.hpp>
@@ -52,7 +52,7 @@ struct line_walk {
     }
 };
 
-/// Calls f(line, begin, end) for pieces of the lines of `out`, on the threads of `exec`.
+/// Calls f(line, begin, end) for chunks of the lines of `out`, on the threads of `exec`.
 template <class Out, class Function>
 void for_each_segment(cpu exec, matrix_view<Out> out, Function f) {
     const line_walk walk(out);

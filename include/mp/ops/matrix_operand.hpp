@@ -9,7 +9,7 @@
 #include <mp/executor.hpp>
 #include <mp/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/elementwise.hpp>
 
 #include <algorithm>
@@ -79,9 +79,9 @@ struct operand_traits<matrix_view<Element>> {
         }
         cpu inner = exec;
         inner.threads = 1;
-        constexpr std::size_t elements_per_piece = 16384;  // some ten microseconds of work, as a thread costs
+        constexpr std::size_t elements_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
         detail::parallel_arithmetic(
-            exec, lines, (std::max<std::size_t>)(1, elements_per_piece / length),
+            exec, lines, (std::max<std::size_t>)(1, elements_per_chunk / length),
             [&](std::size_t begin, std::size_t end) {
                 for (std::size_t line = begin; line < end; ++line) {
                     mp::convert(inner, std::span<const From>(from.data + line * from_stride, length),

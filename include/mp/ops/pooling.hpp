@@ -11,7 +11,7 @@
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/convolution/patches.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>
@@ -134,8 +134,8 @@ std::ptrdiff_t largest_cell(matrix_view<const Value> x, std::ptrdiff_t row, std:
 /// Calls f(row, channel) for every channel of every image, images on different threads.
 template <class Function>
 void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometry& g, Function f) {
-    constexpr std::ptrdiff_t cells_per_piece = 16384;  // some ten microseconds of work, as a thread costs
-    const auto grain = static_cast<std::size_t>(1 + cells_per_piece / (g.channels * g.height * g.width));
+    constexpr std::ptrdiff_t cells_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
+    const auto grain = static_cast<std::size_t>(1 + cells_per_chunk / (g.channels * g.height * g.width));
     parallel_arithmetic(exec, static_cast<std::size_t>(images), grain,
                         [&](std::size_t begin, std::size_t end) {
                             for (auto row = static_cast<std::ptrdiff_t>(begin);

@@ -9,7 +9,7 @@
 #include <mp/gemm.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/double_functions.hpp>
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 #include <mp/ops/attention/options.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/elementwise.hpp>
 
 #include <array>
@@ -266,7 +266,7 @@ void for_each_head_place(const auto& exec, matrix_view<Beside> beside, matrix_vi
         }
     };
     if constexpr (std::same_as<std::remove_cvref_t<decltype(exec)>, cpu>) {
-        for_each_piece(exec, options.batch * options.heads, tokens * depth, visit);
+        for_each_task(exec, options.batch * options.heads, tokens * depth, visit);
     } else {
         visit(exec, std::ptrdiff_t{0}, options.batch * options.heads);
     }

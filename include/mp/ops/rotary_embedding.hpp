@@ -13,7 +13,7 @@
 #include <mp/ops/attention/options.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/matrix_operand.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/trigonometric.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 

@@ -29,7 +29,7 @@ template <class Weight, class Gradient, class Pass>
 gradient_report report_on_gradients(cpu exec, const parameter_layout& layout,
                                     const std::vector<parameter<Weight, Gradient>>& parameters, Pass pass) {
     shared_report found;
-    layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+    layout.for_each_chunk(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         if (!parameters[i].gradient.empty()) found.add(layout.offset(i) + first, pass(i, first, last));
     });
     const non_finite_report total = found.total();
@@ -63,7 +63,7 @@ double norm_of_gradients(cpu exec, instruction_set isa, const parameter_layout& 
     const auto scale = select_unscale<float>(isa, by.clip_factor, true, chunk);
     const bool in_place = std::is_same_v<Gradient, float> && same_value(by.inverse_scale, 1.0F) &&
                           same_value(by.clip_factor, 1.0F);
-    layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+    layout.for_each_chunk(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         double* to = sums.data() + layout.first_chunk(i) + first / chunk;
         const std::span<const Gradient> gradient = gradient_of(i);
         for (std::size_t at = first; at < last; at += chunk, ++to) {
@@ -93,7 +93,7 @@ double norm_of_gradients(cpu exec, instruction_set isa, const parameter_layout& 
 inline void scale_gradients(cpu exec, instruction_set isa, const parameter_layout& layout,
                             std::span<const std::span<float>> gradients, float factor) {
     const auto pass = select_unscale<float>(isa, factor, true, layout.total());
-    layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+    layout.for_each_chunk(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         if (gradients[i].empty()) return;
         float* const values = gradients[i].data() + first;
         static_cast<void>(pass(values, values, last - first, factor));
@@ -104,7 +104,7 @@ inline void scale_gradients(cpu exec, instruction_set isa, const parameter_layou
 inline void clamp_gradients(cpu exec, const parameter_layout& layout,
                             std::span<const std::span<float>> gradients, float limit) {
     const auto most = bit_cast<std::uint32_t>(limit);
-    layout.for_each_piece(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+    layout.for_each_chunk(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         if (gradients[i].empty()) return;
         float* const values = gradients[i].data();
         for (std::size_t at = first; at < last; ++at) {

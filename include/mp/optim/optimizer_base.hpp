@@ -63,7 +63,7 @@ protected:
     /// One pass over all parameters that have a gradient. `rule(update)` gives the update rule for a
     /// parameter, where `update` is the number of this update of it, from 1 on; `rule(update, group)` may
     /// know the parameter's group as well. The rule is called as `(float* weights, const float* gradient,
-    /// std::array<float*, States> states, std::size_t count)` on pieces of it, from several threads, and must
+    /// std::array<float*, States> states, std::size_t count)` on chunks of it, from several threads, and must
     /// not throw. Gradients are the unscaled ones if they are there, else the raw ones times `inverse_scale`.
     ///
     /// The rule runs with the default modes of rounding and flushing, and what it leaves is rounded to
@@ -74,8 +74,8 @@ protected:
                       "mp::optimizer_base::apply: a rule of your own has no moments in blocks; take float, "
                       "bfloat16 or half for State");
         const detail::default_floating_point_modes modes;
-        // Nothing below throws once the first piece has begun, so a failure to start threads changes nothing.
-        layout_.for_each_piece(
+        // Nothing below throws once the first chunk has begun, so a failure to start threads changes nothing.
+        layout_.for_each_chunk(
             exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
                 if (parameters_[i].gradient.empty()) return;
                 with_arrays<States>(i, first, last, inverse_scale, [&](const auto& arrays) {
@@ -194,7 +194,7 @@ private:
         const std::uint64_t usual_number = *std::max_element(updates_.begin(), updates_.end()) + 1;
         for (std::size_t group = 0; group < usual.size(); ++group)
             usual[group] = coefficients(usual_number, group);
-        layout_.for_each_piece(
+        layout_.for_each_chunk(
             exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
                 if (parameters_[i].gradient.empty()) return;
                 const std::uint64_t number = updates_[i] + 1;
@@ -212,7 +212,7 @@ private:
         finish_step();
     }
 
-    /// Calls f with a piece of parameter `index`, and with the gradient that an update uses: the unscaled one
+    /// Calls f with a chunk of parameter `index`, and with the gradient that an update uses: the unscaled one
     /// if it is there.
     template <std::size_t States, class Function>
     void with_arrays(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,

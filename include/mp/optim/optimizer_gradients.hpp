@@ -251,7 +251,7 @@ private:
         allocate_unscaled();
         const auto unscale =
             detail::select_unscale<Gradient>(isa_, pending_.inverse_scale, false, layout_.total());
-        layout_.for_each_piece(exec_, detail::unscale_grain,
+        layout_.for_each_chunk(exec_, detail::unscale_grain,
                                [&](std::size_t i, std::size_t first, std::size_t last) {
                                    if (unscaled_spans_[i].empty()) return;
                                    static_cast<void>(unscale(parameters_[i].gradient.data() + first,

@@ -41,10 +41,10 @@ public:
         return static_cast<std::size_t>(after - offsets_.begin()) - 1;
     }
 
-    /// Calls f(array, first, last) on pieces [first, last), none of them empty, that cover all arrays: in
+    /// Calls f(array, first, last) on chunks [first, last), none of them empty, that cover all arrays: in
     /// order, or on several threads if each gets `grain` elements or more.
     template <class Function>
-    void for_each_piece(cpu exec, std::size_t grain, Function&& f) const {
+    void for_each_chunk(cpu exec, std::size_t grain, Function&& f) const {
         const auto cut = [this](std::size_t at) {
             if (at >= total_) return total_;
             const std::size_t begin = offsets_[array_at(at)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Passes of an optimizer over a piece of a parameter, by rules that users write.
+/// Passes of an optimizer over a chunk of a parameter, by rules that users write.
 #pragma once
 
 #include <mp/detail/bits.hpp>
@@ -59,7 +59,7 @@ void load_gradient(const Arrays& a, std::size_t at, std::size_t count, float* to
     }
 }
 
-/// Updates a piece block by block: the rule is a plain float loop, and the conversions before and after it
+/// Updates a chunk block by block: the rule is a plain float loop, and the conversions before and after it
 /// stay in the first-level cache. Rule: (float* weights, const float* gradient, std::array<float*, States>
 /// states, std::size_t count).
 template <class Weight, class Gradient, class Master, class State, std::size_t States, class Rule>

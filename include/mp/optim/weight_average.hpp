@@ -164,7 +164,7 @@ private:
     /// Calls f(parameter, first, count, averages) on blocks that cover all weights.
     template <class Function>
     void for_each_block(Function f) {
-        layout_.for_each_piece(
+        layout_.for_each_chunk(
             exec_, detail::unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
                 const detail::default_floating_point_modes modes;
                 for (std::size_t at = first; at < last; at += block) {

@@ -65,10 +65,10 @@ void multiply_scale(cpu exec, scaled_tensor<Values>& tensor, float factor) {
         detail::parallel_for(
             exec, values.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
                 const detail::default_floating_point_modes modes;
-                constexpr std::size_t piece = 256;
-                double wide[piece];
-                for (std::size_t at = begin; at < end; at += piece) {
-                    const std::size_t count = (std::min)(piece, end - at);
+                constexpr std::size_t chunk = 256;
+                double wide[chunk];
+                for (std::size_t at = begin; at < end; at += chunk) {
+                    const std::size_t count = (std::min)(chunk, end - at);
                     const value* from = values.data() + at;
                     detail::convert_nearest(detail::conversion_isa(), from, wide, count);
                     for (std::size_t i = 0; i < count; ++i) {

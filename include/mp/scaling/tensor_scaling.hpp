@@ -190,15 +190,15 @@ double clamped_to(double x) noexcept {
     return magnitude > largest && magnitude <= infinity ? bit_cast<double>((bits & sign) | largest) : x;
 }
 
-/// Calls step(from, to, count) on pieces of a few cache lines, on all threads.
+/// Calls step(from, to, count) on chunks of a few cache lines, on all threads.
 template <class From, class To, class Step>
-void in_short_pieces(cpu exec, std::span<From> from, std::span<To> to, Step step) {
+void in_chunks(cpu exec, std::span<From> from, std::span<To> to, Step step) {
     parallel_for(exec, from.size(), scaling_grain, [&](std::size_t begin, std::size_t end) {
         const default_floating_point_modes modes;
-        constexpr std::size_t piece = 256;
-        for (std::size_t at = begin; at < end; at += piece) {
-            const std::size_t count = (std::min)(piece, end - at);
-            double wide[piece];
+        constexpr std::size_t chunk = 256;
+        for (std::size_t at = begin; at < end; at += chunk) {
+            const std::size_t count = (std::min)(chunk, end - at);
+            double wide[chunk];
             convert_nearest(conversion_isa(), from.data() + at, wide, count);
             step(wide, count);
             convert_nearest(conversion_isa(), wide, to.data() + at, count);
@@ -230,7 +230,7 @@ void quantize_with_scale(cpu exec, const Source& from, Target&& to, float scale)
     detail::check_arrays(function, source, target);
     const double factor = round_to<double>(scale);
     // The product of two floats is exact in double.
-    detail::in_short_pieces(exec, source, target, [factor](double* values, std::size_t count) {
+    detail::in_chunks(exec, source, target, [factor](double* values, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) {
             values[i] = detail::clamped_to<number_type>(values[i] * factor);
         }
@@ -255,7 +255,7 @@ void dequantize_with_scale(cpu exec, const Source& from, Target&& to, float scal
     const double divisor = round_to<double>(scale);
     // Rounded to double first, which is innocuous: a quotient of numbers of 24 bits that is not the midpoint
     // of two floats differs from it by at least 2^-49 of itself.
-    detail::in_short_pieces(exec, source, target, [divisor](double* values, std::size_t count) {
+    detail::in_chunks(exec, source, target, [divisor](double* values, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) values[i] = values[i] / divisor;
     });
 }

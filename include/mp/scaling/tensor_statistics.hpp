@@ -73,10 +73,10 @@ struct tensor_statistics {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The statistics of a piece that fits the first-level cache. Every value is visited twice, first for the
+/// The statistics of a chunk that fits the first-level cache. Every value is visited twice, first for the
 /// mean and then for the deviations from it, which does not cancel as sums of squares do.
 template <class Value>
-tensor_statistics statistics_of_piece(const Value* values, std::size_t count) {
+tensor_statistics statistics_of_chunk(const Value* values, std::size_t count) {
     double finite[unscale_block];
     double wide[unscale_block];
     convert_nearest(conversion_isa(), values, wide, count);
@@ -127,20 +127,20 @@ template <detail::gradient_range Values>
     constexpr std::string_view function = "mp::measure_statistics";
     detail::check_threads(function, exec);
     detail::require_memory(function, "values.data()", in.data(), in.size());
-    constexpr std::size_t piece = detail::unscale_block;
+    constexpr std::size_t chunk = detail::unscale_block;
     // Added in the order of the array, so that rounding is the same for every number of threads.
-    std::vector<tensor_statistics> pieces((in.size() + piece - 1) / piece);
-    detail::parallel_for(exec, pieces.size(), 16, [&](std::size_t begin, std::size_t end) {
+    std::vector<tensor_statistics> chunks((in.size() + chunk - 1) / chunk);
+    detail::parallel_for(exec, chunks.size(), 16, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
-            const std::size_t at = i * piece;
-            const std::size_t count = (std::min)(piece, in.size() - at);
-            pieces[i] =
-                detail::in_default_modes([&] { return detail::statistics_of_piece(in.data() + at, count); });
+            const std::size_t at = i * chunk;
+            const std::size_t count = (std::min)(chunk, in.size() - at);
+            chunks[i] =
+                detail::in_default_modes([&] { return detail::statistics_of_chunk(in.data() + at, count); });
         }
     });
     return detail::in_default_modes([&] {
         tensor_statistics result;
-        for (const tensor_statistics& part : pieces) result += part;
+        for (const tensor_statistics& part : chunks) result += part;
         return result;
     });
 }

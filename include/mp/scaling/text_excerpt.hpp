@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Pieces of a text that was read, for error messages.
+/// Chunks of a text that was read, for error messages.
 #pragma once
 
 #include <mp/config.hpp>

@@ -29,16 +29,16 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t unscale_grain = 64 * unscale_block;
 
-/// What several threads have found in pieces of an array, or of several that are numbered through. Sums and a
+/// What several threads have found in chunks of an array, or of several that are numbered through. Sums and a
 /// minimum: independent of how the threads share the work.
 class shared_report {
 public:
-    /// Adds the report of a piece whose first element has index `begin`.
-    void add(std::size_t begin, const non_finite_report& piece) noexcept {
-        if (!piece.found()) return;
-        infinities_ += piece.infinities;
-        nans_ += piece.nans;
-        const std::size_t index = begin + piece.first_index;
+    /// Adds the report of a chunk whose first element has index `begin`.
+    void add(std::size_t begin, const non_finite_report& chunk) noexcept {
+        if (!chunk.found()) return;
+        infinities_ += chunk.infinities;
+        nans_ += chunk.nans;
+        const std::size_t index = begin + chunk.first_index;
         std::size_t lowest = first_index_;
         while (index < lowest && !first_index_.compare_exchange_weak(lowest, index)) {
         }

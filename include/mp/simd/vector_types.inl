@@ -104,7 +104,7 @@ MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
             copy_few<Chunk / 2>(to, from, size);
             return;
         }
-        // Two pieces that may overlap.
+        // Two chunks that may overlap.
         unsigned char first[Chunk];
         unsigned char last[Chunk];
         std::memcpy(first, from, Chunk);

@@ -10,19 +10,19 @@
 namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// The offset of a byte of a tile whose lines of `LineBytes` = 32, 64 or 128 bytes follow each other, with
-/// the 16-byte pieces of a line exchanged among each other: the patterns that TMA writes and wgmma reads. Its
+/// the 16-byte chunks of a line exchanged among each other: the patterns that TMA writes and wgmma reads. Its
 /// inverse is itself. The tile begins at a multiple of 1024 bytes.
 ///
-/// Eight lines of one column of pieces are what load_matrix reads at a time. The number of a piece in its 128
+/// Eight lines of one column of chunks are what load_matrix reads at a time. The number of a chunk in its 128
 /// bytes, three bits, is its column with the number of the 128 bytes added bit by bit (exclusive or), the
 /// lowest bits that the line's own number does not reach being as they were; so over eight lines all eight
-/// different values appear, and the eight pieces fill all 32 banks.
+/// different values appear, and the eight chunks fill all 32 banks.
 template <int LineBytes>
 [[nodiscard]] MP_HOST_DEVICE constexpr std::uint32_t swizzled(std::uint32_t offset) {
     static_assert(LineBytes == 32 || LineBytes == 64 || LineBytes == 128,
                   "mp: lines of 32, 64 or 128 bytes can be swizzled");
-    constexpr std::uint32_t pieces = LineBytes / 16;
-    return offset ^ ((offset >> 7 & (pieces - 1)) << 4);
+    constexpr std::uint32_t chunks = LineBytes / 16;
+    return offset ^ ((offset >> 7 & (chunks - 1)) << 4);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -49,7 +49,7 @@ TEST_CASE("blocks that stay for several tiles give the bits of the model") {
     }
 }
 
-TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
+TEST_CASE("a batch by wgmma, in slices or not, has the bits of the model") {
     constexpr std::ptrdiff_t rows = 150;
     constexpr std::ptrdiff_t columns = 136;
     constexpr std::ptrdiff_t k = 200;  // 4 steps of 64
@@ -72,25 +72,25 @@ TEST_CASE("a batch by wgmma, in pieces or not, has the bits of the model") {
                 gpu, plan, 1, first, second, 0.5F,
                 mp::matrix_batch{mp::row_major(c.data(), rows, columns), rows * columns},
                 mp::identity_epilogue{}, std::span(workspace));
-            // Pieces of 4, 2 or 2 steps: the third of three has nothing.
+            // Slices of 4, 2 or 2 steps: the third of three has nothing.
             const std::ptrdiff_t share = splits == 1 ? 256 : 128;
-            std::vector<float> piece(rows * columns);
+            std::vector<float> slice(rows * columns);
             for (std::ptrdiff_t i = 0; i < count; ++i) {
                 std::vector<float> total(rows * columns);
                 for (std::ptrdiff_t begin = 0; begin < k; begin += share) {
                     const std::ptrdiff_t length = std::min(share, k - begin);
                     mp::gemm(mp::emulated<arch::sm_90>{}, 1, a.view.block(i * rows, begin, rows, length),
                              b.view.block(begin, 0, length, columns), 0,
-                             mp::row_major(piece.data(), rows, columns));
+                             mp::row_major(slice.data(), rows, columns));
                     for (std::size_t n = 0; n < total.size(); ++n) {
-                        total[n] = begin == 0 ? piece[n] : total[n] + piece[n];
+                        total[n] = begin == 0 ? slice[n] : total[n] + slice[n];
                     }
                 }
                 for (std::size_t n = 0; n < total.size(); ++n) {
                     expected[static_cast<std::size_t>(i) * total.size() + n] = total[n] + 0.5F;
                 }
             }
-            CHECK_MESSAGE(c == expected, splits, " pieces, clusters of ", cluster_blocks);
+            CHECK_MESSAGE(c == expected, splits, " slices, clusters of ", cluster_blocks);
         }
     }
 }

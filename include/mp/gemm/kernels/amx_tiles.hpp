@@ -43,7 +43,7 @@ void multiply_tiles(const tile_product& p) {
     const std::ptrdiff_t tile_bytes = p.tile_stride * static_cast<std::ptrdiff_t>(sizeof(float));
     // In variables, since the assembly below may write any memory for all that the compiler knows.
     const std::ptrdiff_t a_row = p.a_row;
-    const std::ptrdiff_t a_piece = p.a_piece;
+    const std::ptrdiff_t a_tile = p.a_tile;
     const std::ptrdiff_t b_step = p.b_step;
     const std::ptrdiff_t k = p.k;
     const auto* a = static_cast<const std::byte*>(p.a);
@@ -92,7 +92,7 @@ void multiply_tiles(const tile_product& p) {
                 : "r"(a), "r"(a_row), "r"(b), "r"(b_step)
                 : "memory");
         }
-        a += a_piece;
+        a += a_tile;
         b += 16 * b_step;
     }
     __asm__ volatile(

@@ -40,7 +40,7 @@ struct no_scales {
     static constexpr int values_of_line = 0;
 };
 
-/// c = epilogue(alpha * a b + beta * c), or the sums of one piece of k.
+/// c = epilogue(alpha * a b + beta * c), or the sums of one slice of k.
 ///
 /// Shared memory is a ring of stages of 64 bytes of k. At the beginning of a step the thread waits for its
 /// copies into the stage that is next, and the block for all threads: now that stage is complete, and the one
@@ -134,7 +134,7 @@ private:
             write_sums(thread, sum, warp_row, warp_column, c);
         } else {
             write_sums(thread, sum, warp_row, warp_column,
-                       piece_of_sums(problem.sums, problem.c.rows, problem.c.columns, work));
+                       sums_of_slice(problem.sums, problem.c.rows, problem.c.columns, work));
         }
     }
 

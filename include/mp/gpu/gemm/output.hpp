@@ -27,11 +27,11 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float scale_product(const product_output<Output,
                              double_from_float(output.beta) * double_from_float(c));
 }
 
-/// Where the sums of a piece of k go: a matrix of its own, row after row, number `piece` behind
+/// Where the sums of a slice of k go: a matrix of its own, row after row, number `slice` behind
 /// `sums`. See split_sum_kernel.
-[[nodiscard]] MP_HOST_DEVICE inline product_output<float, identity_epilogue> piece_of_sums(
-    float* sums, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t piece) {
-    return {sums + piece * rows * columns,
+[[nodiscard]] MP_HOST_DEVICE inline product_output<float, identity_epilogue> sums_of_slice(
+    float* sums, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t slice) {
+    return {sums + slice * rows * columns,
             columns,
             rows,
             columns,

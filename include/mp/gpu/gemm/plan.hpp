@@ -74,7 +74,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Pieces into which a product's k may be divided.
+/// Slices into which a product's k may be divided.
 inline constexpr int most_splits = 64;
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -83,7 +83,7 @@ namespace mp {
 
 /// What a caller may ask for.
 struct gpu_gemm_options {
-    /// Pieces of k that different blocks of threads add up, for products with few elements and much
+    /// Slices of k that different blocks of threads add up, for products with few elements and much
     /// k. With more than one the product needs a workspace. Zero: as many as fill the device.
     int splits = 1;
 };
@@ -331,7 +331,7 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
     return best;
 }
 
-/// Pieces of k with which blocks fill the device, each of at least 512 bytes of k.
+/// Slices of k with which blocks fill the device, each of at least 512 bytes of k.
 [[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
                                        std::ptrdiff_t steps) {
     constexpr std::ptrdiff_t least_steps = 8;

@@ -80,7 +80,7 @@ struct tile_place {
     return length / size + (length % size != 0 ? 1 : 0);
 }
 
-/// Steps of one of `splits` pieces of k, all but the last of them a multiple of `whole`.
+/// Steps of one of `splits` slices of k, all but the last of them a multiple of `whole`.
 [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t share_of_split(std::ptrdiff_t steps,
                                                                      std::ptrdiff_t splits,
                                                                      std::ptrdiff_t whole) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The sum of the pieces of a product whose k was divided among blocks of threads.
+/// The sum of the slices of a product whose k was divided among blocks of threads.
 #pragma once
 
 #include <mp/config.hpp>
@@ -13,9 +13,9 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Adds the pieces of the sums, in their order, and ends the elements of C. Piece s of matrix b of a batch is
+/// Adds the slices of the sums, in their order, and ends the elements of C. Slice s of matrix b of a batch is
 /// a matrix of c.rows x c.columns floats, number b * splits + s behind `sums`. The float sums are rounded to
-/// nearest even, from the first piece on; so the result depends on the number of pieces, but not on the
+/// nearest even, from the first slice on; so the result depends on the number of slices, but not on the
 /// schedule.
 template <class Output, class Epilogue>
 struct split_sum_kernel {
@@ -47,8 +47,8 @@ struct split_sum_kernel {
                 sums + (((matrix * splits + split) * c.rows + row) * c.columns + column);
             for (int i = 0; i < count; ++i) {
                 if (column + i >= c.columns) continue;
-                const float piece = thread.load(from + i);
-                total[i] = split == 0 ? piece : float_add(total[i], piece);
+                const float slice = thread.load(from + i);
+                total[i] = split == 0 ? slice : float_add(total[i], slice);
             }
         }
         product_output<Output, Epilogue> output = c;

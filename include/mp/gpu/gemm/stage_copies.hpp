@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Copies of a piece of a factor from global to shared memory, whatever its alignment.
+/// Copies of a tile of an operand from global to shared memory, whatever its alignment.
 #pragma once
 
 #include <mp/config.hpp>
@@ -14,11 +14,11 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Bytes of k of one stage.
 inline constexpr int stage_k_bytes = 64;
 
-/// Copies 16 bytes in pieces. A loop, since such matrices are slow anyway and compiling it is not free.
+/// Copies 16 bytes in smaller chunks. A loop, since such matrices are slow anyway and compiling it is not free.
 MP_ANY_EXECUTION_SPACE
 template <int Bytes, class Input, class Thread>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_pieces(Thread thread, simt::shared_pointer<Input> to,
-                                                 const Input* from, int valid_bytes) {
+MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_in_chunks(Thread thread, simt::shared_pointer<Input> to,
+                                                    const Input* from, int valid_bytes) {
     constexpr int elements = Bytes / static_cast<int>(sizeof(Input));
     MP_UNROLL_BY(1)
     for (int i = 0; i < 16 / Bytes; ++i) {
@@ -42,7 +42,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_poin
     if (factor.alignment == 16) {
         thread.template copy_async<16>(to, from, inside * size);
     } else if (factor.alignment >= 4) {
-        copy_pieces<4>(thread, to, from, inside * size);
+        copy_in_chunks<4>(thread, to, from, inside * size);
     } else {
         // No asynchronous copy takes such addresses.
         MP_UNROLL_BY(1)

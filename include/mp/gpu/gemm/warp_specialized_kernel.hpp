@@ -80,13 +80,13 @@ struct warp_specialized_gemm_kernel {
     std::ptrdiff_t k;
     std::ptrdiff_t batch;
     std::ptrdiff_t splits;
-    float* sums;  ///< of pieces of k: see split_sum_kernel
+    float* sums;  ///< of slices of k: see split_sum_kernel
     /// Matrices of the factors from one product of a batch to the next: one, or none.
     int a_matrices;
     int b_matrices;
     Scales scales;
 
-    /// What clusters have to do: tiles of a cluster, of all pieces of all products.
+    /// What clusters have to do: tiles of a cluster, of all slices of all products.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t work_count() const {
         return cluster_rows() * cluster_columns() * splits * batch;
     }
@@ -162,11 +162,11 @@ private:
     /// Tiles of a cluster: ClusterBlocks of them below each other.
     MP_HOST_DEVICE std::ptrdiff_t cluster_rows() const { return tile_count(c.rows, rows * ClusterBlocks); }
     MP_HOST_DEVICE std::ptrdiff_t cluster_columns() const { return tile_count(c.columns, Columns); }
-    /// A tile of one of the products, and a piece of k.
+    /// A tile of one of the products, and a slice of k.
     struct tile_work {
         std::ptrdiff_t row;
         std::ptrdiff_t column;
-        std::ptrdiff_t piece;  ///< of all pieces of all products
+        std::ptrdiff_t slice;  ///< of all slices of all products
         std::ptrdiff_t product;
         std::ptrdiff_t begin;  ///< of the steps
         std::ptrdiff_t end;
@@ -178,11 +178,11 @@ private:
         const tile_place at = place_of_tile(number % tiles, cluster_rows(), cluster_columns());
         const int own = ClusterBlocks == 1 ? 0 : thread.block_in_cluster();
         tile_work work{(at.row * ClusterBlocks + own) * rows, at.column * Columns, number / tiles, 0, 0, 0};
-        work.product = work.piece / splits;
+        work.product = work.slice / splits;
         if (c.has_product) {
             const std::ptrdiff_t steps = tile_count(k, a_stage::k);
             const std::ptrdiff_t share = share_of_split(steps, splits, 1);
-            work.begin = work.piece % splits * share;
+            work.begin = work.slice % splits * share;
             work.end = work.begin + share < steps ? work.begin + share : steps;
         }
         return work;
@@ -242,7 +242,7 @@ private:
                 write_sums(thread, group, sum, row, work.column, to);
             } else {
                 write_sums(thread, group, sum, row, work.column,
-                           piece_of_sums(sums, c.rows, c.columns, work.piece));
+                           sums_of_slice(sums, c.rows, c.columns, work.slice));
             }
         }
     }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/error.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 
 #include <algorithm>
 #include <cstddef>

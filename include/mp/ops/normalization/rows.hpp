@@ -10,7 +10,7 @@
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/double_rows.hpp>
 #include <mp/rules/normalization.hpp>
 #include <mp/simd/processor.hpp>

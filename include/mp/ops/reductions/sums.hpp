@@ -13,7 +13,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/for_each_element.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <mp/format/classification.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/for_each_element.hpp>
-#include <mp/ops/pieces.hpp>
+#include <mp/ops/parallel.hpp>
 #include <mp/rules/double_rows.hpp>
 #include <mp/rules/elementary.hpp>
 #include <mp/rules/elementwise.hpp>

@@ -102,7 +102,7 @@ private:
     float (*encode_[2])(const float*, std::uint8_t*);
 };
 
-/// The pass over a piece whose states are block_moment; it begins with a block.
+/// The pass over a chunk whose states are block_moment; it begins with a block.
 template <weight_update How, class Coefficients, class Weight, class Gradient, class Master,
           std::size_t States>
 void update_blocks(instruction_set isa,

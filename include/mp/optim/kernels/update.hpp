@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The fused pass of the built-in optimizers over a piece of a parameter: read gradient, weight and state,
+/// The fused pass of the built-in optimizers over a chunk of a parameter: read gradient, weight and state,
 /// take the scale out of the gradient, update, write state, weight and its low-precision copy. Every
 /// instruction set gives the same bits, except for the payload of a NaN that comes from two.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// A piece of a parameter and all that belongs to it.
+/// A chunk of a parameter and all that belongs to it.
 template <class Weight, class Gradient, class Master, class State, std::size_t States>
 struct update_arrays {
     using weight_type = Weight;
@@ -54,7 +54,7 @@ struct update_arrays {
     std::uint64_t update;
 };
 
-/// Copies of the last few elements of a piece, in memory that has room for a vector.
+/// Copies of the last few elements of a chunk, in memory that has room for a vector.
 template <class Arrays, std::size_t Room>
 class last_elements {
 public:

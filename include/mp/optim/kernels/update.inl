@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One pass of an optimizer over a piece of a parameter, a vector at a time, without memory in between.
+// One pass of an optimizer over a chunk of a parameter, a vector at a time, without memory in between.
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 

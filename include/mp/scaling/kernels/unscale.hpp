@@ -209,7 +209,7 @@ unscale_pass<Gradient> select_unscale(instruction_set isa, [[maybe_unused]] bool
     }
 }
 
-/// The pass for an instruction set and an inverse scale, in place or to other memory, over pieces of
+/// The pass for an instruction set and an inverse scale, in place or to other memory, over chunks of
 /// something that has `count` elements in all. By a scale of one nothing is multiplied, and floats keep their
 /// bits.
 template <class Gradient>

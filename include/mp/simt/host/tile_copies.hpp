@@ -39,14 +39,14 @@ inline std::uint32_t tile_offset(const tensor_tiles& tiles, int line, int byte) 
 /// Calls f(place in global memory, offset in the tile, inside) for each 16 bytes of a tile, with how many of
 /// them are inside of the matrix.
 template <class Function>
-void for_each_tile_piece(const tensor_tiles& tiles, int position, int line, Function f) {
-    constexpr int piece = 16;
+void for_each_tile_chunk(const tensor_tiles& tiles, int position, int line, Function f) {
+    constexpr int chunk = 16;
     for (int l = 0; l < tiles.tile_lines; ++l) {
-        for (int byte = 0; byte < tiles.tile_line_bytes(); byte += piece) {
+        for (int byte = 0; byte < tiles.tile_line_bytes(); byte += chunk) {
             const std::int64_t from_line = std::int64_t{line} + l;
             const std::int64_t from_byte = std::int64_t{position} * tiles.element_bytes + byte;
             std::int64_t inside = tiles.length * tiles.element_bytes - from_byte;
-            inside = inside < 0 ? 0 : inside > piece ? piece : inside;
+            inside = inside < 0 ? 0 : inside > chunk ? chunk : inside;
             if (from_line < 0 || from_line >= tiles.lines || from_byte < 0) inside = 0;
             f(from_line * tiles.line_bytes + from_byte, tile_offset(tiles, l, byte),
               static_cast<std::size_t>(inside));
@@ -70,7 +70,7 @@ public:
     void land() override {
         // What lies outside of the matrix arrives as zeros, and is counted.
         std::vector<unsigned char> tile(static_cast<std::size_t>(tiles_.tile_bytes()));
-        for_each_tile_piece(tiles_, position_, line_,
+        for_each_tile_chunk(tiles_, position_, line_,
                             [&](std::int64_t from, std::uint32_t offset, std::size_t inside) {
                                 if (inside == 0) return;
                                 std::memcpy(tile.data() + offset,
@@ -103,7 +103,7 @@ public:
 
     void land() override {
         shared_memory& memory = thread_->owner->memory(thread_->block);
-        for_each_tile_piece(
+        for_each_tile_chunk(
             tiles_, position_, line_, [&](std::int64_t to, std::uint32_t offset, std::size_t inside) {
                 if (inside == 0) return;
                 // The map of a matrix that is written was made of a pointer that may be.

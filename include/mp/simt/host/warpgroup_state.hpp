@@ -25,10 +25,10 @@ struct sums_in_flight {
 };
 
 /// Bytes of shared memory that a product reads.
-using read_pieces = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+using read_ranges = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 struct product_group {
-    read_pieces pieces;
+    read_ranges ranges;
     int warps_that_wait = 4;
 };
 

@@ -34,7 +34,7 @@ public:
 
     /// Where 16 bytes lie: of line `line` and byte `byte` of k where lines run along k;
     /// transposed, of k `line` and the rows of A (columns of B) from byte `byte` on.
-    [[nodiscard]] std::uint32_t piece(int line, int byte) const {
+    [[nodiscard]] std::uint32_t chunk(int line, int byte) const {
         const auto l = static_cast<std::uint32_t>(line);
         const auto b = static_cast<std::uint32_t>(byte);
         // Lines of 16 (no swizzle), 32, 64 or 128 bytes; eight of them are a block.
@@ -56,7 +56,7 @@ private:
                 return 16;
         }
     }
-    /// The exchange of 16-byte pieces goes by the address, so it does not matter where in a tile one begins.
+    /// The exchange of 16-byte chunks goes by the address, so it does not matter where in a tile one begins.
     [[nodiscard]] std::uint32_t exchanged(std::uint32_t address) const {
         switch (swizzle_) {
             case 1:
@@ -205,12 +205,12 @@ private:
         const int inner_bytes = Transposed ? lines * size : mma_k_bytes;
         for (int line = 0; line < outer; ++line) {
             for (int byte = 0; byte < inner_bytes; byte += 16) {
-                const std::uint32_t at = tile.piece(line, byte);
+                const std::uint32_t at = tile.chunk(line, byte);
                 all.check_access(this->state(), where, "begins to multiply", 16, at, [&] {
                     memory.check_place(at, 16, 16);
                     memory.begin_asynchronous_read(this->state().access(), at, 16);
                 });
-                group().open.pieces.emplace_back(at, 16U);
+                group().open.ranges.emplace_back(at, 16U);
                 if constexpr (Transposed) {
                     for (int i = 0; i < 16 / size; ++i) {
                         std::memcpy(
@@ -234,7 +234,7 @@ private:
         for (std::size_t number = it.waited[warp]; number < done; ++number) {
             product_group& finished = it.groups[number - it.first];
             if (--finished.warps_that_wait != 0) continue;
-            for (const auto& [offset, bytes] : finished.pieces) {
+            for (const auto& [offset, bytes] : finished.ranges) {
                 this->owner()
                     .memory_of(this->state())
                     .end_asynchronous_read(this->state().access(), offset, bytes);

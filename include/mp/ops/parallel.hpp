@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Threads for ops: in the processor's default modes, and for ops that consist of independent pieces, each of
+/// Threads for ops: in the processor's default modes, and for ops that consist of independent tasks, each of
 /// which is a matrix product or more.
 #pragma once
 
@@ -24,7 +24,7 @@ MP_ALWAYS_INLINE void keep_order() {
 #endif
 }
 
-/// parallel_for with the default modes of float arithmetic in every piece: threads may have been started in
+/// parallel_for with the default modes of float arithmetic in every task: threads may have been started in
 /// others.
 template <class Function>
 void parallel_arithmetic(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
@@ -34,15 +34,15 @@ void parallel_arithmetic(cpu exec, std::size_t count, std::size_t grain, Functio
     });
 }
 
-/// The executors of the pieces of an op: with one thread, and the workspace of that thread.
-class piece_executors {
+/// The executors of the tasks of an op: with one thread, and the workspace of that thread.
+class task_executors {
 public:
-    explicit piece_executors(const cpu& exec)
+    explicit task_executors(const cpu& exec)
         : outer_(exec), threads_(static_cast<std::size_t>((std::max)(exec.threads, 1))) {
         if (threads_ == 1 || exec.workspace == nullptr) return;
         for (std::size_t i = 0; i < threads_; ++i) static_cast<void>(exec.workspace->for_thread(i));
     }
-    /// For one piece of a parallel_for, of which there are at most outer.threads.
+    /// For one task of a parallel_for, of which there are at most outer.threads.
     [[nodiscard]] cpu take() {
         cpu inner = outer_;
         inner.threads = 1;
@@ -58,19 +58,19 @@ private:
     std::atomic<std::size_t> taken_ = 0;
 };
 
-/// Calls f(executor, begin, end) on ranges that cover `count` pieces: on several threads where there is a
-/// piece for each of them, and with one thread for f; else once, with all threads for f. Instructions and
-/// accumulation are those of exec. A piece is `work`
+/// Calls f(executor, begin, end) on ranges that cover `count` tasks: on several threads where there is a
+/// task for each of them, and with one thread for f; else once, with all threads for f. Instructions and
+/// accumulation are those of exec. A task is `work`
 /// multiplications. The results do not depend on the number of threads if f writes to different places for
-/// different pieces, and the products that it calls have that property.
+/// different tasks, and the products that it calls have that property.
 template <class Function>
-void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Function f) {
+void for_each_task(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Function f) {
     if (count == 0) return;
     if (count < threads_of(exec)) {
         f(exec, std::ptrdiff_t{0}, count);
         return;
     }
-    piece_executors inner(exec);
+    task_executors inner(exec);
     constexpr std::ptrdiff_t work_of_a_thread = 65536;  // some ten microseconds, as a thread costs
     parallel_arithmetic(exec, static_cast<std::size_t>(count),
                         static_cast<std::size_t>(1 + work_of_a_thread / (std::max<std::ptrdiff_t>)(work, 1)),
@@ -81,7 +81,7 @@ void for_each_piece(cpu exec, std::ptrdiff_t count, std::ptrdiff_t work, Functio
 }
 
 /// Uninitialised memory of one size for each thread of an op, from the executor's workspace, until the op ends,
-/// or from the heap. Pieces of a parallel_for over exec take theirs:
+/// or from the heap. Tasks of a parallel_for over exec take theirs:
 ///
 ///     thread_buffers<float> buffers(exec, columns);
 ///     parallel_arithmetic(exec, rows, grain, [&](std::size_t begin, std::size_t end) {
@@ -92,7 +92,7 @@ public:
     thread_buffers(const cpu& exec, std::size_t size)
         : size_((size + line - 1) / line * line),
           all_(exec, size_ * static_cast<std::size_t>((std::max)(exec.threads, 1))) {}
-    /// As there is no more than a piece for a thread, at most exec.threads times.
+    /// As there is no more than a task for a thread, at most exec.threads times.
     [[nodiscard]] Element* take() {
         return all_.data() + size_ * taken_.fetch_add(1, std::memory_order_relaxed);
     }
