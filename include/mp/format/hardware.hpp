@@ -17,6 +17,7 @@
 #include <mp/detail/opt_barrier.hpp>
 #include <mp/format/binary_conversion.hpp>
 #include <mp/format/exact_arithmetic.hpp>
+#include <mp/format/f16c.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/format/named_formats.hpp>
 #if MP_DEVICE_CODE
@@ -37,37 +38,6 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float lowered_root(float root) noexcep
     const auto bits = bit_cast<std::uint32_t>(root);
     return bit_cast<float>(bits - static_cast<std::uint32_t>((bits & 0xFFFF) != 0));
 }
-
-#if MP_HARDWARE_F16C
-/// vcvtps2ph and vcvtph2ps: <immintrin.h> alone would cost half a second of compile time in every file. They
-/// ignore the rounding direction and the flush modes of MXCSR for binary16, keep sign and leading payload of
-/// a NaN and make it quiet: the same bits as the core for all 2^32 and all 2^16 inputs. The other numbers in
-/// the register do not matter, which the compiler's builtin could not know.
-using short_x8 = short __attribute__((vector_size(16)));
-
-MP_ALWAYS_INLINE std::uint16_t f16c_narrow(float x) noexcept {
-    short_x8 result;
-    __asm__("{vcvtps2ph $0, %1, %0|vcvtps2ph %0, %1, 0}" : "=x"(result) : "x"(x));
-    return static_cast<std::uint16_t>(result[0]);
-}
-
-MP_ALWAYS_INLINE short_x8 f16c_load(std::uint16_t bits) noexcept {
-    return short_x8{static_cast<short>(bits), 0, 0, 0, 0, 0, 0, 0};
-}
-
-MP_ALWAYS_INLINE float f16c_widen(std::uint16_t bits) noexcept {
-    return __builtin_ia32_vcvtph2ps(f16c_load(bits))[0];
-}
-
-/// f16c_narrow(lowered_root(root)), in vector registers.
-MP_ALWAYS_INLINE std::uint16_t f16c_narrow_root(float root) noexcept {
-    using float_x4 = float __attribute__((vector_size(16)));
-    short_x8 bits = __builtin_bit_cast(short_x8, float_x4{root, 0, 0, 0});
-    const short_x8 one = {1, 0, 0, 0, 0, 0, 0, 0};
-    __asm__("{vpsubusw %1, %0, %0|vpsubusw %0, %0, %1}" : "+x"(bits) : "x"(one));
-    return f16c_narrow(__builtin_bit_cast(float_x4, bits)[0]);
-}
-#endif
 
 /// The value of a code as a float, rounded to nearest even where the format has more to say than a float.
 template <class Format>
@@ -334,23 +304,6 @@ struct sign_of_zero_sum {
     }
 };
 
-#if MP_HARDWARE_F16C
-/// x + y, or x - y where Sign is -1. The codes stay in vector registers, from which only the rare zero reads
-/// them: kept in general registers as well they would cost a quarter of the time.
-template <int Sign>
-MP_ALWAYS_INLINE std::uint16_t f16c_sum(std::uint16_t a, std::uint16_t b) noexcept {
-    const short_x8 x = opt_barrier(f16c_load(a));
-    const short_x8 y = opt_barrier(f16c_load(b));
-    const float first = __builtin_ia32_vcvtph2ps(x)[0];
-    const float second = __builtin_ia32_vcvtph2ps(y)[0];
-    const std::uint16_t sum =
-        f16c_narrow(Sign < 0 ? float_subtract(first, second) : float_add(first, second));
-    if (sum != 0x8000) return sum;
-    return sign_of_zero_sum<formats::binary16, Sign>::zero_sum(static_cast<std::uint16_t>(x[0]),
-                                                               static_cast<std::uint16_t>(y[0]));
-}
-#endif
-
 /// For operations whose zeros have the same sign in all directions.
 struct no_finish {
     template <class Code>
@@ -367,7 +320,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, st
     }
 #elif MP_HARDWARE_F16C
     if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
-        if (!__builtin_is_constant_evaluated()) return f16c_sum<1>(a, b);
+        if (!__builtin_is_constant_evaluated())
+            return f16c_sum<1>(a, b, sign_of_zero_sum<Format, 1>::zero_sum);
     }
 #endif
     return through_float<Format, true>([](auto x, auto y) { return native_operations::add(x, y); },
@@ -384,7 +338,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> 
     }
 #elif MP_HARDWARE_F16C
     if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
-        if (!__builtin_is_constant_evaluated()) return f16c_sum<-1>(a, b);
+        if (!__builtin_is_constant_evaluated())
+            return f16c_sum<-1>(a, b, sign_of_zero_sum<Format, -1>::zero_sum);
     }
 #endif
     return through_float<Format, true>([](auto x, auto y) { return native_operations::subtract(x, y); },
@@ -505,25 +460,6 @@ MP_ALWAYS_INLINE bool load_frequent(storage_of<Format> code, double& value) noex
     }
 }
 
-#if MP_HARDWARE_F16C
-/// a * b + c. The double sum, as below, is rounded to float, which does not pass a midpoint either; what is left the
-/// instruction does. The codes stay in vector registers, as in f16c_sum.
-MP_ALWAYS_INLINE std::uint16_t f16c_fma(std::uint16_t a, std::uint16_t b, std::uint16_t c) noexcept {
-    const short_x8 codes[] = {opt_barrier(f16c_load(a)), opt_barrier(f16c_load(b)),
-                              opt_barrier(f16c_load(c))};
-    const auto value = [&](int i) { return static_cast<double>(__builtin_ia32_vcvtph2ps(codes[i])[0]); };
-    const auto result = static_cast<float>(double_add(double_multiply(value(0), value(1)), value(2)));
-    constexpr std::uint32_t smallest = 0x38800000;  // 2^-14
-    constexpr std::uint32_t infinity = 0x7f800000;
-    const std::uint32_t magnitude = bit_cast<std::uint32_t>(result) & 0x7fffffff;
-    if (magnitude - smallest < infinity - smallest && !is_midpoint_of_normals<formats::binary16>(result)) {
-        return f16c_narrow(result);
-    }
-    const auto code = [&](int i) { return static_cast<std::uint16_t>(codes[i][0]); };
-    return fma_special<formats::binary16>(code(0), code(1), code(2));
-}
-#endif
-
 /// a * b + c through double. The product of two numbers of up to 11 bits is exact there, the sum is rounded
 /// once, in whatever direction, and double's range leaves both far from over- and underflow. By the
 /// observation at the top of this file the sum rounds as the exact result does, unless it is a midpoint of
@@ -535,7 +471,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, st
     if constexpr (fast_path_in<Format, double> && layout_of<Format>::precision <= 11) {
         if (!__builtin_is_constant_evaluated()) {
 #if MP_HARDWARE_F16C
-            if constexpr (is_binary16<Format>) return f16c_fma(a, b, c);
+            if constexpr (is_binary16<Format>) return f16c_fma(a, b, c, fma_special<Format>);
 #endif
             double x = 0;
             double y = 0;
