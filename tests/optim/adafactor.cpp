@@ -15,6 +15,7 @@
 #include <random>
 #include <vector>
 
+#include "optim/executors.hpp"
 #include "scaling/thrown.hpp"
 
 namespace {
@@ -145,10 +146,8 @@ TEST_CASE("Adafactor follows the paper's algorithm, with the same bits on any nu
         {.beta2_decay = 0.5, .epsilon1 = 1e-3, .epsilon2 = 0.2, .clip_threshold = 0.3}};
     for (const mp::adafactor_options& options : all) {
         const std::vector<float> expected = check(mp::cpu{1}, options, 0x1p-4F);
-        for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
-            if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
-            if (isa > static_cast<int>(mp::instruction_set::avx512)) break;
-            const auto bits = check(mp::cpu{3, static_cast<mp::instruction_set>(isa)}, options, 0x1p-4F);
+        for (const mp::cpu exec : optimizer_executors({3})) {
+            const auto bits = check(exec, options, 0x1p-4F);
             REQUIRE(bits.size() == expected.size());
             CHECK(std::memcmp(bits.data(), expected.data(), bits.size() * sizeof(float)) == 0);
         }

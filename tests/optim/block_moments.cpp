@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "optim/executors.hpp"
 #include "optim/update_oracle.hpp"
 #include "scaling/thrown.hpp"
 
@@ -66,56 +67,52 @@ template <class Optimizer, class Options>
 void check_steps(const Options& options, std::size_t states) {
     using weight = typename Optimizer::weight_type;
     const std::vector<std::size_t> sizes = {1, 255, 256, 257, 40000, 3};
-    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
-        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
-        if (isa > static_cast<int>(mp::instruction_set::avx512)) break;
-        for (const int threads : {1, 3}) {
-            CAPTURE(isa);
-            CAPTURE(threads);
-            std::mt19937 random(5);
-            std::normal_distribution<float> normal;
-            std::vector<std::vector<weight>> weights;
-            std::vector<std::vector<weight>> gradients;
-            std::vector<mp::parameter<weight>> parameters;
-            std::vector<oracle::parameter_state<weight, float, float>> expected(sizes.size());
-            for (const std::size_t size : sizes) {
-                weights.emplace_back(size);
-                gradients.emplace_back(size);
-                for (weight& it : weights.back()) it = weight(normal(random));
-            }
-            for (std::size_t i = 0; i < sizes.size(); ++i) {
-                parameters.push_back({"", weights[i], gradients[i]});
-                expected[i].weights = weights[i];
-                for (const weight it : weights[i]) expected[i].masters.push_back(static_cast<float>(it));
-                expected[i].compensation.resize(sizes[i]);
-                for (auto& it : expected[i].states) it.resize(sizes[i]);
-            }
-            Optimizer optimizer(mp::cpu{threads, static_cast<mp::instruction_set>(isa)}, parameters, options);
-            std::size_t wrong = 0;
-            for (int step = 0; step < 5; ++step) {
-                for (std::size_t i = 0; i < sizes.size(); ++i) {
-                    for (std::size_t j = 0; j < sizes[i]; ++j) {
-                        // Of many magnitudes; a block of zeros at first, and one of subnormal moments.
-                        const float size = std::ldexp(1.0F, -static_cast<int>(random() % 20));
-                        gradients[i][j] = weight(normal(random) * size * (j / 256 == 7 ? 1e-36F : 1.0F));
-                        if (j / 256 == 5 && step < 2) gradients[i][j] = weight(0.0F);
-                    }
-                }
-                optimizer.step(0.5F);
-                for (std::size_t i = 0; i < sizes.size(); ++i) {
-                    oracle::step(expected[i], std::span<const weight>(gradients[i]), 0.5F,
-                                 mp::weight_update::nearest, 0, true, oracle::rule_of(options));
-                    wrong += oracle::differences(optimizer.master_weights(i), expected[i].masters);
-                    for (std::size_t s = 0; s < states; ++s) {
-                        store_all(expected[i].states[s], s == 1);
-                        std::vector<float> seen(sizes[i]);
-                        optimizer.copy_state(i, s, 0, seen);
-                        wrong += oracle::differences(std::span<const float>(seen), expected[i].states[s]);
-                    }
-                }
-            }
-            CHECK(wrong == 0);
+    for (const mp::cpu exec : optimizer_executors({1, 3})) {
+        CAPTURE(mp::name_of(exec.instructions));
+        CAPTURE(exec.threads);
+        std::mt19937 random(5);
+        std::normal_distribution<float> normal;
+        std::vector<std::vector<weight>> weights;
+        std::vector<std::vector<weight>> gradients;
+        std::vector<mp::parameter<weight>> parameters;
+        std::vector<oracle::parameter_state<weight, float, float>> expected(sizes.size());
+        for (const std::size_t size : sizes) {
+            weights.emplace_back(size);
+            gradients.emplace_back(size);
+            for (weight& it : weights.back()) it = weight(normal(random));
         }
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            parameters.push_back({"", weights[i], gradients[i]});
+            expected[i].weights = weights[i];
+            for (const weight it : weights[i]) expected[i].masters.push_back(static_cast<float>(it));
+            expected[i].compensation.resize(sizes[i]);
+            for (auto& it : expected[i].states) it.resize(sizes[i]);
+        }
+        Optimizer optimizer(exec, parameters, options);
+        std::size_t wrong = 0;
+        for (int step = 0; step < 5; ++step) {
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                for (std::size_t j = 0; j < sizes[i]; ++j) {
+                    // Of many magnitudes; a block of zeros at first, and one of subnormal moments.
+                    const float size = std::ldexp(1.0F, -static_cast<int>(random() % 20));
+                    gradients[i][j] = weight(normal(random) * size * (j / 256 == 7 ? 1e-36F : 1.0F));
+                    if (j / 256 == 5 && step < 2) gradients[i][j] = weight(0.0F);
+                }
+            }
+            optimizer.step(0.5F);
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
+                oracle::step(expected[i], std::span<const weight>(gradients[i]), 0.5F,
+                             mp::weight_update::nearest, 0, true, oracle::rule_of(options));
+                wrong += oracle::differences(optimizer.master_weights(i), expected[i].masters);
+                for (std::size_t s = 0; s < states; ++s) {
+                    store_all(expected[i].states[s], s == 1);
+                    std::vector<float> seen(sizes[i]);
+                    optimizer.copy_state(i, s, 0, seen);
+                    wrong += oracle::differences(std::span<const float>(seen), expected[i].states[s]);
+                }
+            }
+        }
+        CHECK(wrong == 0);
     }
 }
 

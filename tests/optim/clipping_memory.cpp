@@ -19,6 +19,8 @@
 #include <span>
 #include <vector>
 
+#include "optim/executors.hpp"
+
 namespace {
 
 /// Two parameters and one without a gradient; a gradient has zeros and subnormal products.
@@ -64,19 +66,6 @@ public:
     }
 };
 
-template <class Function>
-void on_every_instruction_set(Function function) {
-    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
-        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
-        if (isa > static_cast<int>(mp::instruction_set::avx512)) break;
-        for (const int threads : {1, 3}) {
-            CAPTURE(isa);
-            CAPTURE(threads);
-            function(mp::cpu{threads, static_cast<mp::instruction_set>(isa)});
-        }
-    }
-}
-
 /// What an update sees: every product rounded to float, first by the inverse scale.
 template <class Gradient>
 float clipped(Gradient gradient, float inverse_scale, float factor) {
@@ -87,7 +76,9 @@ float clipped(Gradient gradient, float inverse_scale, float factor) {
 
 template <class Value>
 void check_bits() {
-    on_every_instruction_set([](mp::cpu exec) {
+    for (const mp::cpu exec : optimizer_executors({1, 3})) {
+        CAPTURE(mp::name_of(exec.instructions));
+        CAPTURE(exec.threads);
         for (const float inverse_scale : {0x1p-7F, 1.0F / 3.0F, 0x1.8p-130F, 1.0F}) {
             CAPTURE(inverse_scale);
             // The oracle gets float gradients, unscaled and clipped already.
@@ -131,7 +122,7 @@ void check_bits() {
             CHECK(wrong == 0);
             CHECK_FALSE(optimizer.gradients_unscaled());
         }
-    });
+    }
 }
 
 }  // namespace

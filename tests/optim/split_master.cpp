@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "optim/executors.hpp"
 #include "scaling/thrown.hpp"
 
 namespace {
@@ -88,10 +89,8 @@ TEST_CASE("every float comes back from its halves, of which the upper one is the
 
 TEST_CASE("masters and moments have the bits of a run with a float master copy, on every instruction set") {
     constexpr std::size_t count = 1003;
-    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
-        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
-        if (isa > static_cast<int>(mp::instruction_set::avx512)) break;
-        CAPTURE(isa);
+    for (const mp::cpu exec : optimizer_executors()) {
+        CAPTURE(mp::name_of(exec.instructions));
         std::mt19937 random(11);
         std::normal_distribution<float> normal;
         std::vector<mp::bfloat16> split_weights(count);
@@ -99,7 +98,6 @@ TEST_CASE("masters and moments have the bits of a run with a float master copy, 
         std::vector<mp::bfloat16> weights = split_weights;
         std::vector<mp::bfloat16> gradient(count);
         std::vector<mp::bfloat16> split_gradient(count);
-        const mp::cpu exec{1, static_cast<mp::instruction_set>(isa)};
         split_adamw split(exec, {{"", split_weights, split_gradient}},
                           {.low_precision_update = mp::weight_update::split});
         mp::adamw<mp::bfloat16> copy(exec, {{"", weights, gradient}});

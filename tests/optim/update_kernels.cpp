@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "optim/executors.hpp"
 #include "optim/update_oracle.hpp"
 #include "simd/caller_modes.hpp"
 
@@ -83,11 +84,8 @@ void check_all_instruction_sets(const Options& options) {
     using master = typename Optimizer::master_type;
     using state = typename Optimizer::state_type;
     const float inverse_scale = 1.0F / 3.0F;
-    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
-        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
-        if (isa > static_cast<int>(mp::instruction_set::avx512)) break;  // there are no kernels beyond
-        const auto instructions = static_cast<mp::instruction_set>(isa);
-        CAPTURE(mp::name_of(instructions));
+    for (const mp::cpu exec : optimizer_executors()) {
+        CAPTURE(mp::name_of(exec.instructions));
         std::mt19937 random(99);
         std::vector<std::size_t> sizes;
         for (std::size_t size = 0; size <= 130; ++size) sizes.push_back(size);
@@ -116,7 +114,7 @@ void check_all_instruction_sets(const Options& options) {
             e.states[1].resize(sizes[i]);
             e.index = static_cast<std::uint32_t>(i);
         }
-        Optimizer optimizer = make<Optimizer>(mp::cpu{1, instructions}, parameters, options);
+        Optimizer optimizer = make<Optimizer>(exec, parameters, options);
         for (int step = 0; step < 4; ++step) {
             for (gradient_value& value : gradients.memory) {
                 value = mp::round_to<gradient_value>(oracle::some_value(random));
@@ -273,12 +271,10 @@ std::string trained(mp::cpu exec, mode_bits control) {
 
 TEST_CASE("modes of rounding and flushing of the caller change nothing and stay as they are") {
     const std::string expected = trained(mp::cpu{1, mp::instruction_set::portable}, default_modes);
-    for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
-        if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
-        const mp::cpu exec{1, static_cast<mp::instruction_set>(isa)};
+    for (const mp::cpu exec : optimizer_executors()) {
         CHECK(trained(exec, default_modes) == expected);
         for (const mode_bits control : caller_modes) {
-            CAPTURE(isa);
+            CAPTURE(mp::name_of(exec.instructions));
             CAPTURE(control);
             CHECK(trained(exec, control) == expected);
         }
