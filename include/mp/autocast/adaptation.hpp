@@ -22,6 +22,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// How the dispatcher hands an argument to the kernel.
 enum class adaptation : unsigned char {
     forward,
+    read_number,
     make_const,
     cast_number,
     stage_input,
@@ -46,8 +47,8 @@ constexpr bool adds_itself() {
 /// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float and double need
 ///                          not be staged
 /// \tparam Quantised        what the argument is rounded to on the way; void if it is not
-template <class Plan, bool AddsItself, bool ComputesInFloat, class Quantised, class Argument,
-          class... Arguments>
+/// \tparam IsInput          whether the argument is data that decides the precision
+template <class Plan, bool AddsItself, bool ComputesInFloat, class Quantised, bool IsInput, class Argument>
 constexpr adaptation adaptation_of() {
     using element = element_of<Argument>;
     if constexpr (is_sum_operand<Argument>) {
@@ -60,7 +61,7 @@ constexpr adaptation adaptation_of() {
         } else {
             return adaptation::stage_output;
         }
-    } else if constexpr (is_input<Argument, Arguments...>) {
+    } else if constexpr (IsInput) {
         using target = typename Plan::target;
         constexpr bool cast = !std::is_void_v<target> && autocast::eligible<element>;
         constexpr bool same =
@@ -70,7 +71,7 @@ constexpr adaptation adaptation_of() {
             return same ? adaptation::make_const : adaptation::stage_input;
         } else {
             return !cast || (std::same_as<element, target> && std::is_void_v<Quantised>)
-                       ? adaptation::forward
+                       ? adaptation::read_number
                        : adaptation::cast_number;
         }
     } else {
@@ -198,6 +199,27 @@ class argument_adaptor {  // adaptation::forward
 public:
     constexpr argument_adaptor(const Executor&, const Observer&, std::size_t, Argument& argument)
         : argument_(argument) {}
+    constexpr Argument& get() const { return argument_; }
+    constexpr void finish() const {}
+
+private:
+    Argument& argument_;
+};
+
+/// A number that is data and not cast.
+template <class Target, class Quantised, class Observer, class Executor, class Argument>
+class argument_adaptor<adaptation::read_number, Target, Quantised, Observer, Executor, Argument> {
+public:
+    constexpr argument_adaptor(const Executor&, const Observer& observer, std::size_t index,
+                               Argument& argument)
+        : argument_(argument) {
+        if constexpr (Observer::enabled) {
+            if (!observer.records()) return;
+            using number = std::remove_const_t<Argument>;
+            const auto value = static_cast<observed<number>>(argument);
+            observer.template read<number>(index, std::span(&value, 1));
+        }
+    }
     constexpr Argument& get() const { return argument_; }
     constexpr void finish() const {}
 

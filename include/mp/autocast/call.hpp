@@ -37,6 +37,11 @@ struct adaptor_list;
 template <std::size_t... Index, class... Adaptors>
 struct adaptor_list<std::index_sequence<Index...>, Adaptors...> : adaptor_leaf<Index, Adaptors>... {};
 
+template <std::size_t Index, class Adaptor>
+constexpr const Adaptor& leaf(const adaptor_leaf<Index, Adaptor>& list) {
+    return list.adaptor;
+}
+
 /// Calls a kernel in the default modes of the processor, whatever the caller's are.
 template <class Op, class... Arguments>
 auto run_in_default_modes(const Op& tag, Arguments&&... arguments) {
@@ -99,25 +104,23 @@ constexpr auto call_kernel(const Op& tag, const Observer& observer, const Adapto
 }
 
 /// Casts, calls and writes back as Plan says.
-template <class Plan, class Op, class Observer, class... Arguments>
-constexpr auto call_with_plan(const Op& tag, const Observer& observer, Arguments&... arguments) {
+template <class Plan, std::size_t... Index, class Op, class Observer, class... Arguments>
+constexpr auto call_with_plan(std::index_sequence<Index...>, const Op& tag, const Observer& observer,
+                              Arguments&... arguments) {
+    using executor = std::remove_cvref_t<decltype(executor_among(arguments...))>;
     decltype(auto) exec = executor_among(arguments...);
     // Gives back the memory of the casts.
     const workspace::frame frame(workspace_of(exec));
-    return [&]<std::size_t... Index>(std::index_sequence<Index...> indices) {
-        constexpr bool in_float = computes_in_float<Op>();
-        // Braces, so that arguments are looked at in their order.
-        const adaptor_list<decltype(indices), decltype(make_adaptor<Op, Plan, in_float, Index,
-                                                                    std::remove_cvref_t<Arguments>...>(
-                                                  exec, observer, arguments))...>
-            operands{{make_adaptor<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
-                exec, observer, arguments)}...};
-        return call_kernel<Plan>(
-            tag, observer,
-            operands.adaptor_leaf<
-                Index, decltype(make_adaptor<Op, Plan, in_float, Index, std::remove_cvref_t<Arguments>...>(
-                           exec, observer, arguments))>::adaptor...);
-    }(std::index_sequence_for<Arguments...>{});
+    constexpr bool any_array = (is_array_operand<Arguments> || ...);
+    // Braces, so that arguments are looked at in their order.
+    const adaptor_list<
+        std::index_sequence<Index...>,
+        typename chosen_adaptor<
+            Plan, is_sum_operand<std::remove_const_t<Arguments>> && adds_itself<Op, Index>(),
+            computes_in_float<Op>(), typename quantised_format<typename Plan::quantising, Op, Index>::type,
+            is_data<Arguments, any_array>, Observer, executor, Arguments>::type...>
+        operands{{{exec, observer, Index, arguments}}...};
+    return call_kernel<Plan>(tag, observer, leaf<Index>(operands)...);
 }
 
 template <auto Reason>
@@ -144,7 +147,8 @@ constexpr auto call_in_category(const Op& tag, Arguments&... arguments) {
             "is, use the policy mp::autocast::off, or an override_op that lifts the ban");
     } else {
         using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
-        return call_with_plan<plan>(tag, null_observer{}, arguments...);
+        return call_with_plan<plan>(std::index_sequence_for<Arguments...>{}, tag, null_observer{},
+                                    arguments...);
     }
 }
 

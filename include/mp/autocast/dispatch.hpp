@@ -19,57 +19,65 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-template <class Op>
-[[noreturn]] void throw_banned(const region_decision& decision) {
+/// What is known of a call in a precision and category.
+struct plan_entry {
+    std::size_t plan;             ///< index among the plans of the call
+    std::string_view compute;     ///< name of the type that the op computes in
+    std::string_view third_type;  ///< of a promotion that is refused; empty if it is fine
+};
+inline constexpr std::size_t casting_categories = static_cast<std::size_t>(op_category::banned);
+/// By precision, without `off`, and category, without `banned`.
+using plan_table = std::array<std::array<plan_entry, casting_categories>, 3>;
+
+[[noreturn]] inline void throw_banned(std::string_view op, std::string_view reason,
+                                      const region_decision& decision) {
     std::string message("mp::autocast::dispatch: op '");
-    message.append(Op::name).append("' is banned in an autocast region of precision ");
+    message.append(op).append("' is banned in an autocast region of precision ");
     message.append(name_of(decision.active)).append(": ");
-    if (decision.rule != nullptr && !decision.rule->reason.empty()) {
-        message.append(decision.rule->reason);
-    } else {
-        message.append(banned_reason_of<Op>().view());
-    }
+    const bool by_rule = decision.rule != nullptr && !decision.rule->reason.empty();
+    message.append(by_rule ? std::string_view(decision.rule->reason) : reason);
     if (decision.by != autocast::decided_by::op) message.append(" (").append(rule_text(decision)).append(")");
     throw_error(state_error(message));
 }
 
 /// A promotion with a third floating-point format among the arguments.
-[[noreturn]] inline void throw_third_type(std::string_view op, std::string_view third,
-                                          std::string_view low_precision) {
+[[noreturn]] inline void throw_third_type(std::string_view op, std::string_view third, precision active) {
     std::string message("mp::autocast::dispatch: op '");
     message.append(op).append("' promotes its arguments to one type, and one of them is ").append(third);
-    message.append("; it must be float or ").append(low_precision);
+    message.append("; it must be float or ").append(active == precision::fp16 ? "half" : "bfloat16");
     message.append(", or the op in the category promote_widest");
     throw_error(argument_error(message));
 }
+
+/// The entry for what was decided. Throws where that is a ban, or a promotion that is refused.
+inline const plan_entry& allowed_entry(const plan_table& table, const region_decision& decision,
+                                       std::string_view op, std::string_view banned_reason) {
+    if (decision.category == op_category::banned) throw_banned(op, banned_reason, decision);
+    const plan_entry& entry =
+        table[static_cast<std::size_t>(decision.active) - 1][static_cast<std::size_t>(decision.category)];
+    if (!entry.third_type.empty()) throw_third_type(op, entry.third_type, decision.active);
+    return entry;
+}
+
+template <class Op>
+inline constexpr auto banned_reason = banned_reason_of<Op>();
 
 /// The policies of a region's precisions.
 template <precision Value, class... Overrides>
 struct region_policies;
 template <class... Overrides>
-struct region_policies<precision::fp16, Overrides...> : autocast::policy<half, Overrides...> {};
+struct region_policies<precision::fp16, Overrides...> : autocast::policy<half, Overrides...> {
+    using low = half;
+};
 template <class... Overrides>
-struct region_policies<precision::bf16, Overrides...> : autocast::policy<bfloat16, Overrides...> {};
+struct region_policies<precision::bf16, Overrides...> : autocast::policy<bfloat16, Overrides...> {
+    using low = bfloat16;
+};
 template <class... Overrides>
 struct region_policies<precision::fp8, Overrides...>
-    : autocast::float8_policy<bfloat16, float8_e4m3fn, float8_e5m2, Overrides...> {};
-
-/// List with Element at its end, unless it is in the list already.
-template <class List, class Element>
-struct with_element;
-template <class... Elements, class Element>
-struct with_element<type_list<Elements...>, Element> {
-    using type = std::conditional_t<(std::same_as<Elements, Element> || ...), type_list<Elements...>,
-                                    type_list<Elements..., Element>>;
+    : autocast::float8_policy<bfloat16, float8_e4m3fn, float8_e5m2, Overrides...> {
+    using low = bfloat16;
 };
-
-template <class List, class... Elements>
-struct without_repetition {
-    using type = List;
-};
-template <class List, class First, class... Rest>
-struct without_repetition<List, First, Rest...>
-    : without_repetition<typename with_element<List, First>::type, Rest...> {};
 
 template <class Element, class... Elements>
 constexpr std::size_t index_of(type_list<Elements...>) {
@@ -79,54 +87,75 @@ constexpr std::size_t index_of(type_list<Elements...>) {
     return result;
 }
 
-/// All that regions may do with a call of Op on Arguments: the plans that differ, and which of them belongs
-/// to a precision and category.
-template <class Op, class... Arguments>
+/// For an op that reads any format, rounds once and returns nothing, casts to float are no casts: the plan
+/// that has the same effect.
+template <class Plan>
+struct without_float;
+template <class Target, class Output, class Quantising>
+struct without_float<cast_plan<Target, Output, Quantising>> {
+    template <class Type>
+    using unless_float =
+        std::conditional_t<std::same_as<Type, float> && std::is_void_v<Quantising>, void, Type>;
+    using type = cast_plan<unless_float<Target>, unless_float<Output>, Quantising>;
+};
+
+/// All that regions may do with a call on these types of data: the plans that differ, and which of them belongs
+/// to a precision and category. One table for all ops whose calls resolve alike.
+/// \tparam Requested    the type of result that the call asks for, or void
+/// \tparam FloatIsFree  see without_float
+template <class Requested, bool FloatIsFree, class DataList>
 struct region_plans {
     template <precision Value, op_category Category>
-    using types = resolution<region_policies<Value>, Op, Category, Arguments...>;
-
-    struct entry {
-        std::size_t plan;
-        std::string_view compute;     ///< name of the type that the op computes in
-        std::string_view third_type;  ///< of a promotion that is refused; empty if it is fine
-    };
-
-    static constexpr std::size_t categories =
-        static_cast<std::size_t>(op_category::banned);  // all but this one
+    using types = data_resolution<
+        Category, typename region_policies<Value>::low, Requested,
+        std::conditional_t<Value == precision::fp8 && Category == op_category::lower_precision,
+                           region_policies<Value>, void>,
+        DataList>;
+    template <precision Value, op_category Category, class Plan = typename types<Value, Category>::plan>
+    using plan =
+        typename std::conditional_t<FloatIsFree, without_float<Plan>, std::type_identity<Plan>>::type;
 
     template <precision Value, std::size_t... Category>
     static constexpr auto plans_in(std::index_sequence<Category...>) {
-        return type_list<typename types<Value, static_cast<op_category>(Category)>::plan...>{};
+        return type_list<plan<Value, static_cast<op_category>(Category)>...>{};
     }
     template <class... First, class... Second, class... Third>
     static constexpr auto different(type_list<First...>, type_list<Second...>, type_list<Third...>) {
-        return typename without_repetition<type_list<>, First..., Second..., Third...>::type{};
+        return typename distinct<type_list<uncast_plan>, First..., Second..., Third...>::type{};
     }
-    using each_category = std::make_index_sequence<categories>;
+    using each_category = std::make_index_sequence<casting_categories>;
+    /// The first of them casts nothing.
     using plans = decltype(different(plans_in<precision::fp16>(each_category{}),
                                      plans_in<precision::bf16>(each_category{}),
                                      plans_in<precision::fp8>(each_category{})));
 
     template <precision Value, op_category Category>
-    static constexpr entry entry_of() {
+    static constexpr plan_entry entry_of() {
         using resolved = types<Value, Category>;
         using third = typename resolved::third_type;
-        return {index_of<typename resolved::plan>(plans{}), autocast::type_name<typename resolved::compute>(),
+        return {index_of<plan<Value, Category>>(plans{}), autocast::type_name<typename resolved::compute>(),
                 std::is_void_v<third> ? std::string_view() : autocast::type_name<third>()};
     }
     template <precision Value, std::size_t... Category>
-    static constexpr std::array<entry, categories> entries_in(std::index_sequence<Category...>) {
+    static constexpr std::array<plan_entry, casting_categories> entries_in(std::index_sequence<Category...>) {
         return {entry_of<Value, static_cast<op_category>(Category)>()...};
     }
-    static constexpr std::array<std::array<entry, categories>, 3> entries = {
-        entries_in<precision::fp16>(each_category{}), entries_in<precision::bf16>(each_category{}),
-        entries_in<precision::fp8>(each_category{})};
-
-    static constexpr const entry& entry_for(precision value, op_category category) {
-        return entries[static_cast<std::size_t>(value) - 1][static_cast<std::size_t>(category)];
-    }
+    static constexpr plan_table table = {entries_in<precision::fp16>(each_category{}),
+                                         entries_in<precision::bf16>(each_category{}),
+                                         entries_in<precision::fp8>(each_category{})};
 };
+
+template <class Plan, class Op, class... Arguments>
+using result_with_plan =
+    decltype(call_with_plan<Plan>(std::index_sequence_for<Arguments...>{}, std::declval<const Op&>(),
+                                  std::declval<const region_observer&>(), std::declval<Arguments&>()...));
+
+/// The plans of a call of Op on Arguments.
+template <class Op, class... Arguments>
+using plans_of_call = region_plans<typename requested_result<Op>::type,
+                                   computes_in_float<Op>() && (is_array_operand<Arguments> || ...) &&
+                                       std::is_void_v<result_with_plan<uncast_plan, Op, Arguments...>>,
+                                   data_list<std::remove_const_t<Arguments>...>>;
 
 /// Tells the observer what product an op computes, if it says so.
 template <class Op, class... Arguments>
@@ -140,50 +169,64 @@ void report_product(const region_decision& decision, const region_observer& obse
 }
 
 /// The type of the result of a call under one of several plans.
-template <class Op, class Plans, class... Arguments>
+template <class Plans, class Op, class... Arguments>
 struct result_of_plans;
-template <class Op, class... Plans, class... Arguments>
-struct result_of_plans<Op, type_list<Plans...>, Arguments...> {
-    using type = typename run_time_result<
-        decltype(autocast::call<autocast::off>(std::declval<const Op&>(), std::declval<Arguments&>()...)),
-        decltype(call_with_plan<Plans>(std::declval<const Op&>(), std::declval<const region_observer&>(),
-                                       std::declval<Arguments&>()...))...>::type;
+template <class... Plans, class Op, class... Arguments>
+struct result_of_plans<type_list<Plans...>, Op, Arguments...> {
+    using type = typename run_time_result<result_with_plan<Plans, Op, Arguments...>...>::type;
 };
 
-/// Calls the op under the plan with this index.
-template <class Result, class First, class... Rest, class Op, class... Arguments>
-Result call_plan(type_list<First, Rest...>, std::size_t index, const Op& tag, const region_observer& observer,
-                 Arguments&... arguments) {
+/// Calls the op under the plan with this index, of several that it returns something under.
+template <class Result, class Plan, class... Rest, std::size_t... Index, class Op, class... Arguments>
+Result call_one_of(std::size_t plan, std::index_sequence<Index...> indices, const Op& tag,
+                   const region_observer& observer, Arguments&... arguments) {
     if constexpr (sizeof...(Rest) != 0) {
-        if (index != 0)
-            return call_plan<Result>(type_list<Rest...>{}, index - 1, tag, observer, arguments...);
+        if (plan != 0) return call_one_of<Result, Rest...>(plan - 1, indices, tag, observer, arguments...);
     }
-    return static_cast<Result>(call_with_plan<First>(tag, observer, arguments...));
+    return static_cast<Result>(call_with_plan<Plan>(indices, tag, observer, arguments...));
 }
 
-/// Runs an op as the region has decided.
-template <class Result, class Op, class... Overrides, class... Arguments>
-Result call_in_region(const autocast_state& state, type_list<Overrides...>, const Op& tag,
-                      Arguments&... arguments) {
-    constexpr device_kind device = device_of_call<std::remove_cvref_t<Arguments>...>;
-    const region_decision decision =
-        decide<typename original_op<Op>::type, device, Overrides...>(state, without_cache(arguments)...);
-    if (!decision.casts()) return static_cast<Result>(autocast::call<autocast::off>(tag, arguments...));
-    if (decision.category == op_category::banned) throw_banned<Op>(decision);
-    using plans = region_plans<Op, std::remove_cvref_t<Arguments>...>;
-    const auto& entry = plans::entry_for(decision.active, decision.category);
-    if (!entry.third_type.empty()) {
-        throw_third_type(Op::name, entry.third_type,
-                         decision.active == precision::fp16 ? "half" : "bfloat16");
+/// Calls the op under the plan with this index.
+template <class Result, class... Plans, class Op, class... Arguments>
+Result call_plan(type_list<Plans...>, std::size_t index, const Op& tag, const region_observer& observer,
+                 Arguments&... arguments) {
+    constexpr std::index_sequence_for<Arguments...> indices;
+    if constexpr (std::is_void_v<Result>) {
+        std::size_t plan = 0;
+        static_cast<void>((
+            (plan++ == index && (call_with_plan<Plans>(indices, tag, observer, arguments...), true)) || ...));
+    } else {
+        return call_one_of<Result, Plans...>(index, indices, tag, observer, arguments...);
     }
+}
+
+/// Runs an op as the region has decided, if there is one.
+template <class Result, class Plans, class... Overrides, class Op, class... Arguments>
+Result call_in_region(const autocast_state* state, const Op& tag, Arguments&... arguments) {
+    region_decision decision;
+    if (state != nullptr) {
+        constexpr device_kind device = device_of_call<std::remove_cvref_t<Arguments>...>;
+        using op = typename original_op<Op>::type;
+        if constexpr (tells_parameters<op, std::remove_cvref_t<decltype(without_cache(arguments))>...>) {
+            decision = decide<op, device, Overrides...>(*state, without_cache(arguments)...);
+        } else {
+            decision = decide<op, device, Overrides...>(*state);
+        }
+    }
+    if (!decision.casts()) {
+        validate(tag, without_cache(arguments)...);
+        return call_plan<Result>(typename Plans::plans{}, 0, tag, region_observer(nullptr, nullptr, {}),
+                                 arguments...);
+    }
+    const plan_entry& entry = allowed_entry(Plans::table, decision, Op::name, banned_reason<Op>.view());
     validate(tag, without_cache(arguments)...);
     const region_observer observer(
-        state.cache.get(), state.ledger,
+        state->cache.get(), state->ledger,
         {Op::name, &argument_name<Op>, &decision, entry.compute, autocast_layer_path(), 0});
     const autocast_excluded kernel_is_not_cast_again;
     if (observer.records())
         report_product<Op>(decision, observer, entry.compute, without_cache(arguments)...);
-    return call_plan<Result>(typename plans::plans{}, entry.plan, tag, observer, arguments...);
+    return call_plan<Result>(typename Plans::plans{}, entry.plan, tag, observer, arguments...);
 }
 
 /// Tells those that watch the thread of an argument that the op has written and not added to.
@@ -219,14 +262,12 @@ template <class Policy, op Op, class... Arguments>
 auto call(const Op& tag, Arguments&&... arguments) {
     detail::check_operands(tag, arguments...);
     return [&]<class... Overrides>(region_policy<Overrides...>) {
-        using result = typename detail::result_of_plans<
-            Op, typename detail::region_plans<Op, std::remove_cvref_t<Arguments>...>::plans,
-            std::remove_reference_t<Arguments>...>::type;
-        const detail::autocast_state* state = detail::autocast_thread.state;
+        using plans = detail::plans_of_call<Op, std::remove_reference_t<Arguments>...>;
+        using result = typename detail::result_of_plans<typename plans::plans, Op,
+                                                        std::remove_reference_t<Arguments>...>::type;
         const auto run = [&] {
-            if (state == nullptr) return static_cast<result>(call<off>(tag, arguments...));
-            return detail::call_in_region<result>(*state, detail::type_list<Overrides...>{}, tag,
-                                                  arguments...);
+            return detail::call_in_region<result, plans, Overrides...>(detail::autocast_thread.state, tag,
+                                                                       arguments...);
         };
         if constexpr (std::is_void_v<result>) {
             run();

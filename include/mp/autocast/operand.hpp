@@ -193,10 +193,11 @@ inline constexpr bool is_output = is_output_operand<std::remove_cvref_t<Argument
 
 /// Whether the argument is data that decides the precision: an array that is read or, in an op on numbers
 /// alone, a number.
+template <class Argument, bool AnyArray>
+inline constexpr bool is_data = (is_array_operand<Argument> && !is_output<Argument>) ||
+                                (operand_of<Argument>::kind == autocast::operand_kind::value && !AnyArray);
 template <class Argument, class... Arguments>
-inline constexpr bool is_input =
-    (is_array_operand<Argument> && !is_output<Argument>) ||
-    (operand_of<Argument>::kind == autocast::operand_kind::value && !(is_array_operand<Arguments> || ...));
+inline constexpr bool is_input = is_data<Argument, (is_array_operand<Arguments> || ...)>;
 
 /// The type that the library's ops compute in, given their operands or types of elements: double where there
 /// is a double among them, else float.

@@ -57,6 +57,9 @@ struct cast_plan {
     using quantising = Quantising;
 };
 
+/// The plan that casts nothing.
+using uncast_plan = cast_plan<void, void, void>;
+
 /// What a category means. `target` and `output` are those of the plan; Data are the types of the arguments'
 /// data, void for those without. One specialisation for each category.
 template <op_category Category>
@@ -179,39 +182,74 @@ struct third_type_of<Types> {
     using type = typename Types::third;
 };
 
-/// The types that an op on Arguments works with under Policy when it is in Category.
-template <class Policy, class Op, op_category Category, class... Arguments>
-struct resolution {
-    static constexpr op_category category = Category;
-    using rule = category_rule<Policy::enabled ? Category : op_category::pass_through>;
-    using types = typename rule::template types<typename Policy::template low_precision<Op>,
-                                                typename requested_result<Op>::type,
-                                                data_of<Arguments, Arguments...>...>;
+/// Types without void and repetitions, in the order of their first appearance.
+template <class List, class... Elements>
+struct distinct {
+    using type = List;
+};
+template <class... Kept, class First, class... Rest>
+struct distinct<type_list<Kept...>, First, Rest...>
+    : distinct<std::conditional_t<std::is_void_v<First> || (std::same_as<Kept, First> || ...),
+                                  type_list<Kept...>, type_list<Kept..., First>>,
+               Rest...> {};
+
+/// The different types of the input data in Arguments. Calls resolve alike where these are the same, whatever
+/// the ops and their other arguments.
+template <class... Arguments>
+using data_list = typename distinct<type_list<>, data_of<Arguments, Arguments...>...>::type;
+
+/// What a category makes of data types. Quantising is the policy that quantises the op's factors, or void.
+template <op_category Category, class Low, class Requested, class Quantising, class DataList>
+struct data_resolution;
+template <op_category Category, class Low, class Requested, class Quantising, class... Data>
+struct data_resolution<Category, Low, Requested, Quantising, type_list<Data...>> {
+    using types = typename category_rule<Category>::template types<Low, Requested, Data...>;
 
     using third_type = typename third_type_of<types>::type;
 
-    static constexpr bool quantises = Policy::enabled && Category == op_category::lower_precision &&
-                                      requires { typename Policy::template quantised<Op, 0>; };
     /// Whether the arguments that may be cast have the target's type already.
     static constexpr bool casts_nothing =
-        !quantises && ((!autocast::eligible<data_of<Arguments, Arguments...>> ||
-                        std::same_as<data_of<Arguments, Arguments...>, typename types::target>) &&
-                       ...);
+        std::is_void_v<Quantising> &&
+        ((!autocast::eligible<Data> || std::same_as<Data, typename types::target>) && ...);
     // Categories with the same effect give the same plan, so that a kernel is compiled once for them.
     using plan = cast_plan<std::conditional_t<casts_nothing, void, typename types::target>,
-                           typename types::output, std::conditional_t<quantises, Policy, void>>;
+                           typename types::output, Quantising>;
+
+    template <class Type>
+    using cast_of = std::conditional_t<!std::is_void_v<typename types::target> && autocast::eligible<Type>,
+                                       typename types::target, Type>;
+
+    using compute = autocast::widest_t<cast_of<Data>...>;
+    using output =
+        std::conditional_t<std::is_void_v<typename types::output>, compute, typename types::output>;
+};
+
+template <class Policy, class Op, op_category Category>
+struct quantising_policy {
+    using type = void;
+};
+template <class Policy, class Op>
+    requires(Policy::enabled && requires { typename Policy::template quantised<Op, 0>; })
+struct quantising_policy<Policy, Op, op_category::lower_precision> {
+    using type = Policy;
+};
+
+template <class Policy, class Op, op_category Category, class... Arguments>
+using data_resolution_of =
+    data_resolution<Policy::enabled ? Category : op_category::pass_through,
+                    typename Policy::template low_precision<Op>, typename requested_result<Op>::type,
+                    typename quantising_policy<Policy, Op, Category>::type, data_list<Arguments...>>;
+
+/// The types that an op on Arguments works with under Policy when it is in Category.
+template <class Policy, class Op, op_category Category, class... Arguments>
+struct resolution : data_resolution_of<Policy, Op, Category, Arguments...> {
+    using by_data = data_resolution_of<Policy, Op, Category, Arguments...>;
 
     template <class Argument>
     using data = data_of<Argument, Arguments...>;
 
     template <class Argument>
-    using cast =
-        std::conditional_t<!std::is_void_v<typename types::target> && autocast::eligible<data<Argument>>,
-                           typename types::target, data<Argument>>;
-
-    using compute = autocast::widest_t<cast<Arguments>...>;
-    using output =
-        std::conditional_t<std::is_void_v<typename types::output>, compute, typename types::output>;
+    using cast = typename by_data::template cast_of<data<Argument>>;
 };
 
 /// The resolution with the category that Policy gives to Op, conditions left aside.

@@ -14,25 +14,20 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-template <class Op, class Plan, bool ComputesInFloat, std::size_t Index, class... Arguments, class Observer,
+/// How and as what an argument goes to the kernel. All ops share it: of the op it asks only what it says of the
+/// argument, so that ops share it.
+template <class Plan, bool AddsItself, bool ComputesInFloat, class Quantised, bool IsInput, class Observer,
           class Executor, class Argument>
-constexpr auto make_adaptor(const Executor& exec, const Observer& observer, Argument& argument) {
+struct chosen_adaptor {
     using bare = std::remove_const_t<Argument>;
-    using quantised = typename quantised_format<typename Plan::quantising, Op, Index>::type;
-    constexpr adaptation how =
-        adaptation_of<Plan, adds_itself<Op, Index>(), ComputesInFloat, quantised, bare, Arguments...>();
+    static constexpr adaptation how =
+        adaptation_of<Plan, AddsItself, ComputesInFloat, Quantised, IsInput, bare>();
+    static constexpr bool by_reference = how == adaptation::forward || how == adaptation::read_number;
     using target = std::conditional_t<is_output<bare>,
                                       typename decltype(written_type<Plan, ComputesInFloat, bare>())::type,
                                       typename Plan::target>;
-    if constexpr (Observer::enabled && how == adaptation::forward && is_input<bare, Arguments...>) {
-        if (observer.records()) {
-            const auto value = static_cast<observed<bare>>(argument);
-            observer.template read<bare>(Index, std::span(&value, 1));
-        }
-    }
-    return argument_adaptor<how, target, quantised, Observer, Executor,
-                            std::conditional_t<how == adaptation::forward, Argument, bare>>(exec, observer,
-                                                                                            Index, argument);
-}
+    using type = argument_adaptor<how, target, Quantised, Observer, Executor,
+                                  std::conditional_t<by_reference, Argument, bare>>;
+};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
