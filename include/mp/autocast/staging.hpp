@@ -14,8 +14,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// How and as what an argument goes to the kernel. All ops share it: of the op it asks only what it says of the
-/// argument, so that ops share it.
+/// How, and as what type, an argument goes to the kernel. Keyed by what matters about the op and not by the op,
+/// so that ops share adaptors.
 template <class Plan, bool AddsItself, bool ComputesInFloat, class Quantised, bool IsInput, class Observer,
           class Executor, class Argument>
 struct chosen_adaptor {
