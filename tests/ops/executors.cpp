@@ -178,6 +178,18 @@ TEST_CASE("sums and products have the casts of the CPU in every preset") {
     });
 }
 
+TEST_CASE("attention has the casts of the CPU in every preset") {
+    const auto attended = [](auto& exec, auto a, auto b, auto y) {
+        mp::ops::scaled_dot_product_attention(exec, a, b, b, mp::ops::absent, y,
+                                              {.heads = 3,
+                                               .causal = true,
+                                               .layout = mp::ops::head_layout::side_by_side,
+                                               .dropout = {.probability = 0.25F, .seed = 1}});
+    };
+    check<float>(0x1p-4F, attended);
+    check<half>(0x1p-4F, attended);
+}
+
 TEST_CASE("linear layers of floats have the bits of ordered products on the CPU") {
     using mp::autocast::off;
     const std::vector<float> x = random_floats(size, 1), w = random_floats(size, 2),
@@ -240,7 +252,8 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
                     rms_norm_op, rms_norm_backward_op, add_op, add_backward_op, multiply_op,
                     multiply_backward_op, sum_op, mean_op, matmul_op, linear_op, linear_backward_op,
                     softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
-                    softmax_cross_entropy_to_memory_op, softmax_cross_entropy_with_gradient_op>();
+                    softmax_cross_entropy_to_memory_op, softmax_cross_entropy_with_gradient_op,
+                    scaled_dot_product_attention_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

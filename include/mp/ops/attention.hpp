@@ -21,6 +21,9 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// Names attend() and attend_backward(), which <mp/ops/attention/gpu.hpp> has.
+struct attention_function {};
+
 /// Statistics have the type that an op computes in, so they are known to be of doubles by q.
 template <class Q, class... Others>
 constexpr void check_attention_of_doubles() {
@@ -45,7 +48,7 @@ struct scaled_dot_product_attention_op {
         "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math"};
     static constexpr std::array<std::string_view, 3> factors = {"q", "k", "v"};
 
-    static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
+    static void validate(const auto& exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& y, const attention_options& options, const auto& statistics) {
         constexpr std::string_view function = "mp::ops::scaled_dot_product_attention";
         const auto queries = detail::named("q", q);
@@ -62,12 +65,18 @@ struct scaled_dot_product_attention_op {
     }
 
     /// Of the queries and keys of one head, the larger product where d is no less than the width of v.
-    static autocast::product_size product(cpu, const auto& q, const auto& k, const auto&, const auto&,
+    static autocast::product_size product(const auto&, const auto& q, const auto& k, const auto&, const auto&,
                                           const auto&, const attention_options& options, const auto&) {
         const auto heads = detail::attention_heads::of(q, k, k, options);
         return {heads.queries, heads.keys, heads.depth};
     }
 
+    template <gpu_executor Executor, element Q, element K, element V, class Mask, element Y>
+    void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
+                    matrix_view<const V> v, const Mask& mask, matrix_view<Y> y,
+                    const attention_options& options, const attention_statistics_of<Q>& statistics) const {
+        attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics.log_sums);
+    }
     template <element Q, element K, element V, class Mask, element Y>
     void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
                     const Mask& mask, matrix_view<Y> y, const attention_options& options,
@@ -181,11 +190,24 @@ struct scaled_dot_product_attention_op {
 ///
 /// Memory: each thread holds the scores of 64 queries of one head, in float and in the format of v.
 ///
+/// On a GPU (<mp/ops/attention/gpu.hpp>) it is one kernel that takes nothing from the workspace, casts of a
+/// region apart, and keeps no scores in memory: tiles of 64 keys, exponentials from the largest score so far.
+/// Where q, k and v are all half, or all bfloat16 (from sm_80 on), or all of 8 bits, tensor cores multiply, with
+/// their sums (mp::mma) in place of float's; 8 bits are multiplied as half, and so are exponentials then. In other
+/// formats and mixes products are floats' fused multiply-adds, and exponentials are not rounded. Masks, dropout,
+/// rows without a meaning and results for no keys are the CPU's. With m the largest sum of magnitudes of a
+/// score's terms, a score has an error of (depth + 4) 2^-23 m at most, and an element of y of twice that and u
+/// (2^-20 in the formats that are not rounded), both times max |v|. Exponentials of less than e^-87 count as
+/// nothing. The results have the same bits in every layout, whatever runs beside, and without tensor cores on
+/// every device. Heads of up to 64 (16-bit formats: 128) columns whose rows begin at multiples of 16 bytes are
+/// the fastest; wider ones compute their scores once for every so many columns of v.
+///
 /// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, a scale that
 /// is not finite, a probability outside 0 to 1, invalid views, and a y or log_sums that overlaps anything
 /// else; nothing is then written.
-template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, matrix_result Y>
-void scaled_dot_product_attention(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
+template <class Policy = autocast::by_region, executor Executor = cpu, element Q, element K, element V,
+          class Mask, matrix_result Y>
+void scaled_dot_product_attention(const Executor& exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                                   const Mask& mask, const Y& y, const attention_options& options = {},
                                   const attention_statistics_of<Q>& statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),

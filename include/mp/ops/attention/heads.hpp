@@ -152,11 +152,11 @@ inline void check_attention_options(std::string_view function, const ops::attent
 }
 
 /// Checks the inputs, and that what is like y (of which `y` is the name) fits them.
-template <class Mask>
-void check_attention(std::string_view function, cpu exec, const named_operand& q, const named_operand& k,
-                     const named_operand& v, const Mask& mask, const named_operand& y,
+template <class Executor, class Mask>
+void check_attention(std::string_view function, const Executor& exec, const named_operand& q,
+                     const named_operand& k, const named_operand& v, const Mask& mask, const named_operand& y,
                      const named_operand& log_sums, const ops::attention_options& options) {
-    check_threads(function, exec);
+    check_executor(function, exec);
     check_attention_options(function, options);
     check_operand(function, q);
     check_operand(function, k);
