@@ -65,6 +65,11 @@ struct problem {
         const mp::ops::attention_statistics statistics{std::span(log_sums, rows())};
         mp::ops::scaled_dot_product_attention<mp::autocast::off>(exec, q, k, v, absent, of_queries(out),
                                                                  options, statistics);
+        Value* const dq = out + query_count();
+        Value* const dk = dq + query_count();
+        mp::ops::scaled_dot_product_attention_backward<mp::autocast::off>(
+            exec, q, k, v, absent, of_queries(in + query_count() + 2 * key_count()), of_queries(dq),
+            of_keys(dk), of_keys(dk + key_count()), options, statistics);
     }
 };
 
@@ -127,6 +132,18 @@ TEST_CASE("attention on a device gives the results of the simulated GPU") {
     check_sizes<float>();
     check_sizes<half>();
     check_sizes<bfloat16>();
+}
+
+TEST_CASE("attention with a mask, and of several formats, on a device") {
+    constexpr std::ptrdiff_t rows = 40, depth = 24;
+    device_test::check_op<float, half>(
+        static_cast<std::size_t>(2 * rows * depth), static_cast<std::size_t>(rows * depth), 0, 1,
+        [](auto exec, const float* x, const float* z, half* out) {
+            const auto view = [](auto* at) { return row_major(at, rows, depth); };
+            mp::ops::scaled_dot_product_attention<mp::autocast::off>(exec, view(x), view(x + rows * depth),
+                                                                     view(z), row_major(z, rows, rows),
+                                                                     view(out), mp::ops::attention_options{});
+        });
 }
 
 }  // namespace

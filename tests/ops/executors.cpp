@@ -188,6 +188,12 @@ TEST_CASE("attention has the casts of the CPU in every preset") {
     };
     check<float>(0x1p-4F, attended);
     check<half>(0x1p-4F, attended);
+    const auto gradients = [](auto& exec, auto a, auto b, auto y) {
+        mp::ops::scaled_dot_product_attention_backward(
+            exec, a, b, b, mp::ops::absent, a, mp::ops::absent, mp::ops::absent, y,
+            {.heads = 3, .causal = true, .layout = mp::ops::head_layout::side_by_side});
+    };
+    check<float>(0x1p-4F, gradients);
 }
 
 TEST_CASE("linear layers of floats have the bits of ordered products on the CPU") {
@@ -253,7 +259,7 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
                     multiply_backward_op, sum_op, mean_op, matmul_op, linear_op, linear_backward_op,
                     softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
                     softmax_cross_entropy_to_memory_op, softmax_cross_entropy_with_gradient_op,
-                    scaled_dot_product_attention_op>();
+                    scaled_dot_product_attention_op, scaled_dot_product_attention_backward_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

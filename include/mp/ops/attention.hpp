@@ -228,7 +228,8 @@ struct scaled_dot_product_attention_backward_op {
         "_scaled_dot_product_cudnn_attention_backward"};
     static constexpr std::array<std::string_view, 4> factors = {"q", "k", "v", "dy"};
 
-    static void validate(cpu exec, const auto& q, const auto& k, const auto& v, const auto& mask,
+    template <class Executor>
+    static void validate(const Executor& exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& dy, const auto& dq, const auto& dk, const auto& dv,
                          const attention_options& options, const auto& statistics) {
         constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
@@ -240,16 +241,18 @@ struct scaled_dot_product_attention_backward_op {
         detail::check_attention(function, exec, queries, keys, values, mask, gradient, log_sums, options);
         const detail::named_operand results[] = {detail::named("dq", dq), detail::named("dk", dk),
                                                  detail::named("dv", dv)};
-        const auto check_like = [&](const auto& operand, const detail::named_operand& result,
-                                    const detail::named_operand& like, std::string_view rows,
-                                    std::string_view columns) {
-            if constexpr (!std::is_same_v<decltype(operand), const absent_t&>) {
-                detail::check_shape(function, result, like.extent.rows, rows, like.extent.columns, columns);
-            }
-        };
-        check_like(dq, results[0], queries, "q.rows", "q.columns");
-        check_like(dk, results[1], keys, "k.rows", "k.columns");
-        check_like(dv, results[2], values, "v.rows", "v.columns");
+        if constexpr (!std::is_same_v<decltype(dq), const absent_t&>) {
+            detail::check_shape(function, results[0], queries.extent.rows, "q.rows", queries.extent.columns,
+                                "q.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(dk), const absent_t&>) {
+            detail::check_shape(function, results[1], keys.extent.rows, "k.rows", keys.extent.columns,
+                                "k.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(dv), const absent_t&>) {
+            detail::check_shape(function, results[2], values.extent.rows, "v.rows", values.extent.columns,
+                                "v.columns");
+        }
         for (int i = 0; i < 3; ++i) {
             for (const auto& operand :
                  {queries, keys, values, detail::named("mask", mask), gradient, log_sums}) {
@@ -259,6 +262,15 @@ struct scaled_dot_product_attention_backward_op {
         }
     }
 
+    template <gpu_executor Executor, element Q, element K, element V, class Mask, element DY, class DQ,
+              class DK, class DV>
+    void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
+                    matrix_view<const V> v, const Mask& mask, matrix_view<const DY> dy, const DQ& dq,
+                    const DK& dk, const DV& dv, const attention_options& options,
+                    const attention_statistics_of<Q>& statistics) const {
+        attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options,
+                        statistics.log_sums);
+    }
     template <element Q, element K, element V, class Mask, element DY, class DQ, class DK, class DV>
     void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
                     const Mask& mask, matrix_view<const DY> dy, const DQ& dq, const DK& dk, const DV& dv,
@@ -361,11 +373,18 @@ struct scaled_dot_product_attention_backward_op {
 /// gradient is rounded once. Values too small for the format become zero unless the loss is scaled.
 /// Precision, threads, errors and what is said there about values that are not finite are as in
 /// scaled_dot_product_attention(). Each thread works on one head of k.
-template <class Policy = autocast::by_region, element Q, element K, element V, class Mask, element DY,
-          class DQ, class DK, class DV>
-void scaled_dot_product_attention_backward(cpu exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
-                                           const Mask& mask, matrix_view<DY> dy, DQ&& dq, DK&& dk, DV&& dv,
-                                           const attention_options& options = {},
+///
+/// On a GPU (<mp/ops/attention/gpu.hpp>) it takes attention_backward_workspace() of the workspace: a kernel finds
+/// the logarithms of the sums and the means of p dy v^T of all queries, saved log_sums or not, and each gradient is
+/// a kernel after it whose blocks own what they write, so that the results have the same bits every time. Tensor
+/// cores take p and g rounded to the format that they multiply, as other kernels on tensor cores do: below
+/// 2^-24 in half they become zero, above 65504 infinity, which the loss scale is there for. Keys that a query
+/// does not see have no influence on g.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Q, element K, element V,
+          class Mask, element DY, class DQ, class DK, class DV>
+void scaled_dot_product_attention_backward(const Executor& exec, matrix_view<Q> q, matrix_view<K> k,
+                                           matrix_view<V> v, const Mask& mask, matrix_view<DY> dy, DQ&& dq,
+                                           DK&& dk, DV&& dv, const attention_options& options = {},
                                            const attention_statistics_of<Q>& statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
                            detail::input_view(k), detail::input_view(v), detail::input_view(mask),

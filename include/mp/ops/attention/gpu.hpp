@@ -5,6 +5,7 @@
 
 #include <mp/executor.hpp>
 #include <mp/format/float_arithmetic.hpp>
+#include <mp/gpu/attention/backward_kernels.hpp>
 #include <mp/gpu/attention/forward_kernel.hpp>
 #include <mp/gpu/attention/heads.hpp>
 #include <mp/gpu/attention/scores.hpp>
@@ -14,11 +15,24 @@
 #include <mp/ops/gpu_casts.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
+#include <mp/workspace.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <type_traits>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Bytes of the executor's workspace that scaled_dot_product_attention_backward() needs on a GPU where all heads
+/// of all sequences together have so many queries, casts not included: 8 bytes a query.
+[[nodiscard]] constexpr std::size_t attention_backward_workspace(std::ptrdiff_t queries) {
+    return 2 * workspace::aligned_size(static_cast<std::size_t>(queries) * sizeof(float)) +
+           workspace::alignment;
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -87,6 +101,73 @@ void attend(attention_function, const Executor& exec, matrix_view<const Q> q, ma
         launch("mp::ops::scaled_dot_product_attention", exec,
                simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
     });
+}
+
+/// Enqueues one gradient, unless nobody wants it or it has no elements.
+template <attention_gradient Of, class Input, int Width, class Executor, class Q, class K, class V, class DY,
+          class Mask, class Result>
+void launch_attention_gradient(const Executor& exec, const attention_shape<Mask>& shape,
+                               const head_matrix<const Q>& q, const head_matrix<const K>& k,
+                               const head_matrix<const V>& v, const head_matrix<const DY>& dy,
+                               const query_statistics<float>& statistics, const Result& result,
+                               std::ptrdiff_t per_row, std::ptrdiff_t rows) {
+    if constexpr (!std::is_same_v<Result, ops::absent_t>) {
+        if (result.rows == 0 || result.columns == 0) return;
+        using kernel =
+            attention_gradient_kernel<Of, Input, Width, Q, K, V, DY, Mask, typename Result::value_type>;
+        const kernel it{shape,
+                        q,
+                        k,
+                        v,
+                        dy,
+                        {statistics.log_sums, statistics.mean_slopes},
+                        heads_in(result, per_row, rows)};
+        launch("mp::ops::scaled_dot_product_attention_backward", exec,
+               simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
+    }
+}
+
+/// Enqueues the backward pass.
+template <gpu_executor Executor, class Q, class K, class V, class Mask, class DY, class DQ, class DK,
+          class DV>
+void attend_backward(attention_function, const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
+                     matrix_view<const V> v, const Mask& mask, matrix_view<const DY> dy, const DQ& dq,
+                     const DK& dk, const DV& dv, const ops::attention_options& options,
+                     std::span<const float> log_sums) {
+    constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
+    constexpr bool wants_any = !std::is_same_v<DQ, ops::absent_t> || !std::is_same_v<DK, ops::absent_t> ||
+                               !std::is_same_v<DV, ops::absent_t>;
+    if constexpr (wants_any) {
+        const attention_sizes sizes(q, k, v, options);
+        const workspace::frame frame(workspace_of(exec));
+        // Before anything is launched, since it may throw.
+        const auto rows = static_cast<std::size_t>(sizes.count * sizes.queries);
+        float* const sums = take_workspace<float>(function, exec, rows);
+        float* const means = take_workspace<float>(function, exec, rows);
+        using input = attention_input<Q, K, V, DY>;
+        with_attention_width<input>(sizes, [&](auto width) {
+            constexpr int columns = decltype(width)::value;
+            const auto shape = shape_of_attention(sizes, mask, options.dropout);
+            const auto queries = heads_in(q, sizes.per_row, sizes.queries);
+            const auto keys = heads_in(k, sizes.keys_per_row, sizes.keys);
+            const auto values = heads_in(v, sizes.keys_per_row, sizes.keys);
+            const auto gradient = heads_in(dy, sizes.per_row, sizes.queries);
+            const query_statistics<float> statistics{sums, means};
+            if (rows != 0) {
+                using kernel = attention_statistics_kernel<input, columns, Q, K, V, DY, mask_element_t<Mask>>;
+                const kernel it{shape,     queries,  keys,
+                                values,    gradient, log_sums.empty() ? nullptr : log_sums.data(),
+                                statistics};
+                launch(function, exec, simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
+            }
+            launch_attention_gradient<attention_gradient::queries, input, columns>(
+                exec, shape, queries, keys, values, gradient, statistics, dq, sizes.per_row, sizes.queries);
+            launch_attention_gradient<attention_gradient::keys, input, columns>(
+                exec, shape, queries, keys, values, gradient, statistics, dk, sizes.keys_per_row, sizes.keys);
+            launch_attention_gradient<attention_gradient::values, input, columns>(
+                exec, shape, queries, keys, values, gradient, statistics, dv, sizes.keys_per_row, sizes.keys);
+        });
+    }
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
