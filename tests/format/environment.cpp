@@ -13,10 +13,9 @@ using oracle::format;
 
 /// Compares result and flags of one operation in all modes, with saturation or without, tininess either way,
 /// with gradual underflow and with flushed results.
-template <class Value, class Compute>
-void compare(oracle::disagreements& wrong, const char* name, const oracle::exact_result& exact,
-             std::initializer_list<std::uint64_t> operands, Compute compute) {
-    const format& f = oracle::format_of<Value>;
+void compare_codes(oracle::disagreements& wrong, const char* name, const format& f,
+                   const oracle::exact_result& exact, std::initializer_list<std::uint64_t> operands,
+                   oracle::function_reference<std::uint64_t(mp::environment&)> compute) {
     for (const oracle::mode m : oracle::modes) {
         for (const oracle::saturate s : {oracle::saturate::none, oracle::saturate::finite}) {
             for (const bool before : {false, true}) {
@@ -26,7 +25,7 @@ void compare(oracle::disagreements& wrong, const char* name, const oracle::exact
                     env.tiny = before ? mp::tininess::before_rounding : mp::tininess::after_rounding;
                     env.subnormals =
                         flush ? mp::subnormal_handling::flush_results : mp::subnormal_handling::gradual;
-                    const std::uint64_t code = oracle::code_of<Value>(compute(env));
+                    const std::uint64_t code = compute(env);
                     bool flushed = false;
                     const unsigned flags = oracle::flags_of(
                         f, f, operands, exact, m, s,
@@ -48,6 +47,13 @@ void compare(oracle::disagreements& wrong, const char* name, const oracle::exact
             }
         }
     }
+}
+
+template <class Value, class Compute>
+void compare(oracle::disagreements& wrong, const char* name, const oracle::exact_result& exact,
+             std::initializer_list<std::uint64_t> operands, Compute compute) {
+    compare_codes(wrong, name, oracle::format_of<Value>, exact, operands,
+                  [&](mp::environment& env) { return oracle::code_of<Value>(compute(env)); });
 }
 
 template <class Value>

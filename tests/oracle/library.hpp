@@ -10,9 +10,11 @@
 #include <mp/tfloat32.hpp>
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
-#include <sstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -164,6 +166,36 @@ Value value_of(std::uint64_t code) {
     }
 }
 
+/// A word of a description: text, a number in hexadecimal digits, or a double. Descriptions are lists of them and
+/// no templates, since tests describe hundreds of combinations of types.
+class word {
+public:
+    constexpr word(std::string_view text) : text_(text) {}
+    constexpr word(const char* text) : text_(text) {}
+    word(const std::string& text) : text_(text) {}
+    template <std::integral Number>
+    constexpr word(Number number) : is_(kind::number), number_(static_cast<std::uint64_t>(number)) {}
+    constexpr word(double number) : is_(kind::floating), number_(std::bit_cast<std::uint64_t>(number)) {}
+
+    std::string text() const {
+        if (is_ == kind::text) return std::string(text_);
+        if (is_ == kind::floating) return std::to_string(std::bit_cast<double>(number_));
+        std::string digits;
+        std::uint64_t rest = number_;
+        do {
+            digits.insert(digits.begin(), "0123456789abcdef"[rest & 15U]);
+            rest >>= 4U;
+        } while (rest != 0);
+        return digits;
+    }
+
+private:
+    enum class kind : unsigned char { text, number, floating };
+    std::string_view text_;
+    kind is_ = kind::text;
+    std::uint64_t number_ = 0;
+};
+
 /// Collects disagreements: counts all and describes the first few, so that a test checks one number and fails
 /// with something to look at.
 class disagreements {
@@ -172,17 +204,39 @@ public:
 
     template <class... Parts>
     void add(const Parts&... parts) {
+        add_words({word(parts)...});
+    }
+    void add_words(std::initializer_list<word> words, std::initializer_list<word> more = {}) {
         if (++count > 5) return;
-        std::ostringstream line;
-        line << std::hex;
-        ((line << parts << ' '), ...);
-        first_ += line.str() + "\n";
+        for (const auto& part : {words, more}) {
+            for (const word& it : part) first_ += it.text() + ' ';
+        }
+        first_ += '\n';
     }
 
     const std::string& first() const { return first_; }
 
 private:
     std::string first_;
+};
+
+/// Refers to a function for as long as a call lasts.
+template <class Signature>
+class function_reference;
+template <class Result, class... Arguments>
+class function_reference<Result(Arguments...)> {
+public:
+    template <class Function>
+    function_reference(const Function& function)
+        : function_(&function), call_([](const void* it, Arguments... arguments) -> Result {
+              return (*static_cast<const Function*>(it))(arguments...);
+          }) {}
+
+    Result operator()(Arguments... arguments) const { return call_(function_, arguments...); }
+
+private:
+    const void* function_;
+    Result (*call_)(const void*, Arguments...);
 };
 
 inline const char* name_of(mode m) {
@@ -196,20 +250,26 @@ inline const char* name_of(saturate s) {
     return names[static_cast<int>(s)];
 }
 
+/// Compares the codes that `compute` gives with the oracle in all 18 projections; `operands` describe them.
+inline void compare_codes(disagreements& wrong, const format& f, const exact_result& exact,
+                          function_reference<std::uint64_t(mp::projection)> compute,
+                          std::initializer_list<word> operands) {
+    for (const mode m : modes) {
+        for (const saturate s : saturations) {
+            const std::uint64_t code = compute(library_projection(m, s));
+            const outcome expected = finish(f, exact, m, s);
+            if (matches(f, expected, code)) continue;
+            wrong.add_words(operands, {name_of(m), name_of(s), "gives", code, "instead of", expected.code});
+        }
+    }
+}
+
 /// Compares `compute(projection)` with the oracle in all 18 projections; `parts` describe the operands.
 template <class Value, class Compute, class... Parts>
 void compare_in_every_projection(disagreements& wrong, const exact_result& exact, Compute compute,
                                  const Parts&... parts) {
-    const format& f = format_of<Value>;
-    for (const mode m : modes) {
-        for (const saturate s : saturations) {
-            const std::uint64_t code = code_of<Value>(compute(library_projection(m, s)));
-            const outcome expected = finish(f, exact, m, s);
-            if (!matches(f, expected, code)) {
-                wrong.add(parts..., name_of(m), name_of(s), "gives", code, "instead of", expected.code);
-            }
-        }
-    }
+    compare_codes(wrong, format_of<Value>, exact,
+                  [&](mp::projection p) { return code_of<Value>(compute(p)); }, {word(parts)...});
 }
 
 }  // namespace oracle
