@@ -30,7 +30,7 @@ struct close_file {
 };
 using file_pointer = std::unique_ptr<std::FILE, close_file>;
 
-/// The codes of a factor, in hexadecimal, with spaces between them.
+/// The codes of an operand, in hexadecimal, with spaces between them.
 template <class Input>
 std::string codes(const std::uint32_t (&words)[8]) {
     std::string text;
@@ -47,7 +47,7 @@ std::string codes(const std::uint32_t (&words)[8]) {
 }
 
 template <class Input, class Sum, bool ByWarpgroups>
-void probe(device& on, std::FILE* file, const char* factors) {
+void probe(device& on, std::FILE* file, const char* operands) {
     const mp::gpu_properties gpu = mp::properties_of(on.exec());
     constexpr auto kernel = ByWarpgroups ? mp::gpu_gemm_kernel::wgmma : mp::gpu_gemm_kernel::mma;
     if (!mp::detail::can_run<Input>(gpu, kernel)) return;
@@ -61,7 +61,7 @@ void probe(device& on, std::FILE* file, const char* factors) {
         std::size_t different = 0;
         bench::gpu::with_architecture(gpu.capability, [&]<mp::arch Arch>() {
             constexpr auto rule =
-                mp::block_rule_of(Arch, mp::detail::factor_kind_of<Input>, std::is_same_v<Sum, mp::half>);
+                mp::block_rule_of(Arch, mp::detail::operand_kind_of<Input>, std::is_same_v<Sum, mp::half>);
             if constexpr (rule.products != 0) {
                 for (std::size_t i = 0; i < questions.size(); ++i) {
                     const auto expected =
@@ -69,13 +69,13 @@ void probe(device& on, std::FILE* file, const char* factors) {
                     different += expected != answers[i] ? 1u : 0u;
                     if (i >= kept && expected == answers[i]) continue;
                     std::fprintf(file, "%s,%s,%s,%s,%s,%s,%08x,%08x,%08x\n", topic.c_str(), instruction,
-                                 factors, sum, codes<Input>(questions[i].a).c_str(),
+                                 operands, sum, codes<Input>(questions[i].a).c_str(),
                                  codes<Input>(questions[i].b).c_str(), questions[i].addend, answers[i],
                                  expected);
                 }
             }
         });
-        std::printf("| %s %s to %s | %s | %zu | %zu |\n", instruction, factors, sum, topic.c_str(),
+        std::printf("| %s %s to %s | %s | %zu | %zu |\n", instruction, operands, sum, topic.c_str(),
                     questions.size(), different);
         std::fflush(stdout);
     }
@@ -86,7 +86,7 @@ void run(const std::string& path) {
     if (file == nullptr) throw std::runtime_error("cannot write " + path);
     device on;
     std::fprintf(file.get(), "# %s\n", on.description().c_str());
-    std::fputs("topic,instruction,factors,sum,a,b,addend,result,model\n", file.get());
+    std::fputs("topic,instruction,operands,sum,a,b,addend,result,model\n", file.get());
     std::printf("%s\n\n| instruction | questions about | asked | other than the model |\n|---|---|---|---|\n",
                 on.description().c_str());
     probe<mp::half, float, false>(on, file.get(), "fp16");

@@ -21,7 +21,7 @@
 #include <mp/gpu/optimizer.hpp>
 #include <mp/gpu/parameter.hpp>
 #include <mp/gpu/properties.hpp>
-#include <mp/gpu/quantise_factor.hpp>
+#include <mp/gpu/quantise_operand.hpp>
 #include <mp/gpu/scale_update.hpp>
 #include <mp/gpu/sgd.hpp>
 #include <mp/gpu/training_iteration.hpp>

@@ -153,7 +153,7 @@ TEST_CASE("counts of many numbers are those of a loop over doubles, for half and
     }
 }
 
-TEST_CASE("factors that are scaled to float8 are counted by their scale and named by the format") {
+TEST_CASE("operands that are scaled to float8 are counted by their scale and named by the format") {
     ac::cast_ledger ledger;
     // The largest magnitude is between 2^11 and 2^12: times 2^-3 it is between 256 and 448 or 512.
     std::vector<float> values = numbers_of_many_sizes(4000, -12, 10, 7);

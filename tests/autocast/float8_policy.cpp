@@ -27,7 +27,7 @@ struct layer_op {
     static constexpr std::string_view name = "layer";
     static constexpr auto category = op_category::lower_precision;
     static constexpr std::array<std::string_view, 3> argument_names = {"x", "bias", "y"};
-    static constexpr std::array<std::string_view, 1> factors = {"x"};
+    static constexpr std::array<std::string_view, 1> product_operands = {"x"};
     template <class X, class B, class Y>
     void operator()(std::span<const X> x, std::span<const B> bias, std::span<Y> y) const {
         for (std::size_t i = 0; i < x.size(); ++i)

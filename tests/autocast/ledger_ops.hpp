@@ -26,7 +26,7 @@ struct copy_op {
 using low_copy = copy_op<mp::op_category::lower_precision>;
 using full_copy = copy_op<mp::op_category::full_precision>;
 
-/// y = x w, for square matrices in a row; the first factor's size says which.
+/// y = x w, for square matrices in a row; the first operand's size says which.
 template <mp::op_category Category>
 struct product_op {
     static constexpr std::string_view name = "product";

@@ -195,7 +195,7 @@ void compare(oracle::disagreements& wrong, const shape& s, mp::scale_rule rule, 
     const element_table& table = table_of<element>();
     oracle::random_bits random(seed);
     const auto count = static_cast<std::size_t>(s.rows * s.columns);
-    // Corner blocks lie along the blocks if the line is contiguous; else everything is mixed.
+    // Corner blocks lie along the blocks if the vector is contiguous; else everything is mixed.
     const std::vector<Value> values = corner_values<Value>(count, Quantized::block_size, random);
     const mp::matrix_view<const Value> view = s.row_major
                                                   ? mp::row_major(values.data(), s.rows, s.columns)
@@ -212,8 +212,8 @@ void compare(oracle::disagreements& wrong, const shape& s, mp::scale_rule rule, 
     REQUIRE(q.rows() == s.rows);
     REQUIRE(q.columns() == s.columns);
 
-    const auto value = [&](std::ptrdiff_t line, std::ptrdiff_t i) {
-        return s.direction == mp::block_direction::along_rows ? view(line, i) : view(i, line);
+    const auto value = [&](std::ptrdiff_t vector, std::ptrdiff_t i) {
+        return s.direction == mp::block_direction::along_rows ? view(vector, i) : view(i, vector);
     };
     rational tensor = 1;
     if constexpr (Quantized::has_tensor_scale) {
@@ -228,15 +228,15 @@ void compare(oracle::disagreements& wrong, const shape& s, mp::scale_rule rule, 
         }
         if (rational(q.tensor_scale()) != tensor) wrong.add("tensor scale", q.tensor_scale());
     }
-    for (std::ptrdiff_t line = 0; line < q.line_count(); ++line) {
-        for (std::ptrdiff_t b = 0; b < q.blocks_per_line(); ++b) {
+    for (std::ptrdiff_t vector = 0; vector < q.vector_count(); ++vector) {
+        for (std::ptrdiff_t b = 0; b < q.blocks_per_vector(); ++b) {
             const std::ptrdiff_t begin = b * Quantized::block_size;
-            const std::ptrdiff_t end = std::min(begin + Quantized::block_size, q.line_length());
+            const std::ptrdiff_t end = std::min(begin + Quantized::block_size, q.vector_length());
             rational amax = 0;
             for (std::ptrdiff_t i = begin; i < end; ++i) {
-                amax = std::max(amax, rational(abs(rational(static_cast<double>(value(line, i))))));
+                amax = std::max(amax, rational(abs(rational(static_cast<double>(value(vector, i))))));
             }
-            const scale chosen = q.scales()[static_cast<std::size_t>(line * q.blocks_per_line() + b)];
+            const scale chosen = q.scales()[static_cast<std::size_t>(vector * q.blocks_per_vector() + b)];
             rational expected_scale;
             if constexpr (Quantized::has_tensor_scale) {
                 const element_table& scales = table_of<scale>();
@@ -249,14 +249,14 @@ void compare(oracle::disagreements& wrong, const shape& s, mp::scale_rule rule, 
                 expected_scale = power(scale_exponent(table, amax, rule));
             }
             if (rational(static_cast<double>(chosen)) != expected_scale) {
-                wrong.add("scale of line", line, "block", b, "is", static_cast<double>(chosen));
+                wrong.add("scale of vector", vector, "block", b, "is", static_cast<double>(chosen));
                 continue;
             }
             const rational divisor = expected_scale * tensor;
             for (std::ptrdiff_t i = begin; i < end; ++i) {
-                const std::ptrdiff_t r = s.direction == mp::block_direction::along_rows ? line : i;
-                const std::ptrdiff_t c = s.direction == mp::block_direction::along_rows ? i : line;
-                const auto x = static_cast<double>(value(line, i));
+                const std::ptrdiff_t r = s.direction == mp::block_direction::along_rows ? vector : i;
+                const std::ptrdiff_t c = s.direction == mp::block_direction::along_rows ? i : vector;
+                const auto x = static_cast<double>(value(vector, i));
                 const std::size_t code =
                     element_code(table, abs(rational(x)) / divisor, x < 0, m,
                                  mp::random_bits(77, static_cast<std::uint64_t>(r * s.columns + c)));
@@ -513,7 +513,7 @@ TEST_CASE("large matrices are the same for every number of threads") {
         CHECK(a.squared_error == b.squared_error);
         CHECK(a.clamped == b.clamped);
     }
-    // One line of all elements, cut into segments.
+    // One vector of all elements, cut into segments.
     const auto one = mp::quantize<mp::mxfp6_e3m2>(mp::cpu{}, x);
     const auto four = mp::quantize<mp::mxfp6_e3m2>(mp::cpu{.threads = 4}, x);
     CHECK(std::ranges::equal(one.bytes(), four.bytes()));

@@ -134,8 +134,8 @@ TEST_CASE_TEMPLATE("vectors quantise as the portable code does", Quantized, BLOC
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("lines of every length are quantised as the portable code does", Quantized, mp::mxfp8_e4m3,
-                   mp::mxfp6_e3m2, mp::nvfp4) {
+TEST_CASE_TEMPLATE("vectors of every length are quantised as the portable code does", Quantized,
+                   mp::mxfp8_e4m3, mp::mxfp6_e3m2, mp::nvfp4) {
     oracle::disagreements wrong;
     const std::vector<float> x = block_values<float>(700, 1, 9);
     for (std::size_t length = 0; length < 600; length += length < 140 ? 1 : 13) {

@@ -211,7 +211,7 @@ void gemm_on_model(const mp::gpu_gemm_plan& plan, mp::matrix_view<A> a, mp::matr
                    mp::matrix_view<C> c) {
     const int capability = plan.gpu.capability;
     const auto by = [&]<mp::arch Arch>() {
-        if constexpr (mp::block_rule_of(Arch, mp::detail::factor_kind_of<A>, false).products != 0) {
+        if constexpr (mp::block_rule_of(Arch, mp::detail::operand_kind_of<A>, false).products != 0) {
             const auto unit = mp::has_float8_through_half(Arch) && plan.kernel != mp::gpu_gemm_kernel::wgmma
                                   ? mp::float8_unit::through_half
                                   : mp::float8_unit::native;

@@ -33,8 +33,8 @@ std::vector<float> draw_scales(std::ptrdiff_t count, unsigned seed) {
 }
 std::vector<input> draw_factor(std::ptrdiff_t count, unsigned seed) {
     std::mt19937 random(seed);
-    std::vector<input> factor(static_cast<std::size_t>(count));
-    for (input& value : factor) value = input(std::normal_distribution<float>()(random));
+    std::vector<input> operand(static_cast<std::size_t>(count));
+    for (input& value : operand) value = input(std::normal_distribution<float>()(random));
     return factor;
 }
 
@@ -42,8 +42,8 @@ struct problem {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     std::ptrdiff_t k;
-    std::ptrdiff_t a_lines;
-    std::ptrdiff_t b_lines;
+    std::ptrdiff_t a_vectors_per_scale;
+    std::ptrdiff_t b_vectors_per_scale;
 };
 
 std::ptrdiff_t groups(std::ptrdiff_t size, std::ptrdiff_t of) {
@@ -58,8 +58,8 @@ void check(const problem& p) {
     const std::ptrdiff_t blocks = groups(p.k, 128);
     const std::vector<input> a = draw_factor(p.rows * p.k, 1);
     const std::vector<input> b = draw_factor(p.columns * p.k, 2);
-    const std::vector<float> a_scales = draw_scales(groups(p.rows, p.a_lines) * blocks, 3);
-    const std::vector<float> b_scales = draw_scales(groups(p.columns, p.b_lines) * blocks, 4);
+    const std::vector<float> a_scales = draw_scales(groups(p.rows, p.a_vectors_per_scale) * blocks, 3);
+    const std::vector<float> b_scales = draw_scales(groups(p.columns, p.b_vectors_per_scale) * blocks, 4);
     std::vector<output> expected(static_cast<std::size_t>(p.rows * p.columns));
     const mp::device_buffer<input> device_a(stream, a);
     const mp::device_buffer<input> device_b(stream, b);
@@ -69,9 +69,11 @@ void check(const problem& p) {
     const auto multiply = [&](const auto& run, const input* x, const float* x_scales, const input* w,
                               const float* w_scales, output* c) {
         run(mp::row_major(x, p.rows, p.k),
-            mp::k_block_scales{mp::row_major(x_scales, groups(p.rows, p.a_lines), blocks), p.a_lines},
+            mp::k_block_scales{mp::row_major(x_scales, groups(p.rows, p.a_vectors_per_scale), blocks),
+                               p.a_vectors_per_scale},
             mp::column_major(w, p.k, p.columns),
-            mp::k_block_scales{mp::column_major(w_scales, blocks, groups(p.columns, p.b_lines)), p.b_lines},
+            mp::k_block_scales{mp::column_major(w_scales, blocks, groups(p.columns, p.b_vectors_per_scale)),
+                               p.b_vectors_per_scale},
             mp::row_major(c, p.rows, p.columns));
     };
     std::string name;

@@ -43,7 +43,7 @@ TEST_CASE("a batch gives the bits of its products one by one, on any number of t
     }
 }
 
-TEST_CASE("a stride of zero shares a factor, and batches of nothing touch nothing") {
+TEST_CASE("a stride of zero shares an operand, and batches of nothing touch nothing") {
     const std::vector<float> a = {1, 2, 3, 4};
     const std::vector<float> b = {2};
     std::vector<float> c(4, 7.0F);
@@ -60,13 +60,13 @@ TEST_CASE("a stride of zero shares a factor, and batches of nothing touch nothin
 TEST_CASE("batches that would overwrite their own results are refused, and nothing is written") {
     const std::vector<float> a(16, 1.0F);
     std::vector<float> c(16, 7.0F);
-    const auto factor = mp::matrix_batch{mp::row_major(a.data(), 2, 2), 4};
+    const auto operand = mp::matrix_batch{mp::row_major(a.data(), 2, 2), 4};
     CHECK_THROWS_WITH_AS(
-        mp::gemm_batched(mp::cpu{}, 3, 1.0F, factor, factor, 0.0F,
+        mp::gemm_batched(mp::cpu{}, 3, 1.0F, operand, operand, 0.0F,
                          mp::matrix_batch{mp::row_major(c.data(), 2, 2), 3}),
         "mp::gemm_batched: c.stride is 3; it must be at least the length of a matrix, which is 4",
         mp::argument_error);
-    CHECK_THROWS_AS(mp::gemm_batched(mp::cpu{}, -1, 1.0F, factor, factor, 0.0F,
+    CHECK_THROWS_AS(mp::gemm_batched(mp::cpu{}, -1, 1.0F, operand, operand, 0.0F,
                                      mp::matrix_batch{mp::row_major(c.data(), 2, 2), 4}),
                     mp::argument_error);
     CHECK(c == std::vector<float>(16, 7.0F));

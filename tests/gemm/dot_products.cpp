@@ -110,7 +110,7 @@ void check_types(mp::instruction_set isa, dot_product dot, const char* kernel) {
     CHECK(mp::gemm_kernel_name<float, mp::bfloat16>(exec) != kernel);
     generator random(1);
     check<mp::bfloat16, mp::bfloat16>(exec, dot, random, 1);
-    check<mp::bfloat16, mp::bfloat16>(exec, dot, random, 0x1p-126);  // subnormal factors and sums
+    check<mp::bfloat16, mp::bfloat16>(exec, dot, random, 0x1p-126);  // subnormal operands and sums
     check<mp::float8_e4m3fn, mp::float8_e5m2>(exec, dot, random, 1);
     check<mp::bfloat16, mp::float8_e4m3fn>(exec, dot, random, 0x1p-122);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Factors are read where they lie or packed first, as their sizes and addresses have it. No bit may tell
+// Operands are read where they lie or packed first, as their sizes and addresses have it. No bit may tell
 // which.
 #include <doctest/doctest.h>
 
@@ -122,15 +122,15 @@ void check_shapes() {
     }
 }
 
-TEST_CASE("float products have the same bits wherever and however the factors lie") {
+TEST_CASE("float products have the same bits wherever and however the operands lie") {
     check_shapes<float>();
 }
 
-TEST_CASE("half products have the same bits wherever and however the factors lie") {
+TEST_CASE("half products have the same bits wherever and however the operands lie") {
     check_shapes<mp::half>();
 }
 
-TEST_CASE("bfloat16 products have the same bits wherever and however the factors lie") {
+TEST_CASE("bfloat16 products have the same bits wherever and however the operands lie") {
     check_shapes<mp::bfloat16>();
 }
 

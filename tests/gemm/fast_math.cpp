@@ -41,7 +41,7 @@ TEST_CASE("products of small integers are exact whatever the compiler may reorde
     CHECK(wrong == 0);
 }
 
-TEST_CASE("a NaN among the factors arrives in C, through relu too, and in C it is not read with beta zero") {
+TEST_CASE("a NaN among the operands arrives in C, through relu too, and in C it is not read with beta zero") {
     const float nan = std::bit_cast<float>(0x7FC0'0000U);
     constexpr std::size_t size = 20;
     std::vector<float> a(size * size, 1.0F);

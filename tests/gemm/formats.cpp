@@ -183,9 +183,9 @@ TEST_CASE(
 }
 
 TEST_CASE("overflow of C follows its format: infinity, or NaN where there is none") {
-    const float factor = 300;
+    const float operand = 300;
     const auto product = [&]<class C>(C c) {
-        mp::gemm(mp::cpu{}, 1.0F, mp::row_major(&factor, 1, 1), mp::row_major(&factor, 1, 1), 0.0F,
+        mp::gemm(mp::cpu{}, 1.0F, mp::row_major(&operand, 1, 1), mp::row_major(&operand, 1, 1), 0.0F,
                  mp::row_major(&c, 1, 1));
         return reference::value_of(c);
     };

@@ -108,13 +108,13 @@ TEST_CASE("alpha and beta mean what they mean in BLAS") {
 }
 
 TEST_CASE("beta zero never reads C, and alpha zero never reads A and B") {
-    const std::vector<float> factors(400, 1.0F);
+    const std::vector<float> operands(400, 1.0F);
     const std::vector<float> poison(400, not_a_number);
     for (const std::ptrdiff_t k : {0, 20}) {
         for (const float alpha : {0.0F, -0.0F, 1.0F, 2.0F}) {
             for (const float beta : {0.0F, -0.0F}) {
                 std::vector<float> c(400, not_a_number);
-                const float* const data = alpha == 0 ? poison.data() : factors.data();
+                const float* const data = alpha == 0 ? poison.data() : operands.data();
                 mp::gemm(mp::cpu{}, alpha, mp::row_major(data, 20, k, 20), mp::row_major(data, k, 20), beta,
                          mp::row_major(c.data(), 20, 20));
                 const float expected = alpha * static_cast<float>(k);

@@ -274,10 +274,10 @@ inline std::vector<float> documented_product(const std::vector<double>& a, const
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         std::vector<float> sums(static_cast<std::size_t>(columns));
         for (std::ptrdiff_t p = 0; p < k; ++p) {
-            const auto factor = static_cast<float>(a[static_cast<std::size_t>(r * k + p)]);
+            const auto operand = static_cast<float>(a[static_cast<std::size_t>(r * k + p)]);
             const double* const b_row = b.data() + p * columns;
             for (std::size_t j = 0; j < sums.size(); ++j) {
-                sums[j] = step(factor, static_cast<float>(b_row[j]), sums[j], fused);
+                sums[j] = step(operand, static_cast<float>(b_row[j]), sums[j], fused);
             }
         }
         for (std::ptrdiff_t j = 0; j < columns; ++j) {

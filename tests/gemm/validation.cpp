@@ -91,7 +91,7 @@ TEST_CASE("a leading dimension with which the matrix could not exist is refused"
     }
 }
 
-TEST_CASE("factors and result that do not fit together are refused") {
+TEST_CASE("operands and result that do not fit together are refused") {
     CHECK(message_after([](arguments& args) { args.b.rows = 2; }) ==
           "mp::gemm: b.rows is 2; it must equal a.columns, which is 3");
     CHECK(message_after([](arguments& args) { args.c.rows = 1; }) ==
@@ -111,14 +111,14 @@ TEST_CASE("null data is refused where there are elements, and only there") {
     const mp::matrix_view<const float> none{};
     const mp::matrix_view<float> no_result{};
     mp::gemm(mp::cpu{}, 1.0F, none, none, 0.0F, no_result);
-    // No k: the factors are empty, the result is not.
+    // No k: the operands are empty, the result is not.
     std::array<float, 4> c{1, 2, 3, 4};
     mp::gemm(mp::cpu{}, 1.0F, mp::row_major<const float>(nullptr, 2, 0),
              mp::row_major<const float>(nullptr, 0, 2), 2.0F, mp::row_major(c.data(), 2, 2));
     CHECK(c == std::array<float, 4>{2, 4, 6, 8});
 }
 
-TEST_CASE("a result that overlaps a factor is refused, whatever the types") {
+TEST_CASE("a result that overlaps an operand is refused, whatever the types") {
     std::array<float, 20> memory{};
     const std::array<float, 4> other{};
     const auto run = [&](const auto& a, const auto& b, const auto& c) {
@@ -147,7 +147,7 @@ TEST_CASE("overlap of blocks of one matrix is decided exactly") {
     constexpr std::ptrdiff_t lines = 4;
     constexpr std::ptrdiff_t length = 5;
     struct block {
-        std::ptrdiff_t line, first, line_count, line_length;
+        std::ptrdiff_t line, first, vector_count, vector_length;
     };
     std::vector<block> blocks;
     for (std::ptrdiff_t line = 0; line < lines; ++line) {
@@ -164,16 +164,20 @@ TEST_CASE("overlap of blocks of one matrix is decided exactly") {
     for (const bool rows : {true, false}) {
         const auto extent = [&](const block& x) {
             const auto address = base + static_cast<std::uintptr_t>((x.line * length + x.first) * 2);
-            return mp::detail::view_extent{
-                address, 2,   rows ? x.line_count : x.line_length, rows ? x.line_length : x.line_count,
-                length,  rows};
+            return mp::detail::view_extent{address,
+                                           2,
+                                           rows ? x.vector_count : x.vector_length,
+                                           rows ? x.vector_length : x.vector_count,
+                                           length,
+                                           rows};
         };
         for (const block& x : blocks) {
             for (const block& y : blocks) {
-                const bool lines_meet = x.line < y.line + y.line_count && y.line < x.line + x.line_count;
+                const bool lines_meet = x.line < y.line + y.vector_count && y.line < x.line + x.vector_count;
                 const bool parts_meet =
-                    x.first < y.first + y.line_length && y.first < x.first + x.line_length;
-                const bool empty = x.line_count * x.line_length == 0 || y.line_count * y.line_length == 0;
+                    x.first < y.first + y.vector_length && y.first < x.first + x.vector_length;
+                const bool empty =
+                    x.vector_count * x.vector_length == 0 || y.vector_count * y.vector_length == 0;
                 const bool expected = lines_meet && parts_meet && !empty;
                 wrong += mp::detail::views_overlap(extent(x), extent(y)) != expected ? 1 : 0;
             }

@@ -34,10 +34,10 @@ constexpr scale_rule rules[] = {scale_rule::standard, scale_rule::floor, scale_r
 /// A block-scaled matrix whose parts may begin at any byte; what lies behind is checked.
 template <class Format>
 struct quantised {
-    struct alignas(16) line {
+    struct alignas(16) vector {
         std::byte bytes[16];
     };
-    std::vector<line> memory;
+    std::vector<vector> memory;
     std::vector<typename Format::scale_type> scales;
     float tensor_scale = -1;
     mp::block_scaled_span<Format> span;

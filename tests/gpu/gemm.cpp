@@ -66,7 +66,7 @@ TEST_CASE("large tiles have the bits of the model") {
     }
 }
 
-TEST_CASE("with beta zero C is not read, with alpha zero the factors are not") {
+TEST_CASE("with beta zero C is not read, with alpha zero the operands are not") {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const std::vector<mp::half> ones(64, mp::half(1));
     const std::vector<mp::half> nans(64, mp::half(nan));

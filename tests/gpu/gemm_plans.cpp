@@ -46,7 +46,7 @@ TEST_CASE("a plan with a tile that no kernel has is refused before anything is w
     plan.tile_rows = 128;
     plan.tile_columns = 256;  // half has this tile
     CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan) ==
-          "mp::gemm: plan.tile_columns is 256; it must be that of a tile which mma has for factors of this "
+          "mp::gemm: plan.tile_columns is 256; it must be that of a tile which mma has for operands of this "
           "type: 128x128, 64x64");
     plan.tile_rows = 64;
     CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan).find("plan.tile_columns is 256") !=
@@ -71,7 +71,7 @@ TEST_CASE("other kernels refuse tiles that they do not have") {
     auto plan = mp::plan_gemm<mp::half, simt>(mp::simulated_gpu<arch::sm_75>{}, 8, 8, 8);
     CHECK(complaint<simt, arch::sm_75, mp::half>(plan).empty());
     plan.tile_rows = plan.tile_columns = 128;
-    CHECK(complaint<simt, arch::sm_75, mp::half>(plan).find("simt has for factors of this type: 64x64") !=
+    CHECK(complaint<simt, arch::sm_75, mp::half>(plan).find("simt has for operands of this type: 64x64") !=
           std::string::npos);
 
     constexpr auto wgmma = gpu_gemm_kernel::wgmma;
@@ -82,9 +82,10 @@ TEST_CASE("other kernels refuse tiles that they do not have") {
     large.tile_rows = 128;
     large.tile_columns = 256;
     large.cluster_blocks = 1;
-    CHECK(complaint<wgmma, arch::sm_90, mp::half>(large) ==
-          "mp::gemm: plan.cluster_blocks is 1; it must be that of a tile which wgmma has for factors of this "
-          "type: 128x256 in clusters of 2, 128x128");
+    CHECK(
+        complaint<wgmma, arch::sm_90, mp::half>(large) ==
+        "mp::gemm: plan.cluster_blocks is 1; it must be that of a tile which wgmma has for operands of this "
+        "type: 128x256 in clusters of 2, 128x128");
 }
 
 /// The largest error of an epilogue in a product on the simulated GPU, in units of the last place.

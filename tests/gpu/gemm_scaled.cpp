@@ -33,10 +33,10 @@ TEST_CASE("scaled products of all ks and large tiles have the bits of the model"
         check_scaled<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>(
             {20, 30, k}, {.b_order = orders[1], .seed = 3}, {}, 4);
     }
-    for (const std::ptrdiff_t b_lines : {1, 64, 128}) {
+    for (const std::ptrdiff_t b_vectors_per_scale : {1, 64, 128}) {
         check_scaled<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>(
             {200, 270, 400}, {.b_order = orders[1], .seed = 5},
-            {.a_lines = 1, .b_lines = b_lines, .large_tiles = true}, 5);
+            {.a_vectors_per_scale = 1, .b_vectors_per_scale = b_vectors_per_scale, .large_tiles = true}, 5);
     }
 }
 
@@ -46,8 +46,9 @@ struct plain_result {
     std::vector<double> magnitudes;
 };
 template <class A, class B>
-plain_result plain_product(const matrix<A>& a, const matrix<float>& a_scales, std::ptrdiff_t a_lines,
-                           const matrix<B>& b, const matrix<float>& b_scales, std::ptrdiff_t b_lines) {
+plain_result plain_product(const matrix<A>& a, const matrix<float>& a_scales,
+                           std::ptrdiff_t a_vectors_per_scale, const matrix<B>& b,
+                           const matrix<float>& b_scales, std::ptrdiff_t b_vectors_per_scale) {
     plain_result result;
     for (std::ptrdiff_t i = 0; i < a.view.rows; ++i) {
         for (std::ptrdiff_t j = 0; j < b.view.columns; ++j) {
@@ -55,9 +56,9 @@ plain_result plain_product(const matrix<A>& a, const matrix<float>& a_scales, st
             double magnitude = 0;
             for (std::ptrdiff_t p = 0; p < a.view.columns; ++p) {
                 const double x = static_cast<double>(static_cast<float>(a.view(i, p))) *
-                                 static_cast<double>(a_scales.view(i / a_lines, p / 128));
+                                 static_cast<double>(a_scales.view(i / a_vectors_per_scale, p / 128));
                 const double y = static_cast<double>(static_cast<float>(b.view(p, j))) *
-                                 static_cast<double>(b_scales.view(p / 128, j / b_lines));
+                                 static_cast<double>(b_scales.view(p / 128, j / b_vectors_per_scale));
                 sum += x * y;
                 magnitude += std::fabs(x * y);
             }
@@ -141,7 +142,7 @@ TEST_CASE("scales that do not fit are refused by name, on every executor alike, 
         return mp::row_major(scales.data(), rows, columns);
     };
     CHECK(message({matrix_of(3, 3)}, {matrix_of(3, 1), 128}) ==
-          "mp::gemm_scaled: a_scales.values.rows is 3; it must equal a.rows / a_scales.lines_per_scale, "
+          "mp::gemm_scaled: a_scales.values.rows is 3; it must equal a.rows / a_scales.vectors_per_scale, "
           "rounded "
           "up, which is 4");
     CHECK(
@@ -150,14 +151,14 @@ TEST_CASE("scales that do not fit are refused by name, on every executor alike, 
         "3");
     CHECK(message({matrix_of(2, 3), 2}, {matrix_of(4, 1), 128}) ==
           "mp::gemm_scaled: b_scales.values.rows is 4; it must equal b.rows / 128, rounded up, which is 3");
-    CHECK(
-        message({matrix_of(4, 3)}, {matrix_of(3, 4), 128}) ==
-        "mp::gemm_scaled: b_scales.values.columns is 4; it must equal b.columns / b_scales.lines_per_scale, "
-        "rounded up, which is 1");
+    CHECK(message({matrix_of(4, 3)}, {matrix_of(3, 4), 128}) ==
+          "mp::gemm_scaled: b_scales.values.columns is 4; it must equal b.columns / "
+          "b_scales.vectors_per_scale, "
+          "rounded up, which is 1");
     CHECK(message({matrix_of(4, 3), 3}, {matrix_of(3, 4)}) ==
-          "mp::gemm_scaled: a_scales.lines_per_scale is 3; it must be a power of two, such as 1 or 128");
+          "mp::gemm_scaled: a_scales.vectors_per_scale is 3; it must be a power of two, such as 1 or 128");
     CHECK(message({matrix_of(4, 3), 0}, {matrix_of(3, 4)}) ==
-          "mp::gemm_scaled: a_scales.lines_per_scale is 0; it must be a power of two, such as 1 or 128");
+          "mp::gemm_scaled: a_scales.vectors_per_scale is 0; it must be a power of two, such as 1 or 128");
     CHECK(message({mp::matrix_view<const float>{nullptr, 4, 3, 3}}, {matrix_of(3, 4)}) ==
           "mp::gemm_scaled: a_scales.values.data is null; it must point to a matrix of 4 x 3 elements");
     const float* const inside = c.data();
@@ -168,7 +169,7 @@ TEST_CASE("scales that do not fit are refused by name, on every executor alike, 
     CHECK(c == std::vector<float>(16, 300.0F));
 }
 
-TEST_CASE("scales are not read where the factors are not") {
+TEST_CASE("scales are not read where the operands are not") {
     std::vector<float> c(4, 8.0F);
     const std::vector<mp::float8_e4m3fn> none(1);
     const mp::k_block_scales no_scales{mp::row_major(static_cast<const float*>(nullptr), 2, 0)};

@@ -24,8 +24,8 @@ namespace gpu_gemm_test {
 
 /// What differs from one scaled product to another, beside setting.
 struct scale_setting {
-    std::ptrdiff_t a_lines = 1;
-    std::ptrdiff_t b_lines = 128;
+    std::ptrdiff_t a_vectors_per_scale = 1;
+    std::ptrdiff_t b_vectors_per_scale = 128;
     mp::storage_order a_order = orders[0];
     mp::storage_order b_order = orders[0];
     int splits = 1;
@@ -73,12 +73,12 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
     for (std::ptrdiff_t i = 0; i < size.rows; ++i) {
         for (std::ptrdiff_t j = 0; j < size.columns; ++j) expected.view(i, j) = c.view(i, j) = C(draw());
     }
-    const matrix<float> a_scales(groups(size.rows, scales.a_lines), groups(size.k, 128), scales.a_order, 0,
-                                 with.padding, draw_scale);
-    const matrix<float> b_scales(groups(size.k, 128), groups(size.columns, scales.b_lines), scales.b_order, 0,
-                                 with.padding, draw_scale);
-    const mp::k_block_scales a_blocks{a_scales.view, scales.a_lines};
-    const mp::k_block_scales b_blocks{b_scales.view, scales.b_lines};
+    const matrix<float> a_scales(groups(size.rows, scales.a_vectors_per_scale), groups(size.k, 128),
+                                 scales.a_order, 0, with.padding, draw_scale);
+    const matrix<float> b_scales(groups(size.k, 128), groups(size.columns, scales.b_vectors_per_scale),
+                                 scales.b_order, 0, with.padding, draw_scale);
+    const mp::k_block_scales a_blocks{a_scales.view, scales.a_vectors_per_scale};
+    const mp::k_block_scales b_blocks{b_scales.view, scales.b_vectors_per_scale};
     const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k, 1, {.splits = scales.splits});
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
@@ -100,12 +100,13 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
             const std::ptrdiff_t blocks = std::min(share, all - begin);
             const std::ptrdiff_t p = begin * 128;
             const std::ptrdiff_t length = std::min(blocks * 128, size.k - p);
-            mp::gemm_scaled(scaled_reference<Kernel, Arch>(), 1,
-                            mp::matrix_view<const A>(a.view.block(0, p, size.rows, length)),
-                            {a_scales.view.block(0, begin, a_scales.view.rows, blocks), scales.a_lines},
-                            mp::matrix_view<const B>(b.view.block(p, 0, length, size.columns)),
-                            {b_scales.view.block(begin, 0, blocks, b_scales.view.columns), scales.b_lines}, 0,
-                            mp::row_major(slice.data(), size.rows, size.columns));
+            mp::gemm_scaled(
+                scaled_reference<Kernel, Arch>(), 1,
+                mp::matrix_view<const A>(a.view.block(0, p, size.rows, length)),
+                {a_scales.view.block(0, begin, a_scales.view.rows, blocks), scales.a_vectors_per_scale},
+                mp::matrix_view<const B>(b.view.block(p, 0, length, size.columns)),
+                {b_scales.view.block(begin, 0, blocks, b_scales.view.columns), scales.b_vectors_per_scale}, 0,
+                mp::row_major(slice.data(), size.rows, size.columns));
             for (std::size_t i = 0; i < total.size(); ++i) {
                 total[i] = begin == 0 ? slice[i] : total[i] + slice[i];
             }
@@ -122,7 +123,7 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
     }
     const std::string name = plan.kernel_name();
     CHECK_MESSAGE(same(c, expected), name, " ", size.rows, " x ", size.columns, " x ", size.k, ", seed ",
-                  with.seed, ", lines ", scales.a_lines, " and ", scales.b_lines);
+                  with.seed, ", lines ", scales.a_vectors_per_scale, " and ", scales.b_vectors_per_scale);
 }
 
 /// Every layout of the matrices and of the scales, aligned and not.
@@ -135,20 +136,21 @@ void check_scaled_layouts() {
             for (const auto c_order : orders) {
                 for (const std::ptrdiff_t shift : {0, 1}) {
                     ++number;
-                    check_scaled<Kernel, Arch, A, B, C>({37, 45, 150 + 64 * (number % 3)},
-                                                        {.a_order = a_order,
-                                                         .b_order = b_order,
-                                                         .c_order = c_order,
-                                                         .shift = shift,
-                                                         .padding = shift == 0 ? 0 : 2,
-                                                         .alpha = 1.5F,
-                                                         .beta = number % 3 == 0 ? 0.0F : -0.75F,
-                                                         .seed = number},
-                                                        {.a_lines = lines[number % 4],
-                                                         .b_lines = lines[(number / 4 + number) % 4],
-                                                         .a_order = orders[number / 2 % 2],
-                                                         .b_order = orders[number / 4 % 2]},
-                                                        number);
+                    check_scaled<Kernel, Arch, A, B, C>(
+                        {37, 45, 150 + 64 * (number % 3)},
+                        {.a_order = a_order,
+                         .b_order = b_order,
+                         .c_order = c_order,
+                         .shift = shift,
+                         .padding = shift == 0 ? 0 : 2,
+                         .alpha = 1.5F,
+                         .beta = number % 3 == 0 ? 0.0F : -0.75F,
+                         .seed = number},
+                        {.a_vectors_per_scale = lines[number % 4],
+                         .b_vectors_per_scale = lines[(number / 4 + number) % 4],
+                         .a_order = orders[number / 2 % 2],
+                         .b_order = orders[number / 4 % 2]},
+                        number);
                 }
             }
         }

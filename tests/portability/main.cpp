@@ -20,7 +20,7 @@
 namespace {
 
 /// The lines of a file, without the comments that begin with #.
-bool read_lines(const char* path, std::map<std::string, std::uint64_t>& to) {
+bool read_vectors(const char* path, std::map<std::string, std::uint64_t>& to) {
     std::FILE* const file = std::fopen(path, "r");
     if (file == nullptr) return false;
     char line[256];
@@ -81,7 +81,7 @@ int main(int count, char** arguments) {
     }
     std::map<std::string, std::uint64_t> expected;
     for (const auto& [name, sum] : portability::expected_of_ops()) expected[name] = sum;
-    if (!read_lines(arguments[1], expected)) {
+    if (!read_vectors(arguments[1], expected)) {
         std::fprintf(stderr, "checksums: cannot read %s\n", arguments[1]);
         return 2;
     }

@@ -291,12 +291,12 @@ TEST_CASE("advice about a file from another run is that about its casts, categor
 
 TEST_CASE("sizes of products are padded to multiples of 8, 16 and 32") {
     struct expectation {
-        ac::factor_elements elements;
+        ac::operand_elements elements;
         std::ptrdiff_t m, n, k;
         std::ptrdiff_t padded_m, padded_n, padded_k;
         double added;
     };
-    using kind = ac::factor_elements;
+    using kind = ac::operand_elements;
     for (const expectation& it : {expectation{kind::sixteen_bit, 64, 8, 10, 64, 8, 16, 0.6},
                                   expectation{kind::sixteen_bit, 8, 16, 24, 8, 16, 24, 0.0},
                                   expectation{kind::sixteen_bit, 1, 1, 1, 8, 8, 8, 511.0},

@@ -18,7 +18,7 @@ namespace {
 namespace ac = mp::autocast;
 using namespace ledger_ops;
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> vectors_of(const std::string& text) {
     std::vector<std::string> lines;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -57,7 +57,7 @@ TEST_CASE("the table says what was cast, what was called, and what was first") {
     // Shares are of 7 numbers other than zero: 2/7, 1/7, 1/7; 1e-9 is the only inexact one besides.
     const std::string table = ac::ledger_table(ledger);
     CAPTURE(table);
-    const auto lines = lines_of(table);
+    const auto lines = vectors_of(table);
     REQUIRE(lines.size() > 20);
     // Spaces depend on the widest cell; words do not.
     const auto words = [](const std::string& line) {
@@ -127,7 +127,7 @@ TEST_CASE("no line of the table is over 110 characters for the longest ordinary 
     contents.first_non_finite = {
         "softmax_cross_entropy_backward", "argument 3", "encoder.layers.11.attention", 123456, false,
         ac::value_origin::cast,           9999};
-    for (const std::string& line : lines_of(ac::ledger_table(contents))) {
+    for (const std::string& line : vectors_of(ac::ledger_table(contents))) {
         CAPTURE(line);
         CHECK(line.size() <= 110);
     }
@@ -147,7 +147,7 @@ TEST_CASE("comma-separated values have a line for each cast, and read back the s
     ac::cast_ledger ledger;
     fill(ledger);
     const std::string text = ac::ledger_csv(ledger);
-    const auto lines = lines_of(text);
+    const auto lines = vectors_of(text);
     REQUIRE(lines.size() == 6);
     CHECK(lines[0] ==
           "op,argument,direction,from,to,scaled,casts,reused,bytes,elements,overflowed,flushed,subnormal,"

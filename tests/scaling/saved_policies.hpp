@@ -109,7 +109,7 @@ mp::saved_loss_scaler<Policy> after(const Policy& policy, int events, unsigned s
     return saved;
 }
 
-inline std::vector<std::string> lines_of(const std::string& text) {
+inline std::vector<std::string> vectors_of(const std::string& text) {
     std::vector<std::string> lines(1);
     for (const char character : text) {
         lines.back().push_back(character);
@@ -121,7 +121,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
 
 /// What the version before checksums wrote.
 inline std::string without_checksum(const std::string& text) {
-    std::vector<std::string> lines = lines_of(text);
+    std::vector<std::string> lines = vectors_of(text);
     lines.at(0) = "mp loss scaler 1\n";
     lines.pop_back();
     std::string rest;

@@ -46,7 +46,7 @@ const std::string pytorch_text =
 
 /// pytorch_text with a line replaced by others, or by none. Lines are counted from 1.
 std::string with_line(std::size_t number, std::string_view replacement) {
-    std::vector<std::string> lines = lines_of(pytorch_text);
+    std::vector<std::string> lines = vectors_of(pytorch_text);
     lines.at(number - 1) = replacement;
     std::string text;
     for (const std::string& line : lines) text += line;
@@ -83,8 +83,8 @@ TEST_CASE("every policy comes back to the bit from any point of a run") {
             CAPTURE(events);
             const auto saved = after(kind.policy, events, 42);
             const std::string text = mp::save_state(saved);
-            REQUIRE(lines_of(text).size() == kind.parameters + kind.counters + 6);
-            REQUIRE(lines_of(text)[1] == "policy " + std::string(kind.name) + "\n");
+            REQUIRE(vectors_of(text).size() == kind.parameters + kind.counters + 6);
+            REQUIRE(vectors_of(text)[1] == "policy " + std::string(kind.name) + "\n");
             const auto loaded = mp::load_state<policy_type>(text);
             REQUIRE(loaded == saved);
             REQUIRE(mp::save_state(loaded) == text);
@@ -100,7 +100,7 @@ TEST_CASE("every parameter and every counter has a name of its own in one word")
         CAPTURE(kind.name);
         std::set<std::string> names;
         std::string section;
-        for (const std::string& line : lines_of(mp::save_state(after(kind.policy, 3, 1)))) {
+        for (const std::string& line : vectors_of(mp::save_state(after(kind.policy, 3, 1)))) {
             const std::string name = line.substr(0, line.find_first_of(" \n"));
             if (line.find(' ') == std::string::npos) section = name;
             CAPTURE(line);
@@ -316,7 +316,7 @@ TEST_CASE("a scaler that could not go on is not saved") {
 
 TEST_CASE("the lines of a section may come in any order, and the last line may lack its end") {
     const auto expected = mp::load_state<mp::pytorch_policy>(pytorch_text);
-    std::vector<std::string> lines = lines_of(pytorch_text);
+    std::vector<std::string> lines = vectors_of(pytorch_text);
     std::swap(lines[3], lines[6]);
     std::swap(lines[8], lines[11]);
     std::string text;

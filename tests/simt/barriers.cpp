@@ -51,8 +51,8 @@ struct numbers {
     alignas(128) std::uint16_t values[lines * stride];
 
     numbers() { std::iota(std::begin(values), std::end(values), std::uint16_t{1}); }
-    [[nodiscard]] tensor_tiles tiles(int tile_length, int tile_lines, int swizzle) const {
-        return {values, 2, length, lines, stride * 2, tile_length, tile_lines, swizzle};
+    [[nodiscard]] tensor_tiles tiles(int tile_length, int tile_rows, int swizzle) const {
+        return {values, 2, length, lines, stride * 2, tile_length, tile_rows, swizzle};
     }
     /// Zero where there is none.
     [[nodiscard]] std::uint16_t at(std::int64_t line, std::int64_t position) const {
@@ -279,9 +279,9 @@ TEST_CASE("a tile of one of several matrices arrives, with zeros where there is 
     for (const int matrix : {0, 1, 4, 5, -1}) {
         // Five matrices of 10 lines.
         tensor_tiles tiles = source.tiles(64, 16, 128);
-        tiles.lines = 10;
+        tiles.rows = 10;
         tiles.matrices = 5;
-        tiles.matrix_bytes = 10 * tiles.line_bytes;
+        tiles.matrix_bytes = 10 * tiles.row_bytes;
         const tensor_map map = make_tensor_map(gpu(0), tiles);
         run<64>(
             [=](auto thread) {
@@ -348,13 +348,13 @@ TEST_CASE("maps are checked for what the unit takes") {
     tiles.data = source.values + 1;
     refuses(tiles, "tiles.data % 16 is 2; it must be zero, and tiles.data not null");
     tiles = source.tiles(32, 8, 64);
-    tiles.line_bytes = 150;
-    refuses(tiles, "tiles.line_bytes is 150; it must be a multiple of 16, and no less than a line has");
+    tiles.row_bytes = 150;
+    refuses(tiles, "tiles.row_bytes is 150; it must be a multiple of 16, and no less than a row has");
     refuses(source.tiles(33, 8, 128),
             "tiles.tile_length is 33; it must be from 1 to 256, and a multiple of 16 bytes");
     refuses(source.tiles(64, 8, 64),
             "tiles.tile_length is 64; it must be no more than tiles.swizzle_bytes have room for");
-    refuses(source.tiles(32, 257, 64), "tiles.tile_lines is 257; it must be from 1 to 256");
+    refuses(source.tiles(32, 257, 64), "tiles.tile_rows is 257; it must be from 1 to 256");
     refuses(source.tiles(32, 8, 48), "tiles.swizzle_bytes is 48; it must be 0, 32, 64 or 128");
     tiles = source.tiles(32, 8, 64);
     tiles.matrices = 2;

@@ -35,8 +35,8 @@ bool is_one_to_one(int registers, int lines, int positions, int step, Place plac
     for (int lane = 0; lane < 32; ++lane) {
         for (int i = 0; i < registers; ++i) {
             const fragment_place at = place(lane, i);
-            if (at.line < 0 || at.line >= lines || at.position < 0 || at.position >= positions) return false;
-            if (at.position % step != 0 || !seen.emplace(at.line, at.position).second) return false;
+            if (at.row < 0 || at.row >= lines || at.position < 0 || at.position >= positions) return false;
+            if (at.position % step != 0 || !seen.emplace(at.row, at.position).second) return false;
         }
     }
     return seen.size() == static_cast<std::size_t>(lines * positions / step);
@@ -49,7 +49,7 @@ TEST_CASE("every element of a fragment is in one register of one lane") {
     CHECK(is_one_to_one(1, 8, 16, 4, [](int lane, int) { return mp::simt::loaded_place(lane); }));
     CHECK(is_one_to_one(2, 8, 16, 2, [](int lane, int i) {
         const fragment_place at = mp::simt::loaded_transposed_place(lane);
-        return fragment_place{at.line + i, at.position};
+        return fragment_place{at.row + i, at.position};
     }));
 }
 

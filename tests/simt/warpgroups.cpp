@@ -46,19 +46,19 @@ kernel_violation violation_of(Function function, std::uint64_t seed = 1) {
 constexpr std::uint32_t a_begin = 0;
 constexpr std::uint32_t b_begin = 32768;
 
-/// Puts a matrix of `lines` lines of `line_bytes` into shared memory, in panels of SwizzleBytes of each line
+/// Puts a matrix of `lines` lines of `row_bytes` into shared memory, in panels of SwizzleBytes of each line
 /// that follow each other, swizzled.
 template <int SwizzleBytes, class Thread>
-void place(Thread thread, std::uint32_t begin, const unsigned char* from, int lines, int line_bytes) {
-    for (int chunk = thread.index(); chunk < lines * line_bytes / 16; chunk += 128) {
-        const int line = chunk / (line_bytes / 16);
-        const int byte = chunk % (line_bytes / 16) * 16;
+void place(Thread thread, std::uint32_t begin, const unsigned char* from, int lines, int row_bytes) {
+    for (int chunk = thread.index(); chunk < lines * row_bytes / 16; chunk += 128) {
+        const int line = chunk / (row_bytes / 16);
+        const int byte = chunk % (row_bytes / 16) * 16;
         const int panel = byte / SwizzleBytes;
         const auto offset = static_cast<std::uint32_t>(line * SwizzleBytes + byte % SwizzleBytes);
         const std::uint32_t to = begin + static_cast<std::uint32_t>(panel * lines * SwizzleBytes) +
                                  mp::simt::swizzled<SwizzleBytes>(offset);
         mp::simt::registers<4> words;
-        std::memcpy(&words, from + line * line_bytes + byte, 16);
+        std::memcpy(&words, from + line * row_bytes + byte, 16);
         thread.store(shared_pointer<mp::simt::registers<4>>{to}, words);
     }
 }
@@ -95,7 +95,7 @@ void check_product(std::uint64_t seed) {
             float sum[Columns / 2];
             for (int i = 0; i < Columns / 2; ++i) {
                 const auto at = mp::simt::wgmma_place(thread.index(), i);
-                sum[i] = thread.load(c_data + at.line * Columns + at.position);
+                sum[i] = thread.load(c_data + at.row * Columns + at.position);
             }
             const auto left = thread.describe(a_begin, 16, 1024, 128);
             const auto right = thread.describe(b_begin, 16, 1024, 128);
@@ -108,7 +108,7 @@ void check_product(std::uint64_t seed) {
             thread.template wait_products<0>();
             for (int i = 0; i < Columns / 2; ++i) {
                 const auto at = mp::simt::wgmma_place(thread.index(), i);
-                thread.store(c_data + at.line * Columns + at.position, sum[i]);
+                thread.store(c_data + at.row * Columns + at.position, sum[i]);
             }
         },
         seed);
@@ -129,14 +129,14 @@ TEST_CASE("every sum of a warpgroup is in one register of one thread") {
     for (int thread = 0; thread < 128; ++thread) {
         for (int i = 0; i < 128; ++i) {
             const auto at = mp::simt::wgmma_place(thread, i);
-            CHECK((at.line >= 0 && at.line < 64 && at.position >= 0 && at.position < 256));
-            seen.emplace(at.line, at.position);
+            CHECK((at.row >= 0 && at.row < 64 && at.position >= 0 && at.position < 256));
+            seen.emplace(at.row, at.position);
         }
     }
     CHECK(seen.size() == 64 * 256);
 }
 
-TEST_CASE("transposed factors of 16 bits give the same product") {
+TEST_CASE("transposed operands of 16 bits give the same product") {
     // Lines of 64 rows of A (columns of B), 128 bytes, for each of 16 ks; B has two panels of them.
     constexpr int columns = 128;
     constexpr int k = 16;
@@ -165,7 +165,7 @@ TEST_CASE("transposed factors of 16 bits give the same product") {
             thread.template wait_products<0>();
             for (int i = 0; i < columns / 2; ++i) {
                 const auto at = mp::simt::wgmma_place(thread.index(), i);
-                thread.store(c_data + at.line * columns + at.position, sum[i]);
+                thread.store(c_data + at.row * columns + at.position, sum[i]);
             }
         },
         2);
@@ -240,7 +240,7 @@ TEST_CASE("fences and waits of products are not forgotten unnoticed") {
     }
 }
 
-TEST_CASE("a factor that nobody wrote, and descriptors that differ among threads, are refused") {
+TEST_CASE("an operand that nobody wrote, and descriptors that differ among threads, are refused") {
     CHECK(violation_of([](auto thread) {
               float sum[32] = {};
               thread.fence_products();

@@ -165,7 +165,7 @@ TEST_CASE("the exponent of zero: where a tiny term stops to count beside nothing
     CHECK(tie(hopper_half, 47) == 0.0F);
 }
 
-TEST_CASE("subnormal factors, addends and results are not flushed") {
+TEST_CASE("subnormal operands, addends and results are not flushed") {
     CHECK(terms<half>(16, {{0x1p-24, 0x1p-24}}).sum<arch::sm_90>(0.0F) == 0x1p-48F);
     CHECK(terms<half>(16, {{0x1p-24, 1}}).sum<arch::sm_70>(half(0)) == half(0x1p-24));
     CHECK(terms<bfloat16>(16, {{0x1p-133, 1}}).sum<arch::sm_80>(0.0F) == 0x1p-133F);
@@ -234,7 +234,7 @@ TEST_CASE("the last 13 bits of a float are ignored in a tfloat32") {
     CHECK(sum_of<arch::sm_80>(std::vector{dirty}, std::vector{tfloat32(3)}, 0.0F) == 3.0F);
 }
 
-TEST_CASE("accumulators of 8-bit factors have 13 fraction bits on Ada and Hopper, and 23 on Blackwell") {
+TEST_CASE("accumulators of 8-bit operands have 13 fraction bits on Ada and Hopper, and 23 on Blackwell") {
     const terms<float8_e4m3fn> it(32, {{1, 1}, {0x1p-7, 0x1p-6}, {0x1p-7, 0x1p-7}});
     CHECK(it.sum<arch::sm_89>(0.0F) == 1.0F + 0x1p-13F);
     CHECK(it.sum<arch::sm_90>(0.0F) == 1.0F + 0x1p-13F);
@@ -331,7 +331,7 @@ void compare(const slow::rule& rule) {
         wrong += slow::same(got, expected) || terms == 0 ? 0 : 1;
     }
     CHECK_MESSAGE(wrong == 0,
-                  "sm_" << static_cast<int>(Arch) << ", factors of " << sizeof(Value) << " bytes");
+                  "sm_" << static_cast<int>(Arch) << ", operands of " << sizeof(Value) << " bytes");
 }
 
 TEST_CASE("random numbers and random bits give what the written rule gives, on all architectures") {
@@ -368,8 +368,8 @@ TEST_CASE("formats of 8 bits mix, and a block can be computed by the compiler") 
     }();
     static_assert(sum == 15.5F);
     CHECK(sum == 15.5F);
-    static_assert(mp::block_rule_of(arch::sm_90, mp::factor_kind::fp16, false).products == 16);
-    static_assert(mp::block_rule_of(arch::sm_70, mp::factor_kind::bf16, false).products == 0);
+    static_assert(mp::block_rule_of(arch::sm_90, mp::operand_kind::fp16, false).products == 16);
+    static_assert(mp::block_rule_of(arch::sm_70, mp::operand_kind::bf16, false).products == 0);
 }
 
 TEST_CASE("errors of blocks and fragments name the argument") {

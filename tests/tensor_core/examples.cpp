@@ -49,7 +49,7 @@ TEST_CASE("sums that tell models apart have the results that they had, 12 for ea
         std::string_view line = text;
         vectors::set it;
         it.gpu = next(line, ',');
-        it.factors = next(line, ',');
+        it.operands = next(line, ',');
         it.output = next(line, ',');
         it.a = codes(next(line, ','));
         it.b = codes(next(line, ','));

@@ -216,7 +216,7 @@ TEST_CASE(
     CHECK(wrong(emulated<arch::sm_100>{.promotion_interval = 32}, slow::blackwell_fp8, 0) == 0);
 }
 
-TEST_CASE("8-bit factors through half: each step of 32 as mma.sync, as mp::mma has them") {
+TEST_CASE("8-bit operands through half: each step of 32 as mma.sync, as mp::mma has them") {
     std::mt19937 random(5);
     matrix<float8_e5m2> a(9, 75, rows_first, 2);
     matrix<float8_e4m3fn> b(75, 21, rows_first);
@@ -264,7 +264,7 @@ TEST_CASE("the last of 26 bits decides a tie between two halves") {
     CHECK(product(3) == 2050.0F);
 }
 
-TEST_CASE("the unit for 8-bit factors means nothing to others") {
+TEST_CASE("the unit for 8-bit operands means nothing to others") {
     std::mt19937 random(6);
     matrix<half> a(5, 70, rows_first);
     matrix<half> b(70, 6, rows_first);

@@ -6,7 +6,7 @@
 //
 // of it: each of the L + 1 terms of a block loses less than 2^(E - F), where 2^E is at most the largest term,
 // and rounding loses less than the share u of the sum (2^-23 for floats cut off, 2^-13 for 13 fraction bits).
-// Subnormal factors have the exponent of the smallest normal number, and count as that.
+// Subnormal operands have the exponent of the smallest normal number, and count as that.
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
@@ -43,9 +43,9 @@ bound_constants constants_of(mp::float8_unit unit) {
     };
     if (unit == mp::float8_unit::through_half) {
         // Two blocks, and an ordinary addition.
-        return {32, 2 * of(mp::block_rule_of(Arch, mp::factor_kind::fp16, false)) + 0x1p-24};
+        return {32, 2 * of(mp::block_rule_of(Arch, mp::operand_kind::fp16, false)) + 0x1p-24};
     }
-    const auto rule = mp::block_rule_of(Arch, mp::detail::factor_kind_of<Input>, false);
+    const auto rule = mp::block_rule_of(Arch, mp::detail::operand_kind_of<Input>, false);
     return {rule.products, of(rule)};
 }
 

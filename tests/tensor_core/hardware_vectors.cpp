@@ -70,11 +70,11 @@ std::vector<vectors::set> read_sets(reader file) {
     while (!file.at_end()) {
         vectors::set it;
         it.gpu = file.text(8);
-        it.factors = file.text(8);
+        it.operands = file.text(8);
         it.output = file.text(8);
         it.terms = file.word(4);
         const std::size_t count = file.word(4);
-        const std::size_t width = it.factors == "tf32" ? 4 : it.factors[0] == 'E' ? 1 : 2;
+        const std::size_t width = it.operands == "tf32" ? 4 : it.operands[0] == 'E' ? 1 : 2;
         it.a = file.words(count * it.terms, width);
         it.b = file.words(count * it.terms, width);
         it.c = file.words(count, 4);

@@ -16,7 +16,7 @@
 #include <vector>
 
 /// The block fused multiply-add once more, from its written rule and with its own constants, in doubles:
-/// products of two factors are exact in them, and so is scaling by powers of two. Shares no code with the
+/// products of two operands are exact in them, and so is scaling by powers of two. Shares no code with the
 /// library.
 namespace slow {
 

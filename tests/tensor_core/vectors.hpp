@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-/// Recorded results of real tensor cores, and the model's for the same factors.
+/// Recorded results of real tensor cores, and the model's for the same operands.
 namespace vectors {
 
 /// The results of one instruction of one GPU: n sums of `terms` products and an addend.
 struct set {
     std::string gpu;
-    std::string factors;
+    std::string operands;
     std::string output;
     std::size_t terms = 0;
     std::vector<std::uint32_t> a;  ///< codes, n x terms
@@ -26,7 +26,7 @@ struct set {
     std::vector<std::uint32_t> c;       ///< bits of floats; for half outputs to be rounded to half first
     std::vector<std::uint32_t> result;  ///< bits of floats, of halves, too
 
-    [[nodiscard]] std::string name() const { return gpu + " " + factors + " " + output; }
+    [[nodiscard]] std::string name() const { return gpu + " " + operands + " " + output; }
 };
 
 /// The values of codes; those of tfloat32 are the floats that the instruction was given.
@@ -61,19 +61,19 @@ using model_function = std::uint32_t (*)(std::span<const std::uint32_t>, std::sp
                                          std::uint32_t, mp::float8_unit);
 
 template <mp::arch Arch>
-model_function model_on(std::string_view factors, bool half_output) {
+model_function model_on(std::string_view operands, bool half_output) {
     using mp::half;
-    if (factors == "fp16") return half_output ? &model<Arch, half, half> : &model<Arch, half, float>;
+    if (operands == "fp16") return half_output ? &model<Arch, half, half> : &model<Arch, half, float>;
     if constexpr (Arch != mp::arch::sm_70) {
-        if (factors == "bf16") return &model<Arch, mp::bfloat16, float>;
-        if (factors == "tf32") return &model<Arch, mp::tfloat32, float>;
+        if (operands == "bf16") return &model<Arch, mp::bfloat16, float>;
+        if (operands == "tf32") return &model<Arch, mp::tfloat32, float>;
     }
     if constexpr (Arch >= mp::arch::sm_89) {
-        if (factors == "E4M3") {
+        if (operands == "E4M3") {
             return half_output ? &model<Arch, mp::float8_e4m3fn, half>
                                : &model<Arch, mp::float8_e4m3fn, float>;
         }
-        if (factors == "E5M2") {
+        if (operands == "E5M2") {
             return half_output ? &model<Arch, mp::float8_e5m2, half> : &model<Arch, mp::float8_e5m2, float>;
         }
     }
@@ -82,7 +82,7 @@ model_function model_on(std::string_view factors, bool half_output) {
 
 /// Whether wgmma multiplied 8-bit numbers; its addends were zero, whatever the file has.
 inline bool is_wgmma(const set& it) {
-    return (it.gpu == "H100" || it.gpu == "H200") && it.factors[0] == 'E' && it.output == "fp32";
+    return (it.gpu == "H100" || it.gpu == "H200") && it.operands[0] == 'E' && it.output == "fp32";
 }
 
 inline std::uint32_t addend_of(const set& it, std::size_t index) {
@@ -93,15 +93,15 @@ inline std::uint32_t addend_of(const set& it, std::size_t index) {
 inline std::pair<model_function, mp::float8_unit> model_for(const set& it) {
     using enum mp::float8_unit;
     const bool half_output = it.output == "fp16";
-    if (it.gpu == "V100") return {model_on<mp::arch::sm_70>(it.factors, half_output), native};
-    if (it.gpu == "A100") return {model_on<mp::arch::sm_80>(it.factors, half_output), native};
-    if (it.gpu == "A2") return {model_on<mp::arch::sm_86>(it.factors, half_output), native};
+    if (it.gpu == "V100") return {model_on<mp::arch::sm_70>(it.operands, half_output), native};
+    if (it.gpu == "A100") return {model_on<mp::arch::sm_80>(it.operands, half_output), native};
+    if (it.gpu == "A2") return {model_on<mp::arch::sm_86>(it.operands, half_output), native};
     if (it.gpu == "Ada" || it.gpu == "L40S")
-        return {model_on<mp::arch::sm_89>(it.factors, half_output), native};
+        return {model_on<mp::arch::sm_89>(it.operands, half_output), native};
     if (it.gpu == "H100" || it.gpu == "H200") {
-        return {model_on<mp::arch::sm_90>(it.factors, half_output), is_wgmma(it) ? native : through_half};
+        return {model_on<mp::arch::sm_90>(it.operands, half_output), is_wgmma(it) ? native : through_half};
     }
-    if (it.gpu == "B200") return {model_on<mp::arch::sm_100>(it.factors, half_output), through_half};
+    if (it.gpu == "B200") return {model_on<mp::arch::sm_100>(it.operands, half_output), through_half};
     return {nullptr, native};
 }
 

@@ -5,7 +5,7 @@
 
 #include <mp/autocast/observer.hpp>
 #include <mp/autocast/operand.hpp>
-#include <mp/autocast/quantise_factor.hpp>
+#include <mp/autocast/quantise_operand.hpp>
 #include <mp/autocast/resolution.hpp>
 #include <mp/autocast/staging_buffer.hpp>
 #include <mp/executor.hpp>

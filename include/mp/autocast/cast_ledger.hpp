@@ -103,7 +103,7 @@ struct cast_record {
     std::uint64_t bytes = 0;  ///< read and written by the casts
     cast_losses losses;
     /// Whether each array was multiplied by a power of two so that its largest number just fits, and divided
-    /// by it again, as factors of float8 products are. Losses are then relative to that largest number.
+    /// by it again, as operands of float8 products are. Losses are then relative to that largest number.
     bool scaled = false;
 };
 
@@ -144,7 +144,7 @@ struct non_finite_value {
 /// The sizes of matrix products that an op computed.
 struct product_record {
     std::string op;
-    std::string type;  ///< what the factors were when they were multiplied
+    std::string type;  ///< what the operands were when they were multiplied
     std::ptrdiff_t m = 0;
     std::ptrdiff_t n = 0;
     std::ptrdiff_t k = 0;

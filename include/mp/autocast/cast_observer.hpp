@@ -106,7 +106,7 @@ public:
 
     /// Before anything else of a call; what it returns becomes observed_call::number.
     virtual std::uint64_t called(const observed_call& call) = 0;
-    /// The op computes a product of this size with factors of this type.
+    /// The op computes a product of this size with operands of this type.
     virtual void multiplied(const observed_call& call, product_size size, std::string_view type) = 0;
     /// An argument or result has been cast. `scaled`: to a format after scaling by a power of two, and back.
     virtual void cast(const observed_call& call, std::size_t index, cast_direction direction,

@@ -90,7 +90,7 @@ namespace autocast {
 ///   that backward runs in the precision of the forward;
 /// - `argument_names`, an array of std::string_view, for reports; the gradient that a backward op is given is
 ///   called "dy";
-/// - `factors`, an array of the names of the arguments that are multiplied with each other: where a policy
+/// - `product_operands`, an array of the names of the arguments that are multiplied with each other: where a policy
 ///   quantises to float8, it quantises these and not, say, the bias;
 /// - `sums`, an array of the names of the outputs that the kernel itself adds to: where the caller passes
 ///   add_to() of an array for one of them, the kernel receives that sum_operand. It computes in float;

@@ -137,11 +137,11 @@ template <class Op, std::size_t Index>
 inline constexpr bool is_incoming_gradient =
     !std::is_void_v<typename forward_of<Op>::type> && argument_name<Op>(Index) == "dy";
 
-/// Whether the argument is a factor of the product that the op computes; any, where the op does not say it.
+/// Whether the argument is an operand of the product that the op computes; any, where the op does not say it.
 template <class Op, std::size_t Index>
-constexpr bool is_factor() {
-    if constexpr (requires { Op::factors; }) {
-        for (const std::string_view name : Op::factors) {
+constexpr bool is_product_operand() {
+    if constexpr (requires { Op::product_operands; }) {
+        for (const std::string_view name : Op::product_operands) {
             if (name == argument_name<Op>(Index)) return true;
         }
         return false;

@@ -240,11 +240,11 @@ using fp16 = policy<half>;
 /// bfloat16 for the ops that allow it.
 using bf16 = policy<bfloat16>;
 
-/// float8 for the factors of products, in the hybrid recipe of NVIDIA's Transformer Engine: Forward for what
+/// float8 for the operands of products, in the hybrid recipe of NVIDIA's Transformer Engine: Forward for what
 /// a forward op multiplies and for what its backward reads again, Gradient for the gradient "dy" that a
 /// backward op is given. Everything else that allows low precision is High, results included.
 ///
-/// Each factor is multiplied by the power of two that brings its largest magnitude just below the largest
+/// Each operand is multiplied by the power of two that brings its largest magnitude just below the largest
 /// number of the format (current scaling, as in `Float8CurrentScaling`), rounded, and divided by it again;
 /// the kernel reads the float8 values so scaled as High, which holds them exactly. Products and sums are then
 /// those of a float8 matrix product with float accumulation.
@@ -255,7 +255,7 @@ struct float8_policy : policy<High, Overrides...> {
     /// The format that argument number Index of Op is rounded to before it is High; void if it is not.
     template <op Op, std::size_t Index>
     using quantised =
-        std::conditional_t<!detail::is_factor<Op, Index>(), void,
+        std::conditional_t<!detail::is_product_operand<Op, Index>(), void,
                            std::conditional_t<detail::is_incoming_gradient<Op, Index>, Gradient, Forward>>;
 };
 

@@ -16,7 +16,7 @@ inline constexpr preset bf16{"bf16", precision::bf16, &own_categories, true,
                              "the ops' own categories, in bfloat16"};
 inline constexpr preset fp8_hybrid{
     "fp8_hybrid", precision::fp8, &own_categories, true,
-    "factors of products in e4m3, incoming gradients in e5m2, the rest in bfloat16"};
+    "operands of products in e4m3, incoming gradients in e5m2, the rest in bfloat16"};
 inline constexpr preset off{"off", precision::off, &own_categories, true, "no autocast"};
 
 }  // namespace mp::autocast::presets

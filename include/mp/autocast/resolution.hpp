@@ -49,7 +49,7 @@ struct quantised_format<Policy, Op, Index> {
 
 /// What becomes of the arguments and results of a call. Eligible inputs are cast to Target, or left alone
 /// where that is void; results are rounded to Output, or left as the kernel makes them where that is void.
-/// Quantising names the policy whose quantised formats the factors go through; void if none do.
+/// Quantising names the policy whose quantised formats the operands go through; void if none do.
 template <class Target, class Output, class Quantising>
 struct cast_plan {
     using target = Target;
@@ -198,7 +198,7 @@ struct distinct<type_list<Kept...>, First, Rest...>
 template <class... Arguments>
 using data_list = typename distinct<type_list<>, data_of<Arguments, Arguments...>...>::type;
 
-/// What a category makes of data types. Quantising is the policy that quantises the op's factors, or void.
+/// What a category makes of data types. Quantising is the policy that quantises the op's operands, or void.
 template <op_category Category, class Low, class Requested, class Quantising, class DataList>
 struct data_resolution;
 template <op_category Category, class Low, class Requested, class Quantising, class... Data>

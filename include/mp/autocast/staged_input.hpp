@@ -6,7 +6,7 @@
 #include <mp/autocast/adaptation.hpp>
 #include <mp/autocast/cast_cache.hpp>
 #include <mp/autocast/operand.hpp>
-#include <mp/autocast/quantise_factor.hpp>
+#include <mp/autocast/quantise_operand.hpp>
 #include <mp/autocast/staging_buffer.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -32,13 +32,13 @@ void cast_elements(const Executor& exec, const Argument& argument, std::span<Tar
         if constexpr (std::same_as<typename traits::element, float> &&
                       requires { traits::contiguous(view); }) {
             if (const std::span<const float> floats = traits::contiguous(view); floats.size() == to.size()) {
-                return quantise_factor(quantised_to<Quantised>{}, exec, floats, to);
+                return quantise_operand(quantised_to<Quantised>{}, exec, floats, to);
             }
         }
         const workspace::frame frame(workspace_of(exec));
         const staging_buffer<float> values(exec, to.size());
         traits::copy(exec, traits::as_input(view), traits::template dense<float>(values.data(), view));
-        quantise_factor(quantised_to<Quantised>{}, exec, values.elements(), to);
+        quantise_operand(quantised_to<Quantised>{}, exec, values.elements(), to);
     }
 }
 
@@ -66,8 +66,8 @@ private:
         } else {
             const float from = static_cast<float>(argument);
             Target to;
-            quantise_factor(quantised_to<Quantised>{}, cpu{}, std::span<const float>(&from, 1),
-                            std::span<Target>(&to, 1));
+            quantise_operand(quantised_to<Quantised>{}, cpu{}, std::span<const float>(&from, 1),
+                             std::span<Target>(&to, 1));
             return to;
         }
     }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/autocast/adaptation.hpp>
-#include <mp/autocast/quantise_factor.hpp>
+#include <mp/autocast/quantise_operand.hpp>
 #include <mp/autocast/staged_input.hpp>
 #include <mp/autocast/staged_output.hpp>
 

@@ -3,7 +3,7 @@
 /// The blocks of a matrix, quantised one after the other: options, scales and codes.
 #pragma once
 
-#include <mp/convert/block_lines.hpp>
+#include <mp/convert/block_vectors.hpp>
 #include <mp/convert/kernels/block_quantize.hpp>
 #include <mp/convert/number_range.hpp>
 #include <mp/simd/processor.hpp>
@@ -293,29 +293,29 @@ private:
 
 /// The largest finite magnitude of a matrix.
 template <int Block, class Number>
-exact_value largest_in(cpu exec, instruction_set isa, const block_lines<const Number>& lines) {
+exact_value largest_in(cpu exec, instruction_set isa, const block_vectors<const Number>& vectors) {
     using wide = block_wide<Number>;
     using word = storage_of<wide_format<wide>>;
     using chunk = block_chunk<Block>;
     std::vector<word> largest(
-        static_cast<std::size_t>(tile_count<Block>(lines.count, lines.length, lines.abreast())));
-    for_tiles<Block>(exec, lines.count, lines.length, lines.abreast(), [&](const block_tile& tile) {
+        static_cast<std::size_t>(tile_count<Block>(vectors.count, vectors.length, vectors.abreast())));
+    for_tiles<Block>(exec, vectors.count, vectors.length, vectors.abreast(), [&](const block_tile& tile) {
         word& of_tile = largest[static_cast<std::size_t>(tile.index)];
         if constexpr (has_number_vectors<Number>) {
             using kernel_type = std::uint32_t (*)(const Number*, std::size_t);
             const auto kernel = MP_SELECT_TARGET(isa, kernel_type{nullptr}, largest_finite_of<Number>);
-            if (kernel != nullptr && lines.position_stride == 1) {
-                of_tile = kernel(lines.at(tile.first_line, tile.begin),
+            if (kernel != nullptr && vectors.position_stride == 1) {
+                of_tile = kernel(vectors.at(tile.first_vector, tile.begin),
                                  static_cast<std::size_t>(tile.end - tile.begin));
                 return;
             }
         }
         static_cast<void>(isa);
         const default_floating_point_modes modes;
-        wide values[lines_abreast][chunk::padded];
+        wide values[vectors_abreast][chunk::padded];
         for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
-            read_lines(lines, tile, begin, (std::min)(chunk::elements, tile.end - begin), values);
-            for (std::ptrdiff_t l = 0; l < tile.last_line - tile.first_line; ++l) {
+            read_vectors(vectors, tile, begin, (std::min)(chunk::elements, tile.end - begin), values);
+            for (std::ptrdiff_t l = 0; l < tile.last_vector - tile.first_vector; ++l) {
                 word found = largest_magnitude<chunk::padded>(values[l]);
                 if (found >= wide_infinity<wide>) found = largest_finite_magnitude(values[l], chunk::padded);
                 of_tile = (std::max)(of_tile, found);

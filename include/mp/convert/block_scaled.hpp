@@ -23,9 +23,9 @@ enum class block_direction : unsigned char {
 /// A matrix whose value at (r, c) is element * scale of its block * tensor scale.
 ///
 /// Rows are divided into blocks of `Block` elements from their first element on (columns, if the direction is
-/// along_columns); the last block of each may be shorter. A line is what is divided so: a row, or a column.
-/// The elements lie line after line, each line beginning at a byte, elements of fewer than 8 bits packed as
-/// in packed_array; the scales lie line after line without gaps.
+/// along_columns); the last block of each may be shorter. A vector is what is divided so: a row, or a column.
+/// The elements lie vector after vector, each vector beginning at a byte, elements of fewer than 8 bits packed as
+/// in packed_array; the scales lie vector after vector without gaps.
 ///
 /// With a scale of E8M0, a power of two, the tensor scale is 1 always (has_tensor_scale is false); with any
 /// other it is a float, as in NVFP4. mp::quantize makes such matrices, mp::dequantize turns them back.
@@ -63,41 +63,41 @@ public:
             static_cast<void>(detail::addressable("mp::block_scaled", "columns",
                                                   static_cast<std::size_t>(columns), 16 * each));
         }
-        elements_.resize(static_cast<std::size_t>(line_count()) * line_bytes());
-        scales_.resize(static_cast<std::size_t>(line_count() * blocks_per_line()));
+        elements_.resize(static_cast<std::size_t>(vector_count()) * bytes_per_vector());
+        scales_.resize(static_cast<std::size_t>(vector_count() * blocks_per_vector()));
     }
 
     [[nodiscard]] std::ptrdiff_t rows() const noexcept { return rows_; }
     [[nodiscard]] std::ptrdiff_t columns() const noexcept { return columns_; }
     [[nodiscard]] block_direction direction() const noexcept { return direction_; }
 
-    /// The lines, their elements, and the blocks that each is divided into.
-    [[nodiscard]] std::ptrdiff_t line_count() const noexcept {
+    /// The vectors, their elements, and the blocks that each is divided into.
+    [[nodiscard]] std::ptrdiff_t vector_count() const noexcept {
         return direction_ == block_direction::along_rows ? rows_ : columns_;
     }
-    [[nodiscard]] std::ptrdiff_t line_length() const noexcept {
+    [[nodiscard]] std::ptrdiff_t vector_length() const noexcept {
         return direction_ == block_direction::along_rows ? columns_ : rows_;
     }
-    [[nodiscard]] std::ptrdiff_t blocks_per_line() const noexcept {
-        return line_length() / Block + (line_length() % Block != 0 ? 1 : 0);
+    [[nodiscard]] std::ptrdiff_t blocks_per_vector() const noexcept {
+        return vector_length() / Block + (vector_length() % Block != 0 ? 1 : 0);
     }
-    /// Bytes of the elements of a line.
-    [[nodiscard]] std::size_t line_bytes() const noexcept {
-        const auto length = static_cast<std::size_t>(line_length());
+    /// Bytes of the elements of a vector.
+    [[nodiscard]] std::size_t bytes_per_vector() const noexcept {
+        const auto length = static_cast<std::size_t>(vector_length());
         constexpr auto width = static_cast<std::size_t>(element_width);
         return length / 8 * width + (length % 8 * width + 7) / 8;
     }
 
-    /// All elements as they lie in memory, and those of one line.
+    /// All elements as they lie in memory, and those of one vector.
     [[nodiscard]] std::span<std::byte> bytes() noexcept { return elements_; }
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return elements_; }
-    [[nodiscard]] std::span<std::byte> bytes(std::ptrdiff_t line) noexcept {
-        return bytes().subspan(static_cast<std::size_t>(line) * line_bytes(), line_bytes());
+    [[nodiscard]] std::span<std::byte> bytes(std::ptrdiff_t vector) noexcept {
+        return bytes().subspan(static_cast<std::size_t>(vector) * bytes_per_vector(), bytes_per_vector());
     }
-    [[nodiscard]] std::span<const std::byte> bytes(std::ptrdiff_t line) const noexcept {
-        return bytes().subspan(static_cast<std::size_t>(line) * line_bytes(), line_bytes());
+    [[nodiscard]] std::span<const std::byte> bytes(std::ptrdiff_t vector) const noexcept {
+        return bytes().subspan(static_cast<std::size_t>(vector) * bytes_per_vector(), bytes_per_vector());
     }
-    /// All scales; that of block b of a line is scales()[line * blocks_per_line() + b].
+    /// All scales; that of block b of a vector is scales()[vector * blocks_per_vector() + b].
     [[nodiscard]] std::span<Scale> scales() noexcept { return scales_; }
     [[nodiscard]] std::span<const Scale> scales() const noexcept { return scales_; }
     [[nodiscard]] float tensor_scale() const noexcept { return tensor_scale_; }
@@ -110,18 +110,18 @@ public:
     /// What belongs to row r and column c, both counted from 0 and not checked.
     [[nodiscard]] Element element(std::ptrdiff_t r, std::ptrdiff_t c) const noexcept {
         const place at = place_of(r, c);
-        const std::byte* line = elements_.data() + static_cast<std::size_t>(at.line) * line_bytes();
+        const std::byte* vector = elements_.data() + static_cast<std::size_t>(at.vector) * bytes_per_vector();
         const auto position = static_cast<std::size_t>(at.position);
         if constexpr (element_width == 8) {
-            return Element::from_bits(static_cast<std::uint8_t>(line[position]));
+            return Element::from_bits(static_cast<std::uint8_t>(vector[position]));
         } else {
             return Element::from_bits(static_cast<std::uint8_t>(
-                detail::packed_code<element_width>(line, position * element_width)));
+                detail::packed_code<element_width>(vector, position * element_width)));
         }
     }
     [[nodiscard]] Scale scale(std::ptrdiff_t r, std::ptrdiff_t c) const noexcept {
         const place at = place_of(r, c);
-        return scales_[static_cast<std::size_t>(at.line * blocks_per_line() + at.position / Block)];
+        return scales_[static_cast<std::size_t>(at.vector * blocks_per_vector() + at.position / Block)];
     }
     /// The exact product of element and scales, rounded once to nearest even.
     [[nodiscard]] float value(std::ptrdiff_t r, std::ptrdiff_t c) const noexcept {
@@ -132,7 +132,7 @@ public:
 
 private:
     struct place {
-        std::ptrdiff_t line;
+        std::ptrdiff_t vector;
         std::ptrdiff_t position;
     };
     [[nodiscard]] place place_of(std::ptrdiff_t r, std::ptrdiff_t c) const noexcept {

@@ -56,7 +56,7 @@ inline constexpr std::size_t streaming_block = 1024;
 
 /// Elements from `to` up to the next cache line.
 template <class To>
-std::size_t elements_to_line(const To* to) noexcept {
+std::size_t elements_to_cache_line(const To* to) noexcept {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % cache_line;
     return past == 0 ? 0 : (cache_line - past) / sizeof(To);
 }
@@ -67,7 +67,7 @@ std::size_t elements_to_line(const To* to) noexcept {
 template <class From, class To, class Convert>
 void convert_streaming(const From* from, To* to, std::size_t count, std::size_t first, Convert convert) {
     alignas(cache_line) To buffer[streaming_block];
-    const std::size_t head = (std::min)(count, elements_to_line(to));
+    const std::size_t head = (std::min)(count, elements_to_cache_line(to));
     convert(from, to, head, first);
     std::size_t i = head;
     for (; i + streaming_block <= count; i += streaming_block) {
@@ -103,7 +103,7 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
     }
     // Chunks begin at a cache line of the target.
     constexpr std::size_t unit = 4096;
-    const std::size_t lead = elements_to_line(to);
+    const std::size_t lead = elements_to_cache_line(to);
     const std::size_t units = (count - lead + unit - 1) / unit;
     parallel_for(exec, units, grain / unit, [&](std::size_t begin, std::size_t end) {
         convert_chunk(begin == 0 ? 0 : lead + begin * unit, end == units ? count : lead + end * unit);
@@ -259,7 +259,7 @@ inline void check_matrices(std::string_view function, const view_extent& from, c
         throw_argument(function, "to", "overlapping from", "must be memory of its own");
 }
 
-/// Converts lines [begin, end) of a matrix whose elements are not neighbours in the source: from_step apart,
+/// Converts vectors [begin, end) of a matrix whose elements are not neighbours in the source: from_step apart,
 /// and neighbours in another direction. By tiles, so that every cache line of the source is used while it is
 /// there.
 template <class From, class To>
@@ -268,16 +268,16 @@ void convert_transposing(instruction_set isa, const From* from, std::ptrdiff_t f
                          std::ptrdiff_t length, const projection& p) {
     constexpr std::ptrdiff_t tile = 32;
     From gathered[tile * tile];
-    for (std::ptrdiff_t line = begin; line < end; line += tile) {
-        const std::ptrdiff_t lines = (std::min)(tile, end - line);
+    for (std::ptrdiff_t vector = begin; vector < end; vector += tile) {
+        const std::ptrdiff_t vectors = (std::min)(tile, end - vector);
         for (std::ptrdiff_t at = 0; at < length; at += tile) {
             const std::ptrdiff_t count = (std::min)(tile, length - at);
             for (std::ptrdiff_t j = 0; j < count; ++j) {
-                const From* const source = from + (at + j) * from_step + line;
-                for (std::ptrdiff_t i = 0; i < lines; ++i) gathered[i * tile + j] = source[i];
+                const From* const source = from + (at + j) * from_step + vector;
+                for (std::ptrdiff_t i = 0; i < vectors; ++i) gathered[i * tile + j] = source[i];
             }
-            for (std::ptrdiff_t i = 0; i < lines; ++i) {
-                convert_projected(isa, gathered + i * tile, to + (line + i) * to_step + at,
+            for (std::ptrdiff_t i = 0; i < vectors; ++i) {
+                convert_projected(isa, gathered + i * tile, to + (vector + i) * to_step + at,
                                   static_cast<std::size_t>(count), p);
             }
         }
@@ -292,7 +292,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// leading dimensions and storage orders; padding is neither read nor written.
 ///
 /// Throws argument_error, with nothing written, if the shapes differ, a view is not sound (negative sizes,
-/// a leading dimension smaller than a line, null data), the memory from the first to the last element of one
+/// a leading dimension smaller than a vector, null data), the memory from the first to the last element of one
 /// view overlaps that of the other, exec.threads is less than one, or the processor lacks exec.instructions.
 ///
 ///     mp::convert(mp::cpu{}, mp::row_major(weights, 512, 768, 1024), mp::row_major(copy, 512, 768));
@@ -305,35 +305,36 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
     detail::check_matrices("mp::convert", detail::extent_of(from), extent);
     const instruction_set isa = detail::isa_of("mp::convert", exec);
     if (extent.empty()) return;
-    const std::ptrdiff_t lines = extent.line_count();
-    const std::ptrdiff_t length = extent.line_length();
+    const std::ptrdiff_t vectors = extent.vector_count();
+    const std::ptrdiff_t length = extent.vector_length();
     const auto convert_array = [&](const from_type* values, To* results, std::size_t count, std::size_t) {
         detail::convert_projected(isa, values, results, count, p);
     };
     const bool same_order = from.order == to.order;
-    if (same_order && (lines == 1 || (from.leading_dimension == length && to.leading_dimension == length))) {
+    if (same_order &&
+        (vectors == 1 || (from.leading_dimension == length && to.leading_dimension == length))) {
         detail::convert_in_chunks(exec, isa, static_cast<const from_type*>(from.data), to.data,
-                                  static_cast<std::size_t>(lines * length), convert_array);
+                                  static_cast<std::size_t>(vectors * length), convert_array);
         return;
     }
     constexpr std::ptrdiff_t grain = std::ptrdiff_t{1} << 17;
-    detail::parallel_for(exec, static_cast<std::size_t>(lines), static_cast<std::size_t>(grain / length + 1),
-                         [&](std::size_t first, std::size_t last) {
-                             const detail::default_floating_point_modes modes;
-                             const auto begin = static_cast<std::ptrdiff_t>(first);
-                             const auto end = static_cast<std::ptrdiff_t>(last);
-                             if (!same_order) {
-                                 detail::convert_transposing(isa, static_cast<const from_type*>(from.data),
-                                                             from.leading_dimension, to.data,
-                                                             to.leading_dimension, begin, end, length, p);
-                                 return;
-                             }
-                             for (std::ptrdiff_t line = begin; line < end; ++line) {
-                                 convert_array(from.data + line * from.leading_dimension,
-                                               to.data + line * to.leading_dimension,
-                                               static_cast<std::size_t>(length), 0);
-                             }
-                         });
+    detail::parallel_for(
+        exec, static_cast<std::size_t>(vectors), static_cast<std::size_t>(grain / length + 1),
+        [&](std::size_t first, std::size_t last) {
+            const detail::default_floating_point_modes modes;
+            const auto begin = static_cast<std::ptrdiff_t>(first);
+            const auto end = static_cast<std::ptrdiff_t>(last);
+            if (!same_order) {
+                detail::convert_transposing(isa, static_cast<const from_type*>(from.data),
+                                            from.leading_dimension, to.data, to.leading_dimension, begin, end,
+                                            length, p);
+                return;
+            }
+            for (std::ptrdiff_t vector = begin; vector < end; ++vector) {
+                convert_array(from.data + vector * from.leading_dimension,
+                              to.data + vector * to.leading_dimension, static_cast<std::size_t>(length), 0);
+            }
+        });
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -3,7 +3,7 @@
 /// Block-scaled matrices to matrices of numbers, and what quantisation did to the values.
 #pragma once
 
-#include <mp/convert/block_lines.hpp>
+#include <mp/convert/block_vectors.hpp>
 #include <mp/convert/kernels/block_dequantize.hpp>
 #include <mp/convert/number_range.hpp>
 #include <mp/format/float_arithmetic.hpp>
@@ -15,22 +15,22 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The exact values of up to a chunk of elements of one line, as doubles; NaN where the scale is.
+/// The exact values of up to a chunk of elements of one vector, as doubles; NaN where the scale is.
 template <class BlockScaled>
-void block_values(const BlockScaled& from, std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t count,
+void block_values(const BlockScaled& from, std::ptrdiff_t vector, std::ptrdiff_t begin, std::ptrdiff_t count,
                   double (&values)[block_chunk<BlockScaled::block_size>::padded]) noexcept {
     using element = typename BlockScaled::element_type;
     using scale = typename BlockScaled::scale_type;
     using chunk = block_chunk<BlockScaled::block_size>;
     constexpr std::ptrdiff_t block = BlockScaled::block_size;
     std::uint8_t codes[chunk::padded] = {};
-    read_codes<BlockScaled::element_width>(from.bytes(line).data(), begin, codes,
+    read_codes<BlockScaled::element_width>(from.bytes(vector).data(), begin, codes,
                                            static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < chunk::padded; i += convert_block) {
         element_coding<element>::widen(codes + i, values + i);
     }
     const double tensor_scale = round_to<double>(from.tensor_scale());
-    const scale* scales = from.scales().data() + line * from.blocks_per_line() + begin / block;
+    const scale* scales = from.scales().data() + vector * from.blocks_per_vector() + begin / block;
     for (std::ptrdiff_t first = 0; first < count; first += block, ++scales) {
         // Exact: an element has up to 7 bits, a scale up to 8 and a float 24, and their exponents add up to
         // nothing that a double does not hold.
@@ -44,7 +44,7 @@ void block_values(const BlockScaled& from, std::ptrdiff_t line, std::ptrdiff_t b
     }
 }
 
-/// The values of a contiguous part of a line that begins with a block.
+/// The values of a contiguous part of a vector that begins with a block.
 template <class BlockScaled, class Value>
 using dequantize_kernel = void (*)(const std::byte*, const typename BlockScaled::scale_type*, std::size_t,
                                    Value*, float);
@@ -94,34 +94,35 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matri
     using quantized = block_scaled<Element, Block, Scale>;
     const instruction_set isa = detail::isa_of("mp::dequantize", exec);
     const auto kernel = detail::dequantize_kernel_for<quantized, Value>(isa, p, from.tensor_scale());
-    detail::block_lines<Value> lines(to, from.direction());
-    if (kernel != nullptr) lines.join(Block);
+    detail::block_vectors<Value> vectors(to, from.direction());
+    if (kernel != nullptr) vectors.join(Block);
     detail::for_tiles<Block>(
-        exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
-            if (kernel != nullptr && lines.position_stride == 1) {
-                const std::ptrdiff_t line = tile.first_line;
-                kernel(from.bytes(line).data() + tile.begin / 8 * quantized::element_width,
-                       from.scales().data() + line * from.blocks_per_line() + tile.begin / Block,
-                       static_cast<std::size_t>(tile.end - tile.begin), lines.at(line, tile.begin),
+        exec, vectors.count, vectors.length, vectors.abreast(), [&](const detail::block_tile& tile) {
+            if (kernel != nullptr && vectors.position_stride == 1) {
+                const std::ptrdiff_t vector = tile.first_vector;
+                kernel(from.bytes(vector).data() + tile.begin / 8 * quantized::element_width,
+                       from.scales().data() + vector * from.blocks_per_vector() + tile.begin / Block,
+                       static_cast<std::size_t>(tile.end - tile.begin), vectors.at(vector, tile.begin),
                        from.tensor_scale());
                 return;
             }
             const detail::default_floating_point_modes modes;
             double values[chunk::padded];
-            Value rounded[detail::lines_abreast][chunk::padded];
+            Value rounded[detail::vectors_abreast][chunk::padded];
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
                 const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
-                for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
-                    detail::block_values(from, line, begin, count, values);
-                    detail::convert_projected<double, Value>(
-                        values,
-                        lines.position_stride == 1 ? lines.at(line, begin) : rounded[line - tile.first_line],
-                        static_cast<std::size_t>(count), p);
+                for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+                    detail::block_values(from, vector, begin, count, values);
+                    detail::convert_projected<double, Value>(values,
+                                                             vectors.position_stride == 1
+                                                                 ? vectors.at(vector, begin)
+                                                                 : rounded[vector - tile.first_vector],
+                                                             static_cast<std::size_t>(count), p);
                 }
-                if (lines.position_stride == 1) continue;
+                if (vectors.position_stride == 1) continue;
                 for (std::ptrdiff_t i = 0; i < count; ++i) {
-                    for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
-                        *lines.at(line, begin + i) = rounded[line - tile.first_line][i];
+                    for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+                        *vectors.at(vector, begin + i) = rounded[vector - tile.first_vector][i];
                     }
                 }
             }
@@ -189,28 +190,28 @@ template <class Value, block_element Element, int Block, reduced Scale>
     using chunk = detail::block_chunk<Block>;
     using format = detail::coding_format<Element>;
     detail::check_dequantize("mp::report_quantization", exec, quantized, "values", values);
-    const detail::block_lines<const number_type> lines(
+    const detail::block_vectors<const number_type> vectors(
         {values.data, values.rows, values.columns, values.leading_dimension, values.order},
         quantized.direction());
     const double largest = detail::to_double<format>(layout_of<format>::max_finite_code);
     const double tensor_scale = round_to<double>(quantized.tensor_scale());
-    std::vector<quantization_report> of_tiles(
-        static_cast<std::size_t>(detail::tile_count<Block>(lines.count, lines.length, lines.abreast())));
+    std::vector<quantization_report> of_tiles(static_cast<std::size_t>(
+        detail::tile_count<Block>(vectors.count, vectors.length, vectors.abreast())));
     detail::for_tiles<Block>(
-        exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+        exec, vectors.count, vectors.length, vectors.abreast(), [&](const detail::block_tile& tile) {
             const detail::default_floating_point_modes modes;
-            double exact[detail::lines_abreast][chunk::padded];
+            double exact[detail::vectors_abreast][chunk::padded];
             double after[chunk::padded];
             quantization_report report;
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
                 const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
-                detail::read_lines(lines, tile, begin, count, exact);
-                for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
-                    detail::block_values(quantized, line, begin, count, after);
+                detail::read_vectors(vectors, tile, begin, count, exact);
+                for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+                    detail::block_values(quantized, vector, begin, count, after);
                     const Scale* scales =
-                        quantized.scales().data() + line * quantized.blocks_per_line() + begin / Block;
+                        quantized.scales().data() + vector * quantized.blocks_per_vector() + begin / Block;
                     for (std::ptrdiff_t i = 0; i < count; ++i) {
-                        const double x = exact[line - tile.first_line][i];
+                        const double x = exact[vector - tile.first_vector][i];
                         const double y = after[i];
                         ++report.count;
                         if (!isfinite(x) || !isfinite(y)) {

@@ -3,8 +3,8 @@
 /// Matrices of numbers to block-scaled ones.
 #pragma once
 
-#include <mp/convert/block_lines.hpp>
 #include <mp/convert/block_quantizer.hpp>
+#include <mp/convert/block_vectors.hpp>
 #include <mp/convert/kernels/block_quantize.hpp>
 #include <mp/convert/number_range.hpp>
 #include <mp/simd/processor.hpp>
@@ -15,7 +15,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Quantises whole blocks of a contiguous line, up to the first one that is not finite; how many these are.
+/// Quantises whole blocks of a contiguous vector, up to the first one that is not finite; how many these are.
 template <class BlockScaled, class Number>
 using quantize_kernel = std::size_t (*)(const Number*, std::size_t, typename BlockScaled::scale_type*,
                                         std::byte*, scale_rule, float);
@@ -77,51 +77,51 @@ template <class BlockScaled, class Value>
         }
     }
     const instruction_set isa = detail::isa_of("mp::quantize", exec);
-    detail::block_lines<const number_type> lines(
+    detail::block_vectors<const number_type> vectors(
         {from.data, from.rows, from.columns, from.leading_dimension, from.order}, options.direction);
     BlockScaled result(from.rows, from.columns, options.direction);
     if constexpr (BlockScaled::has_tensor_scale) {
         result.set_tensor_scale(is_zero(options.tensor_scale)
                                     ? detail::tensor_scale_for<typename BlockScaled::element_type,
                                                                typename BlockScaled::scale_type>(
-                                          detail::largest_in<block>(exec, isa, lines))
+                                          detail::largest_in<block>(exec, isa, vectors))
                                     : options.tensor_scale);
     }
     const quantizer quantize_chunk(options, result.tensor_scale());
     const auto kernel =
         detail::quantize_kernel_for<BlockScaled, number_type>(isa, options.element, result.tensor_scale());
-    if (kernel != nullptr) lines.join(block);
+    if (kernel != nullptr) vectors.join(block);
     const bool along_rows = options.direction == block_direction::along_rows;
     const auto columns = static_cast<std::uint64_t>(from.columns);
     constexpr int width = BlockScaled::element_width;
     detail::for_tiles<block>(
-        exec, lines.count, lines.length, lines.abreast(), [&](const detail::block_tile& tile) {
+        exec, vectors.count, vectors.length, vectors.abreast(), [&](const detail::block_tile& tile) {
             const detail::default_floating_point_modes modes;
-            wide values[detail::lines_abreast][chunk::padded];
+            wide values[detail::vectors_abreast][chunk::padded];
             std::uint8_t codes[chunk::padded];
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
-                if (kernel != nullptr && lines.position_stride == 1) {
-                    const std::ptrdiff_t line = tile.first_line;
-                    const std::size_t done =
-                        kernel(lines.at(line, begin), static_cast<std::size_t>((tile.end - begin) / block),
-                               result.scales().data() + line * result.blocks_per_line() + begin / block,
-                               result.bytes(line).data() + begin / 8 * width, quantize_chunk.rule(),
-                               result.tensor_scale());
+                if (kernel != nullptr && vectors.position_stride == 1) {
+                    const std::ptrdiff_t vector = tile.first_vector;
+                    const std::size_t done = kernel(
+                        vectors.at(vector, begin), static_cast<std::size_t>((tile.end - begin) / block),
+                        result.scales().data() + vector * result.blocks_per_vector() + begin / block,
+                        result.bytes(vector).data() + begin / 8 * width, quantize_chunk.rule(),
+                        result.tensor_scale());
                     begin += static_cast<std::ptrdiff_t>(done) * block;
                     if (begin >= tile.end) break;
                 }
                 // What is not finite, or not a whole block, or has no kernel.
                 const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
-                detail::read_lines(lines, tile, begin, count, values);
-                for (std::ptrdiff_t line = tile.first_line; line < tile.last_line; ++line) {
-                    const auto l = static_cast<std::uint64_t>(line);
+                detail::read_vectors(vectors, tile, begin, count, values);
+                for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+                    const auto l = static_cast<std::uint64_t>(vector);
                     const auto position = static_cast<std::uint64_t>(begin);
                     quantize_chunk.quantize(
-                        values[line - tile.first_line], static_cast<std::size_t>(count),
+                        values[vector - tile.first_vector], static_cast<std::size_t>(count),
                         along_rows ? l * columns + position : position * columns + l,
                         along_rows ? 1 : columns, codes,
-                        result.scales().data() + line * result.blocks_per_line() + begin / block);
-                    detail::write_codes<width>(result.bytes(line).data(), begin, codes,
+                        result.scales().data() + vector * result.blocks_per_vector() + begin / block);
+                    detail::write_codes<width>(result.bytes(vector).data(), begin, codes,
                                                static_cast<std::size_t>(count));
                 }
             }

@@ -45,12 +45,12 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
                                        : tiles.swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                                    : CU_TENSOR_MAP_SWIZZLE_128B;
     const cuuint32_t dimensions = tiles.matrices == 0 ? 2 : 3;
-    const cuuint64_t sizes[3] = {static_cast<cuuint64_t>(tiles.length), static_cast<cuuint64_t>(tiles.lines),
+    const cuuint64_t sizes[3] = {static_cast<cuuint64_t>(tiles.length), static_cast<cuuint64_t>(tiles.rows),
                                  static_cast<cuuint64_t>(tiles.matrices)};
-    const cuuint64_t strides[2] = {static_cast<cuuint64_t>(tiles.line_bytes),
+    const cuuint64_t strides[2] = {static_cast<cuuint64_t>(tiles.row_bytes),
                                    static_cast<cuuint64_t>(tiles.matrix_bytes)};
     const cuuint32_t box[3] = {static_cast<cuuint32_t>(tiles.tile_length),
-                               static_cast<cuuint32_t>(tiles.tile_lines), 1};
+                               static_cast<cuuint32_t>(tiles.tile_rows), 1};
     const cuuint32_t steps[3] = {1, 1, 1};
     CUtensorMap encoded{};
     const CUresult result = encode(&encoded, type, dimensions, const_cast<void*>(tiles.data), sizes, strides,

@@ -24,13 +24,13 @@ struct view_extent {
     std::ptrdiff_t leading_dimension;
     bool row_major;
 
-    [[nodiscard]] std::ptrdiff_t line_count() const { return row_major ? rows : columns; }
-    [[nodiscard]] std::ptrdiff_t line_length() const { return row_major ? columns : rows; }
+    [[nodiscard]] std::ptrdiff_t vector_count() const { return row_major ? rows : columns; }
+    [[nodiscard]] std::ptrdiff_t vector_length() const { return row_major ? columns : rows; }
     [[nodiscard]] bool empty() const { return rows == 0 || columns == 0; }
 
     /// Bytes from the first element to the end of the last one; the view is not empty and has been checked.
     [[nodiscard]] std::uintptr_t byte_count() const {
-        return static_cast<std::uintptr_t>(((line_count() - 1) * leading_dimension + line_length()) *
+        return static_cast<std::uintptr_t>(((vector_count() - 1) * leading_dimension + vector_length()) *
                                            element_size);
     }
 };
@@ -50,21 +50,21 @@ inline void check_view(std::string_view function, std::string_view name, const v
     const auto member = [&](std::string_view of) { return std::string(name).append(of); };
     if (view.rows < 0) throw_argument(function, member(".rows"), view.rows, "must not be negative");
     if (view.columns < 0) throw_argument(function, member(".columns"), view.columns, "must not be negative");
-    if (view.leading_dimension < view.line_length()) {
+    if (view.leading_dimension < view.vector_length()) {
         throw_argument(function, member(".leading_dimension"), view.leading_dimension,
                        "must be at least " + member(view.row_major ? ".columns" : ".rows") + ", which is " +
-                           error_text(view.line_length()));
+                           error_text(view.vector_length()));
     }
     if (view.empty()) return;
     // (lines - 1) * leading_dimension + length elements must have a size that ptrdiff_t holds. The division
     // that finds out is only needed for sizes that could exceed it: 2^29 * 2^29 elements of up to 16 bytes do
     // not.
     constexpr std::ptrdiff_t harmless = std::ptrdiff_t{1} << 29;
-    if (view.leading_dimension > harmless || view.line_count() > harmless) {
+    if (view.leading_dimension > harmless || view.vector_count() > harmless) {
         const std::ptrdiff_t most = (std::numeric_limits<std::ptrdiff_t>::max)() / view.element_size;
         if (view.leading_dimension > most ||
-            (view.line_count() > 1 &&
-             view.leading_dimension > (most - view.line_length()) / (view.line_count() - 1))) {
+            (view.vector_count() > 1 &&
+             view.leading_dimension > (most - view.vector_length()) / (view.vector_count() - 1))) {
             throw_argument(function, member(".leading_dimension"), view.leading_dimension,
                            "must be small enough for the matrix to fit in memory");
         }

@@ -15,7 +15,7 @@
 namespace mp {
 
 /// The matrices of a batch: `count` matrices of one shape, the first of them `first`, each `stride` elements
-/// behind the one before. A stride of zero is the same matrix each time, for factors only.
+/// behind the one before. A stride of zero is the same matrix each time, for operands only.
 template <class Value>
 struct matrix_batch {
     matrix_view<Value> first;
@@ -70,7 +70,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 /// Throws argument_error, before anything is written, as mp::gemm does for each of the products, for a
 /// negative count, and where c's stride, with more than one product, is shorter than its matrix so that
-/// results would overlap. Factors must not overlap any result.
+/// results would overlap. Operands must not overlap any result.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_batched(cpu exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a, matrix_batch<B> b,
                   float beta, matrix_batch<C> c, Epilogue epilogue = {}) {

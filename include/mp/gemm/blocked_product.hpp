@@ -194,9 +194,9 @@ private:
     void prefetch(const output_tile& tile) const {
 #if defined(__GNUC__)
         if (in_place_ == nullptr) return;
-        const float* line = in_place_ + (tile.row + tile.rows) * task_.c.line_stride + tile.column;
+        const float* line = in_place_ + (tile.row + tile.rows) * task_.c.leading_dimension + tile.column;
         const std::ptrdiff_t rows = (std::min)(kernel_.rows, task_.rows - tile.row - tile.rows);
-        for (std::ptrdiff_t r = 0; r < rows; ++r, line += task_.c.line_stride) {
+        for (std::ptrdiff_t r = 0; r < rows; ++r, line += task_.c.leading_dimension) {
             for (std::ptrdiff_t j = 0; j < tile.columns; j += 16) __builtin_prefetch(line + j, 1);
         }
 #endif
@@ -209,16 +209,16 @@ private:
         const multiply_tile multiply = kernel_.multiply_for(tile.rows);
         tile_product product{k, a.data, a.row, a.tile, b.data, b.step, tile_, panel_width, resume};
         if (in_place_ != nullptr) {
-            float* const c = in_place_ + tile.row * task_.c.line_stride + tile.column;
+            float* const c = in_place_ + tile.row * task_.c.leading_dimension + tile.column;
             if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {
                 product.tile = c;
-                product.tile_stride = task_.c.line_stride;
+                product.tile_stride = task_.c.leading_dimension;
                 multiply(product);
                 return;
             }
-            if (resume) copy_rows(c, task_.c.line_stride, tile_, panel_width, tile);
+            if (resume) copy_rows(c, task_.c.leading_dimension, tile_, panel_width, tile);
             multiply(product);
-            copy_rows(tile_, panel_width, c, task_.c.line_stride, tile);
+            copy_rows(tile_, panel_width, c, task_.c.leading_dimension, tile);
             return;
         }
         if (task_.k > blocks_.k) {

@@ -57,7 +57,7 @@ struct activation_epilogue {
 
 /// values[j] += terms[j], each as a float, for `count` neighbours.
 template <class Value>
-void add_terms_to_line(float* values, std::ptrdiff_t count, const Value* terms) {
+void add_terms_to_run(float* values, std::ptrdiff_t count, const Value* terms) {
     if constexpr (std::is_same_v<Value, float>) {
         const float* const from = values;
         map_floats<sum_function>(best_instruction_set(), static_cast<std::size_t>(count), values, from,
@@ -72,8 +72,8 @@ void add_terms_to_line(float* values, std::ptrdiff_t count, const Value* terms) 
 /// Calls the epilogue on values that lie in a row of C from (row, column) on, or in a column where `down`: by
 /// its member apply(values, count, row, column, down) if it has one.
 template <class Epilogue>
-void apply_to_line(const Epilogue& epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
-                   std::ptrdiff_t column, bool down) {
+void apply_to_run(const Epilogue& epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
+                  std::ptrdiff_t column, bool down) {
     if constexpr (requires { epilogue.apply(values, count, row, column, down); }) {
         epilogue.apply(values, count, row, column, down);
     } else if (down) {
@@ -156,7 +156,7 @@ struct bias_epilogue {
                bool down) const {
         const std::ptrdiff_t at = Axis == bias_axis::column ? column : row;
         if ((Axis == bias_axis::column) != down) {
-            detail::add_terms_to_line(values, count, bias + at);
+            detail::add_terms_to_run(values, count, bias + at);
         } else {
             const auto term = static_cast<float>(bias[at]);
             for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = detail::float_add(values[j], term);
@@ -220,7 +220,7 @@ struct residual_epilogue {
         const std::ptrdiff_t stride = down ? residual.row_stride() : residual.column_stride();
         const Value* const terms = &residual(row, column);
         if (stride == 1) {
-            detail::add_terms_to_line(values, count, terms);
+            detail::add_terms_to_run(values, count, terms);
         } else {
             for (std::ptrdiff_t j = 0; j < count; ++j) {
                 values[j] = detail::float_add(values[j], static_cast<float>(terms[j * stride]));
@@ -261,7 +261,7 @@ template <class Range>
     return scale_epilogue<typename decltype(view)::value_type, bias_axis::column>{view.data(), view.size()};
 }
 
-/// Epilogue that multiplies by scale[row], for factors of eight bits with a scale for every sample; the
+/// Epilogue that multiplies by scale[row], for operands of eight bits with a scale for every sample; the
 /// conditions of bias_per_column hold.
 template <class Range>
 [[nodiscard]] constexpr auto scale_per_row(const Range& scale) {
@@ -291,11 +291,11 @@ struct epilogue_chain {
     /// The same for values of a row or a column of C.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
-        detail::apply_to_line(first, values, count, row, column, down);
+        detail::apply_to_run(first, values, count, row, column, down);
         if constexpr (requires { requires First::ends_in_product; }) {
             for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = detail::opt_barrier(values[j]);
         }
-        detail::apply_to_line(second, values, count, row, column, down);
+        detail::apply_to_run(second, values, count, row, column, down);
     }
 
     /// Lets both parts check the shape of C.

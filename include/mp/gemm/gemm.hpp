@@ -34,11 +34,11 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The task of a row-major product, or of the transposed one, without its factors' types. The product that is
+/// The task of a row-major product, or of the transposed one, without its operands' types. The product that is
 /// computed has A's rows and B's columns as given here.
 template <class A, class B>
 product_task make_product_task(const product_kernel& kernel, instruction_set isa,
-                               const product_factor_source& a, const product_factor_source& b,
+                               const product_operand_source& a, const product_operand_source& b,
                                const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                std::ptrdiff_t k) {
     constexpr bool a_is_bfloat16 = holds_bfloat16<A>;
@@ -54,7 +54,7 @@ product_task make_product_task(const product_kernel& kernel, instruction_set isa
                 (kernel.a_element == panel_element::float32 ? a_is_float : a_is_bfloat16),
             b,
             pack_panels_for<B>(isa, kernel.b_element),
-            kernel.any_strides && b.line_stride == 1 && b_is_its_panel &&
+            kernel.any_strides && b.vector_stride == 1 && b_is_its_panel &&
                 kernel.b_element == panel_element_of<B>(),
             {},
             c,
@@ -85,8 +85,8 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
         finish_without_product(output, c.rows, c.columns);
         return;
     }
-    const product_factor_source a_rows{a.data, a.row_stride(), a.column_stride()};
-    const product_factor_source b_columns{b.data, b.column_stride(), b.row_stride()};
+    const product_operand_source a_rows{a.data, a.row_stride(), a.column_stride()};
+    const product_operand_source b_columns{b.data, b.column_stride(), b.row_stride()};
     if (transposed) {
         const auto& kernel = choose_kernel(isa, exec.products, product_types_of<b_value, a_value>, c.rows);
         multiply_blocked(exec,
@@ -100,7 +100,7 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
                                                             c.columns, a.columns);
     const product_kernel* const direct = is_packed ? &kernel : direct_kernel_for<b_value>(isa);
     const bool readable =
-        is_packed ? kernel.b_element == panel_element_of<b_value>() : b_columns.line_stride == 1;
+        is_packed ? kernel.b_element == panel_element_of<b_value>() : b_columns.vector_stride == 1;
     if (direct != nullptr && readable && c.rows <= (std::min)(most_direct_rows, direct->rows) &&
         kernel.a_element == panel_element::float32) {
         task.packed_b = packed;
@@ -151,7 +151,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 /// Shapes: a is m x k, b is k x n, c is m x n, each in its own storage order with its own leading dimension;
 /// any sizes, zero included, and any alignment. mp::transposed(view) gives the products with transposed
-/// factors.
+/// operands.
 ///
 /// Numerics: elements of a and b are exact in float. The products of one element of c are added in float,
 /// rounding to nearest even after each step, in an order that exec.products chooses:

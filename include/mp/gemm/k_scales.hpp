@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Scales of blocks of a matrix product's k: what mp::gemm_scaled takes beside its factors.
+/// Scales of blocks of a matrix product's k: what mp::gemm_scaled takes beside its operands.
 #pragma once
 
 #include <mp/config.hpp>
@@ -19,13 +19,13 @@ namespace mp {
 /// products of tensor cores are kept for before they go to a float.
 inline constexpr std::ptrdiff_t k_per_scale = 128;
 
-/// The scales of one factor of mp::gemm_scaled: by what its elements have to be multiplied, one number for
-/// `lines_per_scale` neighbouring rows of a (columns of b) and k_per_scale of k.
+/// The scales of one operand of mp::gemm_scaled: by what its elements have to be multiplied, one number for
+/// `vectors_per_scale` neighbouring rows of a (columns of b) and k_per_scale of k.
 ///
-/// `values` lies the way its factor does: a(i, k) is scaled by values(i / lines_per_scale, k / 128), and
-/// b(k, j) by values(k / 128, j / lines_per_scale). So for a of m x k it is a matrix of
-/// ceil(m / lines_per_scale) x ceil(k / 128), for b of k x n one of ceil(k / 128) x ceil(n /
-/// lines_per_scale), in any storage order. `lines_per_scale` is a power of two: 1 for the tiles of 1 x 128
+/// `values` lies the way its operand does: a(i, k) is scaled by values(i / vectors_per_scale, k / 128), and
+/// b(k, j) by values(k / 128, j / vectors_per_scale). So for a of m x k it is a matrix of
+/// ceil(m / vectors_per_scale) x ceil(k / 128), for b of k x n one of ceil(k / 128) x ceil(n /
+/// vectors_per_scale), in any storage order. `vectors_per_scale` is a power of two: 1 for the tiles of 1 x 128
 /// that activations have, 128 for the blocks of 128 x 128 that weights have.
 ///
 ///     // Activations m x k with scales of m x k / 128, weights n x k with scales of n / 128 x k / 128.
@@ -34,43 +34,43 @@ inline constexpr std::ptrdiff_t k_per_scale = 128;
 ///                     {mp::transposed(mp::row_major(w_scales, n / 128, k / 128)), 128}, 0, c);
 struct k_block_scales {
     matrix_view<const float> values;
-    std::ptrdiff_t lines_per_scale = 1;
+    std::ptrdiff_t vectors_per_scale = 1;
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {
 
-/// Scales as products read them: whichever factor they are of, a line is a row of a or a column of b.
-struct scale_lines {
+/// Scales as products read them: whichever operand they are of, a vector is a row of a or a column of b.
+struct k_scale_view {
     const float* data;
-    std::ptrdiff_t line_stride;  ///< elements from one group of lines to the next
-    std::ptrdiff_t k_stride;     ///< elements from one block of k to the next
-    std::ptrdiff_t lines;        ///< of the factor
-    int shift;                   ///< 1 << shift lines share a scale
+    std::ptrdiff_t vector_stride;  ///< elements from one group of vectors to the next
+    std::ptrdiff_t k_stride;       ///< elements from one block of k to the next
+    std::ptrdiff_t vectors;        ///< of the operand
+    int shift;                     ///< 1 << shift vectors share a scale
 
-    [[nodiscard]] MP_HOST_DEVICE const float* at(std::ptrdiff_t line, std::ptrdiff_t block) const {
-        return data + ((line >> shift) * line_stride + block * k_stride);
+    [[nodiscard]] MP_HOST_DEVICE const float* at(std::ptrdiff_t vector, std::ptrdiff_t block) const {
+        return data + ((vector >> shift) * vector_stride + block * k_stride);
     }
 };
 
 /// The scales of an operand: a row of them for each group of its rows (columns).
-inline scale_lines lines_of_scales(const k_block_scales& scales, std::ptrdiff_t lines) {
+inline k_scale_view k_scale_view_of(const k_block_scales& scales, std::ptrdiff_t vectors) {
     int shift = 0;
-    while (std::ptrdiff_t{1} << shift < scales.lines_per_scale) ++shift;
-    return {scales.values.data, scales.values.row_stride(), scales.values.column_stride(), lines, shift};
+    while (std::ptrdiff_t{1} << shift < scales.vectors_per_scale) ++shift;
+    return {scales.values.data, scales.values.row_stride(), scales.values.column_stride(), vectors, shift};
 }
-inline scale_lines lines_of_scales_of_a(const k_block_scales& scales, std::ptrdiff_t rows) {
-    return lines_of_scales(scales, rows);
+inline k_scale_view k_scales_of_a(const k_block_scales& scales, std::ptrdiff_t rows) {
+    return k_scale_view_of(scales, rows);
 }
-inline scale_lines lines_of_scales_of_b(const k_block_scales& scales, std::ptrdiff_t columns) {
-    return lines_of_scales({transposed(scales.values), scales.lines_per_scale}, columns);
+inline k_scale_view k_scales_of_b(const k_block_scales& scales, std::ptrdiff_t columns) {
+    return k_scale_view_of({transposed(scales.values), scales.vectors_per_scale}, columns);
 }
 
-/// Checks the scales of one factor.
+/// Checks the scales of one operand.
 inline void check_k_scales(std::string_view function, const std::string& name, const k_block_scales& scales,
                            const view_extent& c) {
-    const std::ptrdiff_t lines = scales.lines_per_scale;
-    if (lines < 1 || (lines & (lines - 1)) != 0) {
-        throw_argument(function, name + ".lines_per_scale", lines,
+    const std::ptrdiff_t vectors = scales.vectors_per_scale;
+    if (vectors < 1 || (vectors & (vectors - 1)) != 0) {
+        throw_argument(function, name + ".vectors_per_scale", vectors,
                        "must be a power of two, such as 1 or 128");
     }
     check_view(function, name + ".values", extent_of(scales.values));
@@ -89,14 +89,15 @@ inline void check_scaled_product(std::string_view function, const view_extent& a
     };
     const std::ptrdiff_t blocks = up(a.columns, k_per_scale);
     check_equal_sizes(function, "a_scales.values.rows", a_scales.values.rows,
-                      "a.rows / a_scales.lines_per_scale, rounded up", up(a.rows, a_scales.lines_per_scale));
+                      "a.rows / a_scales.vectors_per_scale, rounded up",
+                      up(a.rows, a_scales.vectors_per_scale));
     check_equal_sizes(function, "a_scales.values.columns", a_scales.values.columns,
                       "a.columns / 128, rounded up", blocks);
     check_equal_sizes(function, "b_scales.values.rows", b_scales.values.rows, "b.rows / 128, rounded up",
                       blocks);
     check_equal_sizes(function, "b_scales.values.columns", b_scales.values.columns,
-                      "b.columns / b_scales.lines_per_scale, rounded up",
-                      up(b.columns, b_scales.lines_per_scale));
+                      "b.columns / b_scales.vectors_per_scale, rounded up",
+                      up(b.columns, b_scales.vectors_per_scale));
 }
 
 }  // namespace detail::inline MP_ISA_NAMESPACE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The right factor of many products, packed once.
+/// The right operand of many products, packed once.
 #pragma once
 
 #include <mp/detail/container_size.hpp>
@@ -20,8 +20,8 @@
 
 namespace mp {
 
-/// A matrix in the order in which the kernels of mp::gemm read their right factor, for weights that meet many
-/// left factors: products with it neither copy nor convert it again, and few rows on the left run as fast as
+/// A matrix in the order in which the kernels of mp::gemm read their right operand, for weights that meet many
+/// left operands: products with it neither copy nor convert it again, and few rows on the left run as fast as
 /// memory delivers it.
 ///
 /// Takes 4 bytes an element for float and tfloat32 and 2 for all other types, with the numbers of columns and
@@ -53,7 +53,7 @@ public:
         panel_bytes_ = detail::panel_bytes_of(element, k);
         const std::ptrdiff_t count = detail::divide_up(columns_, detail::panel_width);
         std::byte* const to = memory_.reserve(static_cast<std::size_t>(count * panel_bytes_));
-        const detail::product_factor_source source{b.data, b.column_stride(), b.row_stride()};
+        const detail::product_operand_source source{b.data, b.column_stride(), b.row_stride()};
         const auto pack = detail::pack_panels_for<Value>(isa, element);
         constexpr std::size_t grain = 8;
         detail::parallel_for(

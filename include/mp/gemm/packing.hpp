@@ -18,39 +18,40 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Part of a factor: lines are rows of A or columns of B, each along k, the dimension that is summed
+/// Part of an operand, whose vectors are rows of A or columns of B, each along k, the dimension that is summed
 /// over. What is between the sizes and the padded ones is filled with zeros.
-struct factor_block {
-    std::ptrdiff_t first_line;
-    std::ptrdiff_t lines;
-    std::ptrdiff_t padded_lines;
+struct operand_block {
+    std::ptrdiff_t first_vector;
+    std::ptrdiff_t vectors;
+    std::ptrdiff_t padded_vectors;
     std::ptrdiff_t first_k;
     std::ptrdiff_t k;
     std::ptrdiff_t padded_k;
 };
 
-/// One factor of a product. One of the two strides is 1.
-struct product_factor_source {
+/// One operand of a product. One of the two strides is 1.
+struct product_operand_source {
     const void* data;
-    std::ptrdiff_t line_stride;
+    std::ptrdiff_t vector_stride;
     std::ptrdiff_t k_stride;
 
     template <class Value>
-    [[nodiscard]] const Value* at(const factor_block& block) const {
-        return static_cast<const Value*>(data) + block.first_line * line_stride + block.first_k * k_stride;
+    [[nodiscard]] const Value* at(const operand_block& block) const {
+        return static_cast<const Value*>(data) + block.first_vector * vector_stride +
+               block.first_k * k_stride;
     }
 };
 
-/// Packs a block of rows of A; `to` has padded_lines rows.
-using pack_rows_function = void (*)(const product_factor_source&, const factor_block&, std::byte* to);
-/// Packs columns of B into panels that are panel_bytes apart; padded_lines is a multiple of panel_width.
-using pack_panels_function = void (*)(const product_factor_source&, const factor_block&, std::byte* to,
+/// Packs a block of rows of A; `to` has padded_vectors rows.
+using pack_rows_function = void (*)(const product_operand_source&, const operand_block&, std::byte* to);
+/// Packs columns of B into panels that are panel_bytes apart; padded_vectors is a multiple of panel_width.
+using pack_panels_function = void (*)(const product_operand_source&, const operand_block&, std::byte* to,
                                       std::ptrdiff_t panel_bytes);
 
-/// `count` factors, at most widen_run of them, as floats.
+/// `count` operands, at most widen_run of them, as floats.
 inline constexpr std::ptrdiff_t widen_run = 256;
 template <class Value>
-void widen_factors(const Value* from, float* to, std::ptrdiff_t count) {
+void widen_operands(const Value* from, float* to, std::ptrdiff_t count) {
     if constexpr (reduced<Value>) {
         widen_to_float(from, to, static_cast<std::size_t>(count));
     } else {
@@ -58,19 +59,19 @@ void widen_factors(const Value* from, float* to, std::ptrdiff_t count) {
     }
 }
 
-/// Places of a line's neighbours in memory, run by run: f(line, k, value) for all elements of the block.
+/// Calls f(vector, k, value) for all elements of the block, in the order of memory.
 template <class Value, class Function>
-void for_each_factor(const product_factor_source& source, const factor_block& block, Function f) {
+void for_each_operand_element(const product_operand_source& source, const operand_block& block, Function f) {
     const Value* const from = source.at<Value>(block);
     const bool along_k = source.k_stride == 1;
-    const std::ptrdiff_t outer = along_k ? block.lines : block.k;
-    const std::ptrdiff_t inner = along_k ? block.k : block.lines;
-    const std::ptrdiff_t stride = along_k ? source.line_stride : source.k_stride;
+    const std::ptrdiff_t outer = along_k ? block.vectors : block.k;
+    const std::ptrdiff_t inner = along_k ? block.k : block.vectors;
+    const std::ptrdiff_t stride = along_k ? source.vector_stride : source.k_stride;
     float values[widen_run];
     for (std::ptrdiff_t i = 0; i < outer; ++i) {
         for (std::ptrdiff_t j = 0; j < inner; j += widen_run) {
             const std::ptrdiff_t count = (std::min)(widen_run, inner - j);
-            widen_factors(from + i * stride + j, values, count);
+            widen_operands(from + i * stride + j, values, count);
             for (std::ptrdiff_t n = 0; n < count; ++n) {
                 if (along_k) {
                     f(i, j + n, values[n]);
@@ -84,26 +85,27 @@ void for_each_factor(const product_factor_source& source, const factor_block& bl
 
 /// The portable way to pack rows of floats.
 template <class Value>
-void pack_float_rows(const product_factor_source& source, const factor_block& block, std::byte* to) {
-    for (std::ptrdiff_t i = 0; i < block.padded_lines; ++i) {
+void pack_float_rows(const product_operand_source& source, const operand_block& block, std::byte* to) {
+    for (std::ptrdiff_t i = 0; i < block.padded_vectors; ++i) {
         std::memset(to + i * a_row_bytes, 0, static_cast<std::size_t>(block.padded_k) * sizeof(float));
     }
-    for_each_factor<Value>(source, block, [to](std::ptrdiff_t line, std::ptrdiff_t p, float value) {
-        reinterpret_cast<float*>(to + line * a_row_bytes)[p] = value;
-    });
+    for_each_operand_element<Value>(source, block,
+                                    [to](std::ptrdiff_t vector, std::ptrdiff_t p, float value) {
+                                        reinterpret_cast<float*>(to + vector * a_row_bytes)[p] = value;
+                                    });
 }
 
 /// The portable way to pack panels, of the type's panel_element or of floats.
 template <class Value, panel_element Element>
-void pack_panels_portably(const product_factor_source& source, const factor_block& block, std::byte* to,
+void pack_panels_portably(const product_operand_source& source, const operand_block& block, std::byte* to,
                           std::ptrdiff_t panel_bytes) {
     constexpr std::ptrdiff_t together = k_interleave(Element);
-    for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
+    for (std::ptrdiff_t panel = 0; panel < block.padded_vectors / panel_width; ++panel) {
         const std::ptrdiff_t steps = (block.padded_k + together - 1) / together;
         std::memset(to + panel * panel_bytes, 0,
                     static_cast<std::size_t>(steps * panel_width * interleaved_bytes(Element)));
     }
-    for_each_factor<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t p, float value) {
+    for_each_operand_element<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t p, float value) {
         std::byte* const panel = to + column / panel_width * panel_bytes;
         const std::ptrdiff_t place =
             (p / together * panel_width + column % panel_width) * together + p % together;
@@ -119,14 +121,15 @@ void pack_panels_portably(const product_factor_source& source, const factor_bloc
 }
 
 /// Panels of floats from packed panels of another element: as pack_panels_function, with the
-/// packed panels as the source's data, line_stride bytes apart.
+/// packed panels as the source's data, vector_stride bytes apart.
 template <panel_element Element>
-void widen_panels_portably(const product_factor_source& source, const factor_block& block, std::byte* to,
+void widen_panels_portably(const product_operand_source& source, const operand_block& block, std::byte* to,
                            std::ptrdiff_t panel_bytes) {
     constexpr std::ptrdiff_t together = k_interleave(Element);
     const auto* const panels = static_cast<const std::byte*>(source.data);
-    for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
-        const std::byte* const from = panels + (block.first_line / panel_width + panel) * source.line_stride;
+    for (std::ptrdiff_t panel = 0; panel < block.padded_vectors / panel_width; ++panel) {
+        const std::byte* const from =
+            panels + (block.first_vector / panel_width + panel) * source.vector_stride;
         auto* const target = reinterpret_cast<float*>(to + panel * panel_bytes);
         for (std::ptrdiff_t p = 0; p < block.padded_k; ++p) {
             const std::ptrdiff_t step = block.first_k + p;

@@ -16,7 +16,7 @@
 
 namespace mp {
 
-/// An element type of the factors of a matrix product: float, a reduced format of which float holds every
+/// An element type of the operands of a matrix product: float, a reduced format of which float holds every
 /// value, or std::int8_t, whose scale goes into alpha or an epilogue.
 template <class Value>
 concept gemm_input = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>) ||
@@ -146,14 +146,14 @@ constexpr panel_element panel_element_of() {
     return panel_element::float32;
 }
 
-/// The range of a factor's non-zero magnitudes.
-struct factor_range {
+/// The range of an operand's non-zero magnitudes.
+struct operand_range {
     int precision;
     int quantum_exponent;
     int max_exponent;
 };
 template <class Value>
-constexpr factor_range factor_range_of() {
+constexpr operand_range operand_range_of() {
     if constexpr (std::is_same_v<Value, std::int8_t>) {
         return {8, 0, 7};
     } else if constexpr (std::is_same_v<Value, float>) {
@@ -164,12 +164,12 @@ constexpr factor_range factor_range_of() {
     }
 }
 
-/// Whether every product of two finite factors is a float, so that it makes no difference whether it is fused
+/// Whether every product of two finite operands is a float, so that it makes no difference whether it is fused
 /// with the addition.
 template <class A, class B>
 inline constexpr bool has_exact_products = [] {
-    constexpr factor_range a = factor_range_of<A>();
-    constexpr factor_range b = factor_range_of<B>();
+    constexpr operand_range a = operand_range_of<A>();
+    constexpr operand_range b = operand_range_of<B>();
     return a.precision + b.precision <= 24 && a.quantum_exponent + b.quantum_exponent >= -149 &&
            a.max_exponent + b.max_exponent + 2 <= 128;
 }();

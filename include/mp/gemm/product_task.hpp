@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A matrix product without the types of its matrices: where its factors are, how they are packed, and which
+/// A matrix product without the types of its matrices: where its operands are, how they are packed, and which
 /// of them can stay where they lie.
 #pragma once
 
@@ -44,10 +44,10 @@ struct steps_of_b {
 /// C = A B of rows x columns elements summed over `k`.
 struct product_task {
     const product_kernel* kernel;
-    product_factor_source a;
+    product_operand_source a;
     pack_rows_function pack_a;
     bool a_as_is;  ///< whether the kernel can read the rows of A where they lie
-    product_factor_source b;
+    product_operand_source b;
     pack_panels_function pack_b;
     bool b_as_is;            ///< whether the kernel can read the steps of B where they lie
     packed_panels packed_b;  ///< used instead of b if there
@@ -63,7 +63,7 @@ struct product_task {
     /// tile needs of them stays in the nearest cache.
     [[nodiscard]] bool can_read_a_in_place() const {
         constexpr std::ptrdiff_t line = 64;
-        const std::ptrdiff_t row_bytes = a.line_stride * a_element_size();
+        const std::ptrdiff_t row_bytes = a.vector_stride * a_element_size();
         if (kernel->layout == a_layout::rows) return a_as_is && row_bytes <= 4096;
         const bool on_lines = reinterpret_cast<std::uintptr_t>(a.data) % line == 0 && row_bytes % line == 0;
         return a_as_is && row_bytes <= (on_lines ? 8192 : 512);
@@ -79,7 +79,7 @@ struct product_task {
 
     [[nodiscard]] rows_of_a rows_in_place(std::ptrdiff_t row, std::ptrdiff_t p) const {
         const std::ptrdiff_t size = a_element_size();
-        const std::ptrdiff_t row_bytes = a.line_stride * size;
+        const std::ptrdiff_t row_bytes = a.vector_stride * size;
         return {static_cast<const std::byte*>(a.data) + row * row_bytes + p * size, row_bytes, 64};
     }
     [[nodiscard]] steps_of_b steps_in_place(std::ptrdiff_t column, std::ptrdiff_t p) const {

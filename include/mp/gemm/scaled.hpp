@@ -28,7 +28,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Adds the sums of one block of k to those of the blocks before it: total = fma(sum, a's scale * b's
 /// scale, total), element by element. Lines of `sums` and `totals` are `stride` apart.
 inline void add_scaled_block(float* totals, const float* sums, std::ptrdiff_t stride, std::ptrdiff_t rows,
-                             std::ptrdiff_t columns, const scale_lines& a, const scale_lines& b,
+                             std::ptrdiff_t columns, const k_scale_view& a, const k_scale_view& b,
                              std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t block) {
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const float row_scale = *a.at(row + r, block);
@@ -61,7 +61,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// +0. So scales that are powers of two change no rounding as long as nothing overflows or becomes subnormal.
 ///
 /// Throws argument_error, before anything is written, for everything that mp::gemm refuses, for scales whose
-/// shape does not fit or whose lines_per_scale is no power of two, and for scales that overlap c.
+/// shape does not fit or whose vectors_per_scale is no power of two, and for scales that overlap c.
 /// Runs on exec.threads threads; takes 512 KiB a thread from the heap, besides the workspace of mp::gemm.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& a_scales, matrix_view<B> b,
@@ -82,8 +82,8 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
         detail::finish_without_product(output, c.rows, c.columns);
         return;
     }
-    const detail::scale_lines rows_scales = detail::lines_of_scales_of_a(a_scales, c.rows);
-    const detail::scale_lines columns_scales = detail::lines_of_scales_of_b(b_scales, c.columns);
+    const detail::k_scale_view rows_scales = detail::k_scales_of_a(a_scales, c.rows);
+    const detail::k_scale_view columns_scales = detail::k_scales_of_b(b_scales, c.columns);
     const std::ptrdiff_t across = (c.columns + tile - 1) / tile;
     const auto count = static_cast<std::size_t>((c.rows + tile - 1) / tile * across);
     cpu inner = exec;

@@ -26,26 +26,26 @@ inline constexpr std::ptrdiff_t output_run = 256;
 struct output_floats {
     const float* first;
     std::ptrdiff_t stride;  ///< from one line to the next
-    std::ptrdiff_t lines;
+    std::ptrdiff_t vectors;
     std::ptrdiff_t count;  ///< in each line
 };
 
 /// C and what is done to it. `lines` are the rows of a row-major C and the columns of a column-major one.
 struct tile_output {
     void* data;
-    std::ptrdiff_t line_stride;  ///< elements from one line to the next
+    std::ptrdiff_t leading_dimension;  ///< elements from one line to the next
     std::ptrdiff_t element_size;
     bool column_major;
-    /// The kernels compute C with its columns along their tiles' rows: the product of the transposed factors.
+    /// The kernels compute C with its columns along their tiles' rows: the product of the transposed operands.
     bool transposed;
     float alpha;
     float beta;
     /// Elements of C as floats (a double is rounded).
     void (*read)(const void* c, float* to, std::ptrdiff_t count);
     /// Floats rounded to elements of C.
-    void (*write)(const output_floats& from, void* c, std::ptrdiff_t line_stride);
+    void (*write)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
     /// The same, faster, for floats that are not subnormal, or null.
-    void (*write_normal)(const output_floats& from, void* c, std::ptrdiff_t line_stride);
+    void (*write_normal)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
     /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a
     /// column.
     void (*apply)(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
@@ -68,7 +68,8 @@ struct tile_output {
 
     /// The memory of an element of C.
     [[nodiscard]] void* at(std::ptrdiff_t row, std::ptrdiff_t column) const {
-        const std::ptrdiff_t place = column_major ? column * line_stride + row : row * line_stride + column;
+        const std::ptrdiff_t place =
+            column_major ? column * leading_dimension + row : row * leading_dimension + column;
         return static_cast<std::byte*>(data) + place * element_size;
     }
 };
@@ -91,7 +92,7 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
     output.read(c, kept, count);
     if (has_accumulators && same_value(alpha, 1.0F) && same_value(beta, 1.0F)) {
         // The sum of two floats, by way of double or not.
-        add_terms_to_line(values, count, static_cast<const float*>(kept));
+        add_terms_to_run(values, count, static_cast<const float*>(kept));
         return;
     }
     if (!has_accumulators) {
@@ -104,8 +105,8 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
 
 /// What becomes of up to output_run values that are neighbours in C, before they are rounded; the place is
 /// that in C.
-inline void prepare_line(const tile_output& output, float* values, std::ptrdiff_t count,
-                         bool has_accumulators, std::ptrdiff_t row, std::ptrdiff_t column) {
+inline void prepare_run(const tile_output& output, float* values, std::ptrdiff_t count, bool has_accumulators,
+                        std::ptrdiff_t row, std::ptrdiff_t column) {
     if (!has_accumulators || !same_value(output.alpha, 1.0F) || !same_value(output.beta, 0.0F)) {
         scale_and_add(values, count, has_accumulators, output, output.at(row, column));
     }
@@ -124,25 +125,26 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
     if (!output.needs_columns()) {
         if (output.prepares()) {
             for (std::ptrdiff_t r = 0; r < rows; ++r) {
-                prepare_line(output, tile + r * tile_stride, columns, true,
-                             output.transposed ? c_row : c_row + r,
-                             output.transposed ? c_column + r : c_column);
+                prepare_run(output, tile + r * tile_stride, columns, true,
+                            output.transposed ? c_row : c_row + r,
+                            output.transposed ? c_column + r : c_column);
             }
         }
-        output.write({tile, tile_stride, rows, columns}, output.at(c_row, c_column), output.line_stride);
+        output.write({tile, tile_stride, rows, columns}, output.at(c_row, c_column),
+                     output.leading_dimension);
         return;
     }
     float line[output_run];
     for (std::ptrdiff_t j = 0; j < columns; ++j) {
         for (std::ptrdiff_t r = 0; r < rows; ++r) line[r] = tile[r * tile_stride + j];
-        const std::ptrdiff_t line_row = output.transposed ? c_row + j : c_row;
-        const std::ptrdiff_t line_column = output.transposed ? c_column : c_column + j;
-        prepare_line(output, line, rows, true, line_row, line_column);
-        output.write({line, 0, 1, rows}, output.at(line_row, line_column), 0);
+        const std::ptrdiff_t run_row = output.transposed ? c_row + j : c_row;
+        const std::ptrdiff_t run_column = output.transposed ? c_column : c_column + j;
+        prepare_run(output, line, rows, true, run_row, run_column);
+        output.write({line, 0, 1, rows}, output.at(run_row, run_column), 0);
     }
 }
 
-/// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its factors.
+/// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its operands.
 inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_rows,
                                    std::ptrdiff_t c_columns) {
     float line[output_run];
@@ -153,7 +155,7 @@ inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_r
             const std::ptrdiff_t count = (std::min)(output_run, length - j);
             const std::ptrdiff_t row = output.column_major ? j : i;
             const std::ptrdiff_t column = output.column_major ? i : j;
-            prepare_line(output, line, count, false, row, column);
+            prepare_run(output, line, count, false, row, column);
             output.write({line, 0, 1, count}, output.at(row, column), 0);
         }
     }
@@ -170,10 +172,10 @@ void read_output_portably(const void* c, float* to, std::ptrdiff_t count) {
 }
 
 template <class Value>
-void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t line_stride) {
-    for (std::ptrdiff_t i = 0; i < from.lines; ++i) {
+void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t leading_dimension) {
+    for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
         const float* const line = from.first + i * from.stride;
-        Value* const values = static_cast<Value*>(c) + i * line_stride;
+        Value* const values = static_cast<Value*>(c) + i * leading_dimension;
         if constexpr (reduced<Value>) {
             convert_nearest(line, values, static_cast<std::size_t>(from.count));
         } else {
@@ -185,7 +187,7 @@ void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t li
 template <class Epilogue>
 void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
                     std::ptrdiff_t column, bool down) {
-    apply_to_line(*static_cast<const Epilogue*>(epilogue), values, count, row, column, down);
+    apply_to_run(*static_cast<const Epilogue*>(epilogue), values, count, row, column, down);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -200,10 +202,11 @@ void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, s
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Value, class Epilogue>
-tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t line_stride, bool column_major,
-                             bool transposed, float alpha, float beta, const Epilogue& epilogue) {
+tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t leading_dimension,
+                             bool column_major, bool transposed, float alpha, float beta,
+                             const Epilogue& epilogue) {
     tile_output output{data,
-                       line_stride,
+                       leading_dimension,
                        sizeof(Value),
                        column_major,
                        transposed,

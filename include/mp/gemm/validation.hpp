@@ -29,9 +29,9 @@ inline bool views_overlap(const view_extent& a, const view_extent& b) {
     const std::ptrdiff_t distance = static_cast<std::ptrdiff_t>(high.address - low.address);
     const std::ptrdiff_t lines = distance / stride;
     const std::ptrdiff_t shift = distance % stride;
-    const bool meets_same = shift < low.line_length() * low.element_size;
+    const bool meets_same = shift < low.vector_length() * low.element_size;
     const bool meets_next =
-        shift + high.line_length() * high.element_size > stride && lines + 1 < low.line_count();
+        shift + high.vector_length() * high.element_size > stride && lines + 1 < low.vector_count();
     return meets_same || meets_next;
 }
 

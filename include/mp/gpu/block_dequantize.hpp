@@ -7,8 +7,8 @@
 #include <mp/convert/dequantize.hpp>
 #include <mp/format/codes.hpp>
 #include <mp/format/float_arithmetic.hpp>
-#include <mp/gpu/block_line_walk.hpp>
 #include <mp/gpu/block_scaled_span.hpp>
+#include <mp/gpu/block_vector_walk.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/rules/float_functions.hpp>
@@ -26,7 +26,7 @@ template <class BlockScaled, class Value>
 struct block_dequantize_kernel {
     using element = typename BlockScaled::element_type;
     using scale = typename BlockScaled::scale_type;
-    using walk = block_line_walk<BlockScaled, Value>;
+    using walk = block_vector_walk<BlockScaled, Value>;
     static constexpr int threads = row_threads;
     static constexpr int width = walk::width;
     static_assert(BlockScaled::block_size % width == 0, "mp: on a GPU blocks have a multiple of 8 elements");
@@ -39,13 +39,14 @@ struct block_dequantize_kernel {
         using group = gpu::warp_group;
         const std::ptrdiff_t across = out.across();
         for (std::ptrdiff_t i = group::number(thread); i < out.count * across; i += group::count(thread)) {
-            const std::ptrdiff_t line = i / across;
-            const std::ptrdiff_t position = (i - line * across) * walk::warp_elements + thread.lane() * width;
-            const std::uint64_t codes = walk::packed::load(thread, out.bytes_at(line, position),
+            const std::ptrdiff_t vector = i / across;
+            const std::ptrdiff_t position =
+                (i - vector * across) * walk::warp_elements + thread.lane() * width;
+            const std::uint64_t codes = walk::packed::load(thread, out.bytes_at(vector, position),
                                                            out.used_bytes(position), out.is_whole(position));
             if (position >= out.length) continue;
-            const scale by =
-                thread.load(out.scales + (line * out.blocks_per_line + position / BlockScaled::block_size));
+            const scale by = thread.load(
+                out.scales + (vector * out.blocks_per_vector + position / BlockScaled::block_size));
             chunk<Value, width> values;
             if constexpr (BlockScaled::has_tensor_scale) {
                 // Exact: an element has up to 7 bits, a scale up to 8 and a float 24.
@@ -70,7 +71,7 @@ struct block_dequantize_kernel {
                                                                             : float_multiply(x, factor));
                 }
             }
-            store(thread, line, position, values);
+            store(thread, vector, position, values);
         }
     }
 
@@ -92,16 +93,17 @@ private:
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void store(Thread thread, std::ptrdiff_t line, std::ptrdiff_t position,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void store(Thread thread, std::ptrdiff_t vector, std::ptrdiff_t position,
                                                const chunk<Value, width>& values) const {
-        Value* at = out.lines.data + (line * out.lines.row_stride + position * out.lines.column_stride);
-        if (out.lines.wide && position + width <= out.length) {
+        Value* at =
+            out.vectors.data + (vector * out.vectors.row_stride + position * out.vectors.column_stride);
+        if (out.vectors.wide && position + width <= out.length) {
             thread.store(reinterpret_cast<chunk<Value, width>*>(at), values);
             return;
         }
         MP_UNROLL
         for (int k = 0; k < width; ++k) {
-            if (position + k < out.length) thread.store(at + k * out.lines.column_stride, values.values[k]);
+            if (position + k < out.length) thread.store(at + k * out.vectors.column_stride, values.values[k]);
         }
     }
 };
@@ -123,7 +125,7 @@ void dequantize(Executor exec, const block_scaled_span<BlockScaled>& from, matri
     detail::check_block_view(function, "to", to);
     detail::check_block_span(function, "from", from, "to", to.rows, to.columns);
     if (to.rows == 0 || to.columns == 0) return;
-    const detail::block_line_walk<BlockScaled, Value> walk(to, from);
+    const detail::block_vector_walk<BlockScaled, Value> walk(to, from);
     launch(function, exec, walk.launch(),
            detail::block_dequantize_kernel<BlockScaled, Value>{walk, from.tensor_scale});
 }

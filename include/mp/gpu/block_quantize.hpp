@@ -9,8 +9,8 @@
 #include <mp/format/classification.hpp>
 #include <mp/format/philox.hpp>
 #include <mp/gpu/block_encoding.hpp>
-#include <mp/gpu/block_line_walk.hpp>
 #include <mp/gpu/block_scaled_span.hpp>
+#include <mp/gpu/block_vector_walk.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt/gpu_executor.hpp>
@@ -28,7 +28,7 @@ template <class BlockScaled, class Value>
 struct block_quantize_kernel {
     using element = typename BlockScaled::element_type;
     using scale = typename BlockScaled::scale_type;
-    using walk = block_line_walk<BlockScaled, const Value>;
+    using walk = block_vector_walk<BlockScaled, const Value>;
     static constexpr int threads = row_threads;
     static constexpr int width = walk::width;
     /// Lanes that have a block together.
@@ -41,9 +41,9 @@ struct block_quantize_kernel {
     const float* tensor_scale;  ///< null for 1
     projection element_projection;
     std::uint64_t seed;
-    std::ptrdiff_t line_length;    ///< of the matrix, also where its lines are walked as one
-    std::uint64_t line_index;      ///< distance of the indices of lines, which random bits follow from
-    std::uint64_t position_index;  ///< and of neighbours in a line
+    std::ptrdiff_t vector_length;  ///< of the matrix, also where its vectors are walked as one
+    std::uint64_t vector_index;    ///< distance of the indices of vectors, which random bits follow from
+    std::uint64_t position_index;  ///< and of neighbours in a vector
     scale_rule rule;
     bool by_element;
     bool nearest;                ///< whether element_projection is nearest_even with saturation::finite
@@ -57,20 +57,21 @@ struct block_quantize_kernel {
         if constexpr (BlockScaled::has_tensor_scale) tensor = thread.load(tensor_scale);
         const std::ptrdiff_t across = in.across();
         for (std::ptrdiff_t i = group::number(thread); i < in.count * across; i += group::count(thread)) {
-            const std::ptrdiff_t line = i / across;
-            const std::ptrdiff_t position = (i - line * across) * walk::warp_elements + thread.lane() * width;
+            const std::ptrdiff_t vector = i / across;
+            const std::ptrdiff_t position =
+                (i - vector * across) * walk::warp_elements + thread.lane() * width;
             const row_floats<width> values =
-                load_row_floats<width>(thread, in.lines, line, position, in.length);
+                load_row_floats<width>(thread, in.vectors, vector, position, in.length);
             const std::uint32_t largest = largest_of_block(thread, values);
             const std::uint8_t code = scale_of(largest, tensor);
             constexpr auto nan_code = static_cast<std::uint8_t>(layout_of<typename scale::format>::nan_code);
             if (thread.lane() % block_lanes == 0 && position < in.length) {
-                thread.store(in.scales + (line * in.blocks_per_line + position / BlockScaled::block_size),
+                thread.store(in.scales + (vector * in.blocks_per_vector + position / BlockScaled::block_size),
                              scale::from_bits(code));
             }
             std::uint64_t codes = 0;
-            if (code != nan_code) codes = encode(values, code, tensor, line, position);
-            walk::packed::store(thread, in.bytes_at(line, position), codes, in.used_bytes(position),
+            if (code != nan_code) codes = encode(values, code, tensor, vector, position);
+            walk::packed::store(thread, in.bytes_at(vector, position), codes, in.used_bytes(position),
                                 in.is_whole(position));
         }
     }
@@ -114,14 +115,14 @@ private:
 
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint64_t encode(const row_floats<width>& values,
                                                                        std::uint8_t scale_code, float tensor,
-                                                                       std::ptrdiff_t line,
+                                                                       std::ptrdiff_t vector,
                                                                        std::ptrdiff_t position) const {
         const block_divisor<element, scale> divisor(scale_code, tensor);
         const bool short_cut = nearest && divisor.has_nearest();
         std::uint64_t codes = 0;
         MP_UNROLL
         for (int i = 0; i < width; ++i) {
-            // Behind the line the codes are zero, whatever the rounding.
+            // Behind the vector the codes are zero, whatever the rounding.
             if (position + i >= in.length) break;
             std::uint8_t code = 0;
             if (short_cut && is_float_finite(values.values[i])) {
@@ -129,10 +130,10 @@ private:
             } else {
                 projection p = element_projection;
                 if (is_stochastic(p.round)) {
-                    const std::ptrdiff_t place = line * in.length + position + i;
+                    const std::ptrdiff_t place = vector * in.length + position + i;
                     p.random = random_bits(
-                        seed, static_cast<std::uint64_t>(place / line_length) * line_index +
-                                  static_cast<std::uint64_t>(place % line_length) * position_index);
+                        seed, static_cast<std::uint64_t>(place / vector_length) * vector_index +
+                                  static_cast<std::uint64_t>(place % vector_length) * position_index);
                 }
                 code = divisor.exactly(values.values[i], p);
             }
@@ -295,13 +296,13 @@ void quantize(Executor exec, matrix_view<Value> from, const block_scaled_span<Bl
     }
     const bool along_rows = to.direction == block_direction::along_rows;
     const auto columns = static_cast<std::uint64_t>(from.columns);
-    const detail::block_line_walk<BlockScaled, const value> walk(source, to);
+    const detail::block_vector_walk<BlockScaled, const value> walk(source, to);
     const detail::block_quantize_kernel<BlockScaled, value> kernel{
         walk,
         to.tensor_scale,
         options.element,
         options.seed,
-        to.line_length(),
+        to.vector_length(),
         along_rows ? columns : 1,
         along_rows ? 1 : columns,
         rule,

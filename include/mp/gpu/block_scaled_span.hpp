@@ -36,20 +36,20 @@ struct block_scaled_span {
     /// Formats with a tensor scale have it here; null for the others.
     float* tensor_scale = nullptr;
 
-    /// The lines, and the blocks and bytes of each, as in mp::block_scaled.
-    [[nodiscard]] constexpr std::ptrdiff_t line_count() const noexcept {
+    /// The vectors, and the blocks and bytes of each, as in mp::block_scaled.
+    [[nodiscard]] constexpr std::ptrdiff_t vector_count() const noexcept {
         return direction == block_direction::along_rows ? rows : columns;
     }
-    [[nodiscard]] constexpr std::ptrdiff_t line_length() const noexcept {
+    [[nodiscard]] constexpr std::ptrdiff_t vector_length() const noexcept {
         return direction == block_direction::along_rows ? columns : rows;
     }
-    [[nodiscard]] constexpr std::ptrdiff_t blocks_per_line() const noexcept {
+    [[nodiscard]] constexpr std::ptrdiff_t blocks_per_vector() const noexcept {
         constexpr std::ptrdiff_t block = BlockScaled::block_size;
-        return line_length() / block + (line_length() % block != 0 ? 1 : 0);
+        return vector_length() / block + (vector_length() % block != 0 ? 1 : 0);
     }
-    [[nodiscard]] constexpr std::ptrdiff_t line_bytes() const noexcept {
+    [[nodiscard]] constexpr std::ptrdiff_t bytes_per_vector() const noexcept {
         constexpr std::ptrdiff_t width = BlockScaled::element_width;
-        return line_length() / 8 * width + (line_length() % 8 * width + 7) / 8;
+        return vector_length() / 8 * width + (vector_length() % 8 * width + 7) / 8;
     }
 
     /// What a matrix of this shape needs: sizes of `elements` and `scales`.
@@ -57,13 +57,13 @@ struct block_scaled_span {
         std::ptrdiff_t rows, std::ptrdiff_t columns,
         block_direction direction = block_direction::along_rows) noexcept {
         const block_scaled_span shape{{}, {}, rows, columns, direction};
-        return static_cast<std::size_t>(shape.line_count() * shape.line_bytes());
+        return static_cast<std::size_t>(shape.vector_count() * shape.bytes_per_vector());
     }
     [[nodiscard]] static constexpr std::size_t scale_count(
         std::ptrdiff_t rows, std::ptrdiff_t columns,
         block_direction direction = block_direction::along_rows) noexcept {
         const block_scaled_span shape{{}, {}, rows, columns, direction};
-        return static_cast<std::size_t>(shape.line_count() * shape.blocks_per_line());
+        return static_cast<std::size_t>(shape.vector_count() * shape.blocks_per_vector());
     }
 };
 
@@ -83,9 +83,9 @@ void check_block_span(std::string_view function, const std::string& name,
     check(".rows", span.rows, std::string(other) + ".rows", rows);
     check(".columns", span.columns, std::string(other) + ".columns", columns);
     check(".elements.size()", static_cast<std::ptrdiff_t>(span.elements.size()),
-          "the bytes that its shape needs", span.line_count() * span.line_bytes());
+          "the bytes that its shape needs", span.vector_count() * span.bytes_per_vector());
     check(".scales.size()", static_cast<std::ptrdiff_t>(span.scales.size()),
-          "the scales that its shape needs", span.line_count() * span.blocks_per_line());
+          "the scales that its shape needs", span.vector_count() * span.blocks_per_vector());
     if (!span.elements.empty() && (span.elements.data() == nullptr || span.scales.data() == nullptr)) {
         throw_argument(function, name + ".elements or .scales", "null", "must be device memory");
     }

@@ -106,7 +106,7 @@ void check_plan(std::string_view function, const Executor& exec, const gpu_gemm_
     if (!can_run<Input>(plan.gpu, plan.kernel) || !has_kernel<Executor, Input, Asked>(plan.kernel)) {
         throw_argument(
             function, "plan.kernel", name_of(plan.kernel),
-            "must be one that this device has for factors of this type, and that the call was compiled "
+            "must be one that this device has for operands of this type, and that the call was compiled "
             "with: make the plan by mp::plan_gemm with the template arguments of the product");
     }
     check_tile<Input>(function, plan);
@@ -176,7 +176,7 @@ void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matr
         run_in_slices("mp::gemm", exec, plan, problem, workspace,
                       [&](const auto& slices) { launch_plan<Asked>(exec, plan, slices); });
     };
-    // A column-major C is the row-major product of the transposed factors in reverse order.
+    // A column-major C is the row-major product of the transposed operands in reverse order.
     if (c.order == storage_order::column_major) {
         run(make_product_problem<B, A>(alpha, transposed(b), transposed(a), beta, transposed(c), epilogue,
                                        {strides.b, strides.a, strides.c}, true));
@@ -242,7 +242,7 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 ///
 /// Accuracy: with the rule of the architecture (block_rule_of), of L products and F fraction bits, the float
 /// sum of n = ceil(k / L) blocks is within n ((L + 1) 2^-F + 2^-23) sum |a b| of the exact one, and mostly
-/// toward zero; 2^-13 in place of 2^-23 where the rule keeps 13 fraction bits. (Subnormal factors count as
+/// toward zero; 2^-13 in place of 2^-23 where the rule keeps 13 fraction bits. (Subnormal operands count as
 /// the smallest normal number.)
 ///
 /// beta == 0 means that c is not read, and alpha == 0 or k == 0 that a and b are not read. Padding between

@@ -88,8 +88,8 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
             detail::launch_scaled_plan<Kernel>(function, exec, plan, slices, scales);
         });
     };
-    const detail::scale_lines rows = detail::lines_of_scales_of_a(a_scales, c.rows);
-    const detail::scale_lines columns = detail::lines_of_scales_of_b(b_scales, c.columns);
+    const detail::k_scale_view rows = detail::k_scales_of_a(a_scales, c.rows);
+    const detail::k_scale_view columns = detail::k_scales_of_b(b_scales, c.columns);
     if (c.order == storage_order::column_major) {
         run(detail::make_product_problem<b_value, a_value>(alpha, transposed(b), transposed(a), beta,
                                                            transposed(c), epilogue, {}, true),

@@ -119,8 +119,8 @@ void map_elements(Function f, const Executor& exec, matrix_view<To> to, matrix_v
     if (to.order == storage_order::column_major) {
         return map_elements(f, exec, transposed(to), transposed(from)...);
     }
-    if (to.rows > 1 && is_one_line(to, from...)) {
-        return map_elements(f, exec, as_one_line(to), as_one_line(from)...);
+    if (to.rows > 1 && is_one_vector(to, from...)) {
+        return map_elements(f, exec, as_one_vector(to), as_one_vector(from)...);
     }
     using kernel = map_kernel<Function, To, From...>;
     constexpr std::ptrdiff_t share = std::ptrdiff_t{kernel::threads} * kernel::in_flight;

@@ -46,7 +46,7 @@ struct scaled_dot_product_attention_op {
     static constexpr std::array<std::string_view, 4> known_as = {
         "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math"};
-    static constexpr std::array<std::string_view, 3> factors = {"q", "k", "v"};
+    static constexpr std::array<std::string_view, 3> product_operands = {"q", "k", "v"};
 
     static void validate(const auto& exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& y, const attention_options& options, const auto& statistics) {
@@ -226,7 +226,7 @@ struct scaled_dot_product_attention_backward_op {
     static constexpr std::array<std::string_view, 3> known_as = {
         "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
         "_scaled_dot_product_cudnn_attention_backward"};
-    static constexpr std::array<std::string_view, 4> factors = {"q", "k", "v", "dy"};
+    static constexpr std::array<std::string_view, 4> product_operands = {"q", "k", "v", "dy"};
 
     template <class Executor>
     static void validate(const Executor& exec, const auto& q, const auto& k, const auto& v, const auto& mask,

@@ -81,7 +81,7 @@ struct conv2d_op {
                                                                        "b",    "y", "geometry"};
     static constexpr std::array<std::string_view, 5> known_as = {
         "convolution", "_convolution", "cudnn_convolution", "Conv2D", "Convolution"};
-    static constexpr std::array<std::string_view, 2> factors = {"x", "w"};
+    static constexpr std::array<std::string_view, 2> product_operands = {"x", "w"};
 
     static void validate(cpu exec, const auto& x, const auto& w, const auto& b, const auto& y,
                          const conv2d_geometry& geometry) {

@@ -27,11 +27,11 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The strides of views that are walked along the lines of one of them.
-struct line_walk {
+struct vector_walk {
     bool by_rows;
 
     template <class Value>
-    explicit line_walk(matrix_view<Value> out) : by_rows(out.order == storage_order::row_major) {}
+    explicit vector_walk(matrix_view<Value> out) : by_rows(out.order == storage_order::row_major) {}
 
     template <class Value>
     [[nodiscard]] std::ptrdiff_t lines(matrix_view<Value> view) const {
@@ -42,7 +42,7 @@ struct line_walk {
         return by_rows ? view.columns : view.rows;
     }
     template <class Value>
-    [[nodiscard]] std::ptrdiff_t line_stride(matrix_view<Value> view) const {
+    [[nodiscard]] std::ptrdiff_t vector_stride(matrix_view<Value> view) const {
         return by_rows ? view.row_stride() : view.column_stride();
     }
     /// Distance between neighbours in a line.
@@ -55,7 +55,7 @@ struct line_walk {
 /// Calls f(line, begin, end) for chunks of the lines of `out`, on the threads of `exec`.
 template <class Out, class Function>
 void for_each_segment(cpu exec, matrix_view<Out> out, Function f) {
-    const line_walk walk(out);
+    const vector_walk walk(out);
     const std::ptrdiff_t length = walk.length(out);
     if (length == 0) return;
     constexpr std::ptrdiff_t longest = 16384;  // some ten microseconds of work, as a thread costs
@@ -72,16 +72,16 @@ void for_each_segment(cpu exec, matrix_view<Out> out, Function f) {
 
 /// Whether views of one shape lie in memory in the same order and without gaps, so that they are one line.
 template <class First, class... Rest>
-bool is_one_line(matrix_view<First> first, matrix_view<Rest>... rest) {
-    const line_walk walk(first);
+bool is_one_vector(matrix_view<First> first, matrix_view<Rest>... rest) {
+    const vector_walk walk(first);
     const std::ptrdiff_t length = walk.length(first);
-    return walk.line_stride(first) == length &&
-           ((walk.step(rest) == 1 && walk.line_stride(rest) == length) && ...);
+    return walk.vector_stride(first) == length &&
+           ((walk.step(rest) == 1 && walk.vector_stride(rest) == length) && ...);
 }
 
 /// The elements of such a view as one row.
 template <class Value>
-matrix_view<Value> as_one_line(matrix_view<Value> view) {
+matrix_view<Value> as_one_vector(matrix_view<Value> view) {
     return row_major(view.data, 1, view.rows * view.columns);
 }
 
@@ -207,7 +207,7 @@ struct element_run {
 template <class Function, class Out, class... In>
 void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
     using real = arithmetic_type<Out, In...>;
-    const line_walk walk(out);
+    const vector_walk walk(out);
     for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
         constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
         for (std::ptrdiff_t first = begin; first < end; first += block) {
@@ -216,7 +216,7 @@ void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const 
                                   count};
             real results[run_block];
             const auto loaded = [&](auto view, real* values) -> const real* {
-                load_floats(view.data + line * walk.line_stride(view) + first * walk.step(view),
+                load_floats(view.data + line * walk.vector_stride(view) + first * walk.step(view),
                             walk.step(view), count, values);
                 return values;
             };
@@ -225,7 +225,7 @@ void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const 
             };
             const auto call = [&](auto... room) { f(run, results, loaded(in, room.value)...); };
             call((static_cast<void>(in), values{})...);
-            store_floats(results, count, out.data + line * walk.line_stride(out) + first);
+            store_floats(results, count, out.data + line * walk.vector_stride(out) + first);
         }
     });
 }
@@ -234,17 +234,17 @@ void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const 
 /// not ask where their elements are. Floats that lie side by side are not copied.
 template <class Function, class Out, class... In>
 void for_each_float_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    if (out.rows > 1 && is_one_line(out, in...)) {
-        return for_each_float_run(exec, f, as_one_line(out), as_one_line(in)...);
+    if (out.rows > 1 && is_one_vector(out, in...)) {
+        return for_each_float_run(exec, f, as_one_vector(out), as_one_vector(in)...);
     }
     using real = arithmetic_type<Out, In...>;
     if constexpr (std::same_as<Out, real> && (std::same_as<In, real> && ...)) {
-        const line_walk walk(out);
+        const vector_walk walk(out);
         if (((walk.step(in) == 1) && ...)) {
             return for_each_segment(exec, out,
                                     [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
                                         const auto at = [&](auto view) {
-                                            return view.data + line * walk.line_stride(view) + begin;
+                                            return view.data + line * walk.vector_stride(view) + begin;
                                         };
                                         f(static_cast<std::size_t>(end - begin), at(out), at(in)...);
                                     });
@@ -286,8 +286,8 @@ void for_each_number(cpu exec, Function f, matrix_view<Out> out, matrix_view<con
 /// its format.
 template <class Function, class Out, class... In>
 void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    if (out.rows > 1 && is_one_line(out, in...)) {
-        return for_each_float(exec, f, as_one_line(out), as_one_line(in)...);
+    if (out.rows > 1 && is_one_vector(out, in...)) {
+        return for_each_float(exec, f, as_one_vector(out), as_one_vector(in)...);
     }
     for_each_run(
         exec,

@@ -5,4 +5,4 @@
 
 #include <mp/gpu/convert.hpp>
 #include <mp/gpu/map_elements.hpp>
-#include <mp/gpu/quantise_factor.hpp>
+#include <mp/gpu/quantise_operand.hpp>

@@ -145,7 +145,7 @@ struct linear_op {
     static constexpr std::array<std::string_view, 5> known_as = {"addmm", "FullyConnected", "MatMul", "gemm",
                                                                  "_addmm_activation"};
     static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x", "w", "b", "y", "act"};
-    static constexpr std::array<std::string_view, 2> factors = {"x", "w"};
+    static constexpr std::array<std::string_view, 2> product_operands = {"x", "w"};
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
@@ -298,7 +298,7 @@ struct linear_backward_op {
                                       detail::result_view(dw));
         }
         if constexpr (!std::is_same_v<DB, absent_t>) {
-            sum_per(detail::line_sums{}, exec, dy, db, per::column, 1);
+            sum_per(detail::vector_sums{}, exec, dy, db, per::column, 1);
         }
     }
 };

@@ -51,12 +51,12 @@ inline void check_mean_of_some(std::string_view function, std::string_view what,
 }
 
 /// Names the sums of rows or columns, for sum_per().
-struct line_sums {};
+struct vector_sums {};
 
 /// y = the sums of the rows or columns of x, divided by the divisor, on the CPU; on a GPU the function of
 /// this name in <mp/ops/reductions/gpu.hpp>.
 template <class X, class Y>
-void sum_per(line_sums, const cpu& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis,
+void sum_per(vector_sums, const cpu& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis,
              std::ptrdiff_t divisor) {
     const matrix_view<const X> added = axis == ops::per::row ? transposed(x) : x;
     sum_columns(exec, itself{}, added.rows, y.size(), static_cast<double>(divisor), y.data(), added);
@@ -97,7 +97,7 @@ struct reduction {
     template <executor Executor, ops::element X, ops::element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis) const {
         const std::ptrdiff_t added = axis == ops::per::row ? x.columns : x.rows;
-        sum_per(line_sums{}, exec, x, y, axis, Op::is_mean ? added : 1);
+        sum_per(vector_sums{}, exec, x, y, axis, Op::is_mean ? added : 1);
     }
 };
 

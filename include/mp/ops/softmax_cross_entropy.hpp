@@ -205,7 +205,7 @@ void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, cons
                            detail::row_losses<detail::arithmetic_type<Logit>>{row_losses}, factors, options);
 }
 
-/// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `factors` are loss_factors, or those
+/// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `product_operands` are loss_factors, or those
 /// with a loss scale in device memory.
 struct softmax_cross_entropy_backward_op {
     static constexpr std::string_view name = "softmax_cross_entropy_backward";

@@ -375,7 +375,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 [[nodiscard]] inline std::vector<advice> check_dimensions(const ledger_contents& contents) {
     std::vector<advice> result;
     for (const product_record& product : contents.products) {
-        const auto elements = factor_elements_named(product.type);
+        const auto elements = operand_elements_named(product.type);
         if (!elements) continue;
         const padded_product padded = padding_advice(product.m, product.n, product.k, *elements);
         if (!padded.padded) continue;

@@ -14,7 +14,7 @@
 namespace mp::autocast {
 
 /// What the factors of a product are made of, as far as it matters for their sizes.
-enum class factor_elements : unsigned char {
+enum class operand_elements : unsigned char {
     sixteen_bit,  ///< half or bfloat16
     float8,       ///< float8 of either kind, with one scale for an array
     block_scaled  ///< MX formats, with a scale for each block of 32 numbers
@@ -27,7 +27,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 /// The number of which m, n and k should be multiples: 8 for 16-bit formats (DeepSpeed warns about others),
 /// 16 for float8 (Transformer Engine and torchao refuse others) and 32 for the blocks of MX formats (the
 /// sizes to which Transformer Engine pads).
-constexpr std::ptrdiff_t size_multiple(factor_elements elements) noexcept {
+constexpr std::ptrdiff_t size_multiple(operand_elements elements) noexcept {
     constexpr std::array<std::ptrdiff_t, 3> multiples = {8, 16, 32};
     const auto index = static_cast<std::size_t>(elements);
     return index < multiples.size() ? multiples[index] : 1;
@@ -35,10 +35,10 @@ constexpr std::ptrdiff_t size_multiple(factor_elements elements) noexcept {
 
 /// The kind of a format by its name in product_record::type; nothing for formats without such a rule, such as
 /// float. "float8" is what factors of float8 regions are called.
-constexpr std::optional<factor_elements> factor_elements_named(std::string_view type) noexcept {
-    if (type == "half" || type == "bfloat16") return factor_elements::sixteen_bit;
-    if (type.starts_with("mxfp")) return factor_elements::block_scaled;
-    if (type.starts_with("float8")) return factor_elements::float8;
+constexpr std::optional<operand_elements> operand_elements_named(std::string_view type) noexcept {
+    if (type == "half" || type == "bfloat16") return operand_elements::sixteen_bit;
+    if (type.starts_with("mxfp")) return operand_elements::block_scaled;
+    if (type.starts_with("float8")) return operand_elements::float8;
     return std::nullopt;
 }
 
@@ -64,11 +64,11 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 /// work that they add: 0.6 for k = 10 that becomes 16. Throws argument_error for negative sizes, for sizes so
 /// large that the padded ones are no std::ptrdiff_t, and for a value that is no enumerator.
 constexpr padded_product padding_advice(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
-                                        factor_elements elements) {
+                                        operand_elements elements) {
     constexpr std::string_view function = "mp::autocast::padding_advice";
-    if (elements > factor_elements::block_scaled) {
+    if (elements > operand_elements::block_scaled) {
         detail::throw_argument(function, "elements", static_cast<unsigned>(elements),
-                               "must be an enumerator of mp::autocast::factor_elements");
+                               "must be an enumerator of mp::autocast::operand_elements");
     }
     padded_product result;
     result.multiple = size_multiple(elements);

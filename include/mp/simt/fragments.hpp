@@ -31,7 +31,7 @@ inline constexpr int wmma_k = std::is_same_v<Input, tfloat32> ? 8 : 16;
 /// A place in a matrix: its row of A (column of B), and where along k, in bytes; for C row and
 /// column.
 struct fragment_place {
-    int line;
+    int row;
     int position;
 
     friend constexpr bool operator==(fragment_place, fragment_place) = default;

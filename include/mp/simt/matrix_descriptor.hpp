@@ -11,12 +11,12 @@
 
 namespace mp::simt {
 
-/// The descriptor of a factor. (PTX ISA, "Matrix descriptor": the address, the leading and the stride byte
+/// The descriptor of an operand. (PTX ISA, "Matrix descriptor": the address, the leading and the stride byte
 /// offset, each divided by 16, in bits 0 to 13, 16 to 29 and 32 to 45; the swizzle in bits 62 and 63.)
 struct matrix_descriptor {
     std::uint64_t bits = 0;
 
-    /// The same tile from `bytes` further on: along k, a multiple of 32 bytes within a line.
+    /// The same tile from `bytes` further on: along k, a multiple of 32 bytes within a row.
     [[nodiscard]] MP_HOST_DEVICE constexpr matrix_descriptor advanced(int bytes) const {
         return {bits + static_cast<std::uint64_t>(bytes / 16)};
     }
@@ -49,7 +49,7 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
 /// of 8 columns that follow each other, as in mma_c_place.
 [[nodiscard]] MP_HOST_DEVICE constexpr fragment_place wgmma_place(int thread, int number) {
     const fragment_place inside = mma_c_place(thread % 32, number % 4);
-    return {thread / 32 * 16 + inside.line, number / 4 * 8 + inside.position};
+    return {thread / 32 * 16 + inside.row, number / 4 * 8 + inside.position};
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -14,24 +14,24 @@
 namespace mp::simt {
 
 /// A matrix in global memory, or several of one shape, and the tiles in which it is copied to and from shared
-/// memory: lines of contiguous elements. Shared memory holds the lines of a tile one after the other,
+/// memory: rows of contiguous elements. Shared memory holds the rows of a tile one after the other,
 /// swizzled: see mp::simt::swizzled.
 struct tensor_tiles {
     const void* data = nullptr;  ///< a multiple of 16 bytes
     int element_bytes = 0;       ///< 1, 2, 4 or 8
-    std::int64_t length = 0;     ///< elements of a line
-    std::int64_t lines = 0;
-    std::int64_t line_bytes = 0;  ///< from one line to the next: a multiple of 16
-    int tile_length = 0;          ///< elements of a line of a tile; its bytes are a multiple of 16
-    int tile_lines = 0;           ///< at most 256
-    /// 0, 32, 64 or 128: lines of tiles have that many bytes at most.
+    std::int64_t length = 0;     ///< elements of a row
+    std::int64_t rows = 0;
+    std::int64_t row_bytes = 0;  ///< from one row to the next: a multiple of 16
+    int tile_length = 0;         ///< elements of a row of a tile; its bytes are a multiple of 16
+    int tile_rows = 0;           ///< at most 256
+    /// 0, 32, 64 or 128: rows of tiles have that many bytes at most.
     int swizzle_bytes = 0;
     /// With more than zero matrices, even if it is one, copies say from which of them; a tile is of one.
     std::int64_t matrices = 0;
     std::int64_t matrix_bytes = 0;  ///< from one matrix to the next: a positive multiple of 16
 
-    [[nodiscard]] int tile_line_bytes() const { return tile_length * element_bytes; }
-    [[nodiscard]] int tile_bytes() const { return tile_line_bytes() * tile_lines; }
+    [[nodiscard]] int tile_row_bytes() const { return tile_length * element_bytes; }
+    [[nodiscard]] int tile_bytes() const { return tile_row_bytes() * tile_rows; }
 };
 
 /// The same as the unit takes it: made by make_tensor_map for the executor on which it is used, and passed to
@@ -57,25 +57,25 @@ inline void check_tensor_tiles(std::string_view function, const tensor_tiles& ti
            "must be zero, and tiles.data not null");
     demand(tiles.length > 0 && tiles.length <= std::int64_t{1} << 32, "tiles.length", tiles.length,
            "must be from 1 to 2^32");
-    demand(tiles.lines > 0 && tiles.lines <= std::int64_t{1} << 32, "tiles.lines", tiles.lines,
+    demand(tiles.rows > 0 && tiles.rows <= std::int64_t{1} << 32, "tiles.rows", tiles.rows,
            "must be from 1 to 2^32");
-    demand(tiles.line_bytes % 16 == 0 && tiles.line_bytes >= tiles.length * size, "tiles.line_bytes",
-           tiles.line_bytes, "must be a multiple of 16, and no less than a line has");
-    demand(tiles.tile_length > 0 && tiles.tile_length <= 256 && tiles.tile_line_bytes() % 16 == 0,
+    demand(tiles.row_bytes % 16 == 0 && tiles.row_bytes >= tiles.length * size, "tiles.row_bytes",
+           tiles.row_bytes, "must be a multiple of 16, and no less than a row has");
+    demand(tiles.tile_length > 0 && tiles.tile_length <= 256 && tiles.tile_row_bytes() % 16 == 0,
            "tiles.tile_length", tiles.tile_length, "must be from 1 to 256, and a multiple of 16 bytes");
-    demand(tiles.tile_lines > 0 && tiles.tile_lines <= 256, "tiles.tile_lines", tiles.tile_lines,
+    demand(tiles.tile_rows > 0 && tiles.tile_rows <= 256, "tiles.tile_rows", tiles.tile_rows,
            "must be from 1 to 256");
     const int swizzle = tiles.swizzle_bytes;
     demand(swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128, "tiles.swizzle_bytes", swizzle,
            "must be 0, 32, 64 or 128");
-    demand(swizzle == 0 || tiles.tile_line_bytes() <= swizzle, "tiles.tile_length", tiles.tile_length,
+    demand(swizzle == 0 || tiles.tile_row_bytes() <= swizzle, "tiles.tile_length", tiles.tile_length,
            "must be no more than tiles.swizzle_bytes have room for");
     demand(tiles.matrices >= 0 && tiles.matrices <= std::int64_t{1} << 32, "tiles.matrices", tiles.matrices,
            "must be from 0 to 2^32");
     demand(tiles.matrices == 0 || (tiles.matrix_bytes > 0 && tiles.matrix_bytes % 16 == 0),
            "tiles.matrix_bytes", tiles.matrix_bytes, "must be a positive multiple of 16");
     constexpr std::int64_t most_bytes = (std::int64_t{1} << 40) - 1;
-    demand(tiles.line_bytes <= most_bytes, "tiles.line_bytes", tiles.line_bytes, "must be below 2^40");
+    demand(tiles.row_bytes <= most_bytes, "tiles.row_bytes", tiles.row_bytes, "must be below 2^40");
     demand(tiles.matrices == 0 || tiles.matrix_bytes <= most_bytes, "tiles.matrix_bytes", tiles.matrix_bytes,
            "must be below 2^40");
 }

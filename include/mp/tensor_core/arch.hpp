@@ -34,8 +34,8 @@ enum class arch : std::uint16_t {
     sm_120 = 120,  ///< Blackwell: RTX 50 and RTX PRO 6000
 };
 
-/// Formats of factors that tensor cores treat alike, by the names that their instructions have.
-enum class factor_kind : unsigned char {
+/// Formats of operands that tensor cores treat alike, by the names that their instructions have.
+enum class operand_kind : unsigned char {
     none,  ///< no format of tensor cores, or none that is modelled
     fp16,  ///< mp::half
     bf16,  ///< mp::bfloat16
@@ -57,7 +57,7 @@ enum class evidence : unsigned char {
     published,  ///< read from published models only; no recorded result was compared
 };
 
-/// Which unit multiplies numbers of 8 bits, where an architecture has two. Of no meaning for other factors.
+/// Which unit multiplies numbers of 8 bits, where an architecture has two. Of no meaning for other operands.
 enum class float8_unit : unsigned char {
     /// The unit for 8 bits: mma.sync on sm_89 and sm_120, wgmma on sm_90, tcgen05 on sm_100.
     native,
@@ -77,7 +77,7 @@ struct block_rule {
     /// The exponent that a product or addend of zero has when the largest is looked for.
     int zero_exponent = 0;
     /// No addend has an exponent below this one. For float that is where subnormal numbers begin. For half
-    /// the models disagree: in MMA-Sim (which is followed here, because the factors are treated in the same
+    /// the models disagree: in MMA-Sim (which is followed here, because the operands are treated in the same
     /// way) a subnormal addend has the exponent -14; in MATLAB-tensor-core that of its highest bit, down to
     /// -24. It matters only where bits of products below 2^-39 decide a tie; no recorded result tells.
     int least_addend_exponent = 0;
@@ -89,17 +89,17 @@ struct block_rule {
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 template <class Value>
-inline constexpr factor_kind factor_kind_of =
-    std::is_same_v<Value, half>                                                  ? factor_kind::fp16
-    : std::is_same_v<Value, bfloat16>                                            ? factor_kind::bf16
-    : std::is_same_v<Value, tfloat32>                                            ? factor_kind::tf32
-    : std::is_same_v<Value, float8_e4m3fn> || std::is_same_v<Value, float8_e5m2> ? factor_kind::fp8
-                                                                                 : factor_kind::none;
+inline constexpr operand_kind operand_kind_of =
+    std::is_same_v<Value, half>                                                  ? operand_kind::fp16
+    : std::is_same_v<Value, bfloat16>                                            ? operand_kind::bf16
+    : std::is_same_v<Value, tfloat32>                                            ? operand_kind::tf32
+    : std::is_same_v<Value, float8_e4m3fn> || std::is_same_v<Value, float8_e5m2> ? operand_kind::fp8
+                                                                                 : operand_kind::none;
 
 /// A row of the table.
 struct block_rule_entry {
     arch architecture;
-    factor_kind factors;
+    operand_kind operands;
     bool half_output;
     block_rule rule;
 };
@@ -109,9 +109,9 @@ inline constexpr int least_half = -14;
 
 // Exponents of zero: MMA-Sim for all; those of sm_80 and sm_90 and of half on sm_70 are MATLAB-tensor-core's,
 // too. Each is the exponent of the smallest normal number of the output, less 5, 6 or 7. With float8 and half
-// factors and a float output they cannot matter: a block with a term that is not zero has a larger exponent,
+// operands and a float output they cannot matter: a block with a term that is not zero has a larger exponent,
 // since none of its products is below 2^-48 and none of its addends' exponents below -126. With float8
-// factors and a half output neither: no product and no addend has bits below 2^-32, which all rules keep.
+// operands and a half output neither: no product and no addend has bits below 2^-32, which all rules keep.
 //
 // sm_80, sm_86, sm_89 and sm_90, sm_100, sm_120 are alike in what is not of 8 bits. Recorded are V100, A100,
 // A2 (sm_86), L40S and another Ada, H100, H200 and B200. Of float8, those of sm_89 are recorded; those of
@@ -119,42 +119,42 @@ inline constexpr int least_half = -14;
 // from MMA-Sim. Turing has the eight products of MMA-Sim.
 // clang-format off
 inline constexpr block_rule_entry block_rules[] = {
-    {arch::sm_70,  factor_kind::fp16, false, { 4, 23, output_rule::float_truncated,   -131, least_float, evidence::recorded}},
-    {arch::sm_70,  factor_kind::fp16, true,  { 4, 23, output_rule::half_nearest_even,  -19, least_half,  evidence::recorded}},
-    {arch::sm_75,  factor_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::published}},
-    {arch::sm_75,  factor_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::published}},
+    {arch::sm_70,  operand_kind::fp16, false, { 4, 23, output_rule::float_truncated,   -131, least_float, evidence::recorded}},
+    {arch::sm_70,  operand_kind::fp16, true,  { 4, 23, output_rule::half_nearest_even,  -19, least_half,  evidence::recorded}},
+    {arch::sm_75,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::published}},
+    {arch::sm_75,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::published}},
 
-    {arch::sm_80,  factor_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_80,  factor_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
-    {arch::sm_80,  factor_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_80,  factor_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_86,  factor_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_86,  factor_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
-    {arch::sm_86,  factor_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_86,  factor_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  factor_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  factor_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
-    {arch::sm_89,  factor_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  factor_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  factor_kind::fp8,  false, {16, 13, output_rule::e8m13_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  factor_kind::fp8,  true,  {16, 13, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
+    {arch::sm_80,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_80,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
+    {arch::sm_80,  operand_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_80,  operand_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_86,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_86,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
+    {arch::sm_86,  operand_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_86,  operand_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_89,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_89,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
+    {arch::sm_89,  operand_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_89,  operand_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_89,  operand_kind::fp8,  false, {16, 13, output_rule::e8m13_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_89,  operand_kind::fp8,  true,  {16, 13, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
 
-    {arch::sm_90,  factor_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  factor_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::recorded}},
-    {arch::sm_90,  factor_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  factor_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  factor_kind::fp8,  false, {32, 13, output_rule::e8m13_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  factor_kind::fp8,  true,  {32, 13, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
-    {arch::sm_100, factor_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_100, factor_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::recorded}},
-    {arch::sm_100, factor_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_100, factor_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_100, factor_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, factor_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, factor_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
-    {arch::sm_120, factor_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, factor_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, factor_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_90,  operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::recorded}},
+    {arch::sm_90,  operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  operand_kind::fp8,  false, {32, 13, output_rule::e8m13_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  operand_kind::fp8,  true,  {32, 13, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
+    {arch::sm_100, operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_100, operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::recorded}},
+    {arch::sm_100, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_100, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_100, operand_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_120, operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_120, operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
+    {arch::sm_120, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_120, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_120, operand_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
 };
 // clang-format on
 
@@ -170,11 +170,11 @@ static_assert([] {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// The rule by which an architecture multiplies factors of a kind and adds them to accumulators of half or
+/// The rule by which an architecture multiplies operands of a kind and adds them to accumulators of half or
 /// float; its `products` are zero where there is no such instruction, or none that is modelled.
-[[nodiscard]] constexpr block_rule block_rule_of(arch architecture, factor_kind factors, bool half_output) {
+[[nodiscard]] constexpr block_rule block_rule_of(arch architecture, operand_kind operands, bool half_output) {
     for (const detail::block_rule_entry& entry : detail::block_rules) {
-        if (entry.architecture == architecture && entry.factors == factors &&
+        if (entry.architecture == architecture && entry.operands == operands &&
             entry.half_output == half_output) {
             return entry.rule;
         }
@@ -182,7 +182,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return {};
 }
 
-/// Whether 8-bit factors have a second unit: float8_unit::through_half.
+/// Whether 8-bit operands have a second unit: float8_unit::through_half.
 [[nodiscard]] constexpr bool has_float8_through_half(arch architecture) {
     return architecture == arch::sm_90 || architecture == arch::sm_100;
 }
@@ -196,22 +196,22 @@ template <arch Arch, class A, class B, class Output>
 constexpr block_rule checked_block_rule() {
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
-    constexpr factor_kind kind = factor_kind_of<a_value>;
+    constexpr operand_kind kind = operand_kind_of<a_value>;
     static_assert(!std::is_same_v<a_value, float> && !std::is_same_v<b_value, float>,
                   "mp: a tensor core reads floats as mp::tfloat32 and ignores their last 13 bits: view or "
                   "convert them as such");
-    static_assert(kind != factor_kind::none || std::is_same_v<a_value, float>,
-                  "mp: tensor cores are modelled for factors of half, bfloat16, tfloat32, float8_e4m3fn and "
+    static_assert(kind != operand_kind::none || std::is_same_v<a_value, float>,
+                  "mp: tensor cores are modelled for operands of half, bfloat16, tfloat32, float8_e4m3fn and "
                   "float8_e5m2");
     static_assert(
-        factor_kind_of<b_value> == kind,
-        "mp: both factors on a tensor core are of one type; only float8_e4m3fn and float8_e5m2 mix");
+        operand_kind_of<b_value> == kind,
+        "mp: both operands on a tensor core are of one type; only float8_e4m3fn and float8_e5m2 mix");
     static_assert(std::is_same_v<Output, float> || std::is_same_v<Output, half>,
                   "mp: the accumulators of a tensor core are float or half");
     constexpr block_rule rule = block_rule_of(Arch, kind, std::is_same_v<Output, half>);
     static_assert(
-        rule.products != 0 || factor_kind_of<b_value> != kind || kind == factor_kind::none ||
-            (kind == factor_kind::fp8 && has_float8_through_half(Arch)),
+        rule.products != 0 || operand_kind_of<b_value> != kind || kind == operand_kind::none ||
+            (kind == operand_kind::fp8 && has_float8_through_half(Arch)),
         "mp: the tensor cores of this architecture do not multiply this type into this accumulator, "
         "or no model of it is known");
     return rule;

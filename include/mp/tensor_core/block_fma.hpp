@@ -23,7 +23,7 @@ inline constexpr std::uint32_t tensor_core_nan = 0x7FFF'FFFFU;
 /// The products of the largest block.
 inline constexpr int most_block_products = 32;
 
-/// A factor taken apart: significand * 2^exponent where it is finite. The exponent depends on the binade
+/// An operand taken apart: significand * 2^exponent where it is finite. The exponent depends on the binade
 /// only, with subnormal numbers in the lowest one, so that exponent + fraction bits is the `E` of the rule.
 struct unpacked_operand {
     category kind = category::zero;
@@ -49,7 +49,7 @@ constexpr unpacked_operand unpack(Value value) {
 /// The terms of a block and what is to be known of all of them before they are added.
 class block_terms {
 public:
-    /// The term a b of two factors whose formats have `fraction_bits` together.
+    /// The term a b of two operands whose formats have `fraction_bits` together.
     constexpr void add_product(const unpacked_operand& a, const unpacked_operand& b, int fraction_bits) {
         const bool infinite = a.kind == category::infinite || b.kind == category::infinite;
         const bool zero = a.kind == category::zero || b.kind == category::zero;
@@ -204,10 +204,10 @@ constexpr std::uint32_t through_half_bits(const block_rule& rule, int count, con
     return rounded_sum(addend, sum, rule.output == output_rule::half_nearest_even);
 }
 
-/// The unit that multiplies factors of type A where `unit` is asked for: only 8-bit ones have a choice.
+/// The unit that multiplies operands of type A where `unit` is asked for: only 8-bit ones have a choice.
 template <class A>
 constexpr float8_unit unit_for(float8_unit unit) {
-    return factor_kind_of<A> == factor_kind::fp8 ? unit : float8_unit::native;
+    return operand_kind_of<A> == operand_kind::fp8 ? unit : float8_unit::native;
 }
 
 /// The products of one step of a unit.
@@ -220,10 +220,10 @@ constexpr int products_of(const block_rule& rule, float8_unit unit) {
 template <arch Arch, class Output, class A, class B, class ReadA, class ReadB>
 constexpr std::uint32_t block_step_bits(float8_unit unit, int count, const ReadA& a_at, const ReadB& b_at,
                                         std::uint32_t addend) {
-    if constexpr (factor_kind_of<A> == factor_kind::fp8) {
+    if constexpr (operand_kind_of<A> == operand_kind::fp8) {
         if (unit == float8_unit::through_half) {
             constexpr block_rule half_rule =
-                block_rule_of(Arch, factor_kind::fp16, std::is_same_v<Output, half>);
+                block_rule_of(Arch, operand_kind::fp16, std::is_same_v<Output, half>);
             return through_half_bits<A, B>(half_rule, count, a_at, b_at, addend);
         }
     }
@@ -254,13 +254,13 @@ constexpr std::uint32_t accumulator_bits(Output value) {
 /// Throws argument_error unless the architecture has the unit for these types.
 template <arch Arch, class A, class Output>
 constexpr void check_float8_unit(std::string_view function, std::string_view argument, float8_unit unit) {
-    if constexpr (factor_kind_of<A> == factor_kind::fp8) {
+    if constexpr (operand_kind_of<A> == operand_kind::fp8) {
         if (unit == float8_unit::through_half && !has_float8_through_half(Arch)) {
             throw_argument(function, argument, std::string_view("through_half"),
                            "must be native on this architecture, whose mma.sync is");
         }
         constexpr bool is_native =
-            block_rule_of(Arch, factor_kind::fp8, std::is_same_v<Output, half>).products != 0;
+            block_rule_of(Arch, operand_kind::fp8, std::is_same_v<Output, half>).products != 0;
         if (unit == float8_unit::native && !is_native) {
             throw_argument(function, argument, std::string_view("native"),
                            "must be through_half for accumulators of half on this architecture: no model of "

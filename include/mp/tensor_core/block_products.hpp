@@ -27,8 +27,8 @@ struct block_operands {
 
 /// A row of A and a panel of B over several blocks, and who does again what the loops cannot do.
 struct panel_task {
-    const factor_panels* a;
-    const factor_panels* b;
+    const operand_panels* a;
+    const operand_panels* b;
     block_rule rule;
     std::ptrdiff_t blocks;
     /// The bits of one block by block_fma_bits; column is one of the panel's.

@@ -27,7 +27,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Rows, columns and products for which factors are taken apart at a time.
+/// Rows, columns and products for which operands are taken apart at a time.
 inline constexpr std::ptrdiff_t emulated_tile_rows = 128;
 inline constexpr std::ptrdiff_t emulated_tile_columns = 64;
 inline constexpr std::ptrdiff_t emulated_tile_k = 128;
@@ -45,10 +45,10 @@ struct emulated_product {
 
     /// Memory of a thread.
     struct scratch {
-        factor_panels a_panels;
-        factor_panels b_panels;
-        std::vector<A> a_line;
-        std::vector<B> b_line;
+        operand_panels a_panels;
+        operand_panels b_panels;
+        std::vector<A> a_vector;
+        std::vector<B> b_vector;
         std::vector<float> floats;
         std::vector<float> sums;
         std::vector<float> promoted;
@@ -116,10 +116,10 @@ struct emulated_product {
                                static_cast<std::size_t>(blocks));
         memory.b_panels.resize(panel_columns, rule.products, static_cast<std::size_t>(place.columns),
                                static_cast<std::size_t>(blocks));
-        pack_factor<rule.products>(isa, &a(place.row, it.begin), a.row_stride(), a.column_stride(),
-                                   place.rows, k, memory.a_panels, memory.a_line, memory.floats);
-        pack_factor<rule.products>(isa, &b(it.begin, place.column), b.column_stride(), b.row_stride(),
-                                   place.columns, k, memory.b_panels, memory.b_line, memory.floats);
+        pack_operand<rule.products>(isa, &a(place.row, it.begin), a.row_stride(), a.column_stride(),
+                                    place.rows, k, memory.a_panels, memory.a_vector, memory.floats);
+        pack_operand<rule.products>(isa, &b(it.begin, place.column), b.column_stride(), b.row_stride(),
+                                    place.columns, k, memory.b_panels, memory.b_vector, memory.floats);
         const panel_task task{&memory.a_panels, &memory.b_panels, rule, blocks, &slow_step, &it};
         const panel_function multiply =
             MP_SELECT_TARGET(isa, (&every_processor::multiply_panel<rule.products, rule.output>),
@@ -219,7 +219,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// the last one up. Any GPU kernel that does the same gives these bits, however it divides rows and columns
 /// among its instructions, but not one that splits k. What happens to a b afterwards is what mp::gemm does on
 /// the CPU, and so are shapes, storage orders, beta == 0, alpha == 0, epilogues and the errors that are
-/// thrown: see mp::gemm(cpu, ...). 8-bit factors on sm_89 and sm_90 are promoted every 128 products unless
+/// thrown: see mp::gemm(cpu, ...). 8-bit operands on sm_89 and sm_90 are promoted every 128 products unless
 /// the executor says otherwise: see mp::emulated.
 ///
 /// Also throws argument_error for a promotion_interval that is no multiple of 32, and for a float8 unit that

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Matrix products whose factors have a scale for each block of k, on the model of tensor cores.
+/// Matrix products whose operands have a scale for each block of k, on the model of tensor cores.
 #pragma once
 
 #include <mp/config.hpp>
@@ -22,24 +22,24 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// A product on the model, and the scales of its factors.
+/// A product on the model, and the scales of its operands.
 template <arch Arch, class A, class B>
 struct emulated_scaled_product {
     using product = emulated_product<Arch, float, A, B>;
 
-    product factors;
-    scale_lines a_scales;
-    scale_lines b_scales;
+    product operands;
+    k_scale_view a_scales;
+    k_scale_view b_scales;
 
     /// memory.sums = the scaled a b at the place.
     void compute(const typename product::tile& place, typename product::scratch& memory) const {
         static_assert(emulated_tile_k == k_per_scale);
         constexpr std::size_t size = std::size_t{emulated_tile_rows} * emulated_tile_columns;
         memory.promoted.assign(size, 0.0F);
-        const std::ptrdiff_t k = factors.a.columns;
+        const std::ptrdiff_t k = operands.a.columns;
         for (std::ptrdiff_t begin = 0; begin < k; begin += k_per_scale) {
             memory.sums.assign(size, 0.0F);
-            factors.add_chunk({&factors, place, begin, (std::min)(k, begin + k_per_scale)}, memory);
+            operands.add_chunk({&operands, place, begin, (std::min)(k, begin + k_per_scale)}, memory);
             add_scaled_block(memory.promoted.data(), memory.sums.data(), emulated_tile_columns, place.rows,
                              place.columns, a_scales, b_scales, place.row, place.column, begin / k_per_scale);
         }
@@ -71,9 +71,9 @@ void gemm_scaled(emulated<Arch> exec, float alpha, matrix_view<A> a, const k_blo
     detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
                                  detail::extent_of(c));
     detail::multiply_emulated<Arch, float, product>(
-        function, exec, alpha, a, b, beta, c, epilogue, [&](const product& factors) {
-            return scaled{factors, detail::lines_of_scales_of_a(a_scales, c.rows),
-                          detail::lines_of_scales_of_b(b_scales, c.columns)};
+        function, exec, alpha, a, b, beta, c, epilogue, [&](const product& operands) {
+            return scaled{operands, detail::k_scales_of_a(a_scales, c.rows),
+                          detail::k_scales_of_b(b_scales, c.columns)};
         });
 }
 

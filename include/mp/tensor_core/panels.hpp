@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Factors of an emulated product taken apart once, for loops that compilers make vectors of.
+/// Operands of an emulated product taken apart once, for loops that compilers make vectors of.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
@@ -18,36 +18,36 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Columns that a panel of B has next to each other, and that are multiplied at a time.
 inline constexpr int panel_columns = 16;
 
-/// The exponent of a factor of zero: that of a product with it is below all others, and fits into 16 bits.
-inline constexpr std::int16_t factor_is_zero = -10000;
+/// The exponent of an operand of zero: that of a product with it is below all others, and fits into 16 bits.
+inline constexpr std::int16_t operand_is_zero = -10000;
 /// Below every exponent.
 inline constexpr int no_exponent = -30000;
 
-/// A line of a factor (a row of A, a column of B) within one block is regular if it has no infinity and no
+/// A vector of an operand (a row of A, a column of B) within one block is regular if it has no infinity and no
 /// NaN, none of its numbers is subnormal in float, and none is this many binades below its largest. What is
 /// not regular goes through block_fma_bits.
 inline constexpr int regular_binades = 48;
 
-/// What is known of the lines of a block.
-struct block_line {
+/// What is known of the vectors of a block.
+struct block_vector {
     int base = 0;  ///< binade of the largest number: values are divided by 2^base
     bool regular = true;
 };
 
-/// Panels of `width` lines: the value of product p of block i of line j of a panel is
+/// Panels of `width` vectors: the value of product p of block i of vector j of a panel is
 /// values[((panel * blocks + i) * products + p) * width + j], of which 2^base has been taken away, and its
 /// exponent, as the rule counts it, is at the same place. For A, width is 1.
-struct factor_panels {
+struct operand_panels {
     int width = 1;
     std::vector<float> values;
     std::vector<std::int16_t> exponents;
     std::vector<std::int32_t> bases;      ///< [(panel * blocks + i) * width + j], as the one below
     std::vector<std::int32_t> irregular;  ///< -1 or 0
 
-    void resize(int lines_of_panel, int products_of_block, std::size_t lines, std::size_t blocks) {
-        width = lines_of_panel;
+    void resize(int vectors_of_panel, int products_of_block, std::size_t vectors, std::size_t blocks) {
+        width = vectors_of_panel;
         const auto wide = static_cast<std::size_t>(width);
-        const std::size_t padded = (lines + wide - 1) / wide * wide;
+        const std::size_t padded = (vectors + wide - 1) / wide * wide;
         values.resize(padded * blocks * static_cast<std::size_t>(products_of_block));
         exponents.resize(values.size());
         bases.resize(padded * blocks);
@@ -55,11 +55,11 @@ struct factor_panels {
     }
 };
 
-/// Takes one line of one block apart. `from` has `Products` floats, `stride` is from one value to the next in
+/// Unpacks one vector of one block. `from` has `Products` floats, `stride` is from one value to the next in
 /// the panel. The exponent of a float whose format begins its normal numbers at 2^least_exponent is that of
 /// its binade, but not below least_exponent.
 template <int Products>
-block_line take_line_apart(const float* from, int least_exponent, float* values, std::int16_t* exponents,
+block_vector unpack_vector(const float* from, int least_exponent, float* values, std::int16_t* exponents,
                            std::ptrdiff_t stride) {
     // Loops of constant length, each of which becomes vectors.
     constexpr std::int32_t without = 1000;
@@ -75,51 +75,51 @@ block_line take_line_apart(const float* from, int least_exponent, float* values,
         highest = highest > high ? highest : high;
         lowest = lowest < low ? lowest : low;
     }
-    block_line line;
+    block_vector vector;
     const bool all_zero = highest < 0;
     // Subnormal numbers have the field 0, infinities and NaNs 255.
-    line.regular = all_zero || (lowest > 0 && highest < 255 && highest - lowest <= regular_binades);
-    line.base = all_zero ? 0 : highest - 127;
+    vector.regular = all_zero || (lowest > 0 && highest < 255 && highest - lowest <= regular_binades);
+    vector.base = all_zero ? 0 : highest - 127;
     // The exponent field becomes that of a number in [2^-48, 2), which is normal; zero is left as it is.
-    const std::int32_t shift = line.base * (1 << 23);
+    const std::int32_t shift = vector.base * (1 << 23);
     float value[std::size_t{Products}];
     std::int16_t exponent[std::size_t{Products}];
     for (int p = 0; p < Products; ++p) {
         const std::int32_t field = bits[p] >> 23 & 0xFF;
         const std::int32_t zero = (bits[p] & 0x7FFF'FFFF) == 0 ? -1 : 0;
         const std::int32_t binade = field - 127 > least_exponent ? field - 127 : least_exponent;
-        exponent[p] = static_cast<std::int16_t>(zero != 0 ? factor_is_zero : binade);
+        exponent[p] = static_cast<std::int16_t>(zero != 0 ? operand_is_zero : binade);
         const std::uint32_t moved = static_cast<std::uint32_t>(bits[p]) - static_cast<std::uint32_t>(shift);
-        value[p] = bit_cast<float>(zero != 0 || !line.regular ? 0U : moved);
+        value[p] = bit_cast<float>(zero != 0 || !vector.regular ? 0U : moved);
     }
     if (stride == 1) {
         std::memcpy(values, value, sizeof value);
         std::memcpy(exponents, exponent, sizeof exponent);
-        return line;
+        return vector;
     }
     for (int p = 0; p < Products; ++p) {
         values[p * stride] = value[p];
         exponents[p * stride] = exponent[p];
     }
-    return line;
+    return vector;
 }
 
-/// Takes `lines` lines of `k` numbers apart, in blocks filled up with zeros; lines that fill the last
+/// Unpacks `vectors` vectors of `k` numbers, in blocks filled up with zeros; vectors that fill the last
 /// panel up are zeros, too.
 template <int Products, class Value>
-void pack_factor(instruction_set isa, const Value* data, std::ptrdiff_t line_stride, std::ptrdiff_t k_stride,
-                 std::ptrdiff_t lines, std::ptrdiff_t k, factor_panels& to, std::vector<Value>& gathered,
-                 std::vector<float>& floats) {
+void pack_operand(instruction_set isa, const Value* data, std::ptrdiff_t vector_stride,
+                  std::ptrdiff_t k_stride, std::ptrdiff_t vectors, std::ptrdiff_t k, operand_panels& to,
+                  std::vector<Value>& gathered, std::vector<float>& floats) {
     constexpr int least_exponent = layout_of<typename Value::format>::min_exponent;
     constexpr std::ptrdiff_t products = Products;
     const std::ptrdiff_t width = to.width;
     const std::ptrdiff_t blocks = (k + products - 1) / products;
     floats.assign(static_cast<std::size_t>(blocks * products), 0.0F);
     gathered.resize(static_cast<std::size_t>(k));
-    const std::ptrdiff_t padded = (lines + width - 1) / width * width;
-    for (std::ptrdiff_t line = 0; line < padded; ++line) {
-        if (line < lines) {
-            const Value* from = data + line * line_stride;
+    const std::ptrdiff_t padded = (vectors + width - 1) / width * width;
+    for (std::ptrdiff_t vector = 0; vector < padded; ++vector) {
+        if (vector < vectors) {
+            const Value* from = data + vector * vector_stride;
             if (k_stride != 1) {
                 for (std::ptrdiff_t p = 0; p < k; ++p) {
                     gathered[static_cast<std::size_t>(p)] = from[p * k_stride];
@@ -131,12 +131,12 @@ void pack_factor(instruction_set isa, const Value* data, std::ptrdiff_t line_str
             std::fill(floats.begin(), floats.end(), 0.0F);
         }
         for (std::ptrdiff_t block = 0; block < blocks; ++block) {
-            const std::ptrdiff_t place = (line / width * blocks + block) * width;
-            const std::ptrdiff_t at = place * products + line % width;
-            const block_line known =
-                take_line_apart<Products>(floats.data() + block * products, least_exponent,
-                                          to.values.data() + at, to.exponents.data() + at, width);
-            const auto index = static_cast<std::size_t>(place + line % width);
+            const std::ptrdiff_t place = (vector / width * blocks + block) * width;
+            const std::ptrdiff_t at = place * products + vector % width;
+            const block_vector known =
+                unpack_vector<Products>(floats.data() + block * products, least_exponent,
+                                        to.values.data() + at, to.exponents.data() + at, width);
+            const auto index = static_cast<std::size_t>(place + vector % width);
             to.bases[index] = known.base;
             to.irregular[index] = known.regular ? 0 : -1;
         }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/autocast/policy.hpp>
-#include <mp/autocast/quantise_factor.hpp>
+#include <mp/autocast/quantise_operand.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/config.hpp>
 #include <mp/detail/checksum.hpp>

@@ -17,10 +17,10 @@ using mp::arch;
 using mp::gpu_gemm_kernel;
 
 TEST_CASE("a scaled product by mma.sync of sm_90 has the bits of the way through half") {
-    for (const std::ptrdiff_t b_lines : {1, 128}) {
+    for (const std::ptrdiff_t b_vectors_per_scale : {1, 128}) {
         check_scaled<gpu_gemm_kernel::mma, arch::sm_90, mp::float8_e4m3fn, mp::float8_e4m3fn, float>(
             {70, 90, 300}, {.b_order = orders[1], .seed = 2},
-            {.b_lines = b_lines, .large_tiles = b_lines == 1}, 8);
+            {.b_vectors_per_scale = b_vectors_per_scale, .large_tiles = b_vectors_per_scale == 1}, 8);
     }
 }
 
@@ -28,8 +28,8 @@ TEST_CASE("a scaled product by wgmma has the bits of the model") {
     constexpr auto column = mp::storage_order::column_major;
     std::uint64_t seed = 0;
     for (const auto c_order : orders) {
-        for (const std::ptrdiff_t a_lines : {1, 128}) {
-            for (const std::ptrdiff_t b_lines : {1, 64, 128}) {
+        for (const std::ptrdiff_t a_vectors_per_scale : {1, 128}) {
+            for (const std::ptrdiff_t b_vectors_per_scale : {1, 64, 128}) {
                 for (const int cluster_blocks : {1, 2}) {
                     ++seed;
                     // All of them multiples of 16, as the alignment demands.
@@ -39,8 +39,8 @@ TEST_CASE("a scaled product by wgmma has the bits of the model") {
                                          .c_order = c_order,
                                          .seed = seed,
                                          .cluster_blocks = cluster_blocks},
-                                        {.a_lines = a_lines,
-                                         .b_lines = b_lines,
+                                        {.a_vectors_per_scale = a_vectors_per_scale,
+                                         .b_vectors_per_scale = b_vectors_per_scale,
                                          .a_order = orders[seed % 2],
                                          .splits = seed % 5 == 0 ? 3 : 1},
                                         static_cast<unsigned>(seed));

@@ -95,7 +95,7 @@ TEST_CASE("a batch by wgmma, in slices or not, has the bits of the model") {
     }
 }
 
-TEST_CASE("both factors of a batch may differ from product to product, in any order of C") {
+TEST_CASE("both operands of a batch may differ from product to product, in any order of C") {
     normal_numbers draw(4);
     const gpu_gemm_test::matrix<mp::half> a(40 * 2, 72, orders[0], 0, 0, draw);
     const gpu_gemm_test::matrix<mp::half> b(72 * 2, 24, orders[0], 0, 0, draw);
@@ -186,9 +186,9 @@ TEST_CASE("what wgmma and TMA do not take is refused by name") {
         return std::string();
     };
     CHECK(product(mp::row_major(halves.data(), 8, 9), mp::row_major(halves.data(), 9, 8)) ==
-          "mp::gemm: a's alignment is 2; it must be 16 bytes at the beginning of every line for wgmma");
+          "mp::gemm: a's alignment is 2; it must be 16 bytes at the beginning of every vector for wgmma");
     CHECK(product(mp::row_major(floats.data(), 8, 8), mp::row_major(floats.data(), 8, 8)) ==
-          "mp::gemm: b is 'lines across k'; it must have lines that run along k, for wgmma of "
+          "mp::gemm: b is 'vectors across k'; it must have vectors that run along k, for wgmma of "
           "elements that have not 16 bits");
     CHECK_THROWS_AS(static_cast<void>(mp::plan_gemm<mp::half, gpu_gemm_kernel::wgmma>(
                         mp::simulated_gpu<arch::sm_80>{}, 8, 8, 8)),

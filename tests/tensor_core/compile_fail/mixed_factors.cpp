@@ -1,4 +1,4 @@
-// expects: both factors on a tensor core are of one type
+// expects: both operands on a tensor core are of one type
 // SPDX-License-Identifier: MIT
 #include <mp/tensor_core.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Values of block-scaled lines by vectors. See block_dequantize.inl.
+/// Values of block-scaled rows by vectors. See block_dequantize.inl.
 #pragma once
 
 #include <mp/convert/kernels/block_kernels.hpp>

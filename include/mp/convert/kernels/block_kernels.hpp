@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Blocks of a block-scaled line by vectors: which there are, and what they are told. See block_scales.inl,
+/// Blocks of a block-scaled row by vectors: which there are, and what they are told. See block_scales.inl,
 /// block_quantize.inl and block_dequantize.inl.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Whether lines of such blocks are cut into vectors without a rest, and packed ones into bytes.
+/// Whether rows of such blocks are cut into vectors without a rest, and packed ones into bytes.
 template <class BlockScaled>
 inline constexpr bool has_block_vectors = [] {
     using element = typename BlockScaled::element_type;

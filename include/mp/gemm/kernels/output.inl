@@ -4,11 +4,11 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 template <class Value>
-void write_output(const output_floats& from, void* to, std::ptrdiff_t line_stride) {
+void write_output(const output_floats& from, void* to, std::ptrdiff_t leading_dimension) {
     constexpr auto step = static_cast<std::ptrdiff_t>(lanes);
-    for (std::ptrdiff_t i = 0; i < from.lines; ++i) {
+    for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
         const float* line = from.first + i * from.stride;
-        Value* values = static_cast<Value*>(to) + i * line_stride;
+        Value* values = static_cast<Value*>(to) + i * leading_dimension;
         std::ptrdiff_t left = from.count;
         for (; left >= 2 * step; left -= 2 * step, line += 2 * step, values += 2 * step) {
             convert_two_vectors(line, values);

@@ -6,11 +6,11 @@
 #if MP_TARGET_NUMBER == MP_TARGET_AVX512_BF16
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrdiff_t line_stride) {
+inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrdiff_t leading_dimension) {
     constexpr auto step = static_cast<std::ptrdiff_t>(2 * lanes);
-    for (std::ptrdiff_t i = 0; i < from.lines; ++i) {
+    for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
         const float* line = from.first + i * from.stride;
-        auto* codes = static_cast<std::uint16_t*>(to) + i * line_stride;
+        auto* codes = static_cast<std::uint16_t*>(to) + i * leading_dimension;
         std::ptrdiff_t left = from.count;
         for (; left >= step; left -= step, line += step, codes += step) {
             vec<float> both;  // the lower half from the last operand

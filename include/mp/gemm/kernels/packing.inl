@@ -6,9 +6,9 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 inline constexpr auto lane_count = static_cast<std::ptrdiff_t>(lanes);
 
-/// `lanes` factors as floats.
+/// `lanes` operands as floats.
 template <class Value>
-MP_ALWAYS_INLINE vec<float> load_factors(const Value* from) {
+MP_ALWAYS_INLINE vec<float> load_operands(const Value* from) {
     if constexpr (std::is_same_v<Value, std::int8_t>) {
         // Sign-extends: (x ^ 0x80) - 0x80.
         const vec<std::uint32_t> code = widen(load(reinterpret_cast<const std::uint8_t*>(from)));
@@ -28,12 +28,12 @@ MP_ALWAYS_INLINE vec<float> load_factors(const Value* from) {
 
 /// The first `count` of them, at most `lanes`, and zeros.
 template <class Value>
-MP_ALWAYS_INLINE vec<float> load_factors(const Value* from, std::ptrdiff_t count) {
-    if (count >= lane_count) return load_factors(from);
+MP_ALWAYS_INLINE vec<float> load_operands(const Value* from, std::ptrdiff_t count) {
+    if (count >= lane_count) return load_operands(from);
     if (count <= 0) return vec<float>{};
     Value values[lanes] = {};
     std::memcpy(static_cast<void*>(values), from, static_cast<std::size_t>(count) * sizeof(Value));
-    return load_factors(values);
+    return load_operands(values);
 }
 
 /// Floats that bfloat16 holds, as its codes.
@@ -72,11 +72,11 @@ struct float_square {
         if constexpr (lanes >= 16) interleave(all{});
     }
 
-    /// row[i] = the first `wide` factors at from + i * stride, for i < high; zeros elsewhere.
+    /// row[i] = the first `wide` operands at from + i * stride, for i < high; zeros elsewhere.
     template <class Value, int... Index>
     MP_ALWAYS_INLINE void read_all(const Value* from, std::ptrdiff_t stride,
                                    std::integer_sequence<int, Index...> /*all*/) {
-        ((row[Index] = load_factors(from + Index * stride)), ...);
+        ((row[Index] = load_operands(from + Index * stride)), ...);
     }
     /// The same for pairs of bfloat16, as floats' worth of bits.
     MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
@@ -99,7 +99,7 @@ struct float_square {
             return;
         }
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-            row[i] = i < high ? load_factors(from + i * stride, wide) : vec<float>{};
+            row[i] = i < high ? load_operands(from + i * stride, wide) : vec<float>{};
         }
     }
 };
@@ -128,41 +128,41 @@ MP_ALWAYS_INLINE void store_in_row(std::byte* to, vec<float> x) {
 }
 
 template <class Value, panel_element Element, a_layout Layout>
-void pack_rows(const product_factor_source& source, const factor_block& block, std::byte* to) {
+void pack_rows(const product_operand_source& source, const operand_block& block, std::byte* to) {
     constexpr std::ptrdiff_t element_size = Element == panel_element::float32 ? 4 : 2;
     const Value* const from = source.at<Value>(block);
     const auto place = [=](std::ptrdiff_t row, std::ptrdiff_t p) {
         return place_in_block<Layout>(to, row, p, block.padded_k, element_size);
     };
-    for (std::ptrdiff_t i = block.lines; i < block.padded_lines; ++i) {
+    for (std::ptrdiff_t i = block.vectors; i < block.padded_vectors; ++i) {
         for (std::ptrdiff_t p = 0; p < block.padded_k; p += lane_count) {
             store_in_row<Element>(place(i, p), vec<float>{});
         }
     }
     if (source.k_stride == 1) {
-        for (std::ptrdiff_t i = 0; i < block.lines; ++i) {
-            const Value* const line = from + i * source.line_stride;
+        for (std::ptrdiff_t i = 0; i < block.vectors; ++i) {
+            const Value* const vector = from + i * source.vector_stride;
             std::ptrdiff_t p = 0;
             if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_vnni2) {
-                for (; p + 32 <= block.k; p += 32) std::memcpy(place(i, p), line + p, 64);
+                for (; p + 32 <= block.k; p += 32) std::memcpy(place(i, p), vector + p, 64);
             }
             for (; p + lane_count <= block.k; p += lane_count) {
-                store_in_row<Element>(place(i, p), load_factors(line + p));
+                store_in_row<Element>(place(i, p), load_operands(vector + p));
             }
             for (; p < block.padded_k; p += lane_count) {
-                store_in_row<Element>(place(i, p), load_factors(line + p, block.k - p));
+                store_in_row<Element>(place(i, p), load_operands(vector + p, block.k - p));
             }
         }
         return;
     }
-    // Squares side by side, as the lines of memory go.
+    // Squares side by side, in the order of memory.
     const std::ptrdiff_t stride = source.k_stride;
-    const std::ptrdiff_t lines = block.lines;
+    const std::ptrdiff_t vectors = block.vectors;
     std::ptrdiff_t p = 0;
     if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_vnni2) {
         // Two steps of k beside each other are a float's worth of bits.
-        for (; lines % lane_count == 0 && p + 2 * lane_count <= block.k; p += 2 * lane_count) {
-            for (std::ptrdiff_t i = 0; i < lines; i += lane_count) {
+        for (; vectors % lane_count == 0 && p + 2 * lane_count <= block.k; p += 2 * lane_count) {
+            for (std::ptrdiff_t i = 0; i < vectors; i += lane_count) {
                 float_square square;
                 square.pair(codes_of(from + i + p * stride), stride);
                 square.transpose();
@@ -173,11 +173,11 @@ void pack_rows(const product_factor_source& source, const factor_block& block, s
         }
     }
     for (; p < block.padded_k; p += lane_count) {
-        for (std::ptrdiff_t i = 0; i < lines; i += lane_count) {
+        for (std::ptrdiff_t i = 0; i < vectors; i += lane_count) {
             float_square square;
-            square.read(from + i + p * stride, stride, block.k - p, lines - i);
+            square.read(from + i + p * stride, stride, block.k - p, vectors - i);
             square.transpose();
-            const std::ptrdiff_t height = (std::min)(lane_count, lines - i);
+            const std::ptrdiff_t height = (std::min)(lane_count, vectors - i);
             for (std::ptrdiff_t j = 0; j < height; ++j) {
                 store_in_row<Element>(place(i + j, p), square.row[j]);
             }
@@ -207,7 +207,7 @@ MP_ALWAYS_INLINE void store_pairs(const std::uint16_t* even, const std::uint16_t
 
 /// Rows of B, neighbours along the columns: every step of a panel is a run of memory.
 template <class Value, panel_element Element>
-void pack_panel_runs(const product_factor_source& source, const factor_block& block, std::byte* to,
+void pack_panel_runs(const product_operand_source& source, const operand_block& block, std::byte* to,
                      std::ptrdiff_t panel_bytes) {
     constexpr std::ptrdiff_t together = k_interleave(Element);
     constexpr std::ptrdiff_t column_bytes = interleaved_bytes(Element);
@@ -218,14 +218,14 @@ void pack_panel_runs(const product_factor_source& source, const factor_block& bl
     // compiler knows.
     const Value* const from = source.at<Value>(block);
     const std::ptrdiff_t stride = source.k_stride;
-    const std::ptrdiff_t lines = block.lines;
+    const std::ptrdiff_t vectors = block.vectors;
     const std::ptrdiff_t k = block.k;
     // As many panels side by side as make a run that reads memory at full speed, and no more, so that what is
     // written stays in the nearest cache.
     constexpr std::ptrdiff_t run = 32 * panel_width;
-    for (std::ptrdiff_t first = 0; first < lines; first += run) {
-        const std::ptrdiff_t last = (std::min)(first + run, block.padded_lines);
-        const std::ptrdiff_t last_whole = (std::min)(last, lines / panel_width * panel_width);
+    for (std::ptrdiff_t first = 0; first < vectors; first += run) {
+        const std::ptrdiff_t last = (std::min)(first + run, block.padded_vectors);
+        const std::ptrdiff_t last_whole = (std::min)(last, vectors / panel_width * panel_width);
         for (std::ptrdiff_t p = 0; p < block.padded_k; p += together) {
             const Value* const even = from + p * stride;
             const Value* const odd = even + stride;
@@ -251,16 +251,16 @@ void pack_panel_runs(const product_factor_source& source, const factor_block& bl
                 const bool whole = together == 2 ? has_odd : has_even;
                 for (; whole && panel < last_whole; panel += panel_width, step += panel_bytes) {
                     for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
-                        store_in_panel<Element>(step + j * column_bytes, load_factors(even + panel + j),
-                                                load_factors(second + panel + j));
+                        store_in_panel<Element>(step + j * column_bytes, load_operands(even + panel + j),
+                                                load_operands(second + panel + j));
                     }
                 }
             }
             for (; panel < last; panel += panel_width, step += panel_bytes) {
                 for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
-                    const std::ptrdiff_t left = lines - panel - j;
-                    const vec<float> x = has_even ? load_factors(even + panel + j, left) : vec<float>{};
-                    const vec<float> y = has_odd ? load_factors(odd + panel + j, left) : vec<float>{};
+                    const std::ptrdiff_t left = vectors - panel - j;
+                    const vec<float> x = has_even ? load_operands(even + panel + j, left) : vec<float>{};
+                    const vec<float> y = has_odd ? load_operands(odd + panel + j, left) : vec<float>{};
                     store_in_panel<Element>(step + j * column_bytes, x, y);
                 }
             }
@@ -270,22 +270,22 @@ void pack_panel_runs(const product_factor_source& source, const factor_block& bl
 
 /// Columns of B, neighbours along k: they are transposed into the panels.
 template <class Value, panel_element Element>
-void pack_panel_columns(const product_factor_source& source, const factor_block& block, std::byte* to,
+void pack_panel_columns(const product_operand_source& source, const operand_block& block, std::byte* to,
                         std::ptrdiff_t panel_bytes) {
     constexpr std::ptrdiff_t together = k_interleave(Element);
     constexpr std::ptrdiff_t column_bytes = interleaved_bytes(Element);
     constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
     const Value* const from = source.at<Value>(block);
-    for (std::ptrdiff_t j = 0; j < block.padded_lines; j += lane_count) {
+    for (std::ptrdiff_t j = 0; j < block.padded_vectors; j += lane_count) {
         std::byte* const column = to + j / panel_width * panel_bytes + j % panel_width * column_bytes;
-        const Value* const line = from + j * source.line_stride;
+        const Value* const vector = from + j * source.vector_stride;
         std::ptrdiff_t p = 0;
         if constexpr (holds_bfloat16<Value> && together == 2) {
             // Pairs are neighbours already, so that a float's worth of bits is transposed at a time.
-            const bool whole = block.lines - j >= lane_count;
+            const bool whole = block.vectors - j >= lane_count;
             for (; whole && p + 2 * lane_count <= block.k; p += 2 * lane_count) {
                 float_square square;
-                square.read_pairs(codes_of(line + p), source.line_stride);
+                square.read_pairs(codes_of(vector + p), source.vector_stride);
                 square.transpose();
                 for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
                     store(reinterpret_cast<float*>(column + (p / 2 + i) * step_bytes), square.row[i]);
@@ -294,7 +294,7 @@ void pack_panel_columns(const product_factor_source& source, const factor_block&
         }
         for (; p < block.padded_k; p += lane_count) {
             float_square square;
-            square.read(line + p, source.line_stride, block.lines - j, block.k - p);
+            square.read(vector + p, source.vector_stride, block.vectors - j, block.k - p);
             square.transpose();
             const std::ptrdiff_t steps = (std::min)(lane_count, block.padded_k - p);
             for (std::ptrdiff_t i = 0; i < steps; i += together) {
@@ -306,9 +306,9 @@ void pack_panel_columns(const product_factor_source& source, const factor_block&
 }
 
 template <class Value, panel_element Element>
-void pack_panels(const product_factor_source& source, const factor_block& block, std::byte* to,
+void pack_panels(const product_operand_source& source, const operand_block& block, std::byte* to,
                  std::ptrdiff_t panel_bytes) {
-    if (source.line_stride == 1) {
+    if (source.vector_stride == 1) {
         pack_panel_runs<Value, Element>(source, block, to, panel_bytes);
     } else {
         pack_panel_columns<Value, Element>(source, block, to, panel_bytes);
@@ -317,13 +317,13 @@ void pack_panels(const product_factor_source& source, const factor_block& block,
 
 /// Panels of floats from packed panels of another element. See widen_panels_portably.
 template <panel_element Element>
-void widen_panels(const product_factor_source& source, const factor_block& block, std::byte* to,
+void widen_panels(const product_operand_source& source, const operand_block& block, std::byte* to,
                   std::ptrdiff_t panel_bytes) {
     constexpr std::ptrdiff_t together = k_interleave(Element);
     constexpr std::ptrdiff_t step_bytes = panel_width * interleaved_bytes(Element);
     const auto* const panels = static_cast<const std::byte*>(source.data);
-    for (std::ptrdiff_t panel = 0; panel < block.padded_lines / panel_width; ++panel) {
-        const std::byte* from = panels + (block.first_line / panel_width + panel) * source.line_stride +
+    for (std::ptrdiff_t panel = 0; panel < block.padded_vectors / panel_width; ++panel) {
+        const std::byte* from = panels + (block.first_vector / panel_width + panel) * source.vector_stride +
                                 block.first_k / together * step_bytes;
         auto* target = reinterpret_cast<float*>(to + panel * panel_bytes);
         for (std::ptrdiff_t p = 0; p < block.padded_k; p += together, from += step_bytes) {

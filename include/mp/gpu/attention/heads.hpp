@@ -44,7 +44,7 @@ struct head_matrix {
     std::ptrdiff_t rows = 0;
     std::ptrdiff_t columns = 0;
     int alignment =
-        1;  ///< every row of every head begins at a multiple of this many bytes: see line_alignment
+        1;  ///< every row of every head begins at a multiple of this many bytes: see vector_alignment
 
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Value* at(std::ptrdiff_t head, std::ptrdiff_t row) const {
         return data + ((head / per_row * rows + row) * row_stride + head % per_row * columns * column_stride);
@@ -70,7 +70,7 @@ template <class Value>
             per_row,
             rows,
             columns,
-            line_alignment(view.data, stride, next_head)};
+            vector_alignment(view.data, stride, next_head)};
 }
 
 /// A tile of `attention_tile` rows and `Width` columns of a head. Rows are 16 bytes longer than that, so that

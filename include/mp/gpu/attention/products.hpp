@@ -21,7 +21,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What a lane has of a warp's 16 x Columns sums: element n of fragment j is row mma_c_place(lane, n).line and
+/// What a lane has of a warp's 16 x Columns sums: element n of fragment j is row mma_c_place(lane, n).row and
 /// column 8 j + mma_c_place(lane, n).position.
 template <int Columns>
 struct attention_sums {
@@ -33,7 +33,7 @@ struct attention_sums {
 /// The row of a lane's elements 0 and 1 (half 0), or 2 and 3 (half 1), among the 16, and the column of its first
 /// element.
 [[nodiscard]] MP_HOST_DEVICE constexpr int attention_row(int lane, int half) {
-    return simt::mma_c_place(lane, 2 * half).line;
+    return simt::mma_c_place(lane, 2 * half).row;
 }
 [[nodiscard]] MP_HOST_DEVICE constexpr int attention_column(int lane, int fragment) {
     return fragment * simt::mma_columns + simt::mma_c_place(lane, 0).position;

@@ -17,14 +17,14 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The scales of both factors, as kernels read them. In shared memory every row of a tile, and every column
+/// The scales of both operands, as kernels read them. In shared memory every row of a tile, and every column
 /// behind the rows, has its own float, however many of them share one.
 struct block_scales {
-    static constexpr int values_of_line = 1;
+    static constexpr int scales_per_vector = 1;
     static constexpr int k = static_cast<int>(k_per_scale);
 
-    scale_lines a;
-    scale_lines b;
+    k_scale_view a;
+    k_scale_view b;
 
     /// Begins to copy the scales of Rows rows and Columns columns for a block of k; what lies outside
     /// of the product becomes zero. By `Threads` threads, whose numbers are `index`.
@@ -49,10 +49,10 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy_one(Thread thread, simt::shared_pointer<float> to,
-                                                         const scale_lines& scales, std::ptrdiff_t line,
+                                                         const k_scale_view& scales, std::ptrdiff_t vector,
                                                          std::ptrdiff_t block) {
-        const bool inside = line < scales.lines;
-        thread.template copy_async<4>(to, inside ? scales.at(line, block) : scales.data, inside ? 4 : 0);
+        const bool inside = vector < scales.vectors;
+        thread.template copy_async<4>(to, inside ? scales.at(vector, block) : scales.data, inside ? 4 : 0);
     }
 };
 
@@ -91,7 +91,7 @@ struct scaled_mma_policy : mma_policy<Tile, A, B, AKMajor, BKMajor> {
         float row_scale[base::row_fragments][2];
         MP_UNROLL
         for (int i = 0; i < base::row_fragments; ++i) {
-            const auto from = scales + (rows + i * simt::mma_rows + place.line);
+            const auto from = scales + (rows + i * simt::mma_rows + place.row);
             row_scale[i][0] = thread.load(from);
             row_scale[i][1] = thread.load(from + 8);
         }
@@ -112,7 +112,7 @@ struct scaled_mma_policy : mma_policy<Tile, A, B, AKMajor, BKMajor> {
 
 private:
     MP_ANY_EXECUTION_SPACE
-    template <bool RowFactors, class Thread>
+    template <bool RowScales, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_blocks(
         Thread thread, [[maybe_unused]] simt::shared_pointer<float> column_scales,
         const float (&row_scale)[base::row_fragments][2], bool last, sums<Thread>& sum) {
@@ -120,7 +120,7 @@ private:
         MP_UNROLL
         for (int j = 0; j < base::column_fragments; ++j) {
             [[maybe_unused]] pair column_scale{};
-            if constexpr (!RowFactors) {
+            if constexpr (!RowScales) {
                 column_scale = thread.load((column_scales + j * simt::mma_columns).template as<pair>());
             }
             MP_UNROLL
@@ -128,7 +128,7 @@ private:
                 MP_UNROLL
                 for (int n = 0; n < 4; ++n) {
                     float factor = row_scale[i][n / 2];
-                    if constexpr (!RowFactors) factor = float_multiply(factor, column_scale.values[n % 2]);
+                    if constexpr (!RowScales) factor = float_multiply(factor, column_scale.values[n % 2]);
                     float& total = sum.total[i][j][n];
                     total = float_multiply_add(sum.of[i][j][n], factor, total);
                     sum.of[i][j][n] = last ? total : 0.0F;

@@ -123,7 +123,7 @@ struct mma_policy {
             MP_UNROLL
             for (int n = 0; n < 4; n += 2) {
                 const simt::fragment_place place = simt::mma_c_place(thread.lane(), n);
-                const auto to = epilogue_tile + (place.line * pitch + j * simt::mma_columns + place.position);
+                const auto to = epilogue_tile + (place.row * pitch + j * simt::mma_columns + place.position);
                 thread.store(to.template as<pair>(), pair{{sum.of[i][j][n], sum.of[i][j][n + 1]}});
             }
         }

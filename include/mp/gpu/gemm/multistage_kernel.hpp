@@ -16,7 +16,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The part of C that a block of threads computes, that of each warp, and how many stages of the factors are
+/// The part of C that a block of threads computes, that of each warp, and how many stages of the operands are
 /// in shared memory at a time.
 template <int Rows, int Columns, int WarpRows, int WarpColumns, int Stages>
 struct gemm_tile {
@@ -37,7 +37,7 @@ inline constexpr int epilogue_tile_rows = 16;
 
 /// A product without scales of k: see block_scales.
 struct no_scales {
-    static constexpr int values_of_line = 0;
+    static constexpr int scales_per_vector = 0;
 };
 
 /// c = epilogue(alpha * a b + beta * c), or the sums of one slice of k.
@@ -76,10 +76,10 @@ struct multistage_gemm_kernel {
     static constexpr int epilogue_tile_bytes =
         epilogue_tile_rows * epilogue_tile_pitch * static_cast<int>(sizeof(float));
     static constexpr int epilogue_tiles_bytes = threads / simt::warp_size * epilogue_tile_bytes;
-    static constexpr bool has_scales = Scales::values_of_line != 0;
+    static constexpr bool has_scales = Scales::scales_per_vector != 0;
     static constexpr int scales_begin = tile::stages * stage_bytes;
     static constexpr int scales_bytes =
-        (tile::rows + tile::columns) * Scales::values_of_line * static_cast<int>(sizeof(float));
+        (tile::rows + tile::columns) * Scales::scales_per_vector * static_cast<int>(sizeof(float));
     static constexpr std::size_t shared_bytes = static_cast<std::size_t>(
         (std::max)(scales_begin + tile::stages * scales_bytes, epilogue_tiles_bytes));
 
@@ -115,8 +115,8 @@ private:
         typename Policy::template sums<Thread> sum;
         Policy::clear(thread, sum);
         if (problem.c.has_product) {
-            factor_lines<a_value> a = problem.a;
-            factor_lines<b_value> b = problem.b;
+            operand_vectors<a_value> a = problem.a;
+            operand_vectors<b_value> b = problem.b;
             a.data += batch * a.batch_stride;
             b.data += batch * b.batch_stride;
             const std::ptrdiff_t steps = tile_count(problem.k, a_stage::k);
@@ -149,8 +149,8 @@ private:
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void begin_stage(Thread thread, const factor_lines<a_value>& a,
-                                                            const factor_lines<b_value>& b,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void begin_stage(Thread thread, const operand_vectors<a_value>& a,
+                                                            const operand_vectors<b_value>& b,
                                                             [[maybe_unused]] const Scales& scales,
                                                             std::ptrdiff_t row, std::ptrdiff_t column,
                                                             std::ptrdiff_t step,
@@ -168,8 +168,8 @@ private:
     /// Adds the products of the steps from `begin` to `end`.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_products(Thread thread, const factor_lines<a_value>& a,
-                                                             const factor_lines<b_value>& b,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_products(Thread thread, const operand_vectors<a_value>& a,
+                                                             const operand_vectors<b_value>& b,
                                                              const Scales& scales, std::ptrdiff_t row,
                                                              std::ptrdiff_t column, std::ptrdiff_t begin,
                                                              std::ptrdiff_t end, Sums& sum) {
@@ -225,11 +225,12 @@ private:
             MP_UNROLL_BY(1)
             for (int n = 0; n < epilogue_tile_rows * chunks_across / simt::warp_size; ++n) {
                 const int number = n * simt::warp_size + thread.lane();
-                const int line = number / chunks_across;
+                const int tile_row = number / chunks_across;
                 const int position = number % chunks_across * count;
                 float product[std::size_t{count}];
-                load_chunk_of_sums(thread, epilogue_tile + (line * epilogue_tile_pitch + position), product);
-                finish_chunk(thread, c, product, row + i * epilogue_tile_rows + line, column + position);
+                load_chunk_of_sums(thread, epilogue_tile + (tile_row * epilogue_tile_pitch + position),
+                                   product);
+                finish_chunk(thread, c, product, row + i * epilogue_tile_rows + tile_row, column + position);
             }
             thread.sync_warp();
         }

@@ -125,7 +125,7 @@ struct gpu_gemm_plan {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The architecture from which on a kernel takes factors of a type.
+/// The architecture from which on a kernel takes operands of a type.
 template <class Input>
 [[nodiscard]] constexpr int least_capability(gpu_gemm_kernel kernel) {
     constexpr bool is_half = std::is_same_v<Input, half>;
@@ -250,7 +250,7 @@ struct tile_list {
     }
 };
 
-/// Those of mma for factors of 8 bits and for the others: what plans choose from, are checked against, and
+/// Those of mma for operands of 8 bits and for the others: what plans choose from, are checked against, and
 /// what is launched.
 template <class Input>
 using mma_tiles =
@@ -303,7 +303,7 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
         }
     }
     const std::string expected = "must be that of a tile which " + std::string(name_of(plan.kernel)) +
-                                 " has for factors of this type: " + known;
+                                 " has for operands of this type: " + known;
     if (!has_rows) throw_argument(function, "plan.tile_rows", plan.tile_rows, expected);
     if (!has_columns) throw_argument(function, "plan.tile_columns", plan.tile_columns, expected);
     throw_argument(function, "plan.cluster_blocks", plan.cluster_blocks, expected);
@@ -360,7 +360,7 @@ template <class Input>
     if (!can_run<Input>(gpu, kernel)) {
         throw_argument(function, "Kernel", name_of(kernel),
                        "must be one that a device of capability " + error_text(gpu.capability) +
-                           " has for factors of this type");
+                           " has for operands of this type");
     }
     gpu_gemm_plan plan{kernel, 0, 0, tile_k_of<Input>(kernel), options.splits, rows, columns, k, batch, gpu};
     const tile_choice tile =

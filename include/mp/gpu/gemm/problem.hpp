@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A matrix product as its kernels see it: how the factors and C lie in memory, and how C is divided among
+/// A matrix product as its kernels see it: how the operands and C lie in memory, and how C is divided among
 /// blocks of threads.
 #pragma once
 
@@ -15,20 +15,20 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// A factor as it lies in memory: lines of contiguous elements. In A these are rows or columns, in B too.
+/// An operand as it lies in memory: vectors of contiguous elements. In A these are rows or columns, in B too.
 template <class Value>
-struct factor_lines {
+struct operand_vectors {
     const Value* data;
-    std::ptrdiff_t stride;  ///< elements from one line to the next
-    std::ptrdiff_t lines;
-    std::ptrdiff_t length;        ///< elements of a line
+    std::ptrdiff_t stride;  ///< elements from one vector to the next
+    std::ptrdiff_t vectors;
+    std::ptrdiff_t length;        ///< elements of a vector
     std::ptrdiff_t batch_stride;  ///< elements from one matrix to the next
     int alignment;  ///< every row (column) is aligned to this many bytes: 16, 8, 4, or one element
-    bool k_major;   ///< lines run along k: rows of A, columns of B
+    bool k_major;   ///< vectors run along k: rows of A, columns of B
 };
 
 /// C, row after row, and what is done with it. Columns of a column-major C are the rows of its transpose,
-/// which is the product of the transposed factors in reverse order.
+/// which is the product of the transposed operands in reverse order.
 template <class Output, class Epilogue>
 struct product_output {
     Output* data;
@@ -38,7 +38,7 @@ struct product_output {
     std::ptrdiff_t batch_stride;
     bool aligned;      ///< every row begins at a multiple of the bytes of a chunk: see output_chunk
     bool swapped;      ///< the rows are columns to the epilogue
-    bool has_product;  ///< false if the factors are not read: alpha is 0, or k is 0
+    bool has_product;  ///< false if the operands are not read: alpha is 0, or k is 0
     float alpha;
     float beta;
     Epilogue epilogue;
@@ -46,8 +46,8 @@ struct product_output {
 
 template <class A, class B, class Output, class Epilogue>
 struct product_problem {
-    factor_lines<A> a;
-    factor_lines<B> b;
+    operand_vectors<A> a;
+    operand_vectors<B> b;
     product_output<Output, Epilogue> c;
     std::ptrdiff_t k;
     /// Split-k: k is divided among this many thread blocks, each of which writes its sums into `sums`: see
@@ -92,9 +92,9 @@ struct tile_place {
     return count < 0 ? 0 : count < most ? static_cast<int>(count) : most;
 }
 
-/// Of 16, 8, 4 and the size of an element the largest number of bytes at whose multiples all lines begin.
+/// Of 16, 8, 4 and the size of an element the largest number of bytes at whose multiples all vectors begin.
 template <class Value>
-[[nodiscard]] int line_alignment(const Value* data, std::ptrdiff_t stride, std::ptrdiff_t batch_stride) {
+[[nodiscard]] int vector_alignment(const Value* data, std::ptrdiff_t stride, std::ptrdiff_t batch_stride) {
     constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(Value));
     const auto together = reinterpret_cast<std::uintptr_t>(data) |
                           static_cast<std::uintptr_t>(stride * size) |
@@ -106,15 +106,15 @@ template <class Value>
 }
 
 template <class Value>
-factor_lines<std::remove_const_t<Value>> lines_of(matrix_view<Value> view, storage_order k_major,
-                                                  std::ptrdiff_t batch_stride) {
+operand_vectors<std::remove_const_t<Value>> vectors_of(matrix_view<Value> view, storage_order k_major,
+                                                       std::ptrdiff_t batch_stride) {
     const bool row_major = view.order == storage_order::row_major;
     return {view.data,
             view.leading_dimension,
             row_major ? view.rows : view.columns,
             row_major ? view.columns : view.rows,
             batch_stride,
-            line_alignment(view.data, view.leading_dimension, batch_stride),
+            vector_alignment(view.data, view.leading_dimension, batch_stride),
             view.order == k_major};
 }
 
@@ -133,9 +133,9 @@ product_problem<A, B, Output, Epilogue> make_product_problem(float alpha, matrix
                                                              const batch_strides& strides, bool swapped) {
     // Chunks of 8-bit elements have 8 bytes, the others 16.
     const bool aligned =
-        line_alignment(c.data, c.leading_dimension, strides.c) >= (sizeof(Output) == 1 ? 8 : 16);
-    return {lines_of(a, storage_order::row_major, strides.a),
-            lines_of(b, storage_order::column_major, strides.b),
+        vector_alignment(c.data, c.leading_dimension, strides.c) >= (sizeof(Output) == 1 ? 8 : 16);
+    return {vectors_of(a, storage_order::row_major, strides.a),
+            vectors_of(b, storage_order::column_major, strides.b),
             {c.data, c.leading_dimension, c.rows, c.columns, strides.c, aligned, swapped,
              !same_value(alpha, 0.0F) && a.columns != 0, alpha, beta, epilogue},
             a.columns,

@@ -36,10 +36,10 @@ struct split_sum_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         const std::ptrdiff_t number = thread.block() * threads + thread.index();
-        const std::ptrdiff_t line = number / chunks_across();
-        if (line >= c.rows * batch) return;
-        const std::ptrdiff_t matrix = line / c.rows;
-        const std::ptrdiff_t row = line % c.rows;
+        const std::ptrdiff_t output_row = number / chunks_across();
+        if (output_row >= c.rows * batch) return;
+        const std::ptrdiff_t matrix = output_row / c.rows;
+        const std::ptrdiff_t row = output_row % c.rows;
         const std::ptrdiff_t column = number % chunks_across() * count;
         float total[std::size_t{count}] = {};
         for (std::ptrdiff_t split = 0; split < splits; ++split) {

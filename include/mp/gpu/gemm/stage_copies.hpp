@@ -27,21 +27,21 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_in_chunks(Thread thread, simt::shared_
     }
 }
 
-/// Begins to copy 16 bytes, of which those at line `line` and position `position` (in elements) of the factor
-/// and behind it come from there; what lies outside of the factor becomes zero.
+/// Begins to copy 16 bytes, of which those at vector `vector` and position `position` (in elements) of the operand
+/// and behind it come from there; what lies outside of the operand becomes zero.
 MP_ANY_EXECUTION_SPACE
 template <class Input, class Thread>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_pointer<Input> to,
-                                                const factor_lines<Input>& factor, std::ptrdiff_t line,
+                                                const operand_vectors<Input>& operand, std::ptrdiff_t vector,
                                                 std::ptrdiff_t position) {
     constexpr int size = static_cast<int>(sizeof(Input));
     constexpr int elements = 16 / size;
-    const int inside = line < factor.lines ? left_of(factor.length - position, elements) : 0;
+    const int inside = vector < operand.vectors ? left_of(operand.length - position, elements) : 0;
     // Where nothing is read the address has to be one all the same.
-    const Input* const from = inside > 0 ? factor.data + (line * factor.stride + position) : factor.data;
-    if (factor.alignment == 16) {
+    const Input* const from = inside > 0 ? operand.data + (vector * operand.stride + position) : operand.data;
+    if (operand.alignment == 16) {
         thread.template copy_async<16>(to, from, inside * size);
-    } else if (factor.alignment >= 4) {
+    } else if (operand.alignment >= 4) {
         copy_in_chunks<4>(thread, to, from, inside * size);
     } else {
         // No asynchronous copy takes such addresses.

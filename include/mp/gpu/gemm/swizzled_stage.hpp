@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A tile of a factor in shared memory: how it gets there, and how warps take fragments from it.
+/// A tile of an operand in shared memory: how it gets there, and how warps take fragments from it.
 #pragma once
 
 #include <mp/config.hpp>
@@ -17,22 +17,21 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// `Extent` rows of A (columns of B) and 64 bytes of k. The tile keeps the order of the elements in
-/// memory, in lines of 64 or 128 bytes that are swizzled, so that neither copies nor load_matrix meet in a
-/// bank: with KMajor, a line is one row; else a line has neighbouring rows of one k, 128 bytes
-/// of them (64 if the tile has no more), and the lines of the next 128 bytes of rows follow behind those of
-/// all ks.
+/// A tile of m x k of A (n x k of B) with m = `Extent` and 64 bytes of k, in the order of the elements in
+/// memory, as swizzled rows of 64 or 128 bytes, so that neither copies nor load_matrix have bank conflicts.
+/// With KMajor a swizzled row runs along k, one for each m. Else it runs along m, one for each k: 128 bytes
+/// of m (64 if the tile has no more), in panels of all k.
 template <class Input, int Extent, bool KMajor, int Threads>
 struct swizzled_stage {
     static constexpr int size = static_cast<int>(sizeof(Input));
     static constexpr int k = stage_k_bytes / size;
     static constexpr int bytes = Extent * stage_k_bytes;
-    static constexpr int line_bytes = KMajor ? stage_k_bytes : Extent * size < 128 ? Extent * size : 128;
-    static constexpr int line_elements = line_bytes / size;
-    static constexpr int lines_of_panel = KMajor ? Extent : k;
-    static constexpr int panel_bytes = lines_of_panel * line_bytes;
+    static constexpr int row_bytes = KMajor ? stage_k_bytes : Extent * size < 128 ? Extent * size : 128;
+    static constexpr int row_elements = row_bytes / size;
+    static constexpr int rows_of_panel = KMajor ? Extent : k;
+    static constexpr int panel_bytes = rows_of_panel * row_bytes;
     static constexpr int chunks = bytes / 16;
-    static constexpr int chunks_across = line_bytes / 16;
+    static constexpr int chunks_across = row_bytes / 16;
     static constexpr int chunk_elements = 16 / size;
 
     static_assert(bytes % 1024 == 0, "mp: swizzled tiles begin at multiples of 1024 bytes");
@@ -42,31 +41,31 @@ struct swizzled_stage {
 
     /// The element at a row of A (column of B) and k.
     [[nodiscard]] MP_HOST_DEVICE static constexpr pointer element(pointer stage, int outer, int p) {
-        const int panel = KMajor ? 0 : outer / line_elements;
-        const int line = KMajor ? outer : p;
-        const int position = KMajor ? p : outer % line_elements;
-        const auto offset = static_cast<std::uint32_t>(line * line_bytes + position * size);
+        const int panel = KMajor ? 0 : outer / row_elements;
+        const int row = KMajor ? outer : p;
+        const int position = KMajor ? p : outer % row_elements;
+        const auto offset = static_cast<std::uint32_t>(row * row_bytes + position * size);
         return {stage.offset + static_cast<std::uint32_t>(panel * panel_bytes) +
-                simt::swizzled<line_bytes>(offset)};
+                simt::swizzled<row_bytes>(offset)};
     }
 
     /// Begins to copy the tile that starts at `outer` (row of A, column of B) and `k`; what lies outside of
-    /// the factor becomes zero. All threads of the block call it.
+    /// the operand becomes zero. All threads of the block call it.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE void copy(Thread thread, pointer stage,
-                                                     const factor_lines<Input>& factor, std::ptrdiff_t outer,
-                                                     std::ptrdiff_t p) {
-        const std::ptrdiff_t first_line = KMajor ? outer : p;
+                                                     const operand_vectors<Input>& operand,
+                                                     std::ptrdiff_t outer, std::ptrdiff_t p) {
+        const std::ptrdiff_t first_row = KMajor ? outer : p;
         const std::ptrdiff_t first_position = KMajor ? p : outer;
         MP_UNROLL
         for (int i = 0; i < chunks / Threads; ++i) {
             const int chunk_number = thread.index() + i * Threads;
-            const int panel = chunk_number / (chunks_across * lines_of_panel);
-            const int line = chunk_number / chunks_across % lines_of_panel;
-            const int position = panel * line_elements + chunk_number % chunks_across * chunk_elements;
-            const pointer to = KMajor ? element(stage, line, position) : element(stage, position, line);
-            copy_chunk(thread, to, factor, first_line + line, first_position + position);
+            const int panel = chunk_number / (chunks_across * rows_of_panel);
+            const int row = chunk_number / chunks_across % rows_of_panel;
+            const int position = panel * row_elements + chunk_number % chunks_across * chunk_elements;
+            const pointer to = KMajor ? element(stage, row, position) : element(stage, position, row);
+            copy_chunk(thread, to, operand, first_row + row, first_position + position);
         }
     }
 
@@ -123,7 +122,7 @@ private:
         chunk<Input, 4 / size> elements;
         for (int i = 0; i < 4 / size; ++i) {
             elements.values[i] =
-                thread.load(element(stage, outer + place.line, p + place.position / size + i));
+                thread.load(element(stage, outer + place.row, p + place.position / size + i));
         }
         return bit_cast<std::uint32_t>(elements);
     }

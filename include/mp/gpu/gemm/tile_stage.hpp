@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A tile of a factor in shared memory as TMA brings it and wgmma reads it.
+/// A tile of an operand in shared memory as TMA brings it and wgmma reads it.
 #pragma once
 
 #include <mp/config.hpp>
@@ -15,18 +15,18 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Bytes of k of a stage: a line of 128 bytes, swizzled.
+/// Bytes of k of a stage: a row of 128 bytes, swizzled.
 inline constexpr int warpgroup_k_bytes = 128;
 
-/// How a factor of `Extent` rows (columns of B) lies in a stage, and how TMA brings it there. With
-/// KMajor, a line is one row and 128 bytes of k. Else, which is for 16 bits only, a line is 64
-/// rows of one k, and the lines of the next 64 rows follow behind those of every k.
+/// How an operand with m (n of B) = `Extent` lies in a stage, and how TMA brings it there. With KMajor a
+/// swizzled row is 128 bytes of k, one for each m. Else, which is for 16 bits only, it is 64 elements along
+/// m, one for each k, in panels of all k.
 template <class Input, int Extent, bool KMajor>
 struct tile_stage {
     static constexpr int size = static_cast<int>(sizeof(Input));
     static constexpr int k = warpgroup_k_bytes / size;
     static constexpr int bytes = Extent * warpgroup_k_bytes;
-    static constexpr int line_elements = warpgroup_k_bytes / size;
+    static constexpr int row_elements = warpgroup_k_bytes / size;
     static constexpr int panel_bytes = k * warpgroup_k_bytes;
 
     static_assert(KMajor || size == 2);
@@ -34,17 +34,18 @@ struct tile_stage {
     /// The tiles in which `Rows` rows at a time are copied, of the matrices of a batch; of one matrix if it
     /// is the same each time.
     template <int Rows>
-    [[nodiscard]] static simt::tensor_tiles tiles(const factor_lines<Input>& factor, std::ptrdiff_t batch) {
-        const bool one = factor.batch_stride == 0;
-        return {factor.data,          size,
-                factor.length,        factor.lines,
-                factor.stride * size, line_elements,
-                KMajor ? Rows : k,    warpgroup_k_bytes,
-                one ? 1 : batch,      one ? 16 : factor.batch_stride * size};
+    [[nodiscard]] static simt::tensor_tiles tiles(const operand_vectors<Input>& operand,
+                                                  std::ptrdiff_t batch) {
+        const bool one = operand.batch_stride == 0;
+        return {operand.data,          size,
+                operand.length,        operand.vectors,
+                operand.stride * size, row_elements,
+                KMajor ? Rows : k,     warpgroup_k_bytes,
+                one ? 1 : batch,       one ? 16 : operand.batch_stride * size};
     }
 
     /// Copies rows `first` to first + Rows - 1 of the stage, from row `outer` of matrix `matrix` of the
-    /// factor on. By one thread.
+    /// operand on. By one thread.
     MP_ANY_EXECUTION_SPACE
     template <int Rows, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy(Thread thread, std::uint32_t stage, int first,
@@ -57,10 +58,10 @@ struct tile_stage {
                                                  static_cast<std::uint32_t>(first * warpgroup_k_bytes)};
             copy_box(thread, to, map, p, outer, matrix, full, blocks);
         } else {
-            for (int i = 0; i < Rows / line_elements; ++i) {
+            for (int i = 0; i < Rows / row_elements; ++i) {
                 const simt::shared_pointer<Input> to{
-                    stage + static_cast<std::uint32_t>((first / line_elements + i) * panel_bytes)};
-                copy_box(thread, to, map, outer + i * line_elements, p, matrix, full, blocks);
+                    stage + static_cast<std::uint32_t>((first / row_elements + i) * panel_bytes)};
+                copy_box(thread, to, map, outer + i * row_elements, p, matrix, full, blocks);
             }
         }
     }
@@ -70,12 +71,12 @@ struct tile_stage {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static simt::matrix_descriptor describe(Thread thread,
                                                                             std::uint32_t stage, int first,
                                                                             int step) {
-        constexpr int block = 8 * warpgroup_k_bytes;  // of eight lines
+        constexpr int block = 8 * warpgroup_k_bytes;  // of eight rows
         if constexpr (KMajor) {
             const auto offset = static_cast<std::uint32_t>(first * warpgroup_k_bytes);
             return thread.describe(stage + offset, 16, block, 128).advanced(step * simt::mma_k_bytes);
         } else {
-            const auto offset = static_cast<std::uint32_t>(first / line_elements * panel_bytes);
+            const auto offset = static_cast<std::uint32_t>(first / row_elements * panel_bytes);
             return thread.describe(stage + offset, panel_bytes, block, 128)
                 .advanced(step * simt::mma_k<Input> * warpgroup_k_bytes);
         }
@@ -85,14 +86,14 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy_box(Thread thread, simt::shared_pointer<Input> to,
-                                                         const simt::tensor_map& map, int position, int line,
+                                                         const simt::tensor_map& map, int position, int row,
                                                          int matrix,
                                                          simt::shared_pointer<simt::memory_barrier> full,
                                                          std::uint16_t blocks) {
         if (blocks == 0) {
-            thread.copy_tile(to, map, position, line, matrix, full);
+            thread.copy_tile(to, map, position, row, matrix, full);
         } else {
-            thread.copy_tile_multicast(to, map, position, line, matrix, full, blocks);
+            thread.copy_tile_multicast(to, map, position, row, matrix, full, blocks);
         }
     }
 };

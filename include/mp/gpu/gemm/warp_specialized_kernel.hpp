@@ -62,9 +62,9 @@ struct warp_specialized_gemm_kernel {
         epilogue_tile_rows * epilogue_tile_pitch * static_cast<int>(sizeof(float));
     static constexpr std::uint32_t scales_begin =
         epilogue_tiles_begin + static_cast<std::uint32_t>(multiplying_groups * 4 * epilogue_tile_bytes);
-    static constexpr bool has_scales = Scales::values_of_line != 0;
+    static constexpr bool has_scales = Scales::scales_per_vector != 0;
     /// Scales of 16 rows and of the columns, for one block of k; a ring of three for each warp.
-    static constexpr int scales_of_stage = (epilogue_tile_rows + Columns) * Scales::values_of_line;
+    static constexpr int scales_of_stage = (epilogue_tile_rows + Columns) * Scales::scales_per_vector;
     static constexpr int scale_stages = 3;
     static constexpr std::size_t shared_bytes =
         scales_begin +
@@ -81,7 +81,7 @@ struct warp_specialized_gemm_kernel {
     std::ptrdiff_t batch;
     std::ptrdiff_t splits;
     float* sums;  ///< of slices of k: see split_sum_kernel
-    /// Matrices of the factors from one product of a batch to the next: one, or none.
+    /// Matrices of the operands from one product of a batch to the next: one, or none.
     int a_matrices;
     int b_matrices;
     Scales scales;
@@ -349,7 +349,7 @@ private:
                                                     float (&total)[std::size_t{Columns / 2}]) const {
         using pair = chunk<float, 2>;
         const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
-        float row_scale[2] = {thread.load(from + place.line), thread.load(from + (place.line + 8))};
+        float row_scale[2] = {thread.load(from + place.row), thread.load(from + (place.row + 8))};
         const auto columns_from = from + (epilogue_tile_rows + place.position);
         if (scales.same_for_columns(Columns)) {
             const float column_scale = thread.load(columns_from);
@@ -395,19 +395,19 @@ private:
             for (int n = 0; n < epilogue_tile_columns / 2; n += 2) {
                 const simt::fragment_place place = simt::mma_c_place(thread.lane(), n % 4);
                 const auto to =
-                    epilogue_tile + (place.line * epilogue_tile_pitch + n / 4 * 8 + place.position);
+                    epilogue_tile + (place.row * epilogue_tile_pitch + n / 4 * 8 + place.position);
                 const int i = part * epilogue_tile_columns / 2 + n;
                 thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
             }
             thread.sync_warp();
             for (int n = 0; n < epilogue_tile_rows * chunks_across / simt::warp_size; ++n) {
                 const int number = n * simt::warp_size + thread.lane();
-                const int line = number / chunks_across;
+                const int tile_row = number / chunks_across;
                 const int position = number % chunks_across * count;
-                const auto from = epilogue_tile + (line * epilogue_tile_pitch + position);
+                const auto from = epilogue_tile + (tile_row * epilogue_tile_pitch + position);
                 float product[std::size_t{count}];
                 load_chunk_of_sums(thread, from, product);
-                finish_chunk(thread, to_c, product, row + warp * epilogue_tile_rows + line,
+                finish_chunk(thread, to_c, product, row + warp * epilogue_tile_rows + tile_row,
                              column + part * epilogue_tile_columns + position);
             }
             thread.sync_warp();

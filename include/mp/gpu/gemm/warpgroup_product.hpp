@@ -18,40 +18,40 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Whether TMA and wgmma take a factor.
+/// Whether TMA and wgmma take an operand.
 template <class Value>
-[[nodiscard]] bool warpgroups_take(const factor_lines<Value>& factor) {
+[[nodiscard]] bool warpgroups_take(const operand_vectors<Value>& operand) {
     constexpr std::ptrdiff_t most = 0x7FFF'0000;
-    return factor.alignment == 16 && (sizeof(Value) == 2 || factor.k_major) && factor.lines <= most &&
-           factor.length <= most && factor.batch_stride >= 0;
+    return operand.alignment == 16 && (sizeof(Value) == 2 || operand.k_major) && operand.vectors <= most &&
+           operand.length <= most && operand.batch_stride >= 0;
 }
 
 /// Throws unless they do.
 template <class Value>
-void check_warpgroup_factor(std::string_view function, std::string_view name,
-                            const factor_lines<Value>& factor) {
-    if (warpgroups_take(factor)) return;
-    if (factor.alignment != 16) {
-        throw_argument(function, std::string(name) + "'s alignment", factor.alignment,
-                       "must be 16 bytes at the beginning of every line for wgmma");
+void check_warpgroup_operand(std::string_view function, std::string_view name,
+                             const operand_vectors<Value>& operand) {
+    if (warpgroups_take(operand)) return;
+    if (operand.alignment != 16) {
+        throw_argument(function, std::string(name) + "'s alignment", operand.alignment,
+                       "must be 16 bytes at the beginning of every vector for wgmma");
     }
-    if (sizeof(Value) != 2 && !factor.k_major) {
-        throw_argument(function, name, std::string_view("lines across k"),
-                       "must have lines that run along k, for wgmma of elements that have not 16 bits");
+    if (sizeof(Value) != 2 && !operand.k_major) {
+        throw_argument(function, name, std::string_view("vectors across k"),
+                       "must have vectors that run along k, for wgmma of elements that have not 16 bits");
     }
-    if (factor.batch_stride < 0) {
-        throw_argument(function, std::string(name) + ".stride", factor.batch_stride,
+    if (operand.batch_stride < 0) {
+        throw_argument(function, std::string(name) + ".stride", operand.batch_stride,
                        "must not be negative for wgmma");
     }
-    throw_argument(function, std::string(name) + "'s size", (std::max)(factor.lines, factor.length),
+    throw_argument(function, std::string(name) + "'s size", (std::max)(operand.vectors, operand.length),
                    "must be below 2^31 - 2^16 for wgmma");
 }
 
-/// Whether they take the factors of a product of row-major or column-major C.
+/// Whether they take the operands of a product of row-major or column-major C.
 template <class A, class B>
 [[nodiscard]] bool warpgroups_take(matrix_view<A> a, matrix_view<B> b, const batch_strides& strides) {
-    return warpgroups_take(lines_of(a, storage_order::row_major, strides.a)) &&
-           warpgroups_take(lines_of(b, storage_order::column_major, strides.b));
+    return warpgroups_take(vectors_of(a, storage_order::row_major, strides.a)) &&
+           warpgroups_take(vectors_of(b, storage_order::column_major, strides.b));
 }
 
 template <bool AKMajor, bool BKMajor, class Tile, class Executor, class A, class B, class Output,
@@ -90,11 +90,11 @@ template <class Executor, class A, class B, class Output, class Epilogue, class 
 void run_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                     const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
     if (problem.c.has_product) {
-        check_warpgroup_factor(function, problem.c.swapped ? "b" : "a", problem.a);
-        check_warpgroup_factor(function, problem.c.swapped ? "a" : "b", problem.b);
+        check_warpgroup_operand(function, problem.c.swapped ? "b" : "a", problem.a);
+        check_warpgroup_operand(function, problem.c.swapped ? "a" : "b", problem.b);
     }
     with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
-        // Only operands of 16 bits may be MN-major: see check_warpgroup_factor.
+        // Only operands of 16 bits may be MN-major: see check_warpgroup_operand.
         constexpr bool k_major = sizeof(A) != 2;
         warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
             launch_warpgroups<k_major || AKMajor, k_major || BKMajor, Tile>(function, exec, plan, problem,

@@ -18,20 +18,20 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// `Extent` rows of A (columns of B) and 64 bytes of k, in the order of the elements in memory. Lines are
-/// 16 bytes longer than they need be: then the eight lines from which a fragment is loaded at a time begin 4
+/// `Extent` rows of A (columns of B) and 64 bytes of k, in the order of the elements in memory. Rows are
+/// 16 bytes longer than they need be: then the eight rows from which a fragment is loaded at a time begin 4
 /// banks apart modulo 32, and take all 32 banks once. (The loads of wmma cannot follow a swizzle.)
 template <class Input, int Extent, bool KMajor, int Threads>
 struct padded_stage {
     static constexpr int size = static_cast<int>(sizeof(Input));
     static constexpr int k = stage_k_bytes / size;
-    static constexpr int lines = KMajor ? Extent : k;
+    static constexpr int rows = KMajor ? Extent : k;
     static constexpr int length = KMajor ? k : Extent;
     static constexpr int chunk_elements = 16 / size;
     static constexpr int pitch = length + chunk_elements;
-    static constexpr int bytes = lines * pitch * size;
+    static constexpr int bytes = rows * pitch * size;
     static constexpr int chunks_across = length / chunk_elements;
-    static constexpr int chunks = lines * chunks_across;
+    static constexpr int chunks = rows * chunks_across;
 
     static_assert(bytes % 128 == 0 && chunks % Threads == 0);
 
@@ -46,16 +46,16 @@ struct padded_stage {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE void copy(Thread thread, pointer stage,
-                                                     const factor_lines<Input>& factor, std::ptrdiff_t outer,
-                                                     std::ptrdiff_t p) {
-        const std::ptrdiff_t first_line = KMajor ? outer : p;
+                                                     const operand_vectors<Input>& operand,
+                                                     std::ptrdiff_t outer, std::ptrdiff_t p) {
+        const std::ptrdiff_t first_row = KMajor ? outer : p;
         const std::ptrdiff_t first_position = KMajor ? p : outer;
         MP_UNROLL
         for (int i = 0; i < chunks / Threads; ++i) {
             const int number = thread.index() + i * Threads;
-            const int line = number / chunks_across;
+            const int row = number / chunks_across;
             const int position = number % chunks_across * chunk_elements;
-            copy_chunk(thread, stage + (line * pitch + position), factor, first_line + line,
+            copy_chunk(thread, stage + (row * pitch + position), operand, first_row + row,
                        first_position + position);
         }
     }
@@ -64,7 +64,7 @@ struct padded_stage {
 /// An policy of multistage_gemm_kernel. Each warp multiplies 16 x 16 sums at a time.
 template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
 struct wmma_policy {
-    static_assert(std::is_same_v<A, B>, "mp: the factors of wmma are of one type");
+    static_assert(std::is_same_v<A, B>, "mp: the operands of wmma are of one type");
 
     using tile = Tile;
     using a_value = A;

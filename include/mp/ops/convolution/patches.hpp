@@ -114,7 +114,7 @@ constexpr index_range places_inside(std::ptrdiff_t start, std::ptrdiff_t stride,
 /// patch_size x output_positions elements, `places` are the output columns whose cell lies inside the image,
 /// and `cell` is the index of the cell of output column 0, which may itself lie outside.
 template <class Function>
-void for_each_patch_line(const ops::conv2d_geometry& g, std::ptrdiff_t channels, Function f) {
+void for_each_patch_row(const ops::conv2d_geometry& g, std::ptrdiff_t channels, Function f) {
     const ops::height_and_width out = g.output_size();
     std::ptrdiff_t line = 0;
     for (std::ptrdiff_t channel = 0; channel < channels; ++channel) {
@@ -140,28 +140,28 @@ void for_each_patch_line(const ops::conv2d_geometry& g, std::ptrdiff_t channels,
 template <class Value>
 void unfold_image(const ops::conv2d_geometry& g, const Value* image, Value* patches) {
     const std::ptrdiff_t width = g.output_size().width;
-    for_each_patch_line(g, g.channels / g.groups,
-                        [&](std::ptrdiff_t line, index_range inside, std::ptrdiff_t cell) {
-                            Value* to = patches + line;
-                            std::fill(to, to + inside.begin, Value{});
-                            for (std::ptrdiff_t i = inside.begin; i < inside.end; ++i) {
-                                to[i] = image[cell + i * g.stride.width];
-                            }
-                            std::fill(to + inside.end, to + width, Value{});
-                        });
+    for_each_patch_row(g, g.channels / g.groups,
+                       [&](std::ptrdiff_t line, index_range inside, std::ptrdiff_t cell) {
+                           Value* to = patches + line;
+                           std::fill(to, to + inside.begin, Value{});
+                           for (std::ptrdiff_t i = inside.begin; i < inside.end; ++i) {
+                               to[i] = image[cell + i * g.stride.width];
+                           }
+                           std::fill(to + inside.end, to + width, Value{});
+                       });
 }
 
 /// The transpose of unfold_image(), col2im: adds every element of the matrix of patches to the cell that it
 /// stands for, in float (or double) in the order of the matrix. The sums are not set to zero first.
 template <class Real>
 void fold_patches(const ops::conv2d_geometry& g, const Real* patches, Real* image) {
-    for_each_patch_line(g, g.channels / g.groups,
-                        [&](std::ptrdiff_t line, index_range inside, std::ptrdiff_t cell) {
-                            for (std::ptrdiff_t i = inside.begin; i < inside.end; ++i) {
-                                image[cell + i * g.stride.width] += patches[line + i];
-                            }
-                            keep_order();
-                        });
+    for_each_patch_row(g, g.channels / g.groups,
+                       [&](std::ptrdiff_t line, index_range inside, std::ptrdiff_t cell) {
+                           for (std::ptrdiff_t i = inside.begin; i < inside.end; ++i) {
+                               image[cell + i * g.stride.width] += patches[line + i];
+                           }
+                           keep_order();
+                       });
 }
 
 }  // namespace mp::detail

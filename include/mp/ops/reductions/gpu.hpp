@@ -130,7 +130,7 @@ void sum_column_terms(product_term, const Executor& exec, std::span<Result> resu
 
 /// sum_per() of the CPU, enqueued.
 template <gpu_executor Executor, class X, class Y>
-void sum_per(line_sums, const Executor& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis,
+void sum_per(vector_sums, const Executor& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis,
              std::ptrdiff_t divisor) {
     constexpr int width = row_chunk<X>;
     if (y.empty()) return;

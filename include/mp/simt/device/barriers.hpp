@@ -110,60 +110,58 @@ public:
 
     // --- tiles
 
-    /// Begins to copy the tile of a matrix whose first element is `position` of line `line`; what lies
+    /// Begins to copy the tile of a matrix whose first element is `position` of row `row`; what lies
     /// outside of the matrix becomes zero. By one thread. The bytes of the whole tile arrive at the barrier
     /// object; nobody may touch the target before they have. The map is a member of the kernel.
     template <class Value>
     __device__ __forceinline__ void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position,
-                                              int line, shared_pointer<memory_barrier> barrier) const {
-        MP_NEEDS_SM_90(asm volatile(
-            "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
-            "[%1, {%2, %3}], [%4];" : : "r"(shared_address(to.offset)),
-            "l"(&map), "r"(position), "r"(line), "r"(shared_address(barrier.offset)) : "memory"));
+                                              int row, shared_pointer<memory_barrier> barrier) const {
+        MP_NEEDS_SM_90(
+            asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+                         "[%1, {%2, %3}], [%4];" : : "r"(shared_address(to.offset)),
+                         "l"(&map), "r"(position), "r"(row), "r"(shared_address(barrier.offset)) : "memory"));
     }
     /// The same into the shared memory of all blocks of the cluster whose bits are set, at the same place,
     /// each with its own barrier object. In code for sm_90a only; elsewhere it stops the kernel.
     template <class Value>
     __device__ __forceinline__ void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map,
-                                                        int position, int line,
+                                                        int position, int row,
                                                         shared_pointer<memory_barrier> barrier,
                                                         std::uint16_t blocks) const {
         MP_NEEDS_SM_90A(asm volatile(
             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
             ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" : : "r"(shared_address(to.offset)),
-            "l"(&map), "r"(position), "r"(line), "r"(shared_address(barrier.offset)),
-            "h"(blocks) : "memory"));
+            "l"(&map), "r"(position), "r"(row), "r"(shared_address(barrier.offset)), "h"(blocks) : "memory"));
     }
     /// The same two for a map of several matrices, from number `matrix` of them; outside of them all is zero.
     template <class Value>
     __device__ __forceinline__ void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position,
-                                              int line, int matrix,
+                                              int row, int matrix,
                                               shared_pointer<memory_barrier> barrier) const {
-        MP_NEEDS_SM_90(
-            asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
-                         "[%1, {%2, %3, %4}], [%5];" : : "r"(shared_address(to.offset)),
-                         "l"(&map), "r"(position), "r"(line), "r"(matrix),
-                         "r"(shared_address(barrier.offset)) : "memory"));
+        MP_NEEDS_SM_90(asm volatile(
+            "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
+            "[%1, {%2, %3, %4}], [%5];" : : "r"(shared_address(to.offset)),
+            "l"(&map), "r"(position), "r"(row), "r"(matrix), "r"(shared_address(barrier.offset)) : "memory"));
     }
     template <class Value>
     __device__ __forceinline__ void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map,
-                                                        int position, int line, int matrix,
+                                                        int position, int row, int matrix,
                                                         shared_pointer<memory_barrier> barrier,
                                                         std::uint16_t blocks) const {
         MP_NEEDS_SM_90A(asm volatile(
             "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
             ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" : : "r"(shared_address(to.offset)),
-            "l"(&map), "r"(position), "r"(line), "r"(matrix), "r"(shared_address(barrier.offset)),
+            "l"(&map), "r"(position), "r"(row), "r"(matrix), "r"(shared_address(barrier.offset)),
             "h"(blocks) : "memory"));
     }
     /// Begins to write a tile to global memory, without what lies outside of the matrix. What ordinary stores
     /// wrote into it has to be behind fence_asynchronous() of their threads and a barrier.
     template <class Value>
-    __device__ __forceinline__ void store_tile(const tensor_map& map, int position, int line,
+    __device__ __forceinline__ void store_tile(const tensor_map& map, int position, int row,
                                                shared_pointer<Value> from) const {
         MP_NEEDS_SM_90(asm volatile(
             "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" : : "l"(&map),
-            "r"(position), "r"(line), "r"(shared_address(from.offset)) : "memory"));
+            "r"(position), "r"(row), "r"(shared_address(from.offset)) : "memory"));
     }
     /// Ends a group of the stores of this thread.
     __device__ __forceinline__ void commit_stores() const {

@@ -135,7 +135,7 @@ public:
     __device__ __forceinline__ void multiply_add(registers<2>& sum, const registers<4>& a,
                                                  const registers<2>& b) const {
         static_assert(std::is_same_v<A, half> && std::is_same_v<B, half>,
-                      "mp: sums of half are for factors of half");
+                      "mp: sums of half are for operands of half");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
         asm volatile(
             "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Matrix instructions of a warpgroup (wgmma), which read their factors from shared memory and run beside the
+/// Matrix instructions of a warpgroup (wgmma), which read their operands from shared memory and run beside the
 /// threads: code for sm_90a only.
 #pragma once
 
@@ -75,10 +75,10 @@ namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 class device_wgmma : public device_wmma {
 public:
-    /// The descriptor of a tile in shared memory whose lines of `swizzle_bytes` (128, 64 or 32; 0 for lines
-    /// of 16 bytes) are exchanged as by mp::simt::swizzled. Eight lines are a block, and `stride_bytes` is
-    /// from one block to the next one along the lines; `leading_bytes` is from one block to the next one
-    /// across, where lines are shorter than what is multiplied.
+    /// The descriptor of a tile in shared memory whose rows of `swizzle_bytes` (128, 64 or 32; 0 for rows
+    /// of 16 bytes) are exchanged as by mp::simt::swizzled. Eight rows are a block, and `stride_bytes` is
+    /// from one block to the next one along the rows; `leading_bytes` is from one block to the next one
+    /// across, where rows are shorter than what is multiplied.
     [[nodiscard]] __device__ __forceinline__ matrix_descriptor describe(std::uint32_t offset,
                                                                         int leading_bytes, int stride_bytes,
                                                                         int swizzle_bytes) const {
@@ -87,13 +87,13 @@ public:
 
     /// sum = a b, or sum + a b where `add`, for 64 rows of A and `Columns` (64, 128 or 256) columns of B,
     /// with 32 bytes of k, by the 128 threads of a warpgroup together. The sums are in the places of
-    /// wgmma_place. Factors of half and bfloat16 may be transposed: lines in shared memory then run along
+    /// wgmma_place. Operands of half and bfloat16 may be transposed: rows in shared memory then run along
     /// rows of A (columns of B).
     ///
     /// The product runs beside the threads: from here until wait_products() says that it is done nobody may
-    /// touch the sums, or write the factors; but more products may be added to the same sums.
+    /// touch the sums, or write the operands; but more products may be added to the same sums.
     /// fence_products() comes before the first product, and before the first one after the sums were touched.
-    /// Factors that ordinary stores wrote have to be behind fence_asynchronous() of their threads and a
+    /// Operands that ordinary stores wrote have to be behind fence_asynchronous() of their threads and a
     /// barrier.
     template <class A, class B, int Columns, bool ATransposed = false, bool BTransposed = false>
     __device__ __forceinline__ void multiply_async([[maybe_unused]] float (&sum)[Columns / 2],
@@ -103,7 +103,7 @@ public:
         static_assert(Columns == 64 || Columns == 128 || Columns == 256,
                       "mp: products of 64, 128 or 256 columns are offered");
         static_assert(sizeof(A) == 2 || !(ATransposed || BTransposed),
-                      "mp: only factors of 16 bits can be transposed");
+                      "mp: only operands of 16 bits can be transposed");
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
         constexpr bool a_is_e4m3 = std::is_same_v<A, float8_e4m3fn>;
         constexpr bool b_is_e4m3 = std::is_same_v<B, float8_e4m3fn>;

@@ -97,30 +97,30 @@ public:
     // --- tiles
 
     template <class Value>
-    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int line,
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row,
                    shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
-        begin_tile(to.offset, matrix_of(map, where), position, line, barrier, own_block(), where);
+        begin_tile(to.offset, matrix_of(map, where), position, row, barrier, own_block(), where);
     }
     template <class Value>
-    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int line, int matrix,
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row, int matrix,
                    shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
-        begin_tile(to.offset, matrix_of(map, matrix, where), position, line, barrier, own_block(), where);
+        begin_tile(to.offset, matrix_of(map, matrix, where), position, row, barrier, own_block(), where);
     }
     template <class Value>
-    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int line,
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int row,
                              shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
                              const site& where = site::current()) const {
-        begin_tile(to.offset, matrix_of(map, where), position, line, barrier, blocks, where);
+        begin_tile(to.offset, matrix_of(map, where), position, row, barrier, blocks, where);
     }
     template <class Value>
-    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int line,
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int row,
                              int matrix, shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
                              const site& where = site::current()) const {
-        begin_tile(to.offset, matrix_of(map, matrix, where), position, line, barrier, blocks, where);
+        begin_tile(to.offset, matrix_of(map, matrix, where), position, row, barrier, blocks, where);
     }
 
     template <class Value>
-    void store_tile(const tensor_map& map, int position, int line, shared_pointer<Value> from,
+    void store_tile(const tensor_map& map, int position, int row, shared_pointer<Value> from,
                     const site& where = site::current()) const {
         cluster& all = owner();
         const tensor_tiles tiles = matrix_of(map, where);
@@ -130,7 +130,7 @@ public:
         all.check_access(state(), where, "begins to store a tile of", bytes, from.offset,
                          [&] { memory.begin_asynchronous_read(state().access(), from.offset, bytes); });
         state().open_stores.push_back(
-            std::make_unique<tile_store>(state(), from.offset, tiles, position, line));
+            std::make_unique<tile_store>(state(), from.offset, tiles, position, row));
     }
     void commit_stores() const { state().store_groups.push_back(std::exchange(state().open_stores, {})); }
     template <int Pending>
@@ -166,7 +166,7 @@ private:
         }
         return tiles;
     }
-    /// What a map says of one of its matrices; those that do not exist have no lines.
+    /// What a map says of one of its matrices; those that do not exist have no rows.
     [[nodiscard]] tensor_tiles matrix_of(const tensor_map& map, int matrix, const site& where) const {
         tensor_tiles tiles = tiles_of(map);
         if (tiles.matrices == 0) {
@@ -174,7 +174,7 @@ private:
                          "says which matrix, of a map of one matrix without a number");
         }
         if (matrix < 0 || matrix >= tiles.matrices) {
-            tiles.lines = 0;
+            tiles.rows = 0;
         } else {
             tiles.data = static_cast<const unsigned char*>(tiles.data) + matrix * tiles.matrix_bytes;
         }
@@ -182,7 +182,7 @@ private:
     }
 
     /// Begins to copy a tile to the blocks whose bits are set.
-    void begin_tile(std::uint32_t to, const tensor_tiles& tiles, int position, int line,
+    void begin_tile(std::uint32_t to, const tensor_tiles& tiles, int position, int row,
                     shared_pointer<memory_barrier> barrier, std::uint16_t blocks, const site& where) const {
         cluster& all = owner();
         check_tile_place(to, tiles, where);
@@ -198,7 +198,7 @@ private:
             const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
             all.check_access(state(), where, "begins to copy a tile of", bytes, to,
                              [&] { memory.begin_copy(state().access(), to, bytes); });
-            all.defer(std::make_unique<tile_arrival>(all, block, to, barrier.offset, tiles, position, line));
+            all.defer(std::make_unique<tile_arrival>(all, block, to, barrier.offset, tiles, position, row));
         }
         if ((blocks >> all.shape().cluster_blocks) != 0) {
             all.fail(state(), where, kernel_violation::argument,
@@ -208,7 +208,7 @@ private:
 
     void check_tile_place(std::uint32_t offset, const tensor_tiles& tiles, const site& where) const {
         cluster& all = owner();
-        // Swizzled tiles repeat after 8 lines of their swizzle; others may begin at 128 bytes.
+        // Swizzled tiles repeat after 8 rows of their swizzle; others may begin at 128 bytes.
         const std::size_t alignment =
             tiles.swizzle_bytes == 0 ? 128 : static_cast<std::size_t>(tiles.swizzle_bytes) * 8;
         all.check_access(state(), where, "places a tile of", static_cast<std::size_t>(tiles.tile_bytes()),

@@ -53,7 +53,7 @@ public:
     void multiply_add(registers<2>& sum, const registers<4>& a, const registers<2>& b,
                       const site& where = site::current()) const {
         static_assert(std::is_same_v<A, half> && std::is_same_v<B, half>,
-                      "mp: sums of half are for factors of half");
+                      "mp: sums of half are for operands of half");
         struct half_mma_operands {
             registers<2>* sum;
             const registers<4>* a;
@@ -94,10 +94,10 @@ private:
                         for (int i = 0; i < 4; ++i) {
                             if constexpr (Transposed) {
                                 const fragment_place from = loaded_transposed_place(lane);
-                                bytes[i] = byte_at(from.line + i / 2, from.position + i % 2);
+                                bytes[i] = byte_at(from.row + i / 2, from.position + i % 2);
                             } else {
                                 const fragment_place from = loaded_place(lane);
-                                bytes[i] = byte_at(from.line, from.position + i);
+                                bytes[i] = byte_at(from.row, from.position + i);
                             }
                         }
                         std::memcpy(&lanes[lane]->result[matrix], bytes, 4);
@@ -117,21 +117,21 @@ private:
                                         lanes);
     }
 
-    /// The factors of the 32 lanes as lines of bytes.
-    struct warp_factors {
+    /// The operands of the 32 lanes as rows of bytes.
+    struct warp_operands {
         unsigned char a[mma_rows][mma_k_bytes];
         unsigned char b[mma_columns][mma_k_bytes];
 
         template <class Operands>
-        explicit warp_factors(Operands* const* lanes) {
+        explicit warp_operands(Operands* const* lanes) {
             for (int lane = 0; lane < warp_size; ++lane) {
                 for (int i = 0; i < 4; ++i) {
                     const fragment_place place = mma_a_place(lane, i);
-                    std::memcpy(&a[place.line][place.position], &(*lanes[lane]->a)[i], 4);
+                    std::memcpy(&a[place.row][place.position], &(*lanes[lane]->a)[i], 4);
                 }
                 for (int i = 0; i < 2; ++i) {
                     const fragment_place place = mma_b_place(lane, i);
-                    std::memcpy(&b[place.line][place.position], &(*lanes[lane]->b)[i], 4);
+                    std::memcpy(&b[place.row][place.position], &(*lanes[lane]->b)[i], 4);
                 }
             }
         }
@@ -139,18 +139,18 @@ private:
 
     template <class A, class B, class Operands>
     static void multiply_warp(Operands* const* lanes) {
-        const warp_factors factors(lanes);
+        const warp_operands operands(lanes);
         float c[mma_rows][mma_columns];
         const auto for_each_sum = [&](auto f) {
             for (int lane = 0; lane < warp_size; ++lane) {
                 for (int i = 0; i < 4; ++i) {
                     const fragment_place place = mma_c_place(lane, i);
-                    f((*lanes[lane]->sum)[i], c[place.line][place.position]);
+                    f((*lanes[lane]->sum)[i], c[place.row][place.position]);
                 }
             }
         };
         for_each_sum([](float sum, float& element) { element = sum; });
-        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_k<A>, &factors.a[0][0], &factors.b[0][0],
+        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_k<A>, &operands.a[0][0], &operands.b[0][0],
                                  synchronous_unit<Arch>())
             .add_to(&c[0][0]);
         for_each_sum([](float& sum, float element) { sum = element; });
@@ -158,7 +158,7 @@ private:
 
     template <class Operands>
     static void multiply_halves(Operands* const* lanes) {
-        const warp_factors factors(lanes);
+        const warp_operands operands(lanes);
         constexpr block_rule rule = mp::detail::checked_block_rule<Arch, half, half, half>();
         const auto element_of = [](const unsigned char* line, int k) {
             half value;
@@ -174,8 +174,8 @@ private:
                     half::from_bits(static_cast<std::uint16_t>(pair >> shift & 0xFFFFU)));
                 for (int k = 0; k < mma_k<half>; k += rule.products) {
                     sum = mp::detail::block_fma_bits<half, half>(
-                        rule, rule.products, [&](int j) { return element_of(factors.a[place.line], k + j); },
-                        [&](int j) { return element_of(factors.b[place.position], k + j); }, sum);
+                        rule, rule.products, [&](int j) { return element_of(operands.a[place.row], k + j); },
+                        [&](int j) { return element_of(operands.b[place.position], k + j); }, sum);
                 }
                 const std::uint32_t bits = mp::detail::accumulator_from_bits<half>(sum).bits();
                 pair = (pair & ~(0xFFFFU << shift)) | bits << shift;

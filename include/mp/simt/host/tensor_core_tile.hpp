@@ -83,16 +83,17 @@ private:
     void add_panels(float* c) const {
         const instruction_set isa = best_instruction_set();
         const std::ptrdiff_t blocks = (k_ + rule.products - 1) / rule.products;
-        mp::detail::factor_panels a_panels;
-        mp::detail::factor_panels b_panels;
+        mp::detail::operand_panels a_panels;
+        mp::detail::operand_panels b_panels;
         a_panels.resize(1, rule.products, static_cast<std::size_t>(rows_), static_cast<std::size_t>(blocks));
         b_panels.resize(mp::detail::panel_columns, rule.products, static_cast<std::size_t>(columns_),
                         static_cast<std::size_t>(blocks));
-        std::vector<A> a_line;
-        std::vector<B> b_line;
+        std::vector<A> a_vector;
+        std::vector<B> b_vector;
         std::vector<float> floats;
-        mp::detail::pack_factor<rule.products>(isa, a_.data(), k_, 1, rows_, k_, a_panels, a_line, floats);
-        mp::detail::pack_factor<rule.products>(isa, b_.data(), k_, 1, columns_, k_, b_panels, b_line, floats);
+        mp::detail::pack_operand<rule.products>(isa, a_.data(), k_, 1, rows_, k_, a_panels, a_vector, floats);
+        mp::detail::pack_operand<rule.products>(isa, b_.data(), k_, 1, columns_, k_, b_panels, b_vector,
+                                                floats);
         const mp::detail::panel_task task{&a_panels, &b_panels, rule, blocks, &slow_step, this};
         const mp::detail::panel_function multiply =
             MP_SELECT_TARGET(isa, (&mp::detail::every_processor::multiply_panel<rule.products, rule.output>),

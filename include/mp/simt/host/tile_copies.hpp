@@ -21,9 +21,9 @@ inline tensor_tiles tiles_of(const tensor_map& map) {
     return tiles;
 }
 
-/// Where byte `byte` of line `line` of a tile lies in shared memory, from the beginning of the tile.
-inline std::uint32_t tile_offset(const tensor_tiles& tiles, int line, int byte) {
-    const auto offset = static_cast<std::uint32_t>(line * tiles.tile_line_bytes() + byte);
+/// Where byte `byte` of row `row` of a tile lies in shared memory, from the beginning of the tile.
+inline std::uint32_t tile_offset(const tensor_tiles& tiles, int row, int byte) {
+    const auto offset = static_cast<std::uint32_t>(row * tiles.tile_row_bytes() + byte);
     switch (tiles.swizzle_bytes) {
         case 32:
             return swizzled<32>(offset);
@@ -39,16 +39,16 @@ inline std::uint32_t tile_offset(const tensor_tiles& tiles, int line, int byte) 
 /// Calls f(place in global memory, offset in the tile, inside) for each 16 bytes of a tile, with how many of
 /// them are inside of the matrix.
 template <class Function>
-void for_each_tile_chunk(const tensor_tiles& tiles, int position, int line, Function f) {
+void for_each_tile_chunk(const tensor_tiles& tiles, int position, int row, Function f) {
     constexpr int chunk = 16;
-    for (int l = 0; l < tiles.tile_lines; ++l) {
-        for (int byte = 0; byte < tiles.tile_line_bytes(); byte += chunk) {
-            const std::int64_t from_line = std::int64_t{line} + l;
+    for (int l = 0; l < tiles.tile_rows; ++l) {
+        for (int byte = 0; byte < tiles.tile_row_bytes(); byte += chunk) {
+            const std::int64_t from_row = std::int64_t{row} + l;
             const std::int64_t from_byte = std::int64_t{position} * tiles.element_bytes + byte;
             std::int64_t inside = tiles.length * tiles.element_bytes - from_byte;
             inside = inside < 0 ? 0 : inside > chunk ? chunk : inside;
-            if (from_line < 0 || from_line >= tiles.lines || from_byte < 0) inside = 0;
-            f(from_line * tiles.line_bytes + from_byte, tile_offset(tiles, l, byte),
+            if (from_row < 0 || from_row >= tiles.rows || from_byte < 0) inside = 0;
+            f(from_row * tiles.row_bytes + from_byte, tile_offset(tiles, l, byte),
               static_cast<std::size_t>(inside));
         }
     }
@@ -58,19 +58,19 @@ void for_each_tile_chunk(const tensor_tiles& tiles, int position, int line, Func
 class tile_arrival : public deferred_operation {
 public:
     tile_arrival(cluster& owner, int block, std::uint32_t to, std::uint32_t barrier,
-                 const tensor_tiles& tiles, int position, int line)
+                 const tensor_tiles& tiles, int position, int row)
         : owner_(&owner),
           block_(block),
           to_(to),
           barrier_(barrier),
           tiles_(tiles),
           position_(position),
-          line_(line) {}
+          row_(row) {}
 
     void land() override {
         // What lies outside of the matrix arrives as zeros, and is counted.
         std::vector<unsigned char> tile(static_cast<std::size_t>(tiles_.tile_bytes()));
-        for_each_tile_chunk(tiles_, position_, line_,
+        for_each_tile_chunk(tiles_, position_, row_,
                             [&](std::int64_t from, std::uint32_t offset, std::size_t inside) {
                                 if (inside == 0) return;
                                 std::memcpy(tile.data() + offset,
@@ -92,19 +92,19 @@ private:
     std::uint32_t barrier_;
     tensor_tiles tiles_;
     int position_;
-    int line_;
+    int row_;
 };
 
 /// A tile that is written to global memory when its thread waits for it.
 class tile_store : public deferred_operation {
 public:
-    tile_store(thread_state& thread, std::uint32_t from, const tensor_tiles& tiles, int position, int line)
-        : thread_(&thread), from_(from), tiles_(tiles), position_(position), line_(line) {}
+    tile_store(thread_state& thread, std::uint32_t from, const tensor_tiles& tiles, int position, int row)
+        : thread_(&thread), from_(from), tiles_(tiles), position_(position), row_(row) {}
 
     void land() override {
         shared_memory& memory = thread_->owner->memory(thread_->block);
         for_each_tile_chunk(
-            tiles_, position_, line_, [&](std::int64_t to, std::uint32_t offset, std::size_t inside) {
+            tiles_, position_, row_, [&](std::int64_t to, std::uint32_t offset, std::size_t inside) {
                 if (inside == 0) return;
                 // The map of a matrix that is written was made of a pointer that may be.
                 auto* const target = static_cast<unsigned char*>(const_cast<void*>(tiles_.data)) + to;
@@ -118,7 +118,7 @@ private:
     std::uint32_t from_;
     tensor_tiles tiles_;
     int position_;
-    int line_;
+    int row_;
 };
 
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Matrix instructions of a warpgroup on the host. A product is computed when it begins; its registers hold
-/// NaN until the thread has waited, and the factors must not be written until then, so that it makes no
+/// NaN until the thread has waited, and the operands must not be written until then, so that it makes no
 /// difference.
 #pragma once
 
@@ -32,19 +32,19 @@ public:
           stride_(static_cast<std::uint32_t>(descriptor.bits >> 32 & 0x3FFF) * 16),
           swizzle_(descriptor.bits >> 62) {}
 
-    /// Where 16 bytes lie: of line `line` and byte `byte` of k where lines run along k;
-    /// transposed, of k `line` and the rows of A (columns of B) from byte `byte` on.
-    [[nodiscard]] std::uint32_t chunk(int line, int byte) const {
-        const auto l = static_cast<std::uint32_t>(line);
+    /// Offset of 16 bytes of the tile, from byte `byte` of row `row` on. Rows in shared memory run along k;
+    /// transposed along m of A (n of B).
+    [[nodiscard]] std::uint32_t chunk(int row, int byte) const {
+        const auto l = static_cast<std::uint32_t>(row);
         const auto b = static_cast<std::uint32_t>(byte);
-        // Lines of 16 (no swizzle), 32, 64 or 128 bytes; eight of them are a block.
-        const std::uint32_t width = line_bytes();
+        // Rows of 16 (no swizzle), 32, 64 or 128 bytes; eight of them are a block.
+        const std::uint32_t width = row_bytes();
         const std::uint32_t block = l / 8 * stride_ + b / width * leading_;
         return exchanged(begin_ + block + l % 8 * width + b % width);
     }
 
 private:
-    [[nodiscard]] std::uint32_t line_bytes() const {
+    [[nodiscard]] std::uint32_t row_bytes() const {
         switch (swizzle_) {
             case 1:
                 return 128;
@@ -109,7 +109,7 @@ public:
         static_assert(Columns == 64 || Columns == 128 || Columns == 256,
                       "mp: products of 64, 128 or 256 columns are offered");
         static_assert(sizeof(A) == 2 || !(ATransposed || BTransposed),
-                      "mp: only factors of 16 bits can be transposed");
+                      "mp: only operands of 16 bits can be transposed");
         struct product_operands {
             const thread_state* thread;
             float* sum;
@@ -138,8 +138,8 @@ public:
                 sums_in_flight& total = sums_of(registers, Columns);
                 if (!add) std::fill(total.values.begin(), total.values.end(), 0.0F);
                 constexpr int k = mma_k<A>;
-                const std::vector<unsigned char> left = read_factor<A, ATransposed>(a, 64, where);
-                const std::vector<unsigned char> right = read_factor<B, BTransposed>(b, Columns, where);
+                const std::vector<unsigned char> left = read_operand<A, ATransposed>(a, 64, where);
+                const std::vector<unsigned char> right = read_operand<B, BTransposed>(b, Columns, where);
                 tile_product<Arch, A, B>(64, Columns, k, left.data(), right.data(), float8_unit::native)
                     .add_to(total.values.data());
                 total.last_group = group_of_warps.committed;
@@ -184,7 +184,7 @@ private:
             float* const own = registers[static_cast<std::size_t>(thread)];
             for (int i = 0; i < sums->per_thread; ++i) {
                 const fragment_place place = wgmma_place(thread, i);
-                sums->values[static_cast<std::size_t>(place.line * columns + place.position)] = own[i];
+                sums->values[static_cast<std::size_t>(place.row * columns + place.position)] = own[i];
                 own[i] = mp::detail::bit_cast<float>(poison);
             }
         }
@@ -192,20 +192,20 @@ private:
         return *it.sums.back();
     }
 
-    /// The bytes of a factor, `lines` lines of 32 bytes of k; reading them is under way from now on.
+    /// The bytes of an operand, `rows` rows of 32 bytes of k; reading them is under way from now on.
     template <class Value, bool Transposed>
-    std::vector<unsigned char> read_factor(matrix_descriptor descriptor, int lines, const site& where) const {
+    std::vector<unsigned char> read_operand(matrix_descriptor descriptor, int rows, const site& where) const {
         constexpr int size = static_cast<int>(sizeof(Value));
         constexpr int k = mma_k<Value>;
         const described_tile tile(descriptor);
         cluster& all = this->owner();
         shared_memory& memory = all.memory_of(this->state());
-        std::vector<unsigned char> factor(static_cast<std::size_t>(lines * mma_k_bytes));
-        const int outer = Transposed ? k : lines;
-        const int inner_bytes = Transposed ? lines * size : mma_k_bytes;
-        for (int line = 0; line < outer; ++line) {
+        std::vector<unsigned char> operand(static_cast<std::size_t>(rows * mma_k_bytes));
+        const int outer = Transposed ? k : rows;
+        const int inner_bytes = Transposed ? rows * size : mma_k_bytes;
+        for (int row = 0; row < outer; ++row) {
             for (int byte = 0; byte < inner_bytes; byte += 16) {
-                const std::uint32_t at = tile.chunk(line, byte);
+                const std::uint32_t at = tile.chunk(row, byte);
                 all.check_access(this->state(), where, "begins to multiply", 16, at, [&] {
                     memory.check_place(at, 16, 16);
                     memory.begin_asynchronous_read(this->state().access(), at, 16);
@@ -214,16 +214,16 @@ private:
                 if constexpr (Transposed) {
                     for (int i = 0; i < 16 / size; ++i) {
                         std::memcpy(
-                            &factor[static_cast<std::size_t>((byte / size + i) * mma_k_bytes + line * size)],
+                            &operand[static_cast<std::size_t>((byte / size + i) * mma_k_bytes + row * size)],
                             memory.data() + at + i * size, sizeof(Value));
                     }
                 } else {
-                    std::memcpy(&factor[static_cast<std::size_t>(line * mma_k_bytes + byte)],
+                    std::memcpy(&operand[static_cast<std::size_t>(row * mma_k_bytes + byte)],
                                 memory.data() + at, 16);
                 }
             }
         }
-        return factor;
+        return operand;
     }
 
     void wait_as_warp(int pending, const site& where) const {
@@ -275,7 +275,7 @@ private:
                                        "waits for a product whose sums were written while it was under way");
                 }
                 const fragment_place place = wgmma_place(thread, i);
-                own[i] = sums.values[static_cast<std::size_t>(place.line * sums.columns + place.position)];
+                own[i] = sums.values[static_cast<std::size_t>(place.row * sums.columns + place.position)];
             }
             own = nullptr;
         }

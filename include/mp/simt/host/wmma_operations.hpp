@@ -75,7 +75,7 @@ public:
                 using a_value = typename A::value_type;
                 using b_value = typename B::value_type;
                 constexpr int k = A::columns;
-                static_assert(k == B::rows, "mp: fragments of one type of factor are multiplied");
+                static_assert(k == B::rows, "mp: fragments of one type of operand are multiplied");
                 a_value left[std::size_t{wmma_size}][std::size_t{k}];
                 b_value right[std::size_t{wmma_size}][std::size_t{k}];
                 float total[wmma_size][wmma_size];

@@ -115,14 +115,14 @@ MP_ALWAYS_INLINE void largest_exponents(const block_operands& it, std::int32_t* 
 /// values without their bases, in [2^-48, 2) or zero, and E the largest exponent.
 /// - a' b' is exact: the significands have at most 11 bits each, and it is zero or at least 2^-96.
 /// - M = a' b' 2^x with x = F - E + (the bases) is exact, too, unless M is below 2^-126 and thus cut off to
-///   zero in any case: E is not below the sum of the two factors' binades, each of which is at most 48 below
+///   zero in any case: E is not below the sum of the two operands' binades, each of which is at most 48 below
 ///   its base, so x <= F + 96 <= 121 where the product is not zero, and |M| < 2^(F + 2) <= 2^27. Where x is
 ///   raised to -126, |M| stays far below one.
 /// - So the conversion to an integer, which cuts off toward zero, gives the term of the rule. Products and
 ///   powers of two may be reassociated, rounding directions do not matter, and flushing does no harm.
 ///
 /// Why 32 bits do for the sums. With S the largest significand of a format, a term is at most S^2 2^(F - f),
-/// where f are the fraction bits of both factors:
+/// where f are the fraction bits of both operands:
 ///   half and tfloat32, 16 terms, F = 25:  16 (2^11 - 1)^2 2^5  = 2^31 - 2^21 + 2^9 < 2^31
 ///   bfloat16, 16 terms, F = 25:           16 (2^8 - 1)^2 2^11  = 2^31 - 2^24 + 2^15 < 2^31
 ///   float8, 16 terms, F = 25:             16 (2^4 - 1)^2 2^19  < 2^31, fewer for e5m2
@@ -235,8 +235,8 @@ MP_ALWAYS_INLINE bool multiply_block(const block_operands& it, const block_rule&
 template <int Products, output_rule Output>
 void multiply_panel(const panel_task& task, std::ptrdiff_t panel, std::ptrdiff_t rows, std::ptrdiff_t columns,
                     float* sums, std::ptrdiff_t sums_stride) {
-    const factor_panels& a = *task.a;
-    const factor_panels& b = *task.b;
+    const operand_panels& a = *task.a;
+    const operand_panels& b = *task.b;
     for (std::ptrdiff_t block = 0; block < task.blocks; ++block) {
         const std::ptrdiff_t b_at = panel * task.blocks + block;
         const std::int32_t* const irregular = b.irregular.data() + b_at * panel_columns;

@@ -9,7 +9,7 @@
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/rules/elementwise.hpp>
-#include <mp/rules/quantised_factor.hpp>
+#include <mp/rules/quantised_operand.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simd/processor.hpp>
 
@@ -31,10 +31,10 @@ template <reduced Format>
 struct quantised_to {};
 
 /// to[i] = quantised(from[i]) with the exponent of all of them, as a To, which has the precision of Format
-/// and the exponents of float. On a GPU the function of this name in <mp/gpu/quantise_factor.hpp> does.
+/// and the exponents of float. On a GPU the function of this name in <mp/gpu/quantise_operand.hpp> does.
 template <reduced Format, autocast::eligible To>
-void quantise_factor(quantised_to<Format>, const cpu& /*exec*/, std::span<const float> from,
-                     std::span<To> to) {
+void quantise_operand(quantised_to<Format>, const cpu& /*exec*/, std::span<const float> from,
+                      std::span<To> to) {
     const instruction_set isa = conversion_isa();
     const largest_magnitudes largest = magnitudes_of(best_instruction_set(), from.data(), from.size());
     const int exponent = scale_exponent_for<Format>(largest.finite);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How the warps of a GPU walk along the lines of a matrix and of its block-scaled counterpart.
+/// How the warps of a GPU walk along the vectors of a matrix and of its block-scaled counterpart.
 #pragma once
 
 #include <mp/convert/block_scaled.hpp>
@@ -22,45 +22,46 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class Value>
 inline constexpr int block_chunk_width = static_cast<int>((std::min<std::size_t>)(8, 16 / sizeof(Value)));
 
-/// Where the lines of a matrix lie, with what they are divided into.
+/// Where the vectors of a matrix lie, with what they are divided into.
 template <class BlockScaled, class Value>
-struct block_line_walk {
+struct block_vector_walk {
     static constexpr int width = block_chunk_width<std::remove_const_t<Value>>;
     static constexpr std::ptrdiff_t warp_elements = std::ptrdiff_t{simt::warp_size} * width;
     using packed = packed_chunk<width * BlockScaled::element_width>;
 
-    row_matrix<Value> lines;
+    row_matrix<Value> vectors;
     std::ptrdiff_t count;
     std::ptrdiff_t length;
     std::byte* elements;
-    std::ptrdiff_t line_bytes;
+    std::ptrdiff_t bytes_per_vector;
     typename BlockScaled::scale_type* scales;
-    std::ptrdiff_t blocks_per_line;
-    bool whole_words;  ///< whether the words of packed codes are aligned in every line
+    std::ptrdiff_t blocks_per_vector;
+    bool whole_words;  ///< whether the words of packed codes are aligned in every vector
 
-    block_line_walk(matrix_view<Value> view, const block_scaled_span<BlockScaled>& span)
-        : lines(rows_of<width>(span.direction == block_direction::along_rows ? view : transposed(view))),
-          count(span.line_count()),
-          length(span.line_length()),
+    block_vector_walk(matrix_view<Value> view, const block_scaled_span<BlockScaled>& span)
+        : vectors(rows_of<width>(span.direction == block_direction::along_rows ? view : transposed(view))),
+          count(span.vector_count()),
+          length(span.vector_length()),
           elements(span.elements.data()),
-          line_bytes(span.line_bytes()),
+          bytes_per_vector(span.bytes_per_vector()),
           scales(span.scales.data()),
-          blocks_per_line(span.blocks_per_line()) {
-        // Lines that follow each other without gaps, and consist of whole blocks, are one line.
-        if (lines.column_stride == 1 && lines.row_stride == length && length % BlockScaled::block_size == 0) {
+          blocks_per_vector(span.blocks_per_vector()) {
+        // Vectors that follow each other without gaps, and consist of whole blocks, are one vector.
+        if (vectors.column_stride == 1 && vectors.row_stride == length &&
+            length % BlockScaled::block_size == 0) {
             length *= count;
-            line_bytes *= count;
-            blocks_per_line *= count;
+            bytes_per_vector *= count;
+            blocks_per_vector *= count;
             count = (std::min<std::ptrdiff_t>)(count, 1);
-            lines.wide = reinterpret_cast<std::uintptr_t>(lines.data) % (width * sizeof(Value)) == 0;
+            vectors.wide = reinterpret_cast<std::uintptr_t>(vectors.data) % (width * sizeof(Value)) == 0;
         }
         constexpr auto alignment = packed::alignment;
         whole_words =
             reinterpret_cast<std::uintptr_t>(elements) % static_cast<std::uintptr_t>(alignment) == 0 &&
-            (count <= 1 || line_bytes % alignment == 0);
+            (count <= 1 || bytes_per_vector % alignment == 0);
     }
 
-    /// Pieces of a line, each of which is a warp's.
+    /// Chunks of a vector, one for each warp.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t across() const {
         return (length + warp_elements - 1) / warp_elements;
     }
@@ -79,8 +80,8 @@ struct block_line_walk {
         if (left <= 0) return 0;
         return ((left < width ? left : width) * BlockScaled::element_width + 7) / 8;
     }
-    [[nodiscard]] MP_HOST_DEVICE std::byte* bytes_at(std::ptrdiff_t line, std::ptrdiff_t position) const {
-        return elements + (line * line_bytes + position / width * packed::bytes);
+    [[nodiscard]] MP_HOST_DEVICE std::byte* bytes_at(std::ptrdiff_t vector, std::ptrdiff_t position) const {
+        return elements + (vector * bytes_per_vector + position / width * packed::bytes);
     }
 };
 

@@ -65,7 +65,7 @@ struct largest_magnitudes {
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
-#define MP_KERNEL_FILE <mp/rules/quantised_factor.inl>
+#define MP_KERNEL_FILE <mp/rules/quantised_operand.inl>
 #include <mp/simd/for_each_loop.inl>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Walking over the lines of a block-scaled matrix in chunks, on several threads.
+/// Walking over the vectors of a block-scaled matrix in chunks, on several threads.
 #pragma once
 
 #include <mp/convert/block_scaled.hpp>
@@ -15,7 +15,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Sizes of the chunks in which a line is worked on.
+/// Sizes of the chunks in which a vector is worked on.
 template <int Block>
 struct block_chunk {
     /// Blocks that are worked on at a time, and their elements.
@@ -25,89 +25,89 @@ struct block_chunk {
     /// The same rounded up to what bulk conversion works on at a time.
     static constexpr std::size_t padded =
         (static_cast<std::size_t>(elements) + convert_block - 1) / convert_block * convert_block;
-    /// Elements of a line that one thread works on: a multiple of 8 chunks, so that no two threads share a
+    /// Elements of a vector that one thread works on: a multiple of 8 chunks, so that no two threads share a
     /// byte of packed elements.
     static constexpr std::ptrdiff_t segment = 8 * elements * (std::max<std::ptrdiff_t>)(1, 4096 / elements);
     static_assert(segment % 8 == 0);
 };
 
-/// Lines that are walked side by side where neighbours in a line are far apart in memory, so that what a
+/// Vectors that are walked side by side where neighbours in a vector are far apart in memory, so that what a
 /// cache line holds of their neighbours is used.
-inline constexpr std::ptrdiff_t lines_abreast = 16;
+inline constexpr std::ptrdiff_t vectors_abreast = 16;
 
-/// A matrix view as lines along the blocks.
+/// A matrix view as vectors along the blocks.
 template <class Number>
-struct block_lines {
+struct block_vectors {
     Number* data;
     std::ptrdiff_t count;
     std::ptrdiff_t length;
-    std::ptrdiff_t line_stride;      ///< from a line to the next one
-    std::ptrdiff_t position_stride;  ///< from an element of a line to the next one
+    std::ptrdiff_t vector_stride;    ///< from a vector to the next one
+    std::ptrdiff_t position_stride;  ///< from an element of a vector to the next one
 
-    block_lines(matrix_view<Number> view, block_direction direction)
+    block_vectors(matrix_view<Number> view, block_direction direction)
         : data(view.data),
           count(direction == block_direction::along_rows ? view.rows : view.columns),
           length(direction == block_direction::along_rows ? view.columns : view.rows),
-          line_stride(direction == block_direction::along_rows ? view.row_stride() : view.column_stride()),
+          vector_stride(direction == block_direction::along_rows ? view.row_stride() : view.column_stride()),
           position_stride(direction == block_direction::along_rows ? view.column_stride()
                                                                    : view.row_stride()) {}
 
-    [[nodiscard]] Number* at(std::ptrdiff_t line, std::ptrdiff_t position) const {
-        return data + line * line_stride + position * position_stride;
+    [[nodiscard]] Number* at(std::ptrdiff_t vector, std::ptrdiff_t position) const {
+        return data + vector * vector_stride + position * position_stride;
     }
-    /// Makes one line of all where they lie one after the other and consist of whole blocks.
+    /// Makes one vector of all where they lie one after the other and consist of whole blocks.
     void join(std::ptrdiff_t block) {
-        if (position_stride != 1 || line_stride != length || length % block != 0) return;
+        if (position_stride != 1 || vector_stride != length || length % block != 0) return;
         length *= count;
-        line_stride = length;
+        vector_stride = length;
         count = (std::min<std::ptrdiff_t>)(count, 1);
     }
-    [[nodiscard]] std::ptrdiff_t abreast() const { return position_stride == 1 ? 1 : lines_abreast; }
+    [[nodiscard]] std::ptrdiff_t abreast() const { return position_stride == 1 ? 1 : vectors_abreast; }
 };
 
-/// Part of a matrix: lines [first_line, last_line), positions [begin, end) of each.
+/// Part of a matrix: vectors [first_vector, last_vector), positions [begin, end) of each.
 struct block_tile {
     std::ptrdiff_t index;  ///< which of all tiles, in an order that does not depend on threads
-    std::ptrdiff_t first_line;
-    std::ptrdiff_t last_line;
+    std::ptrdiff_t first_vector;
+    std::ptrdiff_t last_vector;
     std::ptrdiff_t begin;
     std::ptrdiff_t end;
 };
 
 template <int Block>
-std::ptrdiff_t tile_count(std::ptrdiff_t lines, std::ptrdiff_t length, std::ptrdiff_t abreast) {
+std::ptrdiff_t tile_count(std::ptrdiff_t vectors, std::ptrdiff_t length, std::ptrdiff_t abreast) {
     constexpr std::ptrdiff_t segment = block_chunk<Block>::segment;
-    return ((lines + abreast - 1) / abreast) * ((length + segment - 1) / segment);
+    return ((vectors + abreast - 1) / abreast) * ((length + segment - 1) / segment);
 }
 
-/// Calls f(tile) for tiles that cover the lines.
+/// Calls f(tile) for tiles that cover the vectors.
 template <int Block, class Function>
-void for_tiles(cpu exec, std::ptrdiff_t lines, std::ptrdiff_t length, std::ptrdiff_t abreast, Function f) {
+void for_tiles(cpu exec, std::ptrdiff_t vectors, std::ptrdiff_t length, std::ptrdiff_t abreast, Function f) {
     constexpr std::ptrdiff_t segment = block_chunk<Block>::segment;
-    if (lines == 0 || length == 0) return;
+    if (vectors == 0 || length == 0) return;
     const std::ptrdiff_t segments = (length + segment - 1) / segment;
-    const std::ptrdiff_t tile_size = (std::min)(segment, length) * (std::min)(abreast, lines);
+    const std::ptrdiff_t tile_size = (std::min)(segment, length) * (std::min)(abreast, vectors);
     const auto grain = static_cast<std::size_t>((std::max<std::ptrdiff_t>)(1, (1 << 15) / tile_size));
-    const auto count = static_cast<std::size_t>(tile_count<Block>(lines, length, abreast));
+    const auto count = static_cast<std::size_t>(tile_count<Block>(vectors, length, abreast));
     parallel_for(exec, count, grain, [&](std::size_t first, std::size_t last) {
         for (auto i = static_cast<std::ptrdiff_t>(first); i < static_cast<std::ptrdiff_t>(last); ++i) {
-            const std::ptrdiff_t line = i / segments * abreast;
+            const std::ptrdiff_t vector = i / segments * abreast;
             const std::ptrdiff_t begin = i % segments * segment;
-            f(block_tile{i, line, (std::min)(line + abreast, lines), begin,
+            f(block_tile{i, vector, (std::min)(vector + abreast, vectors), begin,
                          (std::min)(begin + segment, length)});
         }
     });
 }
 
-/// Reads `count` elements of each line of the tile from position `begin` on into rows of a buffer; what is
+/// Reads `count` elements of each vector of the tile from position `begin` on into rows of a buffer; what is
 /// behind them in a row is zero.
 template <class Number, class Wide, std::size_t Padded>
-void read_lines(const block_lines<const Number>& lines, const block_tile& tile, std::ptrdiff_t begin,
-                std::ptrdiff_t count, Wide (*buffer)[Padded]) noexcept {
-    const std::ptrdiff_t height = tile.last_line - tile.first_line;
-    if (lines.position_stride == 1) {
+void read_vectors(const block_vectors<const Number>& vectors, const block_tile& tile, std::ptrdiff_t begin,
+                  std::ptrdiff_t count, Wide (*buffer)[Padded]) noexcept {
+    const std::ptrdiff_t height = tile.last_vector - tile.first_vector;
+    if (vectors.position_stride == 1) {
         for (std::ptrdiff_t l = 0; l < height; ++l) {
-            const Number* from = lines.at(tile.first_line + l, begin);
+            const Number* from = vectors.at(tile.first_vector + l, begin);
             if constexpr (std::is_same_v<Number, Wide>) {
                 std::memcpy(buffer[l], from, static_cast<std::size_t>(count) * sizeof(Wide));
             } else {
@@ -116,10 +116,10 @@ void read_lines(const block_lines<const Number>& lines, const block_tile& tile, 
         }
     } else {
         for (std::ptrdiff_t i = 0; i < count; ++i) {
-            Wide values[lines_abreast] = {};
-            const Number* from = lines.at(tile.first_line, begin + i);
+            Wide values[vectors_abreast] = {};
+            const Number* from = vectors.at(tile.first_vector, begin + i);
             for (std::ptrdiff_t l = 0; l < height; ++l) {
-                values[l] = round_to<Wide>(from[l * lines.line_stride]);
+                values[l] = round_to<Wide>(from[l * vectors.vector_stride]);
             }
             for (std::ptrdiff_t l = 0; l < height; ++l) buffer[l][i] = values[l];
         }
@@ -129,33 +129,33 @@ void read_lines(const block_lines<const Number>& lines, const block_tile& tile, 
     }
 }
 
-/// Elements of a line from their bytes to codes, from position `begin` on, and back. There are at most as
+/// Elements of a vector from their bytes to codes, from position `begin` on, and back. There are at most as
 /// many as the array has room for, which is said here so that compilers see it.
 template <int Width, std::size_t Room>
-void read_codes(const std::byte* line, std::ptrdiff_t begin, std::uint8_t (&codes)[Room],
+void read_codes(const std::byte* vector, std::ptrdiff_t begin, std::uint8_t (&codes)[Room],
                 std::size_t count) noexcept {
     const auto first = static_cast<std::size_t>(begin);
     count = (std::min)(count, Room);
     if constexpr (Width == 8) {
-        std::memcpy(codes, line + first, count);
+        std::memcpy(codes, vector + first, count);
     } else if (first * Width % 8 == 0) {
-        unpack_codes<Width>(line + first * Width / 8, codes, count);
+        unpack_codes<Width>(vector + first * Width / 8, codes, count);
     } else {
         for (std::size_t i = 0; i < count; ++i) {
-            codes[i] = static_cast<std::uint8_t>(packed_code<Width>(line, (first + i) * Width));
+            codes[i] = static_cast<std::uint8_t>(packed_code<Width>(vector, (first + i) * Width));
         }
     }
 }
 template <int Width>
-void write_codes(std::byte* line, std::ptrdiff_t begin, const std::uint8_t* codes,
+void write_codes(std::byte* vector, std::ptrdiff_t begin, const std::uint8_t* codes,
                  std::size_t count) noexcept {
     const auto first = static_cast<std::size_t>(begin);
     if constexpr (Width == 8) {
-        std::memcpy(line + first, codes, count);
+        std::memcpy(vector + first, codes, count);
     } else if (first * Width % 8 == 0) {
-        pack_codes<Width>(codes, line + first * Width / 8, count);
+        pack_codes<Width>(codes, vector + first * Width / 8, count);
     } else {
-        for (std::size_t i = 0; i < count; ++i) set_packed_code<Width>(line, (first + i) * Width, codes[i]);
+        for (std::size_t i = 0; i < count; ++i) set_packed_code<Width>(vector, (first + i) * Width, codes[i]);
     }
 }
 

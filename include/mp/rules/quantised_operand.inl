@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The magnitudes of an array over vec<T>: see quantised_factor.hpp, which includes this for every target.
+// The magnitudes of an array over vec<T>: see quantised_operand.hpp, which includes this for every target.
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 

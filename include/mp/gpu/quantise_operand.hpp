@@ -4,12 +4,12 @@
 /// float8 region.
 #pragma once
 
-#include <mp/autocast/quantise_factor.hpp>
+#include <mp/autocast/quantise_operand.hpp>
 #include <mp/autocast/staging_buffer.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
 #include <mp/gpu/reductions.hpp>
-#include <mp/rules/quantised_factor.hpp>
+#include <mp/rules/quantised_operand.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -22,13 +22,13 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-inline constexpr int factor_threads = 256;
+inline constexpr int operand_threads = 256;
 /// Blocks, and so parts of the values that have a largest magnitude each.
-inline constexpr std::ptrdiff_t most_factor_parts = 256;
+inline constexpr std::ptrdiff_t most_operand_parts = 256;
 
 /// Each block finds the largest finite magnitude of its part.
-struct factor_amax_kernel {
-    static constexpr int threads = factor_threads;
+struct operand_amax_kernel {
+    static constexpr int threads = operand_threads;
     const float* values;
     std::ptrdiff_t size;
     std::uint32_t* parts;
@@ -48,8 +48,8 @@ struct factor_amax_kernel {
 
 /// Every block finds the largest of the parts again, and quantises its values.
 template <class Format, class To>
-struct factor_quantise_kernel {
-    static constexpr int threads = factor_threads;
+struct operand_quantise_kernel {
+    static constexpr int threads = operand_threads;
     const float* from;
     To* to;
     std::ptrdiff_t size;
@@ -75,18 +75,18 @@ struct factor_quantise_kernel {
 /// Enqueues to[i] = quantised(from[i]) with the exponent of all of them: the bits of the CPU. The host does
 /// not learn the scale.
 template <reduced Format, gpu_executor Executor, class To>
-void quantise_factor(quantised_to<Format>, const Executor& exec, std::span<const float> from,
-                     std::span<To> to) {
+void quantise_operand(quantised_to<Format>, const Executor& exec, std::span<const float> from,
+                      std::span<To> to) {
     if (from.empty()) return;
     const auto size = static_cast<std::ptrdiff_t>(from.size());
-    const std::ptrdiff_t blocks = (std::min)((size - 1) / factor_threads + 1, most_factor_parts);
+    const std::ptrdiff_t blocks = (std::min)((size - 1) / operand_threads + 1, most_operand_parts);
     const workspace::frame frame(workspace_of(exec));
     const staging_buffer<std::uint32_t> parts(exec, static_cast<std::size_t>(blocks));
     const simt::launch_size shape{
-        .blocks = blocks, .shared_bytes = gpu::block_group<factor_threads>::shared_bytes(factor_threads)};
-    launch("mp::autocast", exec, shape, factor_amax_kernel{from.data(), size, parts.data()});
+        .blocks = blocks, .shared_bytes = gpu::block_group<operand_threads>::shared_bytes(operand_threads)};
+    launch("mp::autocast", exec, shape, operand_amax_kernel{from.data(), size, parts.data()});
     launch("mp::autocast", exec, shape,
-           factor_quantise_kernel<Format, To>{from.data(), to.data(), size, parts.data(), blocks});
+           operand_quantise_kernel<Format, To>{from.data(), to.data(), size, parts.data(), blocks});
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Operands of float8 products: the scale by a search, and arrays by every target beside single numbers.
-#include <mp/autocast/quantise_factor.hpp>
+#include <mp/autocast/quantise_operand.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/float8.hpp>
-#include <mp/rules/quantised_factor.hpp>
+#include <mp/rules/quantised_operand.hpp>
 #include <mp/simd/processor.hpp>
 
 #include <doctest/doctest.h>
@@ -91,8 +91,8 @@ TEST_CASE("arrays are quantised as their numbers are, infinities and NaNs among 
                 values[17] = -std::numeric_limits<float>::quiet_NaN();
             }
             std::vector<mp::bfloat16> found(size);
-            mp::detail::quantise_factor(mp::detail::quantised_to<format>{}, mp::cpu{},
-                                        std::span<const float>(values), std::span(found));
+            mp::detail::quantise_operand(mp::detail::quantised_to<format>{}, mp::cpu{},
+                                         std::span<const float>(values), std::span(found));
             double amax = 0;
             for (const float value : values) {
                 if (std::isfinite(value)) amax = std::max(amax, std::abs(static_cast<double>(value)));
