@@ -55,12 +55,12 @@ private:
         registers<4> a{};
         registers<2> b{};
         for (int i = 0; i < 4; ++i) {
-            const fragment_place place = mma_a_place(thread.lane(), i);
-            if (place.row == 0) a[i] = thread.load(&it->a[place.position / 4]);
+            const fragment_coordinate at = mma_a_coordinate(thread.lane(), i);
+            if (at.row == 0) a[i] = thread.load(&it->a[at.position / 4]);
         }
         for (int i = 0; i < 2; ++i) {
-            const fragment_place place = mma_b_place(thread.lane(), i);
-            if (place.row == 0) b[i] = thread.load(&it->b[place.position / 4]);
+            const fragment_coordinate at = mma_b_coordinate(thread.lane(), i);
+            if (at.row == 0) b[i] = thread.load(&it->b[at.position / 4]);
         }
         std::uint32_t bits = thread.lane() == 0 ? thread.load(&it->addend) : 0;
         if constexpr (std::is_same_v<Sum, mp::half>) {

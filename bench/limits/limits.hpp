@@ -78,7 +78,7 @@ bool unscale_half(const std::uint16_t* from, float* to, std::size_t count, float
 
 /// What an AdamW step multiplies by.
 struct adamw_factors {
-    float inverse_scale, decay, mean_keep, mean_share, square_keep, square_share, rate, inverse_bias, epsilon;
+    float inverse_scale, decay, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inverse_bias, epsilon;
 };
 
 /// One AdamW step: float master weights and state, and codes of bfloat16 rounded from them. `count` is a

@@ -94,11 +94,10 @@ __attribute__((target("avx512f"))) void adamw(std::uint16_t* weights, float* mas
                                               const adamw_factors& f) {
     for (std::size_t i = 0; i < count; i += 16) {
         const __m512 g = _mm512_mul_ps(_mm512_loadu_ps(gradient + i), _mm512_set1_ps(f.inverse_scale));
-        const __m512 m = _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(mean + i), _mm512_set1_ps(f.mean_keep)),
-                                       _mm512_mul_ps(g, _mm512_set1_ps(f.mean_share)));
-        const __m512 v =
-            _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(square + i), _mm512_set1_ps(f.square_keep)),
-                          _mm512_mul_ps(_mm512_mul_ps(g, g), _mm512_set1_ps(f.square_share)));
+        const __m512 m = _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(mean + i), _mm512_set1_ps(f.beta1)),
+                                       _mm512_mul_ps(g, _mm512_set1_ps(f.one_minus_beta1)));
+        const __m512 v = _mm512_add_ps(_mm512_mul_ps(_mm512_loadu_ps(square + i), _mm512_set1_ps(f.beta2)),
+                                       _mm512_mul_ps(_mm512_mul_ps(g, g), _mm512_set1_ps(f.one_minus_beta2)));
         const __m512 denominator = _mm512_add_ps(
             _mm512_mul_ps(_mm512_sqrt_ps(v), _mm512_set1_ps(f.inverse_bias)), _mm512_set1_ps(f.epsilon));
         const __m512 w = _mm512_loadu_ps(master + i);

@@ -223,7 +223,7 @@ inline std::string roofline(const table& products, const std::vector<roof>& roof
                 own ? 0 : (place % 2 == 0 ? 5.0 : -5.0) * static_cast<double>((place + 1) / 2);
             std::string text = it->contender + ", " + it->row + ": " + figure_text(*it);
             if (const record* limit = products.limit(it->row)) {
-                text += ", " + share_text(times_faster(*it, *limit)) + " of " + limit->contender;
+                text += ", " + fraction_text(times_faster(*it, *limit)) + " of " + limit->contender;
             }
             const std::string_view style = style_of(*it);
             plot.mark(style, at(it->operations / it->bytes, it->figure()),
@@ -251,7 +251,7 @@ inline std::string share_bars(const table& it) {
                     html_escaped(tooltip) + "\"><span>" + html_escaped(bar->contender) +
                     "</span><div class=\"track\"><div class=\"fill " + std::string(style_of(*bar)) +
                     "\" style=\"width:" + svg_number(100 * std::min(share, 1.0)) + "%\"></div></div><span>" +
-                    share_text(share) + "</span></div>\n";
+                    fraction_text(share) + "</span></div>\n";
         }
         html += "</div>\n";
     }

@@ -219,7 +219,7 @@ inline std::string figure_text(const record& it) {
 }
 
 /// A share of the limit: "92 %".
-inline std::string share_text(double share) {
+inline std::string fraction_text(double share) {
     return mp::detail::fixed_text(100 * share, share < 0.0995 ? 1 : 0) + " %";
 }
 

@@ -47,7 +47,7 @@ inline std::string computed_in(const training_record& record, std::string_view o
 }
 
 /// Share of the numbers other than zero that casts of the last step made zero; 0 where nothing was cast.
-inline double flushed_share(const training_record& record) {
+inline double flushed_fraction(const training_record& record) {
     std::uint64_t flushed = 0;
     std::uint64_t numbers = 0;
     for (const mp::autocast::cast_record& it : record.casts) {
@@ -83,7 +83,7 @@ inline table results_table(const std::vector<result>& results) {
                                         formatted("%.3g", record.losses.back()),
                                         std::to_string(record.skipped.size()),
                                         scales_loss(*preset) ? power_text(record.final_scale) : "-",
-                                        percent(flushed_share(record))};
+                                        percent(flushed_fraction(record))};
         for (const op_column& it : op_columns) row.push_back(computed_in(record, it.op));
         row.push_back(fixed(record.seconds, 2));
         lines.rows.push_back(std::move(row));

@@ -25,7 +25,7 @@ inline std::string points_text(double difference) {
 }
 
 inline std::string flush_sentence(const recipe_summary& half) {
-    return "fp16 alone writes " + percent(half.flushed_share()) +
+    return "fp16 alone writes " + percent(half.flushed_fraction()) +
            " of the gradients of weights as zero, and " + percent(half.flushed_share_of_outputs()) +
            " of those that travel from layer to layer.";
 }
@@ -58,8 +58,8 @@ inline std::string reason_sentence(const recipe_summary& half, const recipe_summ
                            : "What vanishes counts: the gradient that reaches the optimizer is off by ";
     text += percent(error) + " of its length";
     if (scaled != nullptr) {
-        text += ", where the scaled one, which flushes " + percent(scaled->flushed_share()) + ", is off by " +
-                percent(scaled->gradient_error());
+        text += ", where the scaled one, which flushes " + percent(scaled->flushed_fraction()) +
+                ", is off by " + percent(scaled->gradient_error());
     }
     return text + ".";
 }
@@ -76,7 +76,8 @@ inline std::string master_sentence(const recipe_summary& master, const recipe_su
 
 inline std::string bfloat16_sentence(const recipe_summary& alone, const recipe_summary* master,
                                      const recipe_summary& fp32) {
-    std::string text = "bfloat16 has the exponents of float and flushes " + percent(alone.flushed_share()) +
+    std::string text = "bfloat16 has the exponents of float and flushes " +
+                       percent(alone.flushed_fraction()) +
                        " without any scaling; with its 8 significant bits the gradient is off by " +
                        percent(alone.gradient_error()) + ". Alone it ends with " +
                        times_text(alone.loss().mean / fp32.loss().mean) + " the training loss of fp32";

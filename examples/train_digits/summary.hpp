@@ -57,12 +57,12 @@ public:
     [[nodiscard]] const gradient_record& gradients() const { return gradients_; }
 
     /// Share of the non-zero gradients of weights and biases that the recipe's format writes as zero.
-    [[nodiscard]] double flushed_share() const {
-        return in_float() ? 0.0 : gradients_.parameters.flushed_share();
+    [[nodiscard]] double flushed_fraction() const {
+        return in_float() ? 0.0 : gradients_.parameters.flushed_fraction();
     }
     /// The same for the gradients that travel from layer to layer.
     [[nodiscard]] double flushed_share_of_outputs() const {
-        return in_float() ? 0.0 : gradients_.outputs.flushed_share();
+        return in_float() ? 0.0 : gradients_.outputs.flushed_fraction();
     }
     [[nodiscard]] double gradient_error() const { return gradients_.mean_relative_error(); }
 

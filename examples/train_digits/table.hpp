@@ -55,7 +55,7 @@ inline table results_table(const setting_summary& setting, bool ranges) {
         result.rows.push_back({std::string(it.title()), detail::accuracy_spread(it.accuracy(), ranges),
                                loss_spread(it.loss(), ranges),
                                fixed(skipped, whole ? 0 : 1) + " of " + std::to_string(it.steps()),
-                               detail::scale_text(it), percent(it.flushed_share()),
+                               detail::scale_text(it), percent(it.flushed_fraction()),
                                percent(it.gradient_error()), formatted("%g", it.bytes_per_parameter()),
                                fixed(it.seconds().mean, 2)});
     }

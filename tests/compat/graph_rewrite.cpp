@@ -271,7 +271,7 @@ TEST_CASE("one cast serves all readers of an output, and outputs have casts of t
                                                      "a:0>float32 for u v", "a:1>float32 for u",
                                                      "b:0>float32 for u"});
     CHECK(plan.casts[0].from == element_format::f32);
-    CHECK(plan.casts[0].readers == std::vector<ac::graph_place>{{1, 0}, {1, 1}, {3, 0}});
+    CHECK(plan.casts[0].readers == std::vector<ac::graph_port>{{1, 0}, {1, 1}, {3, 0}});
     CHECK(plan.casts[2].from == element_format::f16);
     CHECK(plan.casts[0].name == "x-0-CastToFp16-0-AutoMixedPrecision");
     CHECK(plan.casts[2].name == "a-0-CastToFp32-0-AutoMixedPrecision");

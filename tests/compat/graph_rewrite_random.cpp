@@ -426,7 +426,7 @@ TEST_CASE(
             };
             element_format delivered = type_of(e.tied_to_source, e.source);
             for (const auto& cast : plan.casts) {
-                const ac::graph_place place{e.target, e.input};
+                const ac::graph_port place{e.target, e.input};
                 if (cast.source != e.source || cast.output != e.output) continue;
                 if (std::find(cast.readers.begin(), cast.readers.end(), place) == cast.readers.end())
                     continue;

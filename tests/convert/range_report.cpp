@@ -110,12 +110,12 @@ TEST_CASE("what gradients lose in half can be read off a report") {
     CHECK(report.flushed == 2);
     CHECK(report.subnormals == 1);
     CHECK(report.overflows == 1);
-    CHECK(report.flushed_share() == 2.0 / 6);
+    CHECK(report.flushed_fraction() == 2.0 / 6);
     CHECK(report.largest_magnitude == 1e6);
     CHECK(report.with_exponent(-1) == 2);
     CHECK(report.with_exponent(-26) == 1);
     CHECK(report.with_exponent(1000) == 0);
-    CHECK(mp::report_range<mp::half>(mp::cpu{}, std::vector<float>{}).flushed_share() == 0);
+    CHECK(mp::report_range<mp::half>(mp::cpu{}, std::vector<float>{}).flushed_fraction() == 0);
     const std::vector<double> out_of_sight = {1e300, 1e-300};
     const mp::range_report far = mp::report_range<mp::bfloat16>(mp::cpu{}, out_of_sight);
     CHECK(far.with_exponent(mp::range_report::max_exponent) == 1);

@@ -113,7 +113,7 @@ TEST_CASE("a captured iteration moves the scale and writes events as the host's 
         expected.seen.checked = gradients.size();
         if (bad) {
             expected.seen.infinities = 1;
-            expected.seen.first = mp::detail::gradient_place(3, 77);
+            expected.seen.first = mp::detail::gradient_location(3, 77);
         }
         mp::detail::end_iteration(mp::detail::rules_of(policy), expected);
         const short_log now = state.to_host(stream)[0];

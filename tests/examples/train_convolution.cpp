@@ -124,16 +124,16 @@ TEST_CASE(
 
 TEST_CASE("train_convolution: the flushed share is that of the numbers which are not zero before") {
     result it = made_up(presets::fp16, {1.0});
-    CHECK(convolution::flushed_share(it.record) == 0.0);
+    CHECK(convolution::flushed_fraction(it.record) == 0.0);
     mp::autocast::cast_record cast;
     cast.losses.elements = 10;
     cast.losses.zeros = 2;
     cast.losses.flushed = 1;
     it.record.casts = {cast, cast};
-    CHECK(convolution::flushed_share(it.record) == 2.0 / 16.0);
+    CHECK(convolution::flushed_fraction(it.record) == 2.0 / 16.0);
     it.record.casts[0].losses.zeros = it.record.casts[0].losses.elements = 0;
     it.record.casts[0].losses.flushed = 0;
-    CHECK(convolution::flushed_share(it.record) == 1.0 / 8.0);
+    CHECK(convolution::flushed_fraction(it.record) == 1.0 / 8.0);
 }
 
 TEST_CASE("train_convolution: trainings are taken together where every loss and scale is the same") {

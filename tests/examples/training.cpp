@@ -62,7 +62,7 @@ TEST_CASE(
     training_task weighted = ordinary;
     weighted.loss_weight = 0x1p-14;
     const training_record lost = train_half(weighted);
-    CHECK(lost.gradients.parameters.flushed_share() > 0.3);
+    CHECK(lost.gradients.parameters.flushed_fraction() > 0.3);
     const training_record kept = examples::train_digits::train<half, float>(
         weighted, mp::precision::fp16, mp::static_loss_scaler({.initial_scale = 0x1p14F}));
     CHECK(kept.losses == train_half(ordinary).losses);

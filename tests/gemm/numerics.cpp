@@ -38,7 +38,7 @@ void check_error_bound(generator& random, std::ptrdiff_t rows, std::ptrdiff_t co
     const double steps = static_cast<double>(k + 1) * unit;
     const double gamma = steps / (1 - steps);
     std::size_t outside = 0;
-    double largest_share = 0;
+    double largest_fraction = 0;
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
             exact sum = 0;
@@ -55,11 +55,11 @@ void check_error_bound(generator& random, std::ptrdiff_t rows, std::ptrdiff_t co
             const double bound = before_c + reference::spacing(format_of<C>, rough + before_c) / 2;
             const double error = std::fabs(static_cast<double>(exact(c.get(r, j)) - value));
             outside += error <= bound * (1 + 0x1p-40) ? 0U : 1U;
-            largest_share = std::max(largest_share, error / bound);
+            largest_fraction = std::max(largest_fraction, error / bound);
         }
     }
     CHECK(outside == 0);
-    CHECK(largest_share > 0);
+    CHECK(largest_fraction > 0);
 }
 
 TEST_CASE("the error stays within the bound of the documentation, measured in exact arithmetic") {

@@ -27,21 +27,21 @@
 namespace {
 
 TEST_CASE("a place names array and index, and orders by array first") {
-    using mp::detail::gradient_place;
-    CHECK(gradient_place(1, 0) > gradient_place(0, mp::detail::most_gradient_values - 1));
-    CHECK(gradient_place(mp::detail::most_gradient_arrays - 1, mp::detail::most_gradient_values - 2) <
-          mp::detail::no_place);
+    using mp::detail::gradient_location;
+    CHECK(gradient_location(1, 0) > gradient_location(0, mp::detail::most_gradient_values - 1));
+    CHECK(gradient_location(mp::detail::most_gradient_arrays - 1, mp::detail::most_gradient_values - 2) <
+          mp::detail::no_location);
     mp::device_gradient_report report;
     CHECK(report.first_parameter() == mp::no_index);
     CHECK(report.first_element() == mp::no_index);
-    report.first = gradient_place(1000000, 123456789012);
+    report.first = gradient_location(1000000, 123456789012);
     CHECK(report.first_parameter() == 1000000);
     CHECK(report.first_element() == 123456789012);
     CHECK(report.on_host().first_element == 123456789012);
-    CHECK_NOTHROW(mp::detail::check_gradient_place("f", (1u << 20) - 1, (std::size_t{1} << 44) - 1));
-    CHECK_THROWS_WITH_AS(mp::detail::check_gradient_place("f", 1u << 20, 0),
+    CHECK_NOTHROW(mp::detail::check_gradient_location("f", (1u << 20) - 1, (std::size_t{1} << 44) - 1));
+    CHECK_THROWS_WITH_AS(mp::detail::check_gradient_location("f", 1u << 20, 0),
                          "f: parameter is 1048576; it must be less than 2^20", mp::argument_error);
-    CHECK_THROWS_AS(mp::detail::check_gradient_place("f", 0, std::size_t{1} << 44), mp::argument_error);
+    CHECK_THROWS_AS(mp::detail::check_gradient_location("f", 0, std::size_t{1} << 44), mp::argument_error);
 }
 
 /// An optimizer whose gradients are what the test says.
@@ -99,8 +99,8 @@ void compare_with_scaler(const Policy& policy, unsigned seed) {
             if (optimizer.next.found()) {
                 optimizer.next.first_parameter = random() % 50;
                 optimizer.next.first_element = random() % 1000;
-                on_device.seen.first =
-                    mp::detail::gradient_place(optimizer.next.first_parameter, optimizer.next.first_element);
+                on_device.seen.first = mp::detail::gradient_location(optimizer.next.first_parameter,
+                                                                     optimizer.next.first_element);
             }
         }
         const mp::gradient_observation measured = random_measurements(random);

@@ -101,9 +101,9 @@ TEST_CASE("whatever is accepted gives coefficients that are finite, and zero onl
         ++taken;
         for (const std::uint64_t number : {1ULL, 2ULL, 1000000ULL}) {
             const auto made = mp::detail::coefficients_of(options, options.learning_rate, number);
-            bool right = finite(made.decay) && good(options.beta1, made.mean_keep) && made.mean_keep < 1.0F &&
-                         good(1.0, made.mean_share) && good(options.beta2, made.square_keep) &&
-                         made.square_keep < 1.0F && good(1.0, made.square_share) &&
+            bool right = finite(made.decay) && good(options.beta1, made.beta1) && made.beta1 < 1.0F &&
+                         good(1.0, made.one_minus_beta1) && good(options.beta2, made.beta2) &&
+                         made.beta2 < 1.0F && good(1.0, made.one_minus_beta2) &&
                          good(options.learning_rate, made.rate) && good(1.0, made.inverse_bias) &&
                          good(options.epsilon, made.epsilon);
             CAPTURE(options.learning_rate);
@@ -123,7 +123,7 @@ TEST_CASE("whatever is accepted gives coefficients that are finite, and zero onl
         const auto made = mp::detail::coefficients_of(options, options.learning_rate, 2);
         const bool right = good(options.learning_rate, made.rate) && good(options.momentum, made.momentum) &&
                            made.momentum < 1.0F && good(options.weight_decay, made.decay) &&
-                           good(1.0 - options.dampening, made.share);
+                           good(1.0 - options.dampening, made.gradient_scale);
         CAPTURE(options.learning_rate);
         CAPTURE(options.momentum);
         CAPTURE(options.weight_decay);

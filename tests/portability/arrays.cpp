@@ -64,7 +64,7 @@ void add_conversions(report& to, const std::string& name) {
         }
         ranges.add(it.largest_magnitude);
         ranges.add(it.exponents);
-        ranges.add(it.flushed_share());
+        ranges.add(it.flushed_fraction());
     };
     add_range(mp::report_range<T>(exec, floats));
     add_range(mp::report_range<T>(exec, doubles));

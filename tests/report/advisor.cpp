@@ -88,8 +88,8 @@ TEST_CASE("casts to half that overflow are to be in full precision or bfloat16")
     REQUIRE(list.size() == 2);
     CHECK(list[0].what == finding::non_finite);
     // Not above the share that the caller allows.
-    CHECK(of(finding::overflow, ac::advise(ledger, {.overflowed_share = 0.5})).empty());
-    CHECK(of(finding::overflow, ac::advise(ledger, {.overflowed_share = 0.49})).size() == 1);
+    CHECK(of(finding::overflow, ac::advise(ledger, {.overflowed_fraction = 0.5})).empty());
+    CHECK(of(finding::overflow, ac::advise(ledger, {.overflowed_fraction = 0.49})).size() == 1);
 }
 
 TEST_CASE("a result too large for the caller's array is no reason for another category") {
@@ -119,7 +119,7 @@ TEST_CASE("numbers that become zero: full precision for arguments, a larger loss
     CHECK(number(found[0], "flushed") == 2);
     CHECK(number(found[0], "share") == 0.25);
     CHECK(number(found[0], "smallest") == 0x1p-30);
-    CHECK(of(finding::flush, ac::advise(forward, {.flushed_share = 0.25})).empty());
+    CHECK(of(finding::flush, ac::advise(forward, {.flushed_fraction = 0.25})).empty());
 
     ac::cast_ledger backward;
     run<low_product_backward>(backward, values);
@@ -349,8 +349,8 @@ TEST_CASE("shares that are none are refused") {
     const auto message = [&](const ac::advisor_options& options) {
         return thrown<mp::argument_error>([&] { (void)ac::advise(ledger, options); });
     };
-    CHECK(holds(message({.overflowed_share = -0.1}), "options.overflowed_share is -0.1"));
-    CHECK(holds(message({.flushed_share = 1.5}), "options.flushed_share is 1.5"));
-    CHECK(holds(message({.flushed_share = std::numeric_limits<double>::quiet_NaN()}),
-                "options.flushed_share is nan"));
+    CHECK(holds(message({.overflowed_fraction = -0.1}), "options.overflowed_fraction is -0.1"));
+    CHECK(holds(message({.flushed_fraction = 1.5}), "options.flushed_fraction is 1.5"));
+    CHECK(holds(message({.flushed_fraction = std::numeric_limits<double>::quiet_NaN()}),
+                "options.flushed_fraction is nan"));
 }

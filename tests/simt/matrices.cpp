@@ -23,7 +23,7 @@
 namespace {
 
 using mp::arch;
-using mp::simt::fragment_place;
+using mp::simt::fragment_coordinate;
 using mp::simt::shared_pointer;
 using simt_test::error_of;
 using simt_test::run;
@@ -34,7 +34,7 @@ bool is_one_to_one(int registers, int lines, int positions, int step, Place plac
     std::set<std::pair<int, int>> seen;
     for (int lane = 0; lane < 32; ++lane) {
         for (int i = 0; i < registers; ++i) {
-            const fragment_place at = place(lane, i);
+            const fragment_coordinate at = place(lane, i);
             if (at.row < 0 || at.row >= lines || at.position < 0 || at.position >= positions) return false;
             if (at.position % step != 0 || !seen.emplace(at.row, at.position).second) return false;
         }
@@ -43,13 +43,13 @@ bool is_one_to_one(int registers, int lines, int positions, int step, Place plac
 }
 
 TEST_CASE("every element of a fragment is in one register of one lane") {
-    CHECK(is_one_to_one(4, 16, 32, 4, mp::simt::mma_a_place));
-    CHECK(is_one_to_one(2, 8, 32, 4, mp::simt::mma_b_place));
-    CHECK(is_one_to_one(4, 16, 8, 1, mp::simt::mma_c_place));
-    CHECK(is_one_to_one(1, 8, 16, 4, [](int lane, int) { return mp::simt::loaded_place(lane); }));
+    CHECK(is_one_to_one(4, 16, 32, 4, mp::simt::mma_a_coordinate));
+    CHECK(is_one_to_one(2, 8, 32, 4, mp::simt::mma_b_coordinate));
+    CHECK(is_one_to_one(4, 16, 8, 1, mp::simt::mma_c_coordinate));
+    CHECK(is_one_to_one(1, 8, 16, 4, [](int lane, int) { return mp::simt::loaded_coordinate(lane); }));
     CHECK(is_one_to_one(2, 8, 16, 2, [](int lane, int i) {
-        const fragment_place at = mp::simt::loaded_transposed_place(lane);
-        return fragment_place{at.row + i, at.position};
+        const fragment_coordinate at = mp::simt::loaded_transposed_coordinate(lane);
+        return fragment_coordinate{at.row + i, at.position};
     }));
 }
 

@@ -94,7 +94,7 @@ void check_product(std::uint64_t seed) {
             thread.sync_block();
             float sum[Columns / 2];
             for (int i = 0; i < Columns / 2; ++i) {
-                const auto at = mp::simt::wgmma_place(thread.index(), i);
+                const auto at = mp::simt::wgmma_coordinate(thread.index(), i);
                 sum[i] = thread.load(c_data + at.row * Columns + at.position);
             }
             const auto left = thread.describe(a_begin, 16, 1024, 128);
@@ -107,7 +107,7 @@ void check_product(std::uint64_t seed) {
             thread.commit_products();
             thread.template wait_products<0>();
             for (int i = 0; i < Columns / 2; ++i) {
-                const auto at = mp::simt::wgmma_place(thread.index(), i);
+                const auto at = mp::simt::wgmma_coordinate(thread.index(), i);
                 thread.store(c_data + at.row * Columns + at.position, sum[i]);
             }
         },
@@ -128,7 +128,7 @@ TEST_CASE("every sum of a warpgroup is in one register of one thread") {
     std::set<std::pair<int, int>> seen;
     for (int thread = 0; thread < 128; ++thread) {
         for (int i = 0; i < 128; ++i) {
-            const auto at = mp::simt::wgmma_place(thread, i);
+            const auto at = mp::simt::wgmma_coordinate(thread, i);
             CHECK((at.row >= 0 && at.row < 64 && at.position >= 0 && at.position < 256));
             seen.emplace(at.row, at.position);
         }
@@ -164,7 +164,7 @@ TEST_CASE("transposed operands of 16 bits give the same product") {
             thread.commit_products();
             thread.template wait_products<0>();
             for (int i = 0; i < columns / 2; ++i) {
-                const auto at = mp::simt::wgmma_place(thread.index(), i);
+                const auto at = mp::simt::wgmma_coordinate(thread.index(), i);
                 thread.store(c_data + at.row * columns + at.position, sum[i]);
             }
         },

@@ -42,7 +42,7 @@ struct range_report {
                                                     : exponents[static_cast<std::size_t>(e - min_exponent)];
     }
     /// Share of the non-zero finite values that flush to zero; 0 if there are none.
-    [[nodiscard]] constexpr double flushed_share() const noexcept {
+    [[nodiscard]] constexpr double flushed_fraction() const noexcept {
         const std::uint64_t nonzero = count - zeros - infinities - nans;
         if (nonzero == 0) return 0;
         const auto share = [&] { return static_cast<double>(flushed) / static_cast<double>(nonzero); };
@@ -227,16 +227,16 @@ template <class Function>
 range_report report_parts(cpu exec, std::size_t count, Function f) {
     constexpr std::size_t grain = 1 << 15;
     const auto chunks = static_cast<std::size_t>(threads_of(exec));
-    const std::size_t share = (count + chunks - 1) / chunks;
-    std::vector<range_report> parts(share < grain_of(exec, grain) ? 1 : chunks);
+    const std::size_t chunk_size = (count + chunks - 1) / chunks;
+    std::vector<range_report> parts(chunk_size < grain_of(exec, grain) ? 1 : chunks);
     if (parts.size() == 1) {
         f(parts[0], std::size_t{0}, count);
         return parts[0];
     }
     parallel_for(exec, chunks, 1, [&](std::size_t first, std::size_t last) {
         for (std::size_t chunk = first; chunk < last; ++chunk) {
-            const std::size_t begin = (std::min)(chunk * share, count);
-            f(parts[chunk], begin, (std::min)(begin + share, count));
+            const std::size_t begin = (std::min)(chunk * chunk_size, count);
+            f(parts[chunk], begin, (std::min)(begin + chunk_size, count));
         }
     });
     range_report total;
@@ -255,7 +255,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// one, or the processor lacks exec.instructions.
 ///
 ///     const mp::range_report report = mp::report_range<mp::half>(mp::cpu{}, gradients);
-///     double lost = report.flushed_share();
+///     double lost = report.flushed_fraction();
 template <reduced Target, detail::number_range Range>
 [[nodiscard]] range_report report_range(cpu exec, const Range& values) {
     using number = std::remove_cv_t<detail::contiguous_element<const Range>>;

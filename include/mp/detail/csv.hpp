@@ -96,7 +96,7 @@ public:
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
     /// The text of a cell, without the quotes around it; good until the next line is read.
     [[nodiscard]] std::string_view cell(std::size_t column) const {
-        const place& it = cells_[column];
+        const cell_range& it = cells_[column];
         return (it.in_unquoted ? std::string_view(unquoted_) : text_).substr(it.begin, it.length);
     }
 
@@ -126,7 +126,7 @@ public:
 
 private:
     /// Where a cell lies: in the text, or, if quotes in it were doubled, in unquoted_.
-    struct place {
+    struct cell_range {
         std::size_t begin;
         std::size_t length;
         bool in_unquoted;
@@ -164,7 +164,7 @@ private:
         return at_ == text_.size() || text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n";
     }
 
-    void keep(place cell) {
+    void keep(cell_range cell) {
         if (cell_count_ < kept_) cells_.push_back(cell);
     }
 
@@ -207,8 +207,8 @@ private:
     std::size_t line_ = 0;               ///< in which the present cells begin
     std::size_t ends_in_last_line_ = 0;  ///< ends of lines within its quotes
     std::vector<std::string> names_;
-    std::vector<place> cells_;    ///< the first kept_ of the line
-    std::size_t cell_count_ = 0;  ///< all of the line
+    std::vector<cell_range> cells_;  ///< the first kept_ of the line
+    std::size_t cell_count_ = 0;     ///< all of the line
     std::size_t kept_ = 0;
     std::string unquoted_;
 };

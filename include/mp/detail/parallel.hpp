@@ -48,12 +48,16 @@ using chunk_function = void (*)(const void* work, std::size_t begin, std::size_t
 class divided_range {
 public:
     divided_range(std::size_t chunks, std::size_t count, chunk_function function, const void* work)
-        : run_(function), work_(work), share_(count / chunks), larger_(count % chunks), failed_(chunks) {}
+        : run_(function),
+          work_(work),
+          chunk_size_(count / chunks),
+          larger_(count % chunks),
+          failed_(chunks) {}
 
     void run(std::size_t chunk) noexcept {
-        const std::size_t begin = chunk * share_ + (std::min)(chunk, larger_);
+        const std::size_t begin = chunk * chunk_size_ + (std::min)(chunk, larger_);
         std::exception_ptr failure =
-            exception_of([&] { run_(work_, begin, begin + share_ + (chunk < larger_ ? 1 : 0)); });
+            exception_of([&] { run_(work_, begin, begin + chunk_size_ + (chunk < larger_ ? 1 : 0)); });
         if (failure) keep(chunk, std::move(failure));
     }
     static void run_chunk(const void* self, std::size_t chunk) noexcept {
@@ -79,7 +83,7 @@ private:
 
     chunk_function run_;
     const void* work_;
-    std::size_t share_;
+    std::size_t chunk_size_;
     std::size_t larger_;  // the first `larger_` chunks take one more
     std::atomic_flag locked_;
     std::size_t failed_;

@@ -298,22 +298,22 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     const product_blocks blocks(task, (std::min)(thread_tile_rows, task.rows),
                                 (std::min)(thread_tile_columns, task.columns));
 
-    const std::ptrdiff_t share = round_up(blocks.workspace_bytes(), 4096);
+    const std::ptrdiff_t thread_bytes = round_up(blocks.workspace_bytes(), 4096);
     // A small product needs no heap.
     alignas(64) std::byte on_stack[32 << 10];
     gemm_workspace own;
     // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
     const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
     std::byte* memory = on_stack;
-    if (thread_tiles * share > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
-        memory = product_memory(exec, workspace, own, static_cast<std::size_t>(thread_tiles * share));
+    if (thread_tiles * thread_bytes > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
+        memory = product_memory(exec, workspace, own, static_cast<std::size_t>(thread_tiles * thread_bytes));
     }
     parallel_for(exec, static_cast<std::size_t>(thread_tiles), 1, [&](std::size_t begin, std::size_t end) {
         for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
              ++index) {
             const std::ptrdiff_t row = index / thread_tiles_across * thread_tile_rows;
             const std::ptrdiff_t column = index % thread_tiles_across * thread_tile_columns;
-            thread_tile_product(task, blocks, memory + index * share)
+            thread_tile_product(task, blocks, memory + index * thread_bytes)
                 .compute({row, column, (std::min)(thread_tile_rows, task.rows - row),
                           (std::min)(thread_tile_columns, task.columns - column)});
         }

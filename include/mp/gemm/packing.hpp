@@ -107,14 +107,14 @@ void pack_panels_portably(const product_operand_source& source, const operand_bl
     }
     for_each_operand_element<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t p, float value) {
         std::byte* const panel = to + column / panel_width * panel_bytes;
-        const std::ptrdiff_t place =
+        const std::ptrdiff_t offset =
             (p / together * panel_width + column % panel_width) * together + p % together;
         if constexpr (Element == panel_element::float32) {
-            reinterpret_cast<float*>(panel)[place] = value;
+            reinterpret_cast<float*>(panel)[offset] = value;
         } else if constexpr (Element == panel_element::binary16) {
-            reinterpret_cast<std::uint16_t*>(panel)[place] = from_float<formats::binary16>(value);
+            reinterpret_cast<std::uint16_t*>(panel)[offset] = from_float<formats::binary16>(value);
         } else {
-            reinterpret_cast<std::uint16_t*>(panel)[place] =
+            reinterpret_cast<std::uint16_t*>(panel)[offset] =
                 static_cast<std::uint16_t>(bit_cast<std::uint32_t>(value) >> 16);
         }
     });
@@ -134,9 +134,10 @@ void widen_panels_portably(const product_operand_source& source, const operand_b
         for (std::ptrdiff_t p = 0; p < block.padded_k; ++p) {
             const std::ptrdiff_t step = block.first_k + p;
             for (std::ptrdiff_t j = 0; j < panel_width; ++j) {
-                const std::ptrdiff_t place = (step / together * panel_width + j) * together + step % together;
+                const std::ptrdiff_t offset =
+                    (step / together * panel_width + j) * together + step % together;
                 std::uint16_t code = 0;
-                std::memcpy(&code, from + place * 2, sizeof code);
+                std::memcpy(&code, from + offset * 2, sizeof code);
                 target[p * panel_width + j] = Element == panel_element::binary16
                                                   ? to_float<formats::binary16>(code)
                                                   : bit_cast<float>(std::uint32_t{code} << 16);

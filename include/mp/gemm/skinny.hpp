@@ -94,12 +94,12 @@ private:
         for (std::ptrdiff_t group = 0; group < columns; group += side_by_side) {
             const std::ptrdiff_t end = (std::min)(group + side_by_side, columns);
             for (std::ptrdiff_t run = 0; run < k; run += steps_of_run) {
-                const std::ptrdiff_t place = (p + run) / k_interleave(kernel.b_element) * step;
+                const std::ptrdiff_t offset = (p + run) / k_interleave(kernel.b_element) * step;
                 for (std::ptrdiff_t column = group; column < end; column += kernel.width) {
                     const std::ptrdiff_t panel = (first_column + column) / panel_width;
                     multiply({round_up((std::min)(steps_of_run, k - run), kernel.k_unit),
                               a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
-                              task_.packed_b.data + panel * task_.packed_b.panel_bytes + place +
+                              task_.packed_b.data + panel * task_.packed_b.panel_bytes + offset +
                                   column % panel_width * column_bytes,
                               step, sums_ + column, stride_, p + run > 0});
                 }
@@ -150,23 +150,24 @@ inline void multiply_skinny(cpu exec, const product_task& task, const direct_pro
                             gemm_workspace* workspace) {
     const std::ptrdiff_t panels = divide_up(task.columns, panel_width);
     const double worth_a_thread = grain_of(exec, 0x1p16);  // elements of B
-    const double share_of_b = worth_a_thread / static_cast<double>(task.k) / panel_width;
-    const auto grain = static_cast<std::ptrdiff_t>((std::max)(1.0, share_of_b));
+    const double panels_worth_a_thread = worth_a_thread / static_cast<double>(task.k) / panel_width;
+    const auto grain = static_cast<std::ptrdiff_t>((std::max)(1.0, panels_worth_a_thread));
     const std::ptrdiff_t chunks =
         std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{threads_of(exec)});
     const std::ptrdiff_t chunk_columns = divide_up(panels, chunks) * panel_width;
-    const std::ptrdiff_t share = round_up(skinny_tile::workspace_bytes(direct, chunk_columns), 4096);
+    const std::ptrdiff_t thread_bytes = round_up(skinny_tile::workspace_bytes(direct, chunk_columns), 4096);
     gemm_workspace own;
     // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
     const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
-    std::byte* const memory = product_memory(exec, workspace, own, static_cast<std::size_t>(chunks * share));
+    std::byte* const memory =
+        product_memory(exec, workspace, own, static_cast<std::size_t>(chunks * thread_bytes));
     parallel_for(exec, static_cast<std::size_t>(chunks), 1, [&](std::size_t begin, std::size_t end) {
         for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
              ++index) {
             const std::ptrdiff_t column = index * chunk_columns;
             if (column >= task.columns) return;
             const std::ptrdiff_t columns = (std::min)(chunk_columns, task.columns - column);
-            skinny_tile(task, direct, memory + index * share, columns).compute(column, columns);
+            skinny_tile(task, direct, memory + index * thread_bytes, columns).compute(column, columns);
         }
     });
 }

@@ -68,9 +68,9 @@ struct tile_output {
 
     /// The memory of an element of C.
     [[nodiscard]] void* at(std::ptrdiff_t row, std::ptrdiff_t column) const {
-        const std::ptrdiff_t place =
+        const std::ptrdiff_t offset =
             column_major ? column * leading_dimension + row : row * leading_dimension + column;
-        return static_cast<std::byte*>(data) + place * element_size;
+        return static_cast<std::byte*>(data) + offset * element_size;
     }
 };
 

@@ -130,10 +130,10 @@ private:
             } else {
                 projection p = element_projection;
                 if (is_stochastic(p.round)) {
-                    const std::ptrdiff_t place = vector * in.length + position + i;
+                    const std::ptrdiff_t index = vector * in.length + position + i;
                     p.random = random_bits(
-                        seed, static_cast<std::uint64_t>(place / vector_length) * vector_index +
-                                  static_cast<std::uint64_t>(place % vector_length) * position_index);
+                        seed, static_cast<std::uint64_t>(index / vector_length) * vector_index +
+                                  static_cast<std::uint64_t>(index % vector_length) * position_index);
                 }
                 code = divisor.exactly(values.values[i], p);
             }

@@ -61,7 +61,7 @@ struct clip_work {
     Skip skip;
     const float* clip_factor;
 
-    struct share {
+    struct thread_data {
         template <int Count>
         using operands = chunk<Value, Count>;
 
@@ -94,13 +94,13 @@ struct clip_work {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE share begin(const Thread& thread) const {
+    MP_HOST_DEVICE thread_data begin(const Thread& thread) const {
         const float factor = thread.load(clip_factor);
         return {!same_value(factor, 1.0F) && !skip(), factor};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE void end(const Thread&, const share&, unsigned long long) const {}
+    MP_HOST_DEVICE void end(const Thread&, const thread_data&, unsigned long long) const {}
 };
 
 template <class Executor, class List, class Skip>

@@ -65,7 +65,7 @@ struct convert_work {
 
     Conversion conversion;
 
-    struct share {
+    struct thread_data {
         template <int Count>
         using operands = chunk<From, Count>;
 
@@ -95,12 +95,12 @@ struct convert_work {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE share begin(const Thread&) const {
+    MP_HOST_DEVICE thread_data begin(const Thread&) const {
         return {true, conversion};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE void end(const Thread&, const share&, unsigned long long) const {}
+    MP_HOST_DEVICE void end(const Thread&, const thread_data&, unsigned long long) const {}
 };
 
 /// Runs a conversion over arrays: `describe(i, arrays, size)` sets the addresses and the size of number i.

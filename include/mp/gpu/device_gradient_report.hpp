@@ -22,19 +22,19 @@ namespace detail::inline MP_ISA_NAMESPACE {
 
 static_assert(sizeof(std::size_t) == 8, "mp: gradients on GPUs need a host whose addresses have 64 bits");
 
-// A place is the number of an array and the index in it, in one integer whose order is the order of places.
-inline constexpr int place_index_bits = 44;
-inline constexpr unsigned long long no_place = ~0ull;
-inline constexpr std::size_t most_gradient_arrays = 1ull << (64 - place_index_bits);
-inline constexpr std::size_t most_gradient_values = static_cast<std::size_t>(1ull << place_index_bits);
+// A location is the number of an array and the index in it, in one integer whose order is the order of locations.
+inline constexpr int location_index_bits = 44;
+inline constexpr unsigned long long no_location = ~0ull;
+inline constexpr std::size_t most_gradient_arrays = 1ull << (64 - location_index_bits);
+inline constexpr std::size_t most_gradient_values = static_cast<std::size_t>(1ull << location_index_bits);
 
-[[nodiscard]] MP_HOST_DEVICE constexpr unsigned long long gradient_place(unsigned long long parameter,
-                                                                         unsigned long long index) {
-    return (parameter << place_index_bits) | index;
+[[nodiscard]] MP_HOST_DEVICE constexpr unsigned long long gradient_location(unsigned long long parameter,
+                                                                            unsigned long long index) {
+    return (parameter << location_index_bits) | index;
 }
 
-/// Throws unless the places of `size` values in array `parameter` fit, with room for the one that is none.
-inline void check_gradient_place(std::string_view function, std::size_t parameter, std::size_t size) {
+/// Throws unless the locations of `size` values in array `parameter` fit, with room for the one that is none.
+inline void check_gradient_location(std::string_view function, std::size_t parameter, std::size_t size) {
     if (parameter >= most_gradient_arrays) {
         throw_argument(function, "parameter", parameter, "must be less than 2^20");
     }
@@ -62,7 +62,7 @@ struct device_gradient_report {
     unsigned long long overflows = 0;   ///< of those, finite and beyond the reduced format
     unsigned long long large = 0;       ///< of those, above the edge of a histogram policy, and not infinite
     unsigned long long largest_bits = 0;  ///< the bits of `largest()`, whose order is that of magnitudes
-    unsigned long long first = detail::no_place;  ///< the first place of either; see first_parameter
+    unsigned long long first = detail::no_location;  ///< the first location of either; see first_parameter
 
     /// True if there is any infinity or NaN: what PyTorch calls found_inf.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool found() const { return infinities != 0 || nans != 0; }
@@ -79,12 +79,12 @@ struct device_gradient_report {
 
     /// The lowest number of an array with an infinity or NaN; no_index if there is none.
     [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t first_parameter() const {
-        return first == detail::no_place ? static_cast<std::size_t>(-1)
-                                         : static_cast<std::size_t>(first >> detail::place_index_bits);
+        return first == detail::no_location ? static_cast<std::size_t>(-1)
+                                            : static_cast<std::size_t>(first >> detail::location_index_bits);
     }
     /// The lowest index of an infinity or NaN in that array; no_index if there is none.
     [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t first_element() const {
-        return first == detail::no_place
+        return first == detail::no_location
                    ? static_cast<std::size_t>(-1)
                    : static_cast<std::size_t>(first & (detail::most_gradient_values - 1));
     }
@@ -103,7 +103,7 @@ namespace detail::inline MP_ISA_NAMESPACE {
 struct unscale_findings {
     unsigned long long infinities = 0;
     unsigned long long nans = 0;
-    unsigned long long first = no_place;
+    unsigned long long first = no_location;
 
     /// Looks at some results, of which the first is element `index` of array `parameter`. They are nearly
     /// always finite.
@@ -121,8 +121,8 @@ struct unscale_findings {
             } else {
                 ++nans;
             }
-            const unsigned long long place = gradient_place(parameter, index + i);
-            if (place < first) first = place;
+            const unsigned long long location = gradient_location(parameter, index + i);
+            if (location < first) first = location;
         }
     }
 

@@ -159,7 +159,7 @@ MP_HOST_DEVICE constexpr void end_iteration(const rules_type<Policy>& rules,
     scale_event event;
     event.iteration = scale.iterations;
     event.seen = scale.seen.observation();
-    if (scale.seen.first != no_place) {
+    if (scale.seen.first != no_location) {
         event.parameter = scale.seen.first_parameter();
         event.element = scale.seen.first_element();
     }

@@ -123,10 +123,10 @@ void map_elements(Function f, const Executor& exec, matrix_view<To> to, matrix_v
         return map_elements(f, exec, as_one_vector(to), as_one_vector(from)...);
     }
     using kernel = map_kernel<Function, To, From...>;
-    constexpr std::ptrdiff_t share = std::ptrdiff_t{kernel::threads} * kernel::in_flight;
+    constexpr std::ptrdiff_t block_chunks = std::ptrdiff_t{kernel::threads} * kernel::in_flight;
     const std::ptrdiff_t chunks = to.rows * ((to.columns + kernel::width - 1) / kernel::width);
     const std::ptrdiff_t blocks =
-        (std::min)((chunks - 1) / share + 1, static_cast<std::ptrdiff_t>(most_blocks));
+        (std::min)((chunks - 1) / block_chunks + 1, static_cast<std::ptrdiff_t>(most_blocks));
     launch("mp::ops", exec, simt::launch_size{.blocks = blocks},
            kernel{rows_of<kernel::width>(to), rows_of<kernel::width>(from)..., to.rows, to.columns});
 }

@@ -65,7 +65,7 @@ struct observe_work {
     device_gradient_report* report;
     std::uint32_t edge;
 
-    struct share {
+    struct thread_data {
         template <int Count>
         using operands = chunk<From, Count>;
 
@@ -100,12 +100,13 @@ struct observe_work {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE share begin(const Thread&) const {
+    MP_HOST_DEVICE thread_data begin(const Thread&) const {
         return {true, edge, {}};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE void end(const Thread& thread, const share& mine, unsigned long long elements) const {
+    MP_HOST_DEVICE void end(const Thread& thread, const thread_data& mine,
+                            unsigned long long elements) const {
         if (thread.block() == 0 && thread.index() == 0) thread.atomic_add(&report->values, elements);
         add_to_report(thread, report, mine.seen, thread.load(inverse_scale));
     }

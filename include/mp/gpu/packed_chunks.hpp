@@ -36,18 +36,18 @@ struct packed_chunk {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void store(Thread thread, std::byte* at, std::uint64_t codes,
                                                       std::ptrdiff_t used, bool whole) {
         std::uint64_t value = codes;
-        std::byte* place = at;
+        std::byte* address = at;
         bool has_word = true;
         if constexpr (shares_words) {
             const int q = thread.lane() % 4;
             const std::uint64_t next = thread.shuffle_down(codes, 1);
             const int shift = q * (Bits / 3);
             value = (codes >> shift) | (next << (Bits - shift));
-            place = at + q * (alignment - bytes);
+            address = at + q * (alignment - bytes);
             has_word = q != 3;
         }
         if (whole) {
-            if (has_word) thread.store(reinterpret_cast<word*>(place), static_cast<word>(value));
+            if (has_word) thread.store(reinterpret_cast<word*>(address), static_cast<word>(value));
             return;
         }
         for (std::ptrdiff_t i = 0; i < used; ++i) {

@@ -53,11 +53,11 @@ inline constexpr std::size_t most_tensor_values = static_cast<std::size_t>(1ull 
 ///  - `most_blocks`: of a launch; blocks do several tiles where there are more of them;
 ///  - `interleaved`: whether a thread's chunks are four chunks apart, so that four neighbouring threads have
 ///    sixteen neighbouring chunks if four are in flight, or as far apart as there are threads;
-///  - `begin(thread)`: what a thread keeps while it works, a Share, whose `active` says whether there is
-///    anything to do at all, the same for all threads; and `end(thread, share, elements)`, where `elements`
+///  - `begin(thread)`: what a thread keeps while it works, a Data, whose `active` says whether there is
+///    anything to do at all, the same for all threads; and `end(thread, data, elements)`, where `elements`
 ///    is the number of elements of the launch. All threads come to both.
 ///
-/// A Share has `operands<Count>`, what is loaded for Count elements; `load<Count>(thread, tensor, index)`;
+/// A Data has `operands<Count>`, what is loaded for Count elements; `load<Count>(thread, tensor, index)`;
 /// and `finish<Count>(thread, tensor, index, operands, i)`, which calculates and stores, for the i-th of the
 /// chunks that the thread has in flight.
 template <class Work>
@@ -79,18 +79,18 @@ struct tensor_list_kernel {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
-        auto share = work.begin(thread);
-        if (share.active) {
+        auto data = work.begin(thread);
+        if (data.active) {
             for (std::uint32_t i = static_cast<std::uint32_t>(thread.block()); i < tiles;
                  i += static_cast<std::uint32_t>(thread.blocks())) {
                 const entry& tensor = tensor_of(i);
                 const chunk_split split = tensor.template split<Work::count>();
                 const std::size_t first = std::size_t{i - tensor.first_tile} * tile;
-                visit<Work::count>(thread, share, tensor, split, first, split.chunks);
-                visit<1>(thread, share, tensor, split, first, split.template singles<Work::count>());
+                visit<Work::count>(thread, data, tensor, split, first, split.chunks);
+                visit<1>(thread, data, tensor, split, first, split.template singles<Work::count>());
             }
         }
-        work.end(thread, share, elements);
+        work.end(thread, data, elements);
     }
 
 private:
@@ -112,25 +112,25 @@ private:
     /// A thread's chunks of `Width` elements of those from number `first` on, of which there are `end` in the
     /// tensor; with a width of 1 these are the elements outside of chunks.
     MP_ANY_EXECUTION_SPACE
-    template <int Width, class Thread, class Share>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void visit(const Thread& thread, Share& share, const entry& tensor,
+    template <int Width, class Thread, class Data>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void visit(const Thread& thread, Data& data, const entry& tensor,
                                                       const chunk_split& split, std::size_t first,
                                                       std::size_t end) {
         if (first >= end) return;
-        using operands = typename Share::template operands<Width>;
+        using operands = typename Data::template operands<Width>;
         operands loaded[Work::in_flight] = {};
         MP_UNROLL
         for (int i = 0; i < Work::in_flight; ++i) {
             const std::size_t number = first + static_cast<std::size_t>(turn<Width>(thread.index(), i));
             if (number < end) {
-                loaded[i] = share.template load<Width>(thread, tensor, index_of<Width>(split, number));
+                loaded[i] = data.template load<Width>(thread, tensor, index_of<Width>(split, number));
             }
         }
         MP_UNROLL
         for (int i = 0; i < Work::in_flight; ++i) {
             const std::size_t number = first + static_cast<std::size_t>(turn<Width>(thread.index(), i));
             if (number < end) {
-                share.template finish<Width>(thread, tensor, index_of<Width>(split, number), loaded[i], i);
+                data.template finish<Width>(thread, tensor, index_of<Width>(split, number), loaded[i], i);
             }
         }
     }

@@ -64,7 +64,7 @@ struct unscale_work {
     device_gradient_report* report;
     unsigned long long first_parameter;
 
-    struct share {
+    struct thread_data {
         template <int Count>
         using operands = chunk<Gradient, Count>;
 
@@ -101,12 +101,13 @@ struct unscale_work {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE share begin(const Thread& thread) const {
+    MP_HOST_DEVICE thread_data begin(const Thread& thread) const {
         return {true, inverse_scale == nullptr ? 1.0F : thread.load(inverse_scale), first_parameter, {}};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE void end(const Thread& thread, const share& mine, unsigned long long elements) const {
+    MP_HOST_DEVICE void end(const Thread& thread, const thread_data& mine,
+                            unsigned long long elements) const {
         if (thread.block() == 0 && thread.index() == 0) thread.atomic_add(&report->checked, elements);
         add_to_report(thread, report, mine.found);
     }
@@ -119,7 +120,7 @@ void check_listed_gradient(std::string_view function, std::size_t index, std::si
     require_memory(function, tensor_text("gradients", index, "gradient.data()"), gradient.data(),
                    gradient.size());
     check_tensor_size(function, tensor_text("gradients", index, "gradient.size()"), gradient.size());
-    check_gradient_place(function, first_parameter + index, gradient.size());
+    check_gradient_location(function, first_parameter + index, gradient.size());
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -132,7 +133,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// unscaled[i] = float(gradients[i]) * *inverse_scale, rounded once, with the bits of
 /// mp::unscale_and_check on a CPU (payloads of NaNs apart); with an inverse scale of exactly 1 the bits are
 /// copied. The results are checked, bad ones included in what is written. Subnormal results survive nvcc's
-/// -ftz=true. The report's counts and its first place do not depend on the order in which threads run; the
+/// -ftz=true. The report's counts and its first location do not depend on the order in which threads run; the
 /// calls that share a report may run in several streams. Where both arrays are at the beginning of 16 bytes for
 /// the same element, all but a few elements at the ends move in accesses of 16 bytes of the wider type.
 ///
@@ -142,9 +143,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///                       float, and otherwise without overlap
 /// \param inverse_scale  one float in device memory, greater than 0; see device_loss_scale
 /// \param report         one report in device memory; never reset here
-/// \param parameter      number of this array for the report's first place, less than 2^20
+/// \param parameter      number of this array for the report's first location, less than 2^20
 /// \throws argument_error  sizes differ, null with a size other than zero, overlap, null inverse scale or
-///                         report, or a number or size that a place cannot hold
+///                         report, or a number or size that a location cannot hold
 /// \throws cuda_error  the launch failed
 template <gpu_executor Executor, detail::gradient_range Gradients, detail::writable_float_range Unscaled>
 void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscaled&& unscaled,
@@ -157,7 +158,7 @@ void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscale
     static_cast<void>(detail::check_unscale_arrays(function, in, out));
     detail::require_memory(function, "inverse_scale", inverse_scale, 1);
     detail::require_memory(function, "report", report, 1);
-    detail::check_gradient_place(function, parameter, in.size());
+    detail::check_gradient_location(function, parameter, in.size());
     detail::check_tensor_size(function, "gradients.size()", in.size());
     using work = detail::unscale_work<gradient>;
     detail::run_over_tensors(function, exec, work{inverse_scale, report, parameter}, 1,

@@ -78,7 +78,7 @@ struct update_work {
     const float* clip_factor;
     std::uint64_t seed;
 
-    struct share {
+    struct thread_data {
         /// What is read for Count elements.
         template <int Count>
         struct operands {
@@ -230,8 +230,8 @@ struct update_work {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE share begin(const Thread& thread) const {
-        share result{};
+    MP_HOST_DEVICE thread_data begin(const Thread& thread) const {
+        thread_data result{};
         result.active = thread.load(&optimizer->applied) != 0;
         if (!result.active) return result;
         result.inverse_scale = inverse_scale == nullptr ? 1.0F : thread.load(inverse_scale);
@@ -243,7 +243,7 @@ struct update_work {
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE void end(const Thread&, const share&, unsigned long long) const {}
+    MP_HOST_DEVICE void end(const Thread&, const thread_data&, unsigned long long) const {}
 };
 
 /// A launch for every table of parameters.

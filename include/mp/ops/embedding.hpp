@@ -66,14 +66,14 @@ void copy_row(matrix_view<const Table> table, std::ptrdiff_t from, matrix_view<Y
     }
 }
 
-/// The places of each value among the indices, in ascending order: those of row r are
-/// places[starts[r]] to places[starts[r + 1]], the end excluded.
-class index_places {
+/// The occurrences of each value among the indices, in ascending order: those of row r are
+/// occurrences[starts[r]] to occurrences[starts[r + 1]], the end excluded.
+class index_occurrences {
 public:
     template <class Index>
-    index_places(const cpu& exec, std::span<const Index> indices, std::size_t rows)
-        : starts_memory_(exec, rows + 1), places_memory_(exec, indices.size()) {
-        // next[r] is where the next place of row r goes: from the start of the row to that of the row behind.
+    index_occurrences(const cpu& exec, std::span<const Index> indices, std::size_t rows)
+        : starts_memory_(exec, rows + 1), occurrences_memory_(exec, indices.size()) {
+        // next[r] is where the next occurrence of row r goes: from the start of the row to that of the row behind.
         std::size_t* const next = starts_memory_.data() + 1;
         std::fill_n(starts_memory_.data(), rows + 1, std::size_t{0});
         for (const Index index : indices) {
@@ -81,22 +81,22 @@ public:
         }
         for (std::size_t row = 1; row < rows; ++row) next[row] += next[row - 1];
         for (std::size_t i = 0; i < indices.size(); ++i) {
-            places_memory_.data()[next[static_cast<std::size_t>(indices[i])]++] =
+            occurrences_memory_.data()[next[static_cast<std::size_t>(indices[i])]++] =
                 static_cast<std::ptrdiff_t>(i);
         }
         starts = starts_memory_.data();
-        places = places_memory_.data();
+        occurrences = occurrences_memory_.data();
     }
-    index_places(const index_places&) = delete;
-    index_places& operator=(const index_places&) = delete;
-    ~index_places() = default;
+    index_occurrences(const index_occurrences&) = delete;
+    index_occurrences& operator=(const index_occurrences&) = delete;
+    ~index_occurrences() = default;
 
     const std::size_t* starts = nullptr;
-    const std::ptrdiff_t* places = nullptr;
+    const std::ptrdiff_t* occurrences = nullptr;
 
 private:
     staging_buffer<std::size_t> starts_memory_;
-    staging_buffer<std::ptrdiff_t> places_memory_;
+    staging_buffer<std::ptrdiff_t> occurrences_memory_;
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -200,7 +200,7 @@ struct embedding_backward_op {
         const bool adds = detail::result_beta(result) > 0;
         const auto rows = static_cast<std::size_t>(dtable.rows);
         const auto columns = static_cast<std::size_t>(dtable.columns);
-        const detail::index_places chosen(exec, indices, rows);
+        const detail::index_occurrences chosen(exec, indices, rows);
         const instruction_set isa = best_instruction_set();
         // A row is written, and takes part in as many sums as there are indices, in the mean.
         const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
@@ -217,8 +217,10 @@ struct embedding_backward_op {
                     real* const to = adds ? sum : detail::row_target(dtable, row, sum);
                     std::fill(to, to + columns, real{0});
                     if (trained) {
-                        for (std::size_t place = chosen.starts[i]; place < chosen.starts[i + 1]; ++place) {
-                            const real* const from = detail::floats_of_row(dy, chosen.places[place], room);
+                        for (std::size_t occurrence = chosen.starts[i]; occurrence < chosen.starts[i + 1];
+                             ++occurrence) {
+                            const real* const from =
+                                detail::floats_of_row(dy, chosen.occurrences[occurrence], room);
                             detail::map_floats<detail::sum_function>(isa, columns, to, to, from);
                         }
                     }

@@ -255,7 +255,7 @@ inline void check_permute(std::string_view function, const auto& exec, const nam
 
 /// Calls f(exec, beside, stacked) with the places of each head in both layouts, on the threads of a CPU.
 template <class Beside, class Stacked, class Function>
-void for_each_head_place(const auto& exec, matrix_view<Beside> beside, matrix_view<Stacked> stacked,
+void for_each_head_block(const auto& exec, matrix_view<Beside> beside, matrix_view<Stacked> stacked,
                          const ops::permute_heads_options& options, Function f) {
     const std::ptrdiff_t tokens = beside.rows / options.batch;
     const std::ptrdiff_t depth = stacked.columns;
@@ -277,11 +277,11 @@ void permute(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
              const ops::permute_heads_options& options, bool forward) {
     if (x.rows == 0 || x.columns == 0) return;
     if ((options.from == ops::head_layout::side_by_side) == forward) {
-        for_each_head_place(exec, x, y, options, [](const auto& inner, const auto& from, const auto& to) {
+        for_each_head_block(exec, x, y, options, [](const auto& inner, const auto& from, const auto& to) {
             copy_elements(inner, from, to);
         });
     } else {
-        for_each_head_place(exec, y, x, options, [](const auto& inner, const auto& to, const auto& from) {
+        for_each_head_block(exec, y, x, options, [](const auto& inner, const auto& to, const auto& from) {
             copy_elements(inner, from, to);
         });
     }

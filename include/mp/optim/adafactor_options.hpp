@@ -19,12 +19,13 @@ struct adafactor_options {
     /// Multiplies the learning rate by the root mean square of a parameter's weights, or epsilon2 if that is
     /// larger.
     bool scale_by_weights = true;
-    double beta2_decay = 0.8;     ///< in (0, 4]: the means of squares take a share of t^-beta2_decay
+    double beta2_decay = 0.8;     ///< in (0, 4]: the means of squares take a fraction of t^-beta2_decay
     double epsilon1 = 1e-30;      ///< from 2^-120 to 1; added to every squared gradient
     double epsilon2 = 1e-3;       ///< finite and positive
     double clip_threshold = 1.0;  ///< d: positive; the most that the root mean square of an update may be
-    double weight_decay = 0.0;    ///< finite and not negative; this times the learning rate is the share that
-                                  ///< every weight loses in a step
+    double weight_decay =
+        0.0;  ///< finite and not negative; this times the learning rate is the fraction that
+              ///< every weight loses in a step
 
     friend constexpr bool operator==(const adafactor_options&, const adafactor_options&) = default;
 

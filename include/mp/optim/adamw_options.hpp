@@ -24,8 +24,9 @@ struct adamw_options {
     double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
     double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
     double epsilon = 1e-8;        ///< finite and not negative; added to the root of the mean square
-    double weight_decay = 1e-2;   ///< finite and not negative; this times the learning rate is the share that
-                                  ///< every weight loses in a step
+    double weight_decay =
+        1e-2;  ///< finite and not negative; this times the learning rate is the fraction that
+               ///< every weight loses in a step
     /// Adds weight_decay times the weight to the gradient instead, as torch.optim.Adam does: the decay then
     /// goes through the means.
     bool coupled_decay = false;

@@ -22,10 +22,11 @@ namespace mp {
 struct lion_options {
     double learning_rate = 1e-4;  ///< finite and not negative, also times weight_decay; a third to a tenth of
                                   ///< AdamW's
-    double beta1 = 0.9;           ///< in [0, 1): share of the momentum in the direction of a step
+    double beta1 = 0.9;           ///< in [0, 1): fraction of the momentum in the direction of a step
     double beta2 = 0.99;          ///< in [0, 1): how slowly the momentum moves
-    double weight_decay = 0.0;    ///< finite and not negative; this times the learning rate is the share that
-                                  ///< every weight loses in a step; three to ten times AdamW's
+    double weight_decay =
+        0.0;  ///< finite and not negative; this times the learning rate is the fraction that
+              ///< every weight loses in a step; three to ten times AdamW's
 
     /// For weights of a reduced format without master copy; otherwise it must be nearest.
     weight_update low_precision_update = weight_update::nearest;

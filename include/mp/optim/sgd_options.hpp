@@ -24,9 +24,9 @@ namespace mp {
 struct sgd_options {
     double learning_rate = 1e-3;  ///< finite and not negative
     double momentum = 0.0;        ///< in [0, 1); 0 keeps no momentum state
-    double dampening = 0.0;       ///< in [0, 1]; takes this share off every gradient that enters the momentum
-    double weight_decay = 0.0;    ///< finite and not negative; this times the weight is added to the gradient
-    bool nesterov = false;        ///< look ahead; needs a momentum, and a dampening of 0
+    double dampening = 0.0;  ///< in [0, 1]; takes this fraction off every gradient that enters the momentum
+    double weight_decay = 0.0;  ///< finite and not negative; this times the weight is added to the gradient
+    bool nesterov = false;      ///< look ahead; needs a momentum, and a dampening of 0
 
     /// For weights of a reduced format without master copy; otherwise it must be nearest.
     weight_update low_precision_update = weight_update::nearest;
@@ -75,11 +75,11 @@ inline void check_options(std::string_view function, const sgd_options& options)
                                                                      double learning_rate,
                                                                      std::uint64_t number) noexcept {
     // The buffer starts at zero, so taking the whole gradient at the first update sets it to that.
-    const double share = number == 1 ? 1.0 : 1.0 - options.dampening;
+    const double gradient_scale = number == 1 ? 1.0 : 1.0 - options.dampening;
     return {static_cast<float>(learning_rate),
             static_cast<float>(options.weight_decay),
             static_cast<float>(options.momentum),
-            static_cast<float>(share),
+            static_cast<float>(gradient_scale),
             !mp::detail::same_value(options.weight_decay, 0.0),
             !mp::detail::same_value(options.momentum, 0.0),
             options.nesterov};

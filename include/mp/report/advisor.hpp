@@ -72,10 +72,10 @@ struct advice {
 /// When something is worth an advice.
 struct advisor_options {
     /// Share of the numbers other than zero that may overflow in a cast. A single infinity spoils a step.
-    double overflowed_share = 0.0;
+    double overflowed_fraction = 0.0;
     /// Share of the numbers other than zero that may become zero in a cast. In Micikevicius et al. (arXiv
     /// 1710.03740) some 5 % of the weight gradients of a model became zero, and that mattered.
-    double flushed_share = 0.01;
+    double flushed_fraction = 0.01;
     /// Casts of a weight, none of them from a cache, from which on keeping them is proposed. The ledger does
     /// not tell arrays apart: with many layers of an op, it should be above their number.
     std::uint64_t repeated_casts = 16;
@@ -170,14 +170,14 @@ inline bool full_precision_helps(const autocast::cast_record& cast, std::optiona
 
 inline void advise_on_overflow(std::vector<autocast::advice>& to, const autocast::ledger_contents& contents,
                                const autocast::cast_record& cast, const autocast::advisor_options& options) {
-    const double share = share_of(cast.losses.overflowed, cast.losses);
-    if (cast.losses.overflowed == 0 || !(share > options.overflowed_share)) return;
+    const double fraction = fraction_of(cast.losses.overflowed, cast.losses);
+    if (cast.losses.overflowed == 0 || !(fraction > options.overflowed_fraction)) return;
     autocast::advice it = advice_on(autocast::finding::overflow, contents, cast.op, cast.argument);
     it.numbers = {{"overflowed", static_cast<double>(cast.losses.overflowed)},
-                  {"share", share},
+                  {"share", fraction},
                   {"amax", cast.losses.largest}};
     it.sentence = cast_words_of(cast) + " overflows for " +
-                  counted(cast.losses.overflowed, "number", "numbers") + " (" + percent_text(share) +
+                  counted(cast.losses.overflowed, "number", "numbers") + " (" + percent_text(fraction) +
                   " of those other than zero): the largest magnitude is " +
                   magnitude_text(cast.losses.largest);
     const auto range = range_named(cast.to);
@@ -204,15 +204,15 @@ inline void advise_on_overflow(std::vector<autocast::advice>& to, const autocast
 
 inline void advise_on_flush(std::vector<autocast::advice>& to, const autocast::ledger_contents& contents,
                             const autocast::cast_record& cast, const autocast::advisor_options& options) {
-    const double share = share_of(cast.losses.flushed, cast.losses);
-    if (cast.losses.flushed == 0 || !(share > options.flushed_share)) return;
+    const double fraction = fraction_of(cast.losses.flushed, cast.losses);
+    if (cast.losses.flushed == 0 || !(fraction > options.flushed_fraction)) return;
     autocast::advice it = advice_on(autocast::finding::flush, contents, cast.op, cast.argument);
     it.numbers = {{"flushed", static_cast<double>(cast.losses.flushed)},
-                  {"share", share},
+                  {"share", fraction},
                   {"smallest", cast.losses.smallest},
                   {"amax", cast.losses.largest}};
     it.sentence = cast_words_of(cast) + " makes zero of " +
-                  counted(cast.losses.flushed, "number", "numbers") + " (" + percent_text(share) +
+                  counted(cast.losses.flushed, "number", "numbers") + " (" + percent_text(fraction) +
                   " of those other than zero); magnitudes go down to " + magnitude_text(cast.losses.smallest);
     const auto range = range_named(cast.to);
     if (cast.scaled) {
@@ -275,7 +275,8 @@ inline void advise_on_needless_float(std::vector<autocast::advice>& to,
     for (const autocast::cast_record& it : records_of(contents.casts, op.op)) {
         if (it.direction == autocast::cast_direction::output) {
             // Results that do not fit where they are written would not fit a low precision either.
-            if (it.losses.overflowed != 0 || share_of(it.losses.flushed, it.losses) > options.flushed_share) {
+            if (it.losses.overflowed != 0 ||
+                fraction_of(it.losses.flushed, it.losses) > options.flushed_fraction) {
                 return;
             }
             continue;
@@ -330,8 +331,8 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 /// What stands out in a ledger, the first value that is not finite first, then by op and argument as in the
 /// ledger:
 ///
-/// - casts that overflow for more than `overflowed_share`: full_precision, or bfloat16 instead of half;
-/// - casts that make zero of more than `flushed_share`: for gradients a larger loss scale, within the room
+/// - casts that overflow for more than `overflowed_fraction`: full_precision, or bfloat16 instead of half;
+/// - casts that make zero of more than `flushed_fraction`: for gradients a larger loss scale, within the room
 ///   that the largest of them leaves, else full_precision;
 /// - matrix products in full_precision by their category, although everything they read would fit the low
 ///   precision of the region: lower_precision. The sums of the product are not looked at, nor how many bits
@@ -349,8 +350,8 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
             detail::throw_argument(function, name, share, "must be a share, from 0 to 1");
         }
     };
-    check("options.overflowed_share", options.overflowed_share);
-    check("options.flushed_share", options.flushed_share);
+    check("options.overflowed_fraction", options.overflowed_fraction);
+    check("options.flushed_fraction", options.flushed_fraction);
     std::vector<advice> result;
     detail::advise_on_first(result, contents);
     for (const cast_record& it : contents.casts) {

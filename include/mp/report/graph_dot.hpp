@@ -72,7 +72,7 @@ inline std::string to_dot(std::span<const graph_node> nodes, const graph_rewrite
         text.append("    ").append(detail::dot_quoted(cast.name));
         text.append(" [shape=diamond, label=").append(detail::dot_quoted(name_of(cast.to))).append("];\n");
         detail::dot_arrow(text, plan.nodes.at(cast.source).name, cast.name, "");
-        for (const graph_place& reader : cast.readers) cast_of.at(reader.node).at(reader.input) = &cast;
+        for (const graph_port& reader : cast.readers) cast_of.at(reader.node).at(reader.input) = &cast;
     }
     for (const detail::graph_edge& edge : graph.edges()) {
         const planned_cast* const cast = cast_of[edge.target][edge.input];

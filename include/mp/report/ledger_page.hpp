@@ -123,7 +123,7 @@ inline std::string cast_words(const autocast::cast_record& it) {
     const auto count = [&](std::uint64_t number, std::string_view words) {
         return number == 0 ? std::string()
                            : ", " + error_text(number) + " " + std::string(words) + " (" +
-                                 share_text(number, it.losses) + ")";
+                                 fraction_text(number, it.losses) + ")";
     };
     std::string text =
         it.op + ", " + (it.direction == autocast::cast_direction::input ? "argument " : "result ") +
@@ -184,7 +184,7 @@ inline std::string range_bar(const autocast::cast_record& it, const magnitude_ax
 }
 
 /// The shares of the numbers other than zero in one bar; a share above zero is at least a line.
-inline std::string shares_bar(const autocast::cast_record& it) {
+inline std::string fractions_bar(const autocast::cast_record& it) {
     if (nonzero_elements(it.losses) == 0) return {};
     const std::array<std::pair<std::string_view, std::uint64_t>, 3> parts{
         {{"bar overflowed", it.losses.overflowed},
@@ -199,7 +199,7 @@ inline std::string shares_bar(const autocast::cast_record& it) {
     };
     for (const auto& [style, count] : parts) {
         if (count == 0) continue;
-        part(style, (std::min)(at + (std::max)(100.0 * share_of(count, it.losses), 1.5), 100.0));
+        part(style, (std::min)(at + (std::max)(100.0 * fraction_of(count, it.losses), 1.5), 100.0));
     }
     part("bar", 100.0);
     return svg;
@@ -214,10 +214,10 @@ inline std::string cast_row(const autocast::cast_record& it, const magnitude_axi
                        (input ? "→ " : "← ") + report::html_escaped(shortened(input ? it.to : it.from, 18)) +
                        "</span>";
     html += ledger_strip("range", cast_words(it), grid + range_bar(it, axis));
-    html += ledger_strip("shares", "shares", shares_bar(it));
+    html += ledger_strip("shares", "shares", fractions_bar(it));
     const auto share = [&](std::string_view style, std::uint64_t count) {
         html += "<span class=\"share" + (count == 0 ? std::string() : " " + std::string(style)) + "\">" +
-                report::html_escaped(share_text(count, it.losses)) + "</span>";
+                report::html_escaped(fraction_text(count, it.losses)) + "</span>";
     };
     share("text-overflowed", it.losses.overflowed);
     share("text-flushed", it.losses.flushed);

@@ -89,7 +89,7 @@ inline std::string casts_table(const autocast::ledger_contents& contents) {
         for (const autocast::cast_record& it : records_of(contents.casts, op)) {
             std::string casts = error_text(it.casts);
             if (it.reused != 0) casts.append(" (").append(error_text(it.reused)).append(")");
-            const auto share = [&](std::uint64_t count) { return share_text(count, it.losses); };
+            const auto share = [&](std::uint64_t count) { return fraction_text(count, it.losses); };
             table.add({" " + printable(it.argument), printable(it.from) + " -> " + printable(it.to), casts,
                        count_text(it.losses.elements), share(it.losses.overflowed), share(it.losses.flushed),
                        share(it.losses.subnormal), share(it.losses.inexact),

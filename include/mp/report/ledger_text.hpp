@@ -55,14 +55,14 @@ inline std::uint64_t nonzero_elements(const autocast::cast_losses& losses) {
 }
 
 /// `count` as a share of those elements.
-inline double share_of(std::uint64_t count, const autocast::cast_losses& losses) {
+inline double fraction_of(std::uint64_t count, const autocast::cast_losses& losses) {
     const std::uint64_t all = nonzero_elements(losses);
     return all == 0 ? 0.0 : static_cast<double>(count) / static_cast<double>(all);
 }
 
 /// A share in a table: 0 only where nothing is.
-inline std::string share_text(std::uint64_t count, const autocast::cast_losses& losses) {
-    return count == 0 ? std::string("0") : percent_text(share_of(count, losses));
+inline std::string fraction_text(std::uint64_t count, const autocast::cast_losses& losses) {
+    return count == 0 ? std::string("0") : percent_text(fraction_of(count, losses));
 }
 
 /// A magnitude with up to three digits, or as a whole number of up to six.

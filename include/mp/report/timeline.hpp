@@ -87,13 +87,13 @@ struct timeline_extent {
     float smallest = infinite_scale;  ///< of the scales that can be drawn
     float largest = 0.0F;
     std::uint64_t not_drawable = 0;  ///< iterations whose scale is not finite and positive
-    double largest_share = 0.0;      ///< the largest share of values that were flushed
+    double largest_fraction = 0.0;   ///< the largest share of values that were flushed
     bool measured = false;           ///< whether any event has measurements
     std::size_t marks = 0;
 };
 
 /// The share of values that were flushed; nothing if none was measured.
-inline std::optional<double> flushed_share(const gradient_observation& seen) {
+inline std::optional<double> flushed_fraction(const gradient_observation& seen) {
     if (seen.values <= seen.zeros) return std::nullopt;
     return static_cast<double>(seen.flushed) / static_cast<double>(seen.values - seen.zeros);
 }
@@ -110,9 +110,9 @@ timeline_extent timeline_extent_of(const Events& events) {
             extent.largest = (std::max)(extent.largest, scale);
         }
         if (!is_drawable(event.change.before)) ++extent.not_drawable;
-        if (const auto share = flushed_share(event.seen)) {
+        if (const auto share = flushed_fraction(event.seen)) {
             extent.measured = true;
-            extent.largest_share = (std::max)(extent.largest_share, (std::min)(*share, 1.0));
+            extent.largest_fraction = (std::max)(extent.largest_fraction, (std::min)(*share, 1.0));
         }
         extent.marks += mark_of_values(event).has_value() ? 1U : 0U;
         extent.marks += mark_of_change(event.change).has_value() ? 1U : 0U;
@@ -239,7 +239,7 @@ std::string timeline_chart(const Events& events, const timeline_extent& extent) 
 template <class Events>
 std::string underflow_chart(const Events& events, const timeline_extent& extent) {
     const double end = static_cast<double>(extent.last - extent.first) + 1.0;
-    const double top = extent.largest_share > 0.0 ? extent.largest_share : 1e-3;
+    const double top = extent.largest_fraction > 0.0 ? extent.largest_fraction : 1e-3;
     report::chart chart("The share of flushed values by iteration", {0.0, 0.0}, {end, top}, underflow_height);
     chart.y_title("share of the measured values other than zero that became zero");
     chart.y_tick(0.0, "0");
@@ -247,7 +247,7 @@ std::string underflow_chart(const Events& events, const timeline_extent& extent)
     std::vector<double> columns(static_cast<std::size_t>(report::chart::width), 0.0);
     const double width = (std::max)(static_cast<double>(columns.size()) / end, 1.0);
     for (const scale_event& event : events) {
-        const auto share = flushed_share(event.seen);
+        const auto share = flushed_fraction(event.seen);
         if (!share) continue;
         const double x =
             static_cast<double>(event.iteration - extent.first) / end * static_cast<double>(columns.size());
@@ -266,7 +266,7 @@ std::string underflow_chart(const Events& events, const timeline_extent& extent)
         previous = height;
     }
     data += "H" + report::svg_number(report::chart::width) + "V" + bottom + "Z";
-    chart.path("share", data, "largest share: " + percent_text(extent.largest_share));
+    chart.path("share", data, "largest share: " + percent_text(extent.largest_fraction));
     return chart.html();
 }
 
@@ -310,7 +310,7 @@ inline std::string timeline_table(const scale_event_totals& totals, const timeli
     if (totals.nonzero != 0) {
         const double share = static_cast<double>(totals.flushed) / static_cast<double>(totals.nonzero);
         rows.push_back({"values flushed to zero", percent_text(share)});
-        rows.push_back({"largest share in an iteration", percent_text(extent.largest_share)});
+        rows.push_back({"largest share in an iteration", percent_text(extent.largest_fraction)});
     }
     return "<h2>In numbers</h2>\n<div class=\"scroll\"><table>\n<tbody>\n" + report::html_rows(rows) +
            "</tbody>\n</table></div>\n";

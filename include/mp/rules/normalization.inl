@@ -84,9 +84,9 @@ struct mean_gradients {
 template <class Statistics>
 MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Statistics statistics, const float* dy,
                                                   const float* gamma, std::size_t columns, float* whole) {
-    constexpr std::size_t strip = 8 * row_parts;
+    constexpr std::size_t chunk = 8 * row_parts;
     long_sum sum, sum_along;
-    for (std::size_t begin = 0; begin < columns; begin += strip) {
+    for (std::size_t begin = 0; begin < columns; begin += chunk) {
         short_sum part, part_along;
         const auto add_terms = [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
             const std::size_t c = begin + i;
@@ -96,7 +96,7 @@ MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Statistics sta
             part.add_terms(v, g);
             part_along.add_terms(v, mul(g, row));
         };
-        for_each_vector(columns - begin < strip ? columns - begin : strip, add_terms);
+        for_each_vector(columns - begin < chunk ? columns - begin : chunk, add_terms);
         part.add_to(sum);
         part_along.add_to(sum_along);
     }

@@ -11,14 +11,14 @@ struct update_rule;
 
 template <>
 struct update_rule<sgd_coefficients> {
-    vec<float> rate, decay, momentum, share;
+    vec<float> rate, decay, momentum, gradient_scale;
     bool decays, has_momentum, nesterov;
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const sgd_coefficients& c)
         : rate(broadcast(c.rate)),
           decay(broadcast(c.decay)),
           momentum(broadcast(c.momentum)),
-          share(broadcast(c.share)),
+          gradient_scale(broadcast(c.gradient_scale)),
           decays(c.decays),
           has_momentum(c.has_momentum),
           nesterov(c.nesterov) {}
@@ -30,7 +30,7 @@ struct update_rule<sgd_coefficients> {
         vec<float> step = gradient;
         if (decays) step = add(step, mul(decay, weight));
         if (has_momentum) {
-            const vec<float> moved = add(mul(momentum, states[0]), mul(share, step));
+            const vec<float> moved = add(mul(momentum, states[0]), mul(gradient_scale, step));
             states[0] = moved;
             step = nesterov ? add(step, mul(momentum, moved)) : moved;
         }
@@ -40,15 +40,15 @@ struct update_rule<sgd_coefficients> {
 
 template <>
 struct update_rule<adamw_coefficients> {
-    vec<float> decay, mean_keep, mean_share, square_keep, square_share, rate, inverse_bias, epsilon, coupled;
+    vec<float> decay, beta1, one_minus_beta1, beta2, one_minus_beta2, rate, inverse_bias, epsilon, coupled;
     bool couples;
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const adamw_coefficients& c)
         : decay(broadcast(c.decay)),
-          mean_keep(broadcast(c.mean_keep)),
-          mean_share(broadcast(c.mean_share)),
-          square_keep(broadcast(c.square_keep)),
-          square_share(broadcast(c.square_share)),
+          beta1(broadcast(c.beta1)),
+          one_minus_beta1(broadcast(c.one_minus_beta1)),
+          beta2(broadcast(c.beta2)),
+          one_minus_beta2(broadcast(c.one_minus_beta2)),
           rate(broadcast(c.rate)),
           inverse_bias(broadcast(c.inverse_bias)),
           epsilon(broadcast(c.epsilon)),
@@ -60,9 +60,8 @@ struct update_rule<adamw_coefficients> {
     MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
                                                 vec<float>* states) const {
         if (couples) gradient = add(gradient, mul(coupled, weight));
-        const vec<float> mean = add(mul(mean_keep, states[0]), mul(mean_share, gradient));
-        const vec<float> square =
-            add(mul(square_keep, states[1]), mul(square_share, mul(gradient, gradient)));
+        const vec<float> mean = add(mul(beta1, states[0]), mul(one_minus_beta1, gradient));
+        const vec<float> square = add(mul(beta2, states[1]), mul(one_minus_beta2, mul(gradient, gradient)));
         states[0] = mean;
         states[1] = square;
         const vec<float> denominator = add(mul(sqrt(square), inverse_bias), epsilon);
@@ -73,22 +72,22 @@ struct update_rule<adamw_coefficients> {
 
 template <>
 struct update_rule<lion_coefficients> {
-    vec<float> rate, decay, direction_keep, direction_share, momentum_keep, momentum_share;
+    vec<float> rate, decay, beta1, one_minus_beta1, beta2, one_minus_beta2;
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const lion_coefficients& c)
         : rate(broadcast(c.rate)),
           decay(broadcast(c.decay)),
-          direction_keep(broadcast(c.direction_keep)),
-          direction_share(broadcast(c.direction_share)),
-          momentum_keep(broadcast(c.momentum_keep)),
-          momentum_share(broadcast(c.momentum_share)) {}
+          beta1(broadcast(c.beta1)),
+          one_minus_beta1(broadcast(c.one_minus_beta1)),
+          beta2(broadcast(c.beta2)),
+          one_minus_beta2(broadcast(c.one_minus_beta2)) {}
 
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return true; }
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
                                                 vec<float>* states) const {
-        const vec<float> direction = add(mul(direction_keep, states[0]), mul(direction_share, gradient));
-        states[0] = add(mul(momentum_keep, states[0]), mul(momentum_share, gradient));
+        const vec<float> direction = add(mul(beta1, states[0]), mul(one_minus_beta1, gradient));
+        states[0] = add(mul(beta2, states[0]), mul(one_minus_beta2, gradient));
         // The rate with the direction's sign; zeros and NaNs stay. By codes, so that no compiler takes NaN
         // for none.
         const auto magnitude = as_int32(as_float(as_uint32(direction) & 0x7FFF'FFFFU));

@@ -82,14 +82,14 @@ hexadecimal_outcome read_hexadecimal(std::string_view text, Number& number) {
         std::uint64_t fraction = 0;  // at the top of 64 bits
         if (text.starts_with('.')) {
             text.remove_prefix(1);
-            int place = 60;
-            for (; !text.empty() && text.front() != 'p'; text.remove_prefix(1), place -= 4) {
+            int shift = 60;
+            for (; !text.empty() && text.front() != 'p'; text.remove_prefix(1), shift -= 4) {
                 const char digit = text.front();
                 const bool decimal = digit >= '0' && digit <= '9';
                 if (!decimal && !(digit >= 'a' && digit <= 'f')) return outcome::malformed;
-                if (place < 0) return outcome::inexact;
+                if (shift < 0) return outcome::inexact;
                 const int value = decimal ? digit - '0' : digit - 'a' + 10;
-                fraction |= static_cast<std::uint64_t>(value) << place;
+                fraction |= static_cast<std::uint64_t>(value) << shift;
             }
         }
         if (!text.starts_with("p+") && !text.starts_with("p-")) return outcome::malformed;

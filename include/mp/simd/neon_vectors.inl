@@ -165,9 +165,9 @@ MP_ALWAYS_INLINE bool any_sign(uint64_lanes x) {
     return (x[0] | x[1]) >> 63 != 0;
 }
 
-/// Byte i is the byte of x that byte i of `places` names, or zero where that is 128.
-MP_ALWAYS_INLINE bytes_of_uint32 shuffle_bytes(bytes_of_uint32 x, bytes_of_uint32 places) {
-    __asm__("tbl %0.16b, {%1.16b}, %2.16b" : "=w"(x) : "w"(x), "w"(places));
+/// Byte i is the byte of x that byte i of `indices` names, or zero where that is 128.
+MP_ALWAYS_INLINE bytes_of_uint32 shuffle_bytes(bytes_of_uint32 x, bytes_of_uint32 indices) {
+    __asm__("tbl %0.16b, {%1.16b}, %2.16b" : "=w"(x) : "w"(x), "w"(indices));
     return x;
 }
 

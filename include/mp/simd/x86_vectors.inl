@@ -292,12 +292,12 @@ MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
     return movemask(reinterpret_cast<vec<std::uint32_t>>(mask)) != 0;
 }
 
-/// In each 16 bytes: byte i is the byte of x that byte i of `places` names, or zero where that is 128.
-MP_ALWAYS_INLINE bytes_of_uint32 shuffle_bytes(bytes_of_uint32 x, bytes_of_uint32 places) {
+/// In each 16 bytes: byte i is the byte of x that byte i of `indices` names, or zero where that is 128.
+MP_ALWAYS_INLINE bytes_of_uint32 shuffle_bytes(bytes_of_uint32 x, bytes_of_uint32 indices) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(places));
+    __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(indices));
 #else
-    __asm__("vpshufb %1, %0, %0" : "+x"(x) : "x"(places));
+    __asm__("vpshufb %1, %0, %0" : "+x"(x) : "x"(indices));
 #endif
     return x;
 }

@@ -30,11 +30,11 @@ inline constexpr int wmma_k = std::is_same_v<Input, tfloat32> ? 8 : 16;
 
 /// A place in a matrix: its row of A (column of B), and where along k, in bytes; for C row and
 /// column.
-struct fragment_place {
+struct fragment_coordinate {
     int row;
     int position;
 
-    friend constexpr bool operator==(fragment_place, fragment_place) = default;
+    friend constexpr bool operator==(fragment_coordinate, fragment_coordinate) = default;
 };
 
 }  // namespace mp::simt
@@ -42,26 +42,26 @@ struct fragment_place {
 namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// Where the four bytes of register 0 to 3 of A lie.
-[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place mma_a_place(int lane, int number) {
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate mma_a_coordinate(int lane, int number) {
     return {lane / 4 + number % 2 * 8, lane % 4 * 4 + number / 2 * 16};
 }
 /// Where the four bytes of register 0 or 1 of B lie.
-[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place mma_b_place(int lane, int number) {
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate mma_b_coordinate(int lane, int number) {
     return {lane / 4, lane % 4 * 4 + number * 16};
 }
 /// Where sum 0 to 3 of C lies.
-[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place mma_c_place(int lane, int number) {
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate mma_c_coordinate(int lane, int number) {
     return {lane / 4 + number / 2 * 8, lane % 4 * 2 + number % 2};
 }
 
 /// load_matrix reads matrices of 8 rows of 16 bytes; row r of matrix m is where lane 8 m + r points. Register
 /// m of a lane gets 4 bytes of matrix m: from this row and byte.
-[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place loaded_place(int lane) {
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate loaded_coordinate(int lane) {
     return {lane / 4, lane % 4 * 4};
 }
 /// The same transposed, for elements of 2 bytes: the register gets element lane / 4 of two neighbouring rows,
 /// of which this is the first one.
-[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place loaded_transposed_place(int lane) {
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate loaded_transposed_coordinate(int lane) {
     return {lane % 4 * 2, lane / 4 * 2};
 }
 

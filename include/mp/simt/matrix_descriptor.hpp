@@ -46,10 +46,10 @@ namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 namespace mp::simt::inline MP_ISA_NAMESPACE {
 
 /// Where sum `number` of a thread of a warpgroup lies in the 64 rows: each warp has 16 of them, in fragments
-/// of 8 columns that follow each other, as in mma_c_place.
-[[nodiscard]] MP_HOST_DEVICE constexpr fragment_place wgmma_place(int thread, int number) {
-    const fragment_place inside = mma_c_place(thread % 32, number % 4);
-    return {thread / 32 * 16 + inside.row, number / 4 * 8 + inside.position};
+/// of 8 columns that follow each other, as in mma_c_coordinate.
+[[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate wgmma_coordinate(int thread, int number) {
+    const fragment_coordinate at = mma_c_coordinate(thread % 32, number % 4);
+    return {thread / 32 * 16 + at.row, number / 4 * 8 + at.position};
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

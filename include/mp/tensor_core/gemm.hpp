@@ -54,7 +54,7 @@ struct emulated_product {
         std::vector<float> promoted;
     };
 
-    /// The place of a tile of a b.
+    /// The output of a tile of a b.
     struct tile {
         std::ptrdiff_t row;
         std::ptrdiff_t column;
@@ -65,7 +65,7 @@ struct emulated_product {
     /// A chunk of a tile, for what goes through block_step_bits.
     struct chunk {
         const emulated_product* product;
-        tile place;
+        tile output;
         std::ptrdiff_t begin;  ///< of k
         std::ptrdiff_t end;
 
@@ -75,8 +75,8 @@ struct emulated_product {
             const std::ptrdiff_t p = begin + block * products;
             return block_step_bits<Arch, Accumulator, A, B>(
                 product->unit, static_cast<int>((std::min)(products, end - p)),
-                [&](int i) { return product->a(place.row + row, p + i); },
-                [&](int i) { return product->b(p + i, place.column + column); }, addend);
+                [&](int i) { return product->a(output.row + row, p + i); },
+                [&](int i) { return product->b(p + i, output.column + column); }, addend);
         }
     };
 
@@ -87,7 +87,7 @@ struct emulated_product {
 
     /// Adds the products of a chunk to the accumulators.
     void add_chunk(const chunk& it, scratch& memory) const {
-        const tile& place = it.place;
+        const tile& output = it.output;
         float* const sums = memory.sums.data();
         if constexpr (rule.products != 0) {
             if (unit == float8_unit::native) {
@@ -96,8 +96,8 @@ struct emulated_product {
             }
         }
         const std::ptrdiff_t products = products_of<A>(rule, unit);
-        for (std::ptrdiff_t row = 0; row < place.rows; ++row) {
-            for (std::ptrdiff_t column = 0; column < place.columns; ++column) {
+        for (std::ptrdiff_t row = 0; row < output.rows; ++row) {
+            for (std::ptrdiff_t column = 0; column < output.columns; ++column) {
                 float& sum = sums[row * emulated_tile_columns + column];
                 auto bits = bit_cast<std::uint32_t>(sum);
                 for (std::ptrdiff_t block = 0; it.begin + block * products < it.end; ++block) {
@@ -109,30 +109,30 @@ struct emulated_product {
     }
 
     void add_panels(const chunk& it, scratch& memory) const {
-        const tile& place = it.place;
+        const tile& output = it.output;
         const std::ptrdiff_t k = it.end - it.begin;
         const std::ptrdiff_t blocks = (k + rule.products - 1) / rule.products;
-        memory.a_panels.resize(1, rule.products, static_cast<std::size_t>(place.rows),
+        memory.a_panels.resize(1, rule.products, static_cast<std::size_t>(output.rows),
                                static_cast<std::size_t>(blocks));
-        memory.b_panels.resize(panel_columns, rule.products, static_cast<std::size_t>(place.columns),
+        memory.b_panels.resize(panel_columns, rule.products, static_cast<std::size_t>(output.columns),
                                static_cast<std::size_t>(blocks));
-        pack_operand<rule.products>(isa, &a(place.row, it.begin), a.row_stride(), a.column_stride(),
-                                    place.rows, k, memory.a_panels, memory.a_vector, memory.floats);
-        pack_operand<rule.products>(isa, &b(it.begin, place.column), b.column_stride(), b.row_stride(),
-                                    place.columns, k, memory.b_panels, memory.b_vector, memory.floats);
+        pack_operand<rule.products>(isa, &a(output.row, it.begin), a.row_stride(), a.column_stride(),
+                                    output.rows, k, memory.a_panels, memory.a_vector, memory.floats);
+        pack_operand<rule.products>(isa, &b(it.begin, output.column), b.column_stride(), b.row_stride(),
+                                    output.columns, k, memory.b_panels, memory.b_vector, memory.floats);
         const panel_task task{&memory.a_panels, &memory.b_panels, rule, blocks, &slow_step, &it};
         const panel_function multiply =
             MP_SELECT_TARGET(isa, (&every_processor::multiply_panel<rule.products, rule.output>),
                              multiply_panel<rule.products, rule.output>);
-        for (std::ptrdiff_t j = 0; j < place.columns; j += panel_columns) {
-            multiply(task, j / panel_columns, place.rows,
-                     (std::min<std::ptrdiff_t>)(panel_columns, place.columns - j), memory.sums.data() + j,
+        for (std::ptrdiff_t j = 0; j < output.columns; j += panel_columns) {
+            multiply(task, j / panel_columns, output.rows,
+                     (std::min<std::ptrdiff_t>)(panel_columns, output.columns - j), memory.sums.data() + j,
                      emulated_tile_columns);
         }
     }
 
-    /// memory.sums = a b at the place, in rows of emulated_tile_columns.
-    void compute(const tile& place, scratch& memory) const {
+    /// memory.sums = a b at the output, in rows of emulated_tile_columns.
+    void compute(const tile& output, scratch& memory) const {
         constexpr std::size_t size = std::size_t{emulated_tile_rows} * emulated_tile_columns;
         memory.sums.assign(size, 0.0F);
         const bool promotes = promotion_interval != 0;
@@ -144,7 +144,7 @@ struct emulated_product {
                 const std::ptrdiff_t since = begin % promotion_interval;
                 if (promotion_interval - since < end - begin) end = begin + (promotion_interval - since);
             }
-            add_chunk({this, place, begin, end}, memory);
+            add_chunk({this, output, begin, end}, memory);
             if (promotes && (end % promotion_interval == 0 || end == k)) {
                 for (std::size_t i = 0; i < size; ++i) {
                     memory.promoted[i] = promoted_sum(memory.promoted[i], memory.sums[i]);

@@ -31,17 +31,18 @@ struct emulated_scaled_product {
     k_scale_view a_scales;
     k_scale_view b_scales;
 
-    /// memory.sums = the scaled a b at the place.
-    void compute(const typename product::tile& place, typename product::scratch& memory) const {
+    /// memory.sums = the scaled a b at the output.
+    void compute(const typename product::tile& output, typename product::scratch& memory) const {
         static_assert(emulated_tile_k == k_per_scale);
         constexpr std::size_t size = std::size_t{emulated_tile_rows} * emulated_tile_columns;
         memory.promoted.assign(size, 0.0F);
         const std::ptrdiff_t k = operands.a.columns;
         for (std::ptrdiff_t begin = 0; begin < k; begin += k_per_scale) {
             memory.sums.assign(size, 0.0F);
-            operands.add_chunk({&operands, place, begin, (std::min)(k, begin + k_per_scale)}, memory);
-            add_scaled_block(memory.promoted.data(), memory.sums.data(), emulated_tile_columns, place.rows,
-                             place.columns, a_scales, b_scales, place.row, place.column, begin / k_per_scale);
+            operands.add_chunk({&operands, output, begin, (std::min)(k, begin + k_per_scale)}, memory);
+            add_scaled_block(memory.promoted.data(), memory.sums.data(), emulated_tile_columns, output.rows,
+                             output.columns, a_scales, b_scales, output.row, output.column,
+                             begin / k_per_scale);
         }
         memory.sums.swap(memory.promoted);
         // The NaN of GPUs.

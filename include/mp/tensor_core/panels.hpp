@@ -131,12 +131,12 @@ void pack_operand(instruction_set isa, const Value* data, std::ptrdiff_t vector_
             std::fill(floats.begin(), floats.end(), 0.0F);
         }
         for (std::ptrdiff_t block = 0; block < blocks; ++block) {
-            const std::ptrdiff_t place = (vector / width * blocks + block) * width;
-            const std::ptrdiff_t at = place * products + vector % width;
+            const std::ptrdiff_t offset = (vector / width * blocks + block) * width;
+            const std::ptrdiff_t at = offset * products + vector % width;
             const block_vector known =
                 unpack_vector<Products>(floats.data() + block * products, least_exponent,
                                         to.values.data() + at, to.exponents.data() + at, width);
-            const auto index = static_cast<std::size_t>(place + vector % width);
+            const auto index = static_cast<std::size_t>(offset + vector % width);
             to.bases[index] = known.base;
             to.irregular[index] = known.regular ? 0 : -1;
         }

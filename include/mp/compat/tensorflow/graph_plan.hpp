@@ -50,11 +50,11 @@ struct planned_node {
 };
 
 /// An input of a node.
-struct graph_place {
+struct graph_port {
     std::size_t node;
     std::size_t input;
 
-    friend constexpr bool operator==(const graph_place&, const graph_place&) = default;
+    friend constexpr bool operator==(const graph_port&, const graph_port&) = default;
 };
 
 /// A cast to be inserted behind an output; all readers that want the other type share it.
@@ -64,7 +64,7 @@ struct planned_cast {
     int output;
     element_format from;
     element_format to;
-    std::vector<graph_place> readers;
+    std::vector<graph_port> readers;
 };
 
 /// The result of plan_graph_rewrite(). Indices are those of the nodes that it was given.
@@ -169,7 +169,7 @@ inline std::string to_string(const graph_rewrite_plan& plan) {
             .append(" to ")
             .append(name_of(cast.to))
             .append(" for ");
-        for (const graph_place& reader : cast.readers) {
+        for (const graph_port& reader : cast.readers) {
             if (&reader != cast.readers.data()) text.append(", ");
             text.append(plan.nodes.at(reader.node).name);
         }

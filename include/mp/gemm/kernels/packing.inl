@@ -106,8 +106,8 @@ struct float_square {
 
 /// Where element k of a row of A is.
 template <a_layout Layout>
-MP_ALWAYS_INLINE std::byte* place_in_block(std::byte* block, std::ptrdiff_t row, std::ptrdiff_t p,
-                                           std::ptrdiff_t padded_k, std::ptrdiff_t element_size) {
+MP_ALWAYS_INLINE std::byte* address_in_block(std::byte* block, std::ptrdiff_t row, std::ptrdiff_t p,
+                                             std::ptrdiff_t padded_k, std::ptrdiff_t element_size) {
     if constexpr (Layout == a_layout::rows) {
         return block + row * a_row_bytes + p * element_size;
     } else {
@@ -131,12 +131,12 @@ template <class Value, panel_element Element, a_layout Layout>
 void pack_rows(const product_operand_source& source, const operand_block& block, std::byte* to) {
     constexpr std::ptrdiff_t element_size = Element == panel_element::float32 ? 4 : 2;
     const Value* const from = source.at<Value>(block);
-    const auto place = [=](std::ptrdiff_t row, std::ptrdiff_t p) {
-        return place_in_block<Layout>(to, row, p, block.padded_k, element_size);
+    const auto address_of = [=](std::ptrdiff_t row, std::ptrdiff_t p) {
+        return address_in_block<Layout>(to, row, p, block.padded_k, element_size);
     };
     for (std::ptrdiff_t i = block.vectors; i < block.padded_vectors; ++i) {
         for (std::ptrdiff_t p = 0; p < block.padded_k; p += lane_count) {
-            store_in_row<Element>(place(i, p), vec<float>{});
+            store_in_row<Element>(address_of(i, p), vec<float>{});
         }
     }
     if (source.k_stride == 1) {
@@ -144,13 +144,13 @@ void pack_rows(const product_operand_source& source, const operand_block& block,
             const Value* const vector = from + i * source.vector_stride;
             std::ptrdiff_t p = 0;
             if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_vnni2) {
-                for (; p + 32 <= block.k; p += 32) std::memcpy(place(i, p), vector + p, 64);
+                for (; p + 32 <= block.k; p += 32) std::memcpy(address_of(i, p), vector + p, 64);
             }
             for (; p + lane_count <= block.k; p += lane_count) {
-                store_in_row<Element>(place(i, p), load_operands(vector + p));
+                store_in_row<Element>(address_of(i, p), load_operands(vector + p));
             }
             for (; p < block.padded_k; p += lane_count) {
-                store_in_row<Element>(place(i, p), load_operands(vector + p, block.k - p));
+                store_in_row<Element>(address_of(i, p), load_operands(vector + p, block.k - p));
             }
         }
         return;
@@ -167,7 +167,7 @@ void pack_rows(const product_operand_source& source, const operand_block& block,
                 square.pair(codes_of(from + i + p * stride), stride);
                 square.transpose();
                 for (std::ptrdiff_t j = 0; j < lane_count; ++j) {
-                    store(reinterpret_cast<float*>(place(i + j, p)), square.row[j]);
+                    store(reinterpret_cast<float*>(address_of(i + j, p)), square.row[j]);
                 }
             }
         }
@@ -179,7 +179,7 @@ void pack_rows(const product_operand_source& source, const operand_block& block,
             square.transpose();
             const std::ptrdiff_t height = (std::min)(lane_count, vectors - i);
             for (std::ptrdiff_t j = 0; j < height; ++j) {
-                store_in_row<Element>(place(i + j, p), square.row[j]);
+                store_in_row<Element>(address_of(i + j, p), square.row[j]);
             }
         }
     }

@@ -2,7 +2,7 @@
 /// \file
 /// The two products of attention by a warp: of rows with rows, and of weights in registers with rows. By mma.sync
 /// where the tensor cores of the device take the format of the tiles, else by fused multiply-adds; lanes hold
-/// the same elements either way, those of mma_c_place.
+/// the same elements either way, those of mma_c_coordinate.
 #pragma once
 
 #include <mp/bfloat16.hpp>
@@ -21,8 +21,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What a lane has of a warp's 16 x Columns sums: element n of fragment j is row mma_c_place(lane, n).row and
-/// column 8 j + mma_c_place(lane, n).position.
+/// What a lane has of a warp's 16 x Columns sums: element n of fragment j is row mma_c_coordinate(lane, n).row and
+/// column 8 j + mma_c_coordinate(lane, n).position.
 template <int Columns>
 struct attention_sums {
     static constexpr int fragments = Columns / simt::mma_columns;
@@ -33,10 +33,10 @@ struct attention_sums {
 /// The row of a lane's elements 0 and 1 (half 0), or 2 and 3 (half 1), among the 16, and the column of its first
 /// element.
 [[nodiscard]] MP_HOST_DEVICE constexpr int attention_row(int lane, int half) {
-    return simt::mma_c_place(lane, 2 * half).row;
+    return simt::mma_c_coordinate(lane, 2 * half).row;
 }
 [[nodiscard]] MP_HOST_DEVICE constexpr int attention_column(int lane, int fragment) {
-    return fragment * simt::mma_columns + simt::mma_c_place(lane, 0).position;
+    return fragment * simt::mma_columns + simt::mma_c_coordinate(lane, 0).position;
 }
 
 /// Whether mma.sync of an architecture multiplies a format.

@@ -87,15 +87,15 @@ struct scaled_mma_policy : mma_policy<Tile, A, B, AKMajor, BKMajor> {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_scaled(Thread thread, simt::shared_pointer<float> scales,
                                                            int rows, int columns, bool same_for_columns,
                                                            bool last, sums<Thread>& sum) {
-        const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
+        const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), 0);
         float row_scale[base::row_fragments][2];
         MP_UNROLL
         for (int i = 0; i < base::row_fragments; ++i) {
-            const auto from = scales + (rows + i * simt::mma_rows + place.row);
+            const auto from = scales + (rows + i * simt::mma_rows + at.row);
             row_scale[i][0] = thread.load(from);
             row_scale[i][1] = thread.load(from + 8);
         }
-        const auto from = scales + (columns + place.position);
+        const auto from = scales + (columns + at.position);
         if (same_for_columns) {
             // One product of scales for a row instead of one for each element.
             const float column_scale = thread.load(from);

@@ -122,8 +122,8 @@ struct mma_policy {
         for (int j = 0; j < column_fragments; ++j) {
             MP_UNROLL
             for (int n = 0; n < 4; n += 2) {
-                const simt::fragment_place place = simt::mma_c_place(thread.lane(), n);
-                const auto to = epilogue_tile + (place.row * pitch + j * simt::mma_columns + place.position);
+                const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), n);
+                const auto to = epilogue_tile + (at.row * pitch + j * simt::mma_columns + at.position);
                 thread.store(to.template as<pair>(), pair{{sum.of[i][j][n], sum.of[i][j][n + 1]}});
             }
         }

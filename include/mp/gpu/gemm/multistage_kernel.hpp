@@ -108,9 +108,9 @@ private:
         const std::ptrdiff_t work = thread.block() / tiles;
         const std::ptrdiff_t split = work % problem.splits;
         const std::ptrdiff_t batch = work / problem.splits;
-        const tile_place place = place_of_tile(thread.block() % tiles, tile_rows, tile_columns);
-        const std::ptrdiff_t row = place.row * tile::rows;
-        const std::ptrdiff_t column = place.column * tile::columns;
+        const tile_coordinate tile_at = coordinate_of_tile(thread.block() % tiles, tile_rows, tile_columns);
+        const std::ptrdiff_t row = tile_at.row * tile::rows;
+        const std::ptrdiff_t column = tile_at.column * tile::columns;
 
         typename Policy::template sums<Thread> sum;
         Policy::clear(thread, sum);
@@ -120,9 +120,9 @@ private:
             a.data += batch * a.batch_stride;
             b.data += batch * b.batch_stride;
             const std::ptrdiff_t steps = tile_count(problem.k, a_stage::k);
-            const std::ptrdiff_t share = share_of_split(steps, problem.splits, steps_of_scale());
-            const std::ptrdiff_t begin = split * share;
-            const std::ptrdiff_t end = begin + share < steps ? begin + share : steps;
+            const std::ptrdiff_t length = steps_of_slice(steps, problem.splits, steps_of_scale());
+            const std::ptrdiff_t begin = split * length;
+            const std::ptrdiff_t end = begin + length < steps ? begin + length : steps;
             add_products(thread, a, b, scales, row, column, begin, end, sum);
         }
         const int warp = thread.warp();

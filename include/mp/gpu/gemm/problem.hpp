@@ -57,16 +57,16 @@ struct product_problem {
 };
 
 /// Where a tile lies in C.
-struct tile_place {
+struct tile_coordinate {
     std::ptrdiff_t row;
     std::ptrdiff_t column;
 };
 
 /// Tiles are numbered down groups of 8 tile rows, so that tiles of neighbouring numbers, which run at the
 /// same time, share rows of A and columns of B in the cache.
-[[nodiscard]] MP_HOST_DEVICE constexpr tile_place place_of_tile(std::ptrdiff_t number,
-                                                                std::ptrdiff_t tile_rows,
-                                                                std::ptrdiff_t tile_columns) {
+[[nodiscard]] MP_HOST_DEVICE constexpr tile_coordinate coordinate_of_tile(std::ptrdiff_t number,
+                                                                          std::ptrdiff_t tile_rows,
+                                                                          std::ptrdiff_t tile_columns) {
     constexpr std::ptrdiff_t group = 8;
     const std::ptrdiff_t group_tiles = group * tile_columns;
     const std::ptrdiff_t first_row = number / group_tiles * group;
@@ -81,7 +81,7 @@ struct tile_place {
 }
 
 /// Steps of one of `splits` slices of k, all but the last of them a multiple of `whole`.
-[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t share_of_split(std::ptrdiff_t steps,
+[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t steps_of_slice(std::ptrdiff_t steps,
                                                                      std::ptrdiff_t splits,
                                                                      std::ptrdiff_t whole) {
     return tile_count(tile_count(steps, splits), whole) * whole;

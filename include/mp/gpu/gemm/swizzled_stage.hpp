@@ -85,7 +85,7 @@ struct swizzled_stage {
         } else {
             simt::registers<4> fragment;
             for (int i = 0; i < 4; ++i)
-                fragment[i] = gather(thread, stage, simt::mma_a_place(lane, i), row, p);
+                fragment[i] = gather(thread, stage, simt::mma_a_coordinate(lane, i), row, p);
             return fragment;
         }
     }
@@ -106,7 +106,8 @@ struct swizzled_stage {
         } else {
             simt::registers<4> fragments;
             for (int i = 0; i < 4; ++i) {
-                fragments[i] = gather(thread, stage, simt::mma_b_place(lane, i % 2), column + i / 2 * 8, p);
+                fragments[i] =
+                    gather(thread, stage, simt::mma_b_coordinate(lane, i % 2), column + i / 2 * 8, p);
             }
             return fragments;
         }
@@ -117,12 +118,11 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE std::uint32_t gather(Thread thread, pointer stage,
-                                                                simt::fragment_place place, int outer,
+                                                                simt::fragment_coordinate at, int outer,
                                                                 int p) {
         chunk<Input, 4 / size> elements;
         for (int i = 0; i < 4 / size; ++i) {
-            elements.values[i] =
-                thread.load(element(stage, outer + place.row, p + place.position / size + i));
+            elements.values[i] = thread.load(element(stage, outer + at.row, p + at.position / size + i));
         }
         return bit_cast<std::uint32_t>(elements);
     }

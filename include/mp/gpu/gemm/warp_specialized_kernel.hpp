@@ -112,7 +112,7 @@ private:
     MP_HOST_DEVICE static constexpr std::uint32_t b_at(int stage) { return a_at(stage) + a_stage::bytes; }
 
     /// Stage and parity of a step, and of the one before.
-    struct ring_place {
+    struct pipeline_state {
         int stage = 0;
         bool parity = false;
 
@@ -175,15 +175,15 @@ private:
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE tile_work work_of(Thread thread, std::ptrdiff_t number) const {
         const std::ptrdiff_t tiles = cluster_rows() * cluster_columns();
-        const tile_place at = place_of_tile(number % tiles, cluster_rows(), cluster_columns());
+        const tile_coordinate at = coordinate_of_tile(number % tiles, cluster_rows(), cluster_columns());
         const int own = ClusterBlocks == 1 ? 0 : thread.block_in_cluster();
         tile_work work{(at.row * ClusterBlocks + own) * rows, at.column * Columns, number / tiles, 0, 0, 0};
         work.product = work.slice / splits;
         if (c.has_product) {
             const std::ptrdiff_t steps = tile_count(k, a_stage::k);
-            const std::ptrdiff_t share = share_of_split(steps, splits, 1);
-            work.begin = work.slice % splits * share;
-            work.end = work.begin + share < steps ? work.begin + share : steps;
+            const std::ptrdiff_t length = steps_of_slice(steps, splits, 1);
+            work.begin = work.slice % splits * length;
+            work.end = work.begin + length < steps ? work.begin + length : steps;
         }
         return work;
     }
@@ -191,7 +191,7 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_stages(Thread thread) const {
-        ring_place place;
+        pipeline_state state;
         const int own_part = ClusterBlocks == 1 ? 0 : thread.block_in_cluster() * b_part;
         for (std::ptrdiff_t number = thread.block() / ClusterBlocks; number < work_count();
              number += thread.blocks() / ClusterBlocks) {
@@ -202,15 +202,15 @@ private:
             for (std::ptrdiff_t step = work.begin; step < work.end; ++step) {
                 const auto p = static_cast<int>(step * a_stage::k);
                 // The phase before the first one counts as ended.
-                thread.wait_barrier(empty(place.stage), !place.parity);
-                thread.arrive_expect(full(place.stage), stage_bytes);
-                a_stage::template copy<rows>(thread, a_at(place.stage), 0, a_map, row, p,
-                                             product * a_matrices, full(place.stage), 0);
+                thread.wait_barrier(empty(state.stage), !state.parity);
+                thread.arrive_expect(full(state.stage), stage_bytes);
+                a_stage::template copy<rows>(thread, a_at(state.stage), 0, a_map, row, p,
+                                             product * a_matrices, full(state.stage), 0);
                 b_stage::template copy<b_part>(
-                    thread, b_at(place.stage), own_part, b_map, column + own_part, p, product * b_matrices,
-                    full(place.stage),
+                    thread, b_at(state.stage), own_part, b_map, column + own_part, p, product * b_matrices,
+                    full(state.stage),
                     static_cast<std::uint16_t>(ClusterBlocks == 1 ? 0 : (1 << ClusterBlocks) - 1));
-                place.advance();
+                state.advance();
             }
         }
     }
@@ -229,12 +229,12 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tiles(Thread thread, int group) const {
-        ring_place place;
+        pipeline_state state;
         for (std::ptrdiff_t number = thread.block() / ClusterBlocks; number < work_count();
              number += thread.blocks() / ClusterBlocks) {
             const tile_work work = work_of(thread, number);
             float sum[std::size_t{Columns / 2}];
-            multiply_tile(thread, group, work, place, sum);
+            multiply_tile(thread, group, work, state, sum);
             const std::ptrdiff_t row = work.row + group * 64;
             if (splits == 1) {
                 product_output<Output, Epilogue> to = c;
@@ -250,7 +250,7 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tile(Thread thread, int group, const tile_work& work,
-                                                       ring_place& place,
+                                                       pipeline_state& state,
                                                        float (&sum)[std::size_t{Columns / 2}]) const {
         [[maybe_unused]] float promoted[std::size_t{promotes ? Columns / 2 : 1}];
         const std::ptrdiff_t count = work.end - work.begin;
@@ -269,13 +269,13 @@ private:
         }
         int before = 0;
         for (std::ptrdiff_t step = 0; step < count; ++step) {
-            thread.wait_barrier(full(place.stage), place.parity);
+            thread.wait_barrier(full(state.stage), state.parity);
             thread.fence_products();
             MP_UNROLL
             for (int i = 0; i < warpgroup_k_bytes / simt::mma_k_bytes; ++i) {
                 thread.template multiply_async<A, B, Columns, !AKMajor, !BKMajor>(
-                    sum, a_stage::describe(thread, a_at(place.stage), group * 64, i),
-                    b_stage::describe(thread, b_at(place.stage), 0, i), (!promotes && step != 0) || i != 0);
+                    sum, a_stage::describe(thread, a_at(state.stage), group * 64, i),
+                    b_stage::describe(thread, b_at(state.stage), 0, i), (!promotes && step != 0) || i != 0);
             }
             thread.commit_products();
             if constexpr (has_scales) {
@@ -287,17 +287,17 @@ private:
                 thread.template wait_products<0>();
                 add_scaled(thread, scales_at(thread, group, ring.reads), sum, promoted);
                 ring.reads = ring.reads + 1 == scale_stages ? 0 : ring.reads + 1;
-                release(thread, place.stage);
+                release(thread, state.stage);
             } else if constexpr (promotes) {
                 thread.template wait_products<0>();
                 for (int i = 0; i < Columns / 2; ++i) promoted[i] = float_add(promoted[i], sum[i]);
-                release(thread, place.stage);
+                release(thread, state.stage);
             } else {
                 thread.template wait_products<1>();
                 if (step != 0) release(thread, before);
-                before = place.stage;
+                before = state.stage;
             }
-            place.advance();
+            state.advance();
         }
         // On every way to the sums, or the compiler cannot leave them where they are.
         thread.template wait_products<0>();
@@ -348,9 +348,9 @@ private:
                                                     const float (&sum)[std::size_t{Columns / 2}],
                                                     float (&total)[std::size_t{Columns / 2}]) const {
         using pair = chunk<float, 2>;
-        const simt::fragment_place place = simt::mma_c_place(thread.lane(), 0);
-        float row_scale[2] = {thread.load(from + place.row), thread.load(from + (place.row + 8))};
-        const auto columns_from = from + (epilogue_tile_rows + place.position);
+        const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), 0);
+        float row_scale[2] = {thread.load(from + at.row), thread.load(from + (at.row + 8))};
+        const auto columns_from = from + (epilogue_tile_rows + at.position);
         if (scales.same_for_columns(Columns)) {
             const float column_scale = thread.load(columns_from);
             for (float& scale : row_scale) scale = float_multiply(scale, column_scale);
@@ -393,9 +393,8 @@ private:
         for (int part = 0; part < Columns / epilogue_tile_columns; ++part) {
             MP_UNROLL
             for (int n = 0; n < epilogue_tile_columns / 2; n += 2) {
-                const simt::fragment_place place = simt::mma_c_place(thread.lane(), n % 4);
-                const auto to =
-                    epilogue_tile + (place.row * epilogue_tile_pitch + n / 4 * 8 + place.position);
+                const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), n % 4);
+                const auto to = epilogue_tile + (at.row * epilogue_tile_pitch + n / 4 * 8 + at.position);
                 const int i = part * epilogue_tile_columns / 2 + n;
                 thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
             }

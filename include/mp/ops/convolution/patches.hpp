@@ -32,7 +32,7 @@ struct conv2d_geometry {
     std::ptrdiff_t height = 1;           ///< of the input
     std::ptrdiff_t width = 1;            ///< of the input
     height_and_width kernel = {1, 1};    ///< cells that a kernel reads in each channel
-    height_and_width stride = {1, 1};    ///< between two neighbouring places of the kernel
+    height_and_width stride = {1, 1};    ///< between two neighbouring positions of the kernel
     height_and_width padding = {0, 0};   ///< zeros added on either side
     height_and_width dilation = {1, 1};  ///< between two neighbouring cells that a kernel reads
     std::ptrdiff_t groups = 1;           ///< parts of the channels that do not see each other
@@ -89,8 +89,8 @@ void check_image_product(std::string_view function, std::string_view name, std::
 }
 
 /// Places of a kernel along an axis; 0 where it does not fit.
-constexpr std::ptrdiff_t window_places(std::ptrdiff_t size, std::ptrdiff_t kernel, std::ptrdiff_t stride,
-                                       std::ptrdiff_t padding, std::ptrdiff_t dilation) {
+constexpr std::ptrdiff_t output_size(std::ptrdiff_t size, std::ptrdiff_t kernel, std::ptrdiff_t stride,
+                                     std::ptrdiff_t padding, std::ptrdiff_t dilation) {
     const std::ptrdiff_t free = size + 2 * padding - dilation * (kernel - 1) - 1;
     return free < 0 ? 0 : free / stride + 1;
 }
@@ -101,17 +101,17 @@ struct index_range {
     std::ptrdiff_t end;
 };
 
-constexpr index_range places_inside(std::ptrdiff_t start, std::ptrdiff_t stride, std::ptrdiff_t size,
-                                    std::ptrdiff_t count) {
+constexpr index_range positions_inside(std::ptrdiff_t start, std::ptrdiff_t stride, std::ptrdiff_t size,
+                                       std::ptrdiff_t count) {
     const auto first_from = [&](std::ptrdiff_t bound) {  // the first i with start + i * stride >= bound
         return start >= bound ? std::ptrdiff_t{0} : (std::min)(count, (bound - start + stride - 1) / stride);
     };
     return {first_from(0), first_from(size)};
 }
 
-/// Calls f(line, places, cell) for each line of the matrix of patches of some channels and each line of the
+/// Calls f(line, positions, cell) for each line of the matrix of patches of some channels and each line of the
 /// output, in the order of the matrix: `line` is the index of its first element in the matrix of
-/// patch_size x output_positions elements, `places` are the output columns whose cell lies inside the image,
+/// patch_size x output_positions elements, `positions` are the output columns whose cell lies inside the image,
 /// and `cell` is the index of the cell of output column 0, which may itself lie outside.
 template <class Function>
 void for_each_patch_row(const ops::conv2d_geometry& g, std::ptrdiff_t channels, Function f) {
@@ -122,7 +122,7 @@ void for_each_patch_row(const ops::conv2d_geometry& g, std::ptrdiff_t channels, 
             for (std::ptrdiff_t j = 0; j < g.kernel.width; ++j) {
                 const std::ptrdiff_t top = i * g.dilation.height - g.padding.height;
                 const std::ptrdiff_t left = j * g.dilation.width - g.padding.width;
-                const index_range columns = places_inside(left, g.stride.width, g.width, out.width);
+                const index_range columns = positions_inside(left, g.stride.width, g.width, out.width);
                 for (std::ptrdiff_t y = 0; y < out.height; ++y, line += out.width) {
                     const std::ptrdiff_t row = top + y * g.stride.height;
                     const bool inside = row >= 0 && row < g.height;
@@ -190,13 +190,13 @@ inline void conv2d_geometry::check(std::string_view function) const {
     }
     const auto fits = [&](std::string_view name, std::ptrdiff_t size, std::ptrdiff_t k, std::ptrdiff_t s,
                           std::ptrdiff_t p, std::ptrdiff_t d) {
-        const std::ptrdiff_t places = detail::window_places(size, k, s, p, d);
-        if (places == 0) {
+        const std::ptrdiff_t positions = detail::output_size(size, k, s, p, d);
+        if (positions == 0) {
             detail::throw_argument(function, std::string("geometry.kernel.").append(name), k,
                                    "must, spread by the dilation, fit into the padded image, which has " +
                                        detail::error_text(size + 2 * p) + " cells there");
         }
-        return places;
+        return positions;
     };
     const std::ptrdiff_t out_height =
         fits("height", height, kernel.height, stride.height, padding.height, dilation.height);
@@ -209,8 +209,8 @@ inline void conv2d_geometry::check(std::string_view function) const {
 
 inline height_and_width conv2d_geometry::output_size() const {
     check();
-    return {detail::window_places(height, kernel.height, stride.height, padding.height, dilation.height),
-            detail::window_places(width, kernel.width, stride.width, padding.width, dilation.width)};
+    return {detail::output_size(height, kernel.height, stride.height, padding.height, dilation.height),
+            detail::output_size(width, kernel.width, stride.width, padding.width, dilation.width)};
 }
 
 inline std::ptrdiff_t conv2d_geometry::image_size() const {

@@ -22,16 +22,16 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// What a step multiplies by that is the same for all parameters with this number of updates.
 struct adafactor_coefficients {
-    double keep;   // of the old means of squares
-    double share;  // of the new squares: t^-beta2_decay, so 1 in the first update
-    double rate;   // before it is scaled by the weights
-    float decay;   // share of itself that a weight loses
+    double beta2;            // of the old means of squares
+    double one_minus_beta2;  // of the new squares: t^-beta2_decay, so 1 in the first update
+    double rate;             // before it is scaled by the weights
+    float decay;             // fraction of itself that a weight loses
 
     adafactor_coefficients(const adafactor_options& options, double learning_rate, std::uint64_t update) {
         const auto t = static_cast<double>(update);
         const double exponent = double_multiply(-options.beta2_decay, double_log2(t));
-        share = binary_exponential(rounded_doubles<1>(exponent)).value();
-        keep = double_subtract(1.0, share);
+        one_minus_beta2 = binary_exponential(rounded_doubles<1>(exponent)).value();
+        beta2 = double_subtract(1.0, one_minus_beta2);
         rate = learning_rate;
         if (options.relative_step) rate = (std::min)(rate, double_divide(1.0, double_sqrt(t)));
         decay = static_cast<float>(double_multiply(learning_rate, options.weight_decay));
@@ -53,8 +53,8 @@ struct adafactor_state {
 
 /// A mean of squares moved towards a new one.
 inline float moved_mean(const adafactor_coefficients& c, float mean, double square) noexcept {
-    return static_cast<float>(
-        double_add(double_multiply(c.keep, static_cast<double>(mean)), double_multiply(c.share, square)));
+    return static_cast<float>(double_add(double_multiply(c.beta2, static_cast<double>(mean)),
+                                         double_multiply(c.one_minus_beta2, square)));
 }
 
 /// Sums of squares by 16 lanes, elements by their index.
@@ -151,8 +151,8 @@ private:
     /// The means of the squares of a vector.
     void move_squares() {
         namespace target = portable_vectors;
-        const auto keep = target::broadcast(static_cast<float>(c_.keep));
-        const auto share = target::broadcast(static_cast<float>(c_.share));
+        const auto beta2 = target::broadcast(static_cast<float>(c_.beta2));
+        const auto one_minus_beta2 = target::broadcast(static_cast<float>(c_.one_minus_beta2));
         const auto epsilon = target::broadcast(static_cast<float>(options_.epsilon1));
         alignas(64) float values[block];
         alignas(64) float means[block];
@@ -163,8 +163,8 @@ private:
             for (std::size_t i = 0; i < count; i += target::lanes) {
                 const auto g = target::load(values + i);
                 const auto square = target::add(target::mul(g, g), epsilon);
-                target::store(means + i, target::add(target::mul(keep, target::load(means + i)),
-                                                     target::mul(share, square)));
+                target::store(means + i, target::add(target::mul(beta2, target::load(means + i)),
+                                                     target::mul(one_minus_beta2, square)));
             }
             std::copy_n(means, count, state_.column_means + index);
         });

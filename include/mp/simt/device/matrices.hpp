@@ -22,7 +22,7 @@ inline constexpr bool never = false;
 class device_matrices : public device_barriers {
 public:
     /// Loads `Count` (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory: row r of matrix m lies
-    /// where lane 8 m + r points, at a multiple of 16 bytes. Which bytes a lane gets is loaded_place(lane).
+    /// where lane 8 m + r points, at a multiple of 16 bytes. Which bytes a lane gets is loaded_coordinate(lane).
     template <int Count, class Value>
     [[nodiscard]] __device__ __forceinline__ registers<Count> load_matrix(shared_pointer<Value> row) const {
         registers<Count> to;
@@ -46,7 +46,7 @@ public:
         }
         return to;
     }
-    /// The same with each matrix of 8 x 8 elements of 2 bytes transposed: loaded_transposed_place(lane).
+    /// The same with each matrix of 8 x 8 elements of 2 bytes transposed: loaded_transposed_coordinate(lane).
     template <int Count, class Value>
     [[nodiscard]] __device__ __forceinline__ registers<Count> load_matrix_transposed(
         shared_pointer<Value> row) const {
@@ -73,8 +73,8 @@ public:
         return to;
     }
 
-    /// sum += a b in the tensor cores: 16 x 8 sums, 32 bytes of k, in the places of mma_a_place,
-    /// mma_b_place and mma_c_place. A and B are half (from sm_75 on), bfloat16, tfloat32 (sm_80),
+    /// sum += a b in the tensor cores: 16 x 8 sums, 32 bytes of k, in the places of mma_a_coordinate,
+    /// mma_b_coordinate and mma_c_coordinate. A and B are half (from sm_75 on), bfloat16, tfloat32 (sm_80),
     /// float8_e4m3fn and float8_e5m2 (sm_89; these mix). Its arithmetic is mp::mma's.
     template <class A, class B>
     __device__ __forceinline__ void multiply_add(float (&sum)[4], const registers<4>& a,
@@ -129,7 +129,7 @@ public:
 #undef MP_MMA
     }
 
-    /// The same with sums of half, from sm_75 on: two in a register, those of mma_c_place(lane, 0) and 1,
+    /// The same with sums of half, from sm_75 on: two in a register, those of mma_c_coordinate(lane, 0) and 1,
     /// then 2 and 3, the first one in the low bits. A and B are half.
     template <class A, class B>
     __device__ __forceinline__ void multiply_add(registers<2>& sum, const registers<4>& a,

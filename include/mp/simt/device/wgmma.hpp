@@ -87,7 +87,7 @@ public:
 
     /// sum = a b, or sum + a b where `add`, for 64 rows of A and `Columns` (64, 128 or 256) columns of B,
     /// with 32 bytes of k, by the 128 threads of a warpgroup together. The sums are in the places of
-    /// wgmma_place. Operands of half and bfloat16 may be transposed: rows in shared memory then run along
+    /// wgmma_coordinate. Operands of half and bfloat16 may be transposed: rows in shared memory then run along
     /// rows of A (columns of B).
     ///
     /// The product runs beside the threads: from here until wait_products() says that it is done nobody may

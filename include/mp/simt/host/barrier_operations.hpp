@@ -46,7 +46,7 @@ public:
         }
         shared_memory& memory = all.memory_of(state());
         all.check_access(state(), where, "initialises a barrier object of", 8, at.offset, [&] {
-            memory.check_place(at.offset, 8, 8);
+            memory.check_range(at.offset, 8, 8);
             memory.make_object(state().access(), at.offset, 8);
         });
         auto& objects = all.memory_barriers(state().block);
@@ -124,7 +124,7 @@ public:
                     const site& where = site::current()) const {
         cluster& all = owner();
         const tensor_tiles tiles = matrix_of(map, where);
-        check_tile_place(from.offset, tiles, where);
+        check_tile_range(from.offset, tiles, where);
         shared_memory& memory = all.memory_of(state());
         const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
         all.check_access(state(), where, "begins to store a tile of", bytes, from.offset,
@@ -185,7 +185,7 @@ private:
     void begin_tile(std::uint32_t to, const tensor_tiles& tiles, int position, int row,
                     shared_pointer<memory_barrier> barrier, std::uint16_t blocks, const site& where) const {
         cluster& all = owner();
-        check_tile_place(to, tiles, where);
+        check_tile_range(to, tiles, where);
         for (int block = 0; block < all.shape().cluster_blocks; ++block) {
             if ((blocks >> block & 1) == 0) continue;
             const memory_barrier_state& object = find(barrier, block, where);
@@ -206,14 +206,14 @@ private:
         }
     }
 
-    void check_tile_place(std::uint32_t offset, const tensor_tiles& tiles, const site& where) const {
+    void check_tile_range(std::uint32_t offset, const tensor_tiles& tiles, const site& where) const {
         cluster& all = owner();
         // Swizzled tiles repeat after 8 rows of their swizzle; others may begin at 128 bytes.
         const std::size_t alignment =
             tiles.swizzle_bytes == 0 ? 128 : static_cast<std::size_t>(tiles.swizzle_bytes) * 8;
         all.check_access(state(), where, "places a tile of", static_cast<std::size_t>(tiles.tile_bytes()),
                          offset, [&] {
-                             all.memory_of(state()).check_place(
+                             all.memory_of(state()).check_range(
                                  offset, static_cast<std::size_t>(tiles.tile_bytes()), alignment);
                          });
     }
@@ -222,7 +222,7 @@ private:
         cluster& all = owner();
         shared_memory& memory = all.memory(block);
         all.check_access(state(), where, "uses a barrier object of", 8, at.offset, [&] {
-            memory.check_place(at.offset, 8, 8);
+            memory.check_range(at.offset, 8, 8);
             memory.use_object(state().access(), at.offset, 8);
         });
         return all.memory_barrier_at(block, at.offset);

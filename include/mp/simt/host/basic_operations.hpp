@@ -143,7 +143,7 @@ public:
         constexpr std::size_t size = checked_size<Value>();
         shared_memory& memory = owner().memory_of(*state_);
         owner().check_access(*state_, where, "reads", size, from.offset, [&] {
-            memory.check_place(from.offset, size, size);
+            memory.check_range(from.offset, size, size);
             memory.read(state_->access(), from.offset, size);
         });
         note(where, "load", true, from.offset, size);
@@ -155,7 +155,7 @@ public:
         constexpr std::size_t size = checked_size<Value>();
         shared_memory& memory = owner().memory_of(*state_);
         owner().check_access(*state_, where, "writes", size, to.offset, [&] {
-            memory.check_place(to.offset, size, size);
+            memory.check_range(to.offset, size, size);
             memory.write(state_->access(), to.offset, size);
         });
         note(where, "store", true, to.offset, size);
@@ -314,7 +314,7 @@ private:
         constexpr std::size_t size = checked_size<Value>();
         shared_memory& memory = owner().memory_of(*state_);
         owner().check_access(*state_, where, "updates", size, at.offset, [&] {
-            memory.check_place(at.offset, size, size);
+            memory.check_range(at.offset, size, size);
             memory.update(state_->access(), at.offset, size);
         });
         const Value before = read_value<Value>(memory.data() + at.offset);

@@ -34,7 +34,7 @@ public:
         check_global(from, "copies", Bytes, where);
         shared_memory& memory = all.memory_of(state());
         all.check_access(state(), where, "begins to copy", Bytes, to.offset, [&] {
-            memory.check_place(to.offset, Bytes, Bytes);
+            memory.check_range(to.offset, Bytes, Bytes);
             memory.begin_copy(state().access(), to.offset, Bytes);
         });
         note(where, "copy_async to", true, to.offset, Bytes);

@@ -79,7 +79,7 @@ private:
                 for (int i = 0; i < 8 * Count; ++i) {
                     const load_operands& it = *lanes[i];
                     all.check_access(*it.thread, where, "reads a row of", 16, it.offset, [&] {
-                        memory.check_place(it.offset, 16, 16);
+                        memory.check_range(it.offset, 16, 16);
                         memory.read(it.thread->access(), it.offset, 16);
                     });
                 }
@@ -93,10 +93,10 @@ private:
                         unsigned char bytes[4];
                         for (int i = 0; i < 4; ++i) {
                             if constexpr (Transposed) {
-                                const fragment_place from = loaded_transposed_place(lane);
+                                const fragment_coordinate from = loaded_transposed_coordinate(lane);
                                 bytes[i] = byte_at(from.row + i / 2, from.position + i % 2);
                             } else {
-                                const fragment_place from = loaded_place(lane);
+                                const fragment_coordinate from = loaded_coordinate(lane);
                                 bytes[i] = byte_at(from.row, from.position + i);
                             }
                         }
@@ -126,11 +126,11 @@ private:
         explicit warp_operands(Operands* const* lanes) {
             for (int lane = 0; lane < warp_size; ++lane) {
                 for (int i = 0; i < 4; ++i) {
-                    const fragment_place place = mma_a_place(lane, i);
+                    const fragment_coordinate place = mma_a_coordinate(lane, i);
                     std::memcpy(&a[place.row][place.position], &(*lanes[lane]->a)[i], 4);
                 }
                 for (int i = 0; i < 2; ++i) {
-                    const fragment_place place = mma_b_place(lane, i);
+                    const fragment_coordinate place = mma_b_coordinate(lane, i);
                     std::memcpy(&b[place.row][place.position], &(*lanes[lane]->b)[i], 4);
                 }
             }
@@ -144,7 +144,7 @@ private:
         const auto for_each_sum = [&](auto f) {
             for (int lane = 0; lane < warp_size; ++lane) {
                 for (int i = 0; i < 4; ++i) {
-                    const fragment_place place = mma_c_place(lane, i);
+                    const fragment_coordinate place = mma_c_coordinate(lane, i);
                     f((*lanes[lane]->sum)[i], c[place.row][place.position]);
                 }
             }
@@ -167,7 +167,7 @@ private:
         };
         for (int lane = 0; lane < warp_size; ++lane) {
             for (int i = 0; i < 4; ++i) {
-                const fragment_place place = mma_c_place(lane, i);
+                const fragment_coordinate place = mma_c_coordinate(lane, i);
                 std::uint32_t& pair = (*lanes[lane]->sum)[i / 2];
                 const int shift = i % 2 * 16;
                 std::uint32_t sum = mp::detail::accumulator_bits(

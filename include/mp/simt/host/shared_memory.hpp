@@ -65,7 +65,7 @@ public:
     [[nodiscard]] std::size_t size() const { return bytes_; }
 
     /// Checks where an access lies: inside, and at a multiple of `alignment`.
-    void check_place(std::uint32_t offset, std::size_t bytes, std::size_t alignment) const {
+    void check_range(std::uint32_t offset, std::size_t bytes, std::size_t alignment) const {
         if (bytes > bytes_ || offset > bytes_ - bytes) {
             throw memory_fault{kernel_violation::bounds, offset, "which is beyond the block's shared memory"};
         }
@@ -76,16 +76,16 @@ public:
     }
 
     void read(const accessor& who, std::uint32_t offset, std::size_t bytes) {
-        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t place) {
-            check_read(it, who, mask, place);
+        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t at) {
+            check_read(it, who, mask, at);
         });
         for_each_granule(offset, bytes,
                          [&](granule& it, unsigned mask, std::uint32_t) { note_read(it, who, mask); });
     }
 
     void write(const accessor& who, std::uint32_t offset, std::size_t bytes) {
-        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t place) {
-            check_write(it, who, mask, place);
+        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t at) {
+            check_write(it, who, mask, at);
         });
         for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t) {
             note_write(it, who.participant, (*who.clock)[index_of(who)], mask, false);
@@ -94,14 +94,14 @@ public:
 
     /// An atomic operation, which is in conflict with ordinary accesses but not with other atomic ones.
     void update(const accessor& who, std::uint32_t offset, std::size_t bytes) {
-        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t place) {
-            check_usable(it, mask, place);
-            check_ordered(it.writes, who, mask, place,
+        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t at) {
+            check_usable(it, mask, at);
+            check_ordered(it.writes, who, mask, at,
                           "which another thread writes without an atomic operation: nothing orders the two",
                           true);
-            check_ordered(it.reads, who, mask, place, "which another thread reads: nothing orders the two");
+            check_ordered(it.reads, who, mask, at, "which another thread reads: nothing orders the two");
             if ((it.written & mask) != mask) {
-                throw memory_fault{kernel_violation::uninitialised_read, place, "which nobody has written"};
+                throw memory_fault{kernel_violation::uninitialised_read, at, "which nobody has written"};
             }
         });
         for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t) {
@@ -117,8 +117,8 @@ public:
     /// A copy into these bytes begins, which may land at any time: nobody may touch them until it has been
     /// waited for.
     void begin_copy(const accessor& who, std::uint32_t offset, std::size_t bytes) {
-        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t place) {
-            check_write(it, who, mask, place);
+        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t at) {
+            check_write(it, who, mask, at);
         });
         for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t) {
             it.in_flight = static_cast<std::uint16_t>(it.in_flight | mask);
@@ -139,12 +139,12 @@ public:
     /// An asynchronous unit begins to read these bytes in the name of `who`. It sees what its own kind wrote,
     /// and of ordinary writes those that are fenced. Until it has been waited for nobody may write them.
     void begin_asynchronous_read(const accessor& who, std::uint32_t offset, std::size_t bytes) {
-        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t place) {
-            check_read(it, who, mask, place);
+        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t at) {
+            check_read(it, who, mask, at);
             for (const access& write : it.writes) {
                 if ((write.mask & mask) == 0 || write.kind == access_kind::asynchronous) continue;
                 if (write.epoch > (*who.fenced)[static_cast<std::size_t>(write.participant)]) {
-                    throw memory_fault{kernel_violation::missing_fence, place,
+                    throw memory_fault{kernel_violation::missing_fence, at,
                                        "which an ordinary store wrote without a fence for asynchronous units "
                                        "after it",
                                        write.participant};
@@ -173,12 +173,12 @@ public:
 
     /// Checks that what made the object happened before.
     void use_object(const accessor& who, std::uint32_t offset, std::size_t bytes) {
-        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t place) {
+        for_each_granule(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t at) {
             if ((it.object & mask) != mask) {
-                throw memory_fault{kernel_violation::uninitialised_read, place,
+                throw memory_fault{kernel_violation::uninitialised_read, at,
                                    "where no barrier object was initialised"};
             }
-            check_ordered(it.writes, who, mask, place,
+            check_ordered(it.writes, who, mask, at,
                           "where another thread initialises the barrier object: nothing orders the two");
         });
     }
@@ -221,42 +221,42 @@ private:
 
     /// Throws unless every access of the list that shares bytes happened before, or is one's own.
     static void check_ordered(const std::vector<access>& list, const accessor& who, unsigned mask,
-                              std::uint32_t place, const char* text, bool but_atomic = false) {
+                              std::uint32_t at, const char* text, bool but_atomic = false) {
         for (const access& it : list) {
             if ((it.mask & mask) == 0 || it.participant == who.participant) continue;
             if (but_atomic && it.kind == access_kind::atomic) continue;
             if (it.epoch > (*who.clock)[it.participant]) {
-                throw memory_fault{kernel_violation::race, place, text, it.participant};
+                throw memory_fault{kernel_violation::race, at, text, it.participant};
             }
         }
     }
 
-    static void check_usable(const granule& it, unsigned mask, std::uint32_t place) {
+    static void check_usable(const granule& it, unsigned mask, std::uint32_t at) {
         if ((it.object & mask) != 0) {
-            throw memory_fault{kernel_violation::argument, place, "where a barrier object lies"};
+            throw memory_fault{kernel_violation::argument, at, "where a barrier object lies"};
         }
         if ((it.in_flight & mask) != 0) {
-            throw memory_fault{kernel_violation::unfinished_copy, place,
+            throw memory_fault{kernel_violation::unfinished_copy, at,
                                "into which a copy is under way that has not been waited for"};
         }
     }
 
-    static void check_read(const granule& it, const accessor& who, unsigned mask, std::uint32_t place) {
-        check_usable(it, mask, place);
-        check_ordered(it.writes, who, mask, place, "which another thread writes: nothing orders the two");
+    static void check_read(const granule& it, const accessor& who, unsigned mask, std::uint32_t at) {
+        check_usable(it, mask, at);
+        check_ordered(it.writes, who, mask, at, "which another thread writes: nothing orders the two");
         if ((it.written & mask) != mask) {
-            throw memory_fault{kernel_violation::uninitialised_read, place, "which nobody has written"};
+            throw memory_fault{kernel_violation::uninitialised_read, at, "which nobody has written"};
         }
     }
 
-    static void check_write(const granule& it, const accessor& who, unsigned mask, std::uint32_t place) {
-        check_usable(it, mask, place);
+    static void check_write(const granule& it, const accessor& who, unsigned mask, std::uint32_t at) {
+        check_usable(it, mask, at);
         if (it.asynchronous_readers != 0) {
-            throw memory_fault{kernel_violation::unfinished_copy, place,
+            throw memory_fault{kernel_violation::unfinished_copy, at,
                                "which an asynchronous unit still reads: it has not been waited for"};
         }
-        check_ordered(it.writes, who, mask, place, "which another thread writes: nothing orders the two");
-        check_ordered(it.reads, who, mask, place, "which another thread reads: nothing orders the two");
+        check_ordered(it.writes, who, mask, at, "which another thread writes: nothing orders the two");
+        check_ordered(it.reads, who, mask, at, "which another thread reads: nothing orders the two");
     }
 
     static void note_read(granule& it, const accessor& who, unsigned mask) {

@@ -183,8 +183,8 @@ private:
         for (int thread = 0; thread < warpgroup_size; ++thread) {
             float* const own = registers[static_cast<std::size_t>(thread)];
             for (int i = 0; i < sums->per_thread; ++i) {
-                const fragment_place place = wgmma_place(thread, i);
-                sums->values[static_cast<std::size_t>(place.row * columns + place.position)] = own[i];
+                const fragment_coordinate at = wgmma_coordinate(thread, i);
+                sums->values[static_cast<std::size_t>(at.row * columns + at.position)] = own[i];
                 own[i] = mp::detail::bit_cast<float>(poison);
             }
         }
@@ -207,7 +207,7 @@ private:
             for (int byte = 0; byte < inner_bytes; byte += 16) {
                 const std::uint32_t at = tile.chunk(row, byte);
                 all.check_access(this->state(), where, "begins to multiply", 16, at, [&] {
-                    memory.check_place(at, 16, 16);
+                    memory.check_range(at, 16, 16);
                     memory.begin_asynchronous_read(this->state().access(), at, 16);
                 });
                 group().open.ranges.emplace_back(at, 16U);
@@ -274,8 +274,8 @@ private:
                     this->owner().fail(this->state(), where, kernel_violation::unfinished_copy,
                                        "waits for a product whose sums were written while it was under way");
                 }
-                const fragment_place place = wgmma_place(thread, i);
-                own[i] = sums.values[static_cast<std::size_t>(place.row * sums.columns + place.position)];
+                const fragment_coordinate at = wgmma_coordinate(thread, i);
+                own[i] = sums.values[static_cast<std::size_t>(at.row * sums.columns + at.position)];
             }
             own = nullptr;
         }

@@ -162,7 +162,7 @@ private:
                     const std::size_t bytes = sizeof(value) * static_cast<std::size_t>(Fragment::length);
                     const thread_state& reader = *lanes[line]->thread;
                     all.check_access(reader, where, verb, bytes, begin, [&] {
-                        memory.check_place(begin, bytes, 16);
+                        memory.check_range(begin, bytes, 16);
                         stores ? memory.write(reader.access(), begin, bytes)
                                : memory.read(reader.access(), begin, bytes);
                     });
