@@ -44,8 +44,8 @@ constexpr bool adds_itself() {
 }
 
 /// \tparam AddsItself       whether the kernel adds to the argument where it is a sum
-/// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float and double need
-///                          not be staged
+/// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float and double
+///                          need not be staged
 /// \tparam Quantised        what the argument is rounded to on the way; void if it is not
 /// \tparam IsInput          whether the argument is data that decides the precision
 template <class Plan, bool AddsItself, bool ComputesInFloat, class Quantised, bool IsInput, class Argument>
@@ -148,8 +148,8 @@ void report_cast(const Observer& observer, std::size_t index, autocast::cast_dir
                   before, after, false);
 }
 
-/// The same for a cast of an input to Target that goes through Quantised, unless that is void. The limits of
-/// Quantised are those of numbers scaled by their largest.
+/// As report_cast(), for a cast of an input to Target that goes through Quantised, unless that is void. The
+/// limits of Quantised are those of numbers scaled by their largest.
 template <class From, class Target, class Quantised, class Observer>
 void report_input_cast(const Observer& observer, std::size_t index, std::span<const float> before,
                        std::span<const float> after) {

@@ -253,7 +253,7 @@ template <readable_matrix A, readable_matrix B, readable_matrix C>
     return detail::check_gemm(a, b, computed, check, static_cast<const C*>(nullptr));
 }
 
-/// The same for computed = alpha * a * b + beta * initial, where `initial` is what the output matrix held
+/// Overload for computed = alpha * a * b + beta * initial, where `initial` is what the output matrix held
 /// before.
 template <readable_matrix A, readable_matrix B, readable_matrix C, readable_matrix Initial>
 [[nodiscard]] gemm_error_summary gemm_error_report(const A& a, const B& b, const C& computed,

@@ -103,8 +103,8 @@ struct gradient_check_report {
     }
     /// Whether no element is further from its difference than this: gradcheck's rtol.
     [[nodiscard]] bool passed(double tolerance) const { return worst().max_relative <= tolerance; }
-    /// The same for the norms of whole arrays: for gradients of narrow formats, of which elements that all
-    /// but cancel have no digits.
+    /// As passed(), for the norms of whole arrays: for gradients of narrow formats, of which elements that
+    /// all but cancel have no digits.
     [[nodiscard]] bool norms_passed(double tolerance) const {
         return std::all_of(arrays.begin(), arrays.end(), [tolerance](const gradient_comparison& it) {
             return it.norm_relative <= tolerance;
@@ -284,7 +284,7 @@ template <std::invocable Loss>
     return report;
 }
 
-/// The same for a vector or list of arrays, or of parameters.
+/// Overload for a vector or list of arrays, or of parameters.
 template <std::invocable Loss, std::ranges::input_range Arrays>
     requires std::convertible_to<std::ranges::range_reference_t<const Arrays&>, checked_gradient>
 [[nodiscard]] gradient_check_report check_gradients(Loss&& loss, const Arrays& arrays,

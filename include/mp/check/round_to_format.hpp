@@ -66,7 +66,7 @@ template <number To, reference_number From>
         detail::round_fraction<detail::format_of_t<To>>(detail::to_fraction(x), p));
 }
 
-/// The same for an unevaluated expression of Boost numbers, such as a * b + c; it is evaluated in its own
+/// Overload for an unevaluated expression of Boost numbers, such as a * b + c; it is evaluated in its own
 /// type.
 template <number To, class Tag, class A1, class A2, class A3, class A4>
 [[nodiscard]] To round_to_format(const boost::multiprecision::detail::expression<Tag, A1, A2, A3, A4>& x,

@@ -26,7 +26,8 @@ MP_HOST_DEVICE constexpr exact_value divide_exact(const exact_value& n, std::uin
     return to_64_bits(exact_number<uint128>{n.negative, n.exponent - shift - exponent, quotient, rest});
 }
 
-/// The same with at least 64 - b bits, for a divisor of b bits; a division of 64 bits is ten times as fast.
+/// As divide_exact(), with at least 64 - b bits, for a divisor of b bits; a division of 64 bits is ten times
+/// as fast.
 MP_HOST_DEVICE constexpr exact_value divide_to_few_bits(const exact_value& n, std::uint64_t divisor,
                                                         int exponent) noexcept {
     const int shift = leading_zeros(n.significand);
@@ -46,8 +47,8 @@ constexpr int scale_exponent(const exact_value& amax, scale_rule rule) noexcept 
            bias;
 }
 
-/// The same for an infinite amax. Under floor and even it counts as 2^128, as it does when the exponent field
-/// of a float is looked at; the others have the largest scale.
+/// As scale_exponent(), for an infinite amax. Under floor and even it counts as 2^128, as it does when the
+/// exponent field of a float is looked at; the others have the largest scale.
 template <class Element>
 constexpr int infinite_scale_exponent(scale_rule rule) noexcept {
     const bool looks_at_exponent = rule != scale_rule::ceil && rule != scale_rule::nearest;

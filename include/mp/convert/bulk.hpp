@@ -47,7 +47,7 @@ void convert_nearest(instruction_set isa, const From* from, To* to, std::size_t 
     }
 }
 
-/// The instruction set of conversions that are a part of algorithms without kernels of their own.
+/// The instruction set of conversions that are a part of algorithms without kernels.
 inline instruction_set conversion_isa() noexcept {
     return best_instruction_set();
 }

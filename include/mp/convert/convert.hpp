@@ -33,7 +33,7 @@ void check_memory(std::string_view function, std::span<From> from, std::span<To>
     }
 }
 
-/// The same, and unless they have the same size.
+/// As check_memory(), and unless they have the same size.
 template <class From, class To>
 void check_arrays(std::string_view function, std::span<From> from, std::span<To> to) {
     if (from.size() != to.size()) {
@@ -157,7 +157,7 @@ void convert(cpu exec, const Source& from, Target&& to, projection p) {
                            });
 }
 
-/// The same to nearest even, with saturation::none. (Not a default argument: those who need no other
+/// Overload to nearest even, with saturation::none. (Not a default argument: those who need no other
 /// projection do not wait for the compiler to make their code.)
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to) {
@@ -259,9 +259,9 @@ inline void check_matrices(std::string_view function, const view_extent& from, c
         throw_argument(function, "to", "overlapping from", "must be memory of its own");
 }
 
-/// Converts vectors [begin, end) of a matrix whose elements are not neighbours in the source: from_step apart,
-/// and neighbours in another direction. By tiles, so that every cache line of the source is used while it is
-/// there.
+/// Converts vectors [begin, end) of a matrix whose elements are not neighbours in the source: from_step
+/// apart, and neighbours in another direction. By tiles, so that every cache line of the source is used while
+/// it is there.
 template <class From, class To>
 void convert_transposing(instruction_set isa, const From* from, std::ptrdiff_t from_step, To* to,
                          std::ptrdiff_t to_step, std::ptrdiff_t begin, std::ptrdiff_t end,
@@ -292,8 +292,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// leading dimensions and storage orders; padding is neither read nor written.
 ///
 /// Throws argument_error, with nothing written, if the shapes differ, a view is not sound (negative sizes,
-/// a leading dimension smaller than a vector, null data), the memory from the first to the last element of one
-/// view overlaps that of the other, exec.threads is less than one, or the processor lacks exec.instructions.
+/// a leading dimension smaller than a vector, null data), the memory from the first to the last element of
+/// one view overlaps that of the other, exec.threads is less than one, or the processor lacks
+/// exec.instructions.
 ///
 ///     mp::convert(mp::cpu{}, mp::row_major(weights, 512, 768, 1024), mp::row_major(copy, 512, 768));
 template <class From, number To>

@@ -129,7 +129,7 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matri
         });
 }
 
-/// The same to an array, for a matrix of one row (or of one column).
+/// Overload to an array, for a matrix of one row (or of one column).
 template <block_element Element, int Block, reduced Scale, detail::writable_number_range Target>
 void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, Target&& to, projection p = {}) {
     const std::span target = detail::as_span(to);

@@ -74,7 +74,7 @@ MP_ALWAYS_INLINE int_x4 narrow_half_magnitude(int_x4 magnitude) noexcept {
     return magnitude < smallest_normal ? subnormal : normal;
 }
 
-/// The same, with what is too large or NaN.
+/// As narrow_half_magnitude(), with what is too large or NaN.
 MP_ALWAYS_INLINE int_x4 with_half_specials(int_x4 code, int_x4 magnitude) noexcept {
     constexpr std::int32_t too_large = 143 << 23;
     constexpr std::int32_t infinity = 255 << 23;
@@ -124,7 +124,7 @@ MP_ALWAYS_INLINE float_x4 widen_half(int_x4 upper) noexcept {
     return reinterpret_cast<float_x4>(value | (upper ^ magnitude));
 }
 
-/// The same, with infinities and NaNs.
+/// As widen_half(), with infinities and NaNs.
 MP_ALWAYS_INLINE float_x4 with_float_specials(float_x4 value, int_x4 upper) noexcept {
     const int_x4 magnitude = upper & 0x7fff'0000;
     const int_x4 is_special = magnitude >= 0x7c00'0000;

@@ -50,7 +50,7 @@ MP_HOST_DEVICE constexpr void set_packed_code(std::byte* bytes, std::size_t bit,
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// A number that can be packed: one of fewer than 8 bits, which in memory of its own would waste some.
+/// A number that can be packed: one of fewer than 8 bits, which would waste part of a byte.
 template <class T>
 concept packable = reduced<T> && (layout_of<typename std::remove_cv_t<T>::format>::width < 8);
 
@@ -236,7 +236,7 @@ public:
     [[nodiscard]] MP_HOST_DEVICE constexpr reference operator[](std::size_t i) const noexcept {
         return *iterator(bytes_, offset_ + i * width);
     }
-    /// The same, but throws argument_error if there is no element i.
+    /// As operator[], but throws argument_error if there is no element i.
     [[nodiscard]] constexpr reference at(std::size_t i) const {
         if (i >= size_) {
             detail::throw_argument("mp::packed_span::at", "i", i,
@@ -318,7 +318,7 @@ public:
 
     [[nodiscard]] reference operator[](std::size_t i) noexcept { return view()[i]; }
     [[nodiscard]] T operator[](std::size_t i) const noexcept { return view()[i]; }
-    /// The same, but throws argument_error if there is no element i.
+    /// As operator[], but throws argument_error if there is no element i.
     [[nodiscard]] reference at(std::size_t i) { return view().at(i); }
     [[nodiscard]] T at(std::size_t i) const { return view().at(i); }
 

@@ -122,7 +122,7 @@ void widen_block(const storage_of<Format>* __restrict from, Native* __restrict t
 }
 
 /// Applies `convert`, which converts exactly one block, to `count` elements. The last elements, too few for a
-/// block, go through a block of their own.
+/// block, go through a separate block.
 template <class From, class To, class Convert>
 void convert_blocks(const From* from, To* to, std::size_t count, Convert convert) noexcept {
     const std::size_t rest = count % convert_block;

@@ -129,7 +129,7 @@ template <class BlockScaled, class Value>
     return result;
 }
 
-/// The same for an array, as a matrix of one row.
+/// Overload for an array, as a matrix of one row.
 template <class BlockScaled, detail::number_range Source>
 [[nodiscard]] BlockScaled quantize(cpu exec, const Source& from, const quantize_options& options = {}) {
     const std::span source = detail::as_span(from);

@@ -34,7 +34,7 @@ template <number To, class From, detail::context Context = const projection&>
         return detail::number_from_bits<To>(detail::from_integer<format>(x, context));
     }
 }
-/// The same for what devices do not have: long double, and the compiler's own _Float16 and __float128.
+/// Overload for what devices do not have: long double, and the compiler's own _Float16 and __float128.
 template <number To, detail::host_float From, detail::context Context = const projection&>
 [[nodiscard]] constexpr To round_to(From x, Context&& context = projection{}) noexcept {
     return detail::number_from_bits<To>(detail::from_host_float<detail::format_of_t<To>>(x, context));
@@ -111,7 +111,8 @@ template <class Format, detail::context Context = const projection&>
         detail::remainder_bits<Format>(a.bits(), b.bits(), detail::quotient::nearest_even, context));
 }
 
-/// The same with n the exact a / b without its fraction, so that the result has the sign of a (C's fmod).
+/// As remainder(), with n the exact a / b without its fraction, so that the result has the sign of a (C's
+/// fmod).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fmod(basic_float<Format> a, basic_float<Format> b,
                                                                 Context&& context = projection{}) noexcept {

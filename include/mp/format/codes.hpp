@@ -148,7 +148,7 @@ MP_HOST_DEVICE constexpr storage_of<To> convert_nan(storage_of<From> bits, const
     return join<To>(negative, code);
 }
 
-/// The same, and a signalling NaN raises `invalid`.
+/// As above, but a signalling NaN raises `invalid`.
 template <class To, class From>
 MP_HOST_DEVICE constexpr storage_of<To> convert_nan(storage_of<From> bits, environment& context) {
     if (is_signaling<From>(bits) || !layout_of<To>::has_nan) raise(context, status_flag::invalid);

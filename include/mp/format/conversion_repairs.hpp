@@ -74,10 +74,10 @@ MP_HOST_DEVICE constexpr std::uint32_t after_satfinite(std::uint32_t code, std::
     return join<Format>(negative, overflow_code<Format>(negative, magnitude == 0x7f800000, p));
 }
 
-/// The same from what a conversion of IEEE 754 made of a float, in any rounding: saturation differs from none
-/// only where that is infinite. (With saturation::none a value that is too large is infinite or, where the
-/// rounding turns it back, already the largest finite number; the others have the largest finite number for
-/// both.)
+/// As after_satfinite(), from what a conversion of IEEE 754 made of a float, in any rounding: saturation
+/// differs from none only where that is infinite. (With saturation::none a value that is too large is
+/// infinite or, where the rounding turns it back, already the largest finite number; the others have the
+/// largest finite number for both.)
 template <class Format>
 MP_HOST_DEVICE constexpr std::uint32_t after_conversion(std::uint32_t code, std::uint32_t x,
                                                         const projection& p) {

@@ -50,7 +50,7 @@ __device__ __forceinline__ std::uint32_t device_satfinite_pair(float first, floa
     return result;
 }
 
-/// The same for halves next to each other, from sm_89 on to the 8-bit formats.
+/// As device_satfinite_pair(), for halves next to each other, from sm_89 on to the 8-bit formats.
 template <class Format>
 inline constexpr bool narrows_halves_by_instruction =
     __CUDA_ARCH__ >= 890 && (is_e4m3fn<Format> || is_e5m2<Format>);

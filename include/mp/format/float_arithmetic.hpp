@@ -204,8 +204,9 @@ MP_HOST_DEVICE inline float float_multiply_add_by_doubles(float a, float b, floa
     return opt_barrier(static_cast<float>(__builtin_bit_cast(double, bits)));
 }
 
-/// The same by the compiler's means, wherever they can be trusted: not the C library's function on Windows,
-/// nor beside the x87 unit, where it may round in the direction of the vector unit, nor clang under
+/// As float_multiply_add_by_doubles(), by the compiler's means, wherever they can be trusted: not the C
+/// library's function on Windows, nor beside the x87 unit, where it may round in the direction of the vector
+/// unit, nor clang under
 /// -ffast-math, which multiplies and adds where the target has no instruction for both.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float fused_multiply_add(float a, float b, float c) noexcept {
 #if (defined(_WIN32) || MP_X87_ARITHMETIC || (defined(__clang__) && defined(__x86_64__))) && \

@@ -29,11 +29,11 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The float square root of a number of 11 bits, ready to be rounded to 11 bits in every direction that it was
-/// rounded in itself. The exact root is never a midpoint M (an integer of 12 bits), but upward float may round
-/// one below M to it. So one unit in the last place goes off the low 16 bits; zero, infinity and numbers of 11
-/// bits have none there or stay the nearest one. A root above M stays above: its square X has 11 bits, odd
-/// squares are 1 modulo 8, so X - M^2 >= 7 and the root is at least 3 units above M.
+/// The float square root of a number of 11 bits, ready to be rounded to 11 bits in every direction that it
+/// was rounded in itself. The exact root is never a midpoint M (an integer of 12 bits), but upward float may
+/// round one below M to it. So one unit in the last place goes off the low 16 bits; zero, infinity and
+/// numbers of 11 bits have none there or stay the nearest one. A root above M stays above: its square X has
+/// 11 bits, odd squares are 1 modulo 8, so X - M^2 >= 7 and the root is at least 3 units above M.
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float lowered_root(float root) noexcept {
     const auto bits = bit_cast<std::uint32_t>(root);
     return bit_cast<float>(bits - static_cast<std::uint32_t>((bits & 0xFFFF) != 0));
@@ -281,8 +281,8 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> through_float(
     return exact();
 }
 
-/// Gives a + b, or a - b where Sign is -1, the sign of zero that rounding to nearest gives: negative only if both
-/// summands are, whatever direction the processor rounded it in.
+/// Gives a + b, or a - b where Sign is -1, the sign of zero that rounding to nearest gives: negative only if
+/// both summands are, whatever direction the processor rounded it in.
 template <class Format, int Sign>
 struct sign_of_zero_sum {
     storage_of<Format> a;

@@ -102,8 +102,8 @@ template <class Format>
     const detail::exact_value exact = detail::unpack<Format>(x.bits());
     return exact.exponent + 63 - detail::leading_zeros(exact.significand);
 }
-/// The same as a number of the format, rounded to it; -infinity for zero, which divides by zero, and infinity
-/// for infinities.
+/// As ilogb(), as a number of the format, rounded to it; -infinity for zero, which divides by zero, and
+/// infinity for infinities.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> logb(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {

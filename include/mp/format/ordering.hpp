@@ -53,7 +53,7 @@ template <class Format>
                                                         basic_float<Format> b) noexcept {
     return detail::total_order_key<Format>(a.bits()) <= detail::total_order_key<Format>(b.bits());
 }
-/// The same for |a| and |b|.
+/// As total_order(), for |a| and |b|.
 template <class Format>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool total_order_magnitude(basic_float<Format> a,
                                                                   basic_float<Format> b) noexcept {
@@ -115,7 +115,7 @@ template <class Format, detail::context Context = const projection&>
     basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
     return detail::choose(a, b, false, false, detail::nan_rule::propagate, context);
 }
-/// The same, but a NaN next to a number is ignored (a signalling one is invalid nevertheless).
+/// As minimum(), but a NaN next to a number is ignored (a signalling one is invalid nevertheless).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> minimum_number(
     basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
@@ -126,7 +126,7 @@ template <class Format, detail::context Context = const projection&>
     basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
     return detail::choose(a, b, false, false, detail::nan_rule::ignore, context);
 }
-/// The same by magnitude; of two numbers of the same magnitude the smaller or larger one.
+/// As minimum_number(), by magnitude; of two numbers of the same magnitude the smaller or larger one.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> minimum_magnitude(
     basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {

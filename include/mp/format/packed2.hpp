@@ -349,7 +349,7 @@ template <class Number>
                                                                packed2<Number> b) noexcept {
     return detail::choose_pair(a, b, false, detail::nan_rule::propagate);
 }
-/// The same, but a NaN next to a number is ignored.
+/// As minimum(), but a NaN next to a number is ignored.
 template <class Number>
 [[nodiscard]] MP_HOST_DEVICE constexpr packed2<Number> minimum_number(packed2<Number> a,
                                                                       packed2<Number> b) noexcept {

@@ -132,7 +132,7 @@ MP_HOST_DEVICE constexpr std::from_chars_result from_chars(
     if (result.ec == std::errc{}) value = result.value;
     return {result.ptr, result.ec};
 }
-/// The same in general notation.
+/// Overload in general notation.
 ///
 ///     mp::environment env;
 ///     mp::from_chars(first, last, x, env);

@@ -47,7 +47,7 @@ struct activation_epilogue {
                                               std::ptrdiff_t /*column*/) const {
         return apply_elementwise<Function>(value);
     }
-    /// The same for `count` values of a row, or of a column where `down`.
+    /// As operator(), for `count` values of a row, or of a column where `down`.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/,
                bool /*down*/) const {
         const float* const from = values;
@@ -151,7 +151,7 @@ struct bias_epilogue {
         return detail::float_add(value, static_cast<float>(bias[Axis == bias_axis::column ? column : row]));
     }
 
-    /// The same for a line of C whose values have one bias, or a bias each.
+    /// As operator(), for a run of C whose values have one bias, or a bias each.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         const std::ptrdiff_t at = Axis == bias_axis::column ? column : row;
@@ -183,7 +183,7 @@ struct scale_epilogue {
                                       static_cast<float>(scale[Axis == bias_axis::column ? column : row]));
     }
 
-    /// The same for a line of C whose values have one scale, or a scale each.
+    /// As operator(), for a run of C whose values have one scale, or a scale each.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         const std::ptrdiff_t at = Axis == bias_axis::column ? column : row;
@@ -214,7 +214,7 @@ struct residual_epilogue {
         return detail::float_add(value, static_cast<float>(residual(row, column)));
     }
 
-    /// The same for a line of C.
+    /// As operator(), for a run of C.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         const std::ptrdiff_t stride = down ? residual.row_stride() : residual.column_stride();
@@ -288,7 +288,7 @@ struct epilogue_chain {
         return second(rounded(first(value, row, column)), row, column);
     }
 
-    /// The same for values of a row or a column of C.
+    /// As operator(), for values of a row or a column of C.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         detail::apply_to_run(first, values, count, row, column, down);

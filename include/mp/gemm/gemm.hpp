@@ -34,8 +34,8 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The task of a row-major product, or of the transposed one, without its operands' types. The product that is
-/// computed has A's rows and B's columns as given here.
+/// The task of a row-major product, or of the transposed one, without its operands' types. The product that
+/// is computed has A's rows and B's columns as given here.
 template <class A, class B>
 product_task make_product_task(const product_kernel& kernel, instruction_set isa,
                                const product_operand_source& a, const product_operand_source& b,
@@ -157,8 +157,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// rounding to nearest even after each step, in an order that exec.products chooses:
 /// - accumulation::ordered: one fused multiply-add after the other, in ascending k from zero. The same bits
 ///   on every processor.
-/// - accumulation::fastest (the default): the same, except for two cases. Where both types are bfloat16 or hold
-///   only normal numbers of it (all of 8 bits and fewer, std::int8_t), c has more than four rows,
+/// - accumulation::fastest (the default): the same, except for two cases. Where both types are bfloat16 or
+///   hold only normal numbers of it (all of 8 bits and fewer, std::int8_t), c has more than four rows,
 ///   and the processor has dot products that are faster, these are used: vdpbf16ps adds the odd k of a pair
 ///   before the even one, tdpbf16ps (AMX) adds up the even and the odd k of 32 apart and then their sum; both
 ///   take subnormal numbers for zero. And at instruction_set::portable a step is a multiplication and an
@@ -195,7 +195,7 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
     detail::gemm_of_views(exec, alpha, a, b, beta, c, epilogue, nullptr);
 }
 
-/// The same with memory of the caller's for packed blocks, which grows where it is too small: see
+/// Overload with memory of the caller's for packed blocks, which grows where it is too small: see
 /// gemm_workspace.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
@@ -203,7 +203,7 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
     detail::gemm_of_views(exec, alpha, a, b, beta, c, epilogue, &workspace);
 }
 
-/// The same with a B that was packed before: see packed_b. The bits are those of the product with b as it
+/// Overload with a B that was packed before: see packed_b. The bits are those of the product with b as it
 /// was.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
@@ -216,7 +216,7 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float b
     detail::gemm_of_packed(exec, alpha, a, b, beta, c, epilogue, &workspace);
 }
 
-/// Name of the kernel with which mp::gemm multiplies matrices of these types, the left one of so many rows:
+/// Name of the kernel with which mp::gemm multiplies matrices of these types for m = `rows`:
 /// where it runs, what it reads of B, the instruction set, and rows x columns of its tile.
 /// `cpu.bf16.amx.32x32`.
 template <gemm_input A, gemm_input B>

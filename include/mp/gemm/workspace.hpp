@@ -20,13 +20,13 @@ namespace mp {
 ///     mp::gemm_workspace workspace;
 ///     for (...) mp::gemm(exec, 1, a, b, 0, c, {}, workspace);
 ///
-/// One product at a time may use it. Contents are of no meaning between products. Products that are given none
-/// take their memory from the workspace of the executor, if it has one.
+/// One product at a time may use it. Contents are of no meaning between products. Products that are given
+/// none take their memory from the workspace of the executor, if it has one.
 class gemm_workspace {
 public:
     gemm_workspace() = default;
 
-    /// At least `bytes`, aligned to a page, valid until the next call. Throws argument_error if so many
+    /// At least `bytes`, aligned to a page, valid until the next call. Throws argument_error if that many
     /// cannot be addressed; on std::bad_alloc, too, the workspace is as before.
     std::byte* reserve(std::size_t bytes) {
         constexpr std::size_t page = 4096;
@@ -53,8 +53,8 @@ private:
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// `bytes` for a product, aligned to a page: of the workspace that it was given, else of its executor's, else of
-/// `own`. Those of the executor's are given back with the frame that the caller has opened.
+/// `bytes` for a product, aligned to a page: of the workspace that it was given, else of its executor's, else
+/// of `own`. Those of the executor's are given back with the frame that the caller has opened.
 inline std::byte* product_memory(const cpu& exec, gemm_workspace* given, gemm_workspace& own,
                                  std::size_t bytes) {
     if (given != nullptr || exec.workspace == nullptr)

@@ -69,7 +69,7 @@ template <int Count, class... Values>
     return {size, 0, size};
 }
 
-/// The same for an array that is read and one that is written.
+/// As split_together(), for an array that is read and one that is written.
 template <class From, class To>
 [[nodiscard]] chunk_split split_into_chunks(const From* from, const To* to, std::size_t size) {
     return split_together<chunk_count<From, To>>(size, from, to);

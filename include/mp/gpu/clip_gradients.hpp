@@ -154,7 +154,7 @@ void clip_gradients(const Executor& exec, const List& gradients, const float* cl
     detail::run_clip(exec, gradients, detail::skip_by_report{report}, clip_factor);
 }
 
-/// The same for steps that the policy of a device_loss_scale decides about: nothing is touched where it skips
+/// Overload for steps that the policy of a device_loss_scale decides about: nothing is touched where it skips
 /// the step.
 template <gpu_executor Executor, detail::clipped_list List, scale_policy Policy, std::size_t Events>
 void clip_gradients(const Executor& exec, const List& gradients, const Policy& policy,

@@ -185,10 +185,10 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// on a CPU, NaN included.
 ///
 /// `from` and `to` are device_buffers or spans of device memory, of any number types, with the same number of
-/// elements, aligned as their type is. Wherever both are at the beginning of 16 bytes for the same element, all
-/// but a few elements at the ends move in accesses of 16 bytes of the wider type. Nothing waits and nothing
-/// is allocated. Nearest even is the fastest, with any saturation: two numbers at a time where the device has
-/// instructions for that.
+/// elements, aligned as their type is. Wherever both are at the beginning of 16 bytes for the same element,
+/// all but a few elements at the ends move in accesses of 16 bytes of the wider type. Nothing waits and
+/// nothing is allocated. Nearest even is the fastest, with any saturation: two numbers at a time where the
+/// device has instructions for that.
 ///
 ///     mp::convert(stream, master_weights, half_weights);
 ///
@@ -213,7 +213,7 @@ void convert(const Executor& exec, const Source& from, Target&& to, projection p
                                                   });
 }
 
-/// The same for a list of arrays of different sizes, in one launch for every hundred of them.
+/// Overload for a list of arrays of different sizes, in one launch for every hundred of them.
 ///
 ///     const std::vector<mp::gpu_conversion<float, mp::half>> list{{master_1, w1}, {master_2, w2}};
 ///     mp::convert(stream, list);
@@ -265,7 +265,7 @@ void convert_stochastic(const Executor& exec, const Source& from, Target&& to, s
                                                });
 }
 
-/// The same for a list of arrays, whose elements are numbered through: the first one of an array follows the
+/// Overload for a list of arrays, whose elements are numbered through: the first one of an array follows the
 /// last one of the array before. So the bits are those of one array that is as long as all together.
 ///
 /// \param arrays  see convert

@@ -201,7 +201,7 @@ template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automa
     return plan_gemm<Input, Kernel>(properties_of(exec), rows, columns, k, batch, options);
 }
 
-/// The same from the matrices themselves, so that prefer_wgmma knows how they lie. The plan is for
+/// Overload from the matrices themselves, so that prefer_wgmma knows how they lie. The plan is for
 /// all matrices of these shapes, but where it has taken wgmma only for those that are aligned like these.
 ///
 ///     constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
@@ -214,7 +214,7 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
     return detail::plan_for<Kernel>(exec, a, b, 1, {}, options);
 }
 
-/// The same for gemm_batched.
+/// Overload for gemm_batched.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const Executor& exec, std::ptrdiff_t count, matrix_batch<A> a,
@@ -270,7 +270,7 @@ void gemm(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_v
                                                          workspace, {});
 }
 
-/// The same by the plan that plan_gemm makes without options.
+/// Overload with the plan that plan_gemm makes without options.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
     requires gpu_gemm_pair<A, B>
@@ -281,7 +281,7 @@ void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b,
     gemm<Kernel>(exec, plan_gemm<Kernel>(exec, a, b), alpha, a, b, beta, c, epilogue);
 }
 
-/// The same for any other mix of float and reduced formats: a and b are widened to float, in the executor's
+/// Overload for any other mix of float and reduced formats: a and b are widened to float, in the executor's
 /// workspace, and multiplied by ordinary instructions. Throws argument_error where there is no workspace.
 template <gpu_executor Executor, class A, class B, gpu_gemm_output C,
           gemm_epilogue Epilogue = identity_epilogue>
@@ -321,7 +321,7 @@ void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, 
                                                          epilogue, workspace, {a.stride, b.stride, c.stride});
 }
 
-/// The same by the plan that plan_gemm makes without options.
+/// Overload with the plan that plan_gemm makes without options.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_batched(const Executor& exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a,

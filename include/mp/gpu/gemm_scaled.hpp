@@ -100,7 +100,7 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
     }
 }
 
-/// The same by the plan that plan_gemm makes without options.
+/// Overload with the plan that plan_gemm makes without options.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_scaled(const Executor& exec, float alpha, matrix_view<A> a, const k_block_scales& a_scales,

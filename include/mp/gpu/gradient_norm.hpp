@@ -226,8 +226,8 @@ template <detail::gradient_list List>
 ///
 /// Values are gradients times *inverse_scale, rounded to float. Their squares are exact in double, and they
 /// are added in double in the order of <mp/optim/kernels/square_sums.hpp>, in which n values take part in at
-/// most 268 + n / 2^20 additions one after the other: so many times 2^-54 bounds the relative error of the
-/// norm, far below the rounding of the factor to float. Nothing overflows. If the norm is not finite, a
+/// most 268 + n / 2^20 additions one after the other: that number times 2^-54 bounds the relative error of
+/// the norm, far below the rounding of the factor to float. Nothing overflows. If the norm is not finite, a
 /// gradient was not, and the factor is 1.
 ///
 /// \param exec           mp::cuda_stream or mp::simulated_gpu
@@ -300,7 +300,7 @@ void gradient_norm(const Executor& exec, const List& gradients, const float* inv
            detail::gradient_norm_kernel{workspace.data(), needed, max_norm, result});
 }
 
-/// The same with the inverse scale and the report of a device_loss_scale in device memory: the norm and the
+/// Overload with the inverse scale and the report of a device_loss_scale in device memory: the norm and the
 /// check for infinities and NaNs in one pass.
 template <gpu_executor Executor, detail::gradient_list List, scale_policy Policy, std::size_t Events>
 void gradient_norm(const Executor& exec, const List& gradients, device_loss_scale<Policy, Events>* scale,

@@ -30,9 +30,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     scaler.step(optimizer);
 ///     scaler.update();
 ///
-/// The scale moves with the bits of loss_scaler, except for one thing: a step is skipped if any optimizer whose
-/// gradients have been looked at before it in this iteration has infinities. training_iteration looks at all
-/// of them before it steps any.
+/// The scale moves with the bits of loss_scaler, except for one thing: a step is skipped if any optimizer
+/// whose gradients have been looked at before it in this iteration has infinities. training_iteration looks
+/// at all of them before it steps any.
 ///
 /// Not synchronised. Copies share the scale on the device.
 template <gpu_executor Executor, scale_policy Policy, std::size_t Events = default_device_events>
@@ -72,7 +72,7 @@ public:
         stages_.push_back({&optimizer, stage::checked});
     }
 
-    /// The same in one pass with the norm of the gradients, without their scale, by which the step clips
+    /// As check(), in one pass with the norm of the gradients, without their scale, by which the step clips
     /// them.
     ///
     /// \throws state_error     the optimizer's gradients have been looked at, or it has stepped

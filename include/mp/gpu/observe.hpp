@@ -169,7 +169,7 @@ void convert_and_observe(const Executor& exec, const Source& from, Target&& to, 
                              });
 }
 
-/// The same with the inverse scale and the report of a device_loss_scale in device memory.
+/// Overload with the inverse scale and the report of a device_loss_scale in device memory.
 template <gpu_executor Executor, detail::gradient_range Source, detail::writable_number_range Target,
           scale_policy Policy, std::size_t Events>
     requires reduced<detail::contiguous_element<Target>>
@@ -180,7 +180,7 @@ void convert_and_observe(const Executor& exec, const Source& from, Target&& to,
     convert_and_observe(exec, from, to, &scale->inverse_scale, &scale->seen, edge);
 }
 
-/// The same for a list of arrays of different sizes, in one launch for every hundred of them.
+/// Overload for a list of arrays of different sizes, in one launch for every hundred of them.
 ///
 ///     const std::vector<mp::gpu_conversion<float, mp::half>> list{{dw1, half_dw1}, {dw2, half_dw2}};
 ///     mp::convert_and_observe(stream, list, scale.data());
@@ -207,7 +207,7 @@ void convert_and_observe(const Executor& exec, const List& arrays, const float* 
                              });
 }
 
-/// The same with the inverse scale and the report of a device_loss_scale in device memory.
+/// Overload with the inverse scale and the report of a device_loss_scale in device memory.
 template <gpu_executor Executor, detail::conversion_list List, scale_policy Policy, std::size_t Events>
 void convert_and_observe(const Executor& exec, const List& arrays, device_loss_scale<Policy, Events>* scale,
                          double edge = std::numeric_limits<double>::infinity()) {

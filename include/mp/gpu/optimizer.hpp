@@ -71,7 +71,7 @@ public:
     }
     /// What clip_gradient_norm has found, in device memory.
     [[nodiscard]] const device_gradient_norm* gradient_norm() const { return norm_.data(); }
-    /// The same on the host; waits.
+    /// As gradient_norm(), on the host; waits.
     [[nodiscard]] device_gradient_norm read_gradient_norm() const { return norm_.read(exec_); }
 
     // --- for gpu_loss_scaler
@@ -81,7 +81,7 @@ public:
     void check_gradients(device_loss_scale<Policy, Events>* scale) {
         mp::check_gradients(exec_, parameters_, scale);
     }
-    /// The same, and the factor by which the next step clips the norm of the gradients.
+    /// As check_gradients(), and finds the factor by which the next step clips the norm of the gradients.
     template <scale_policy Policy, std::size_t Events>
     void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
         mp::gradient_norm(exec_, parameters_, scale, std::span<double>(sums_.data(), sums_size()),

@@ -19,11 +19,11 @@
 namespace mp::inline MP_ISA_NAMESPACE {
 
 /// One update of all parameters of a list that have a gradient, as mp::sgd does it on a CPU: what is stored
-/// has the same bits (except for payloads of NaNs, and as long as all parameters have had as many updates). One
-/// launch that decides, counts and calculates the coefficients, and one pass over the arrays for some sixty
-/// parameters: it reads gradient, master copy and state, multiplies the gradient by the inverse scale and
-/// then by the clip factor, each product rounded to float, and writes master copy, state and weights. With
-/// half weights and gradients, float masters and momentum these are 20 bytes an element.
+/// has the same bits (except for payloads of NaNs, and as long as all parameters have had as many updates).
+/// One launch that decides, counts and calculates the coefficients, and one pass over the arrays for some
+/// sixty parameters: it reads gradient, master copy and state, multiplies the gradient by the inverse scale
+/// and then by the clip factor, each product rounded to float, and writes master copy, state and weights.
+/// With half weights and gradients, float masters and momentum these are 20 bytes an element.
 ///
 /// If the report has found an infinity or NaN, nothing is written and the step does not count. Nothing waits,
 /// nothing is allocated, and everything may be captured into a graph: the learning rate is that in device
@@ -52,7 +52,7 @@ void sgd_step(const Executor& exec, const List& parameters, const sgd_options& o
                      gradients.clip_factor);
 }
 
-/// The same with the inverse scale of a device_loss_scale, whose policy decides whether the step is skipped.
+/// Overload with the inverse scale of a device_loss_scale, whose policy decides whether the step is skipped.
 ///
 /// \param clip_factor  one float in device memory, or null
 template <gpu_executor Executor, detail::parameter_list List, scale_policy Policy, std::size_t Events>

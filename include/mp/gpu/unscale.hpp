@@ -134,8 +134,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// mp::unscale_and_check on a CPU (payloads of NaNs apart); with an inverse scale of exactly 1 the bits are
 /// copied. The results are checked, bad ones included in what is written. Subnormal results survive nvcc's
 /// -ftz=true. The report's counts and its first location do not depend on the order in which threads run; the
-/// calls that share a report may run in several streams. Where both arrays are at the beginning of 16 bytes for
-/// the same element, all but a few elements at the ends move in accesses of 16 bytes of the wider type.
+/// calls that share a report may run in several streams. Where both arrays are at the beginning of 16 bytes
+/// for the same element, all but a few elements at the ends move in accesses of 16 bytes of the wider type.
 ///
 /// \param exec           mp::cuda_stream or mp::simulated_gpu
 /// \param gradients      device_buffer or span of device memory, of float or of a reduced format
@@ -168,7 +168,7 @@ void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscale
                              });
 }
 
-/// The same with the inverse scale and the report of a device_loss_scale in device memory.
+/// Overload with the inverse scale and the report of a device_loss_scale in device memory.
 template <gpu_executor Executor, detail::gradient_range Gradients, detail::writable_float_range Unscaled,
           scale_policy Policy, std::size_t Events>
 void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscaled&& unscaled,
@@ -177,7 +177,7 @@ void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscale
     unscale_and_check(exec, gradients, unscaled, &scale->inverse_scale, &scale->seen, parameter);
 }
 
-/// The same for a list of gradients of different sizes, in one launch for every hundred of them: the report
+/// Overload for a list of gradients of different sizes, in one launch for every hundred of them: the report
 /// has the number of a gradient in the list as its first parameter, plus `first_parameter`. Gradients without
 /// room for results are only looked at; see check_gradients.
 ///
@@ -210,7 +210,7 @@ void unscale_and_check(const Executor& exec, const List& gradients, const float*
                              });
 }
 
-/// The same with the inverse scale and the report of a device_loss_scale in device memory.
+/// Overload with the inverse scale and the report of a device_loss_scale in device memory.
 template <gpu_executor Executor, detail::contiguous List, scale_policy Policy, std::size_t Events>
     requires requires(const List& list) { detail::as_span(list)[0].unscaled; } &&
              detail::gradient_list<const List>
@@ -245,7 +245,7 @@ void check_gradients(const Executor& exec, const List& gradients, const float* i
                              });
 }
 
-/// The same with the inverse scale and the report of a device_loss_scale in device memory.
+/// Overload with the inverse scale and the report of a device_loss_scale in device memory.
 template <gpu_executor Executor, detail::gradient_list List, scale_policy Policy, std::size_t Events>
 void check_gradients(const Executor& exec, const List& gradients, device_loss_scale<Policy, Events>* scale,
                      std::size_t first_parameter = 0) {

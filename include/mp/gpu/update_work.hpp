@@ -54,7 +54,7 @@ struct update_work {
     static constexpr bool split_masters = How == weight_update::split;
     static constexpr bool compensated = kahan || split_masters;
     static constexpr bool stochastic = How == weight_update::stochastic;
-    /// Arrays with random bits of their own.
+    /// Arrays with separate random bits.
     static constexpr int random_arrays =
         stochastic ? (std::is_same_v<state_type, float> ? 1 : 1 + states) : 0;
 

@@ -243,7 +243,7 @@ inline void reduce_report(cuda_stream exec, ncclComm_t communicator, device_grad
     check_nccl(end, "ncclGroupEnd");
 }
 
-/// The same with the report of a device_loss_scale in device memory.
+/// Overload with the report of a device_loss_scale in device memory.
 template <scale_policy Policy, std::size_t Events>
 void reduce_report(cuda_stream exec, ncclComm_t communicator, device_loss_scale<Policy, Events>* scale) {
     if (scale == nullptr) detail::throw_error(argument_error("mp::reduce_report: scale is null"));

@@ -55,7 +55,7 @@ void multiply_matrices(const Executor& exec, double alpha, matrix_view<A> a, mat
         gemm(exec, static_cast<float>(alpha), a, b, static_cast<float>(beta), c);
     }
 }
-/// The same with memory for packed blocks, or null.
+/// Overload with memory for packed blocks, or null.
 template <class A, class B, class C>
 void multiply_matrices(const cpu& exec, double alpha, matrix_view<A> a, matrix_view<B> b, double beta,
                        matrix_view<C> c, gemm_workspace* workspace) {

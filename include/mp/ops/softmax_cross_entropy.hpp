@@ -205,8 +205,8 @@ void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, cons
                            detail::row_losses<detail::arithmetic_type<Logit>>{row_losses}, factors, options);
 }
 
-/// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `product_operands` are loss_factors, or those
-/// with a loss scale in device memory.
+/// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `product_operands` are loss_factors,
+/// or those with a loss scale in device memory.
 struct softmax_cross_entropy_backward_op {
     static constexpr std::string_view name = "softmax_cross_entropy_backward";
     using forward_op = softmax_cross_entropy_op;
@@ -315,7 +315,7 @@ void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit
                            detail::output_view(dlogits), factors, options);
 }
 
-/// The same on a CPU, which returns the loss.
+/// Overload on a CPU, which returns the loss.
 ///
 ///     const float loss = mp::ops::softmax_cross_entropy_with_gradient(exec, logits, labels, dlogits,
 ///                                                                     {.scale = scaler.current_scale()});

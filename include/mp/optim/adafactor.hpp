@@ -20,8 +20,8 @@
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Adafactor (Shazeer and Stern 2018), without a first moment. Of a parameter that is a matrix of m rows and n
-/// columns (mp::parameter::rows), it keeps the means R of the rows and C of the columns of the squared
+/// Adafactor (Shazeer and Stern 2018), without a first moment. Of a parameter that is a matrix of m rows and
+/// n columns (mp::parameter::rows), it keeps the means R of the rows and C of the columns of the squared
 /// gradients: m + n floats instead of the m n of AdamW's. At the t-th update, with gradient g and weight w:
 ///
 ///     b = 1 - t^-beta2_decay
@@ -31,8 +31,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     w = w - learning_rate weight_decay w - rate u / max(1, rms(u) / clip_threshold)
 ///
 /// Means, roots and the rate are computed in double and kept as floats, elements in float; the bits depend on
-/// the shapes alone. Threads share out whole parameters. See optimizer_base for the types and the protocol; all
-/// parameters are in group 0.
+/// the shapes alone. Threads share out whole parameters. See optimizer_base for the types and the protocol;
+/// all parameters are in group 0.
 ///
 ///     mp::adafactor<mp::bfloat16> optimizer({{.name = "w", .weights = w, .gradient = dw, .rows = 512}});
 template <class Weight, class Gradient = Weight, class Master = float>
@@ -51,7 +51,7 @@ public:
         for (std::size_t i = 0; i < base::parameters().size(); ++i) add_state(i);
         point();
     }
-    /// The same, running on the calling thread.
+    /// Overload that runs on the calling thread.
     explicit adafactor(std::vector<parameter_type> parameters, const adafactor_options& options = {})
         : adafactor(cpu{}, std::move(parameters), options) {}
 
@@ -79,7 +79,7 @@ public:
         static_cast<void>(base::parameter_name(index));  // throws
         return {states_[index].row_means, states_[index].rows};
     }
-    /// The same of the columns, or of the elements of a vector.
+    /// As row_means(), of the columns, or of the elements of a vector.
     [[nodiscard]] std::span<const float> column_means(std::size_t index) const {
         static_cast<void>(base::parameter_name(index));
         return {states_[index].column_means, states_[index].columns};
@@ -97,7 +97,7 @@ public:
     /// One update of all parameters that have a gradient, see mp::optimizer::step.
     void step() { update(1.0F); }
 
-    /// The same, multiplying the gradients by `inverse_scale` on the way.
+    /// Overload that steps while multiplying the gradients by `inverse_scale` on the way.
     ///
     /// \throws state_error     the gradients are already unscaled
     /// \throws argument_error  the inverse scale is NaN or negative

@@ -64,7 +64,7 @@ public:
             base::limit_learning_rate(traits::largest_rate_factor(options_[i]), i);
         }
     }
-    /// The same, running on the calling thread.
+    /// Overload that runs on the calling thread.
     template <class Groups = std::vector<Options>>
         requires std::same_as<Groups, std::vector<Options>>
     optimizer(std::vector<parameter_type> parameters, Groups groups)
@@ -73,7 +73,7 @@ public:
     /// With the same options for all parameters, which are in group 0.
     optimizer(cpu exec, std::vector<parameter_type> parameters, const Options& options = {})
         : optimizer(exec, std::move(parameters), std::vector<Options>{options}) {}
-    /// The same, running on the calling thread.
+    /// Overload that runs on the calling thread.
     explicit optimizer(std::vector<parameter_type> parameters, const Options& options = {})
         : optimizer(cpu{}, std::move(parameters), options) {}
 
@@ -125,8 +125,8 @@ public:
     /// called before, else by the gradients as they are. Does not look for infinities or NaNs.
     void step() { update(1.0F); }
 
-    /// The same, multiplying the gradients by `inverse_scale` on the way. The results are those of
-    /// unscale_gradients(inverse_scale) and step(), without memory for the unscaled gradients.
+    /// Overload that steps while multiplying the gradients by `inverse_scale` on the way. The results are
+    /// those of unscale_gradients(inverse_scale) and step(), without memory for the unscaled gradients.
     ///
     /// \throws state_error     the gradients are already unscaled
     /// \throws argument_error  the inverse scale is NaN or negative

@@ -89,7 +89,7 @@ protected:
         finish_step();
     }
 
-    /// The same with one of the library's own rules, whose kernels keep everything in registers.
+    /// As apply(), with one of the library's own rules, whose kernels keep everything in registers.
     /// `coefficients(update, group)` gives what the rule multiplies by; `usual` is memory for those of each
     /// group.
     template <class Coefficients, class CoefficientsOf>
@@ -117,9 +117,9 @@ protected:
 
     /// One pass over whole parameters that have a gradient, for updates that look at more than one element.
     /// Calls f(index, number of this update of it, elements) from several threads, where `elements` has
-    /// gradient(first, count, to), the gradient as floats as an update uses it; weights(first, count, to), the
-    /// weights in the precision in which they are trained; and set_weights(first, count, from), rounded to
-    /// nearest. f must not throw. For weights that are updated to nearest.
+    /// gradient(first, count, to), the gradient as floats as an update uses it; weights(first, count, to),
+    /// the weights in the precision in which they are trained; and set_weights(first, count, from), rounded
+    /// to nearest. f must not throw. For weights that are updated to nearest.
     template <class Function>
     void apply_to_parameters(float inverse_scale, Function f) {
         const detail::default_floating_point_modes modes;

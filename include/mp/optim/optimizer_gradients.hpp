@@ -65,9 +65,9 @@ public:
         return report;
     }
 
-    /// The same for gradients that lie elsewhere, such as those of mp::gradient_accumulator: one for each
-    /// parameter, each with its own scale. They are not changed; the parameters' own gradients are not
-    /// looked at, and if they are float, overwritten by the results.
+    /// As unscale_gradients(), for gradients that lie elsewhere, such as those of mp::gradient_accumulator:
+    /// one for each parameter, each with its own scale. They are not changed; the parameters' own gradients
+    /// are not looked at, and if they are float, overwritten by the results.
     ///
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
     /// \throws argument_error  there are not as many gradients as parameters, or one has another size than

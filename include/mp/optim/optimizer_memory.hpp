@@ -78,7 +78,7 @@ public:
         for (std::size_t group = 0; group < rates_.size(); ++group) check_learning_rate(rate, group);
         std::fill(rates_.begin(), rates_.end(), rate);
     }
-    /// The same of one group. Throws argument_error also if there is no such group.
+    /// Sets that of one group. Throws argument_error also if there is no such group.
     void set_learning_rate(double rate, std::size_t group) {
         require_group("mp::optimizer_base::set_learning_rate", group);
         check_learning_rate(rate, group);
@@ -98,8 +98,8 @@ public:
         }
     }
 
-    /// The same as floats: those of elements `first` to first + to.size() - 1. With weight_update::split this
-    /// is the only way to them: master_weights are the weights then.
+    /// As master_weights(), as floats: those of elements `first` to first + to.size() - 1. With
+    /// weight_update::split this is the only way to them: master_weights are the weights then.
     ///
     /// \throws argument_error  there is no such parameter, or it has fewer elements
     void copy_master_weights(std::size_t index, std::size_t first, std::span<float> to) const {
@@ -141,8 +141,8 @@ public:
         }
     }
 
-    /// State `state` of a parameter as floats, elements `first` to first + to.size() - 1: 0 is the mean of the
-    /// gradients or the momentum, 1 the mean of their squares.
+    /// State `state` of a parameter as floats, elements `first` to first + to.size() - 1: 0 is the mean of
+    /// the gradients or the momentum, 1 the mean of their squares.
     ///
     /// \throws argument_error  there is no such parameter or state, or the parameter has fewer elements
     void copy_state(std::size_t index, std::size_t state, std::size_t first, std::span<float> to) const {

@@ -365,7 +365,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return result;
 }
 
-/// The same for a ledger; see contents_of().
+/// Overload for a ledger; see contents_of().
 [[nodiscard]] inline std::vector<advice> advise(const cast_ledger& ledger,
                                                 const advisor_options& options = {}) {
     return advise(contents_of(ledger), options);
@@ -402,7 +402,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return result;
 }
 
-/// The same for a ledger; see contents_of().
+/// Overload for a ledger; see contents_of().
 [[nodiscard]] inline std::vector<advice> check_dimensions(const cast_ledger& ledger) {
     return check_dimensions(contents_of(ledger));
 }

@@ -430,7 +430,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return html + report::html_page_end();
 }
 
-/// The same for a ledger; see contents_of().
+/// Overload for a ledger; see contents_of().
 [[nodiscard]] inline std::string ledger_page(const cast_ledger& ledger,
                                              std::string_view title = "Casts of autocast") {
     return ledger_page(contents_of(ledger), title);

@@ -198,7 +198,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return text + "\n" + detail::wrapped(detail::non_finite_text(contents), 110);
 }
 
-/// The same for a ledger; see contents_of().
+/// Overload for a ledger; see contents_of().
 [[nodiscard]] inline std::string ledger_table(const cast_ledger& ledger) {
     return ledger_table(contents_of(ledger));
 }
@@ -232,7 +232,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return text;
 }
 
-/// The same for a ledger.
+/// Overload for a ledger.
 [[nodiscard]] inline std::string ledger_csv(const cast_ledger& ledger) {
     return ledger_csv(contents_of(ledger));
 }

@@ -199,7 +199,7 @@ inline constexpr std::array<std::string_view, 11> replay_headings{
     "policy",      "skips",    "in a row", "growths",        "back-offs",        "first scale",
     "final scale", "smallest", "largest",  "mean underflow", "largest underflow"};
 
-/// The cells of a result, below the headings; a failure is a last cell of its own.
+/// The cells of a result, below the headings; a failure is one last cell.
 inline std::vector<std::string> replay_cells(const replay_result& it) {
     const auto scale = [](float value) { return scale_text(static_cast<double>(value)); };
     const auto share = [&](double value) {

@@ -374,7 +374,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::timeline_page_of(log, log.size(), log.totals(), title);
 }
 
-/// The same for events from elsewhere, such as scale_event_log::read_csv, in the order in which they
+/// Overload for events from elsewhere, such as scale_event_log::read_csv, in the order in which they
 /// happened.
 [[nodiscard]] inline std::string timeline_page(std::span<const scale_event> events,
                                                std::string_view title = "Loss scale") {

@@ -4,8 +4,9 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// The code of E8M0 for a finite amax that is not zero, by a rule other than standard. Its significand has Bits
-/// bits, the highest of them set, in which those of elements fit exactly; `code` is that of floor(log2(amax)).
+/// The code of E8M0 for a finite amax that is not zero, by a rule other than standard. Its significand has
+/// Bits bits, the highest of them set, in which those of elements fit exactly; `code` is that of
+/// floor(log2(amax)).
 template <class Format, int Bits, class Words, class Ints>
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr Ints scale_exponent_code(scale_rule rule, const Words& significand,
                                                                    Ints code) {
@@ -35,7 +36,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr Ints scale_exponent_code(scale_rule ru
     return code > 254 ? Ints{} + 254 : code;
 }
 
-/// The same for magnitude codes of finite floats; zero has the smallest scale.
+/// As scale_exponent_code(), for magnitude codes of finite floats; zero has the smallest scale.
 template <class Format>
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> scale_exponent_codes(
     vec<std::uint32_t> magnitude, scale_rule rule) {

@@ -72,8 +72,8 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts_within(float x, fl
     return {float_add(1.0F, above_one), n};
 }
 
-/// The same for all x; the ends of the range, which no float tells from zero and infinity, stand for what is
-/// beyond. `rest` counts only inside. For NaN the result is finite.
+/// As exponential_parts_within(), for all x; the ends of the range, which no float tells from zero and
+/// infinity, stand for what is beyond. `rest` counts only inside. For NaN the result is finite.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float_parts exponential_parts(float x, float rest = 0.0F) {
     const float bounded = float_within(x, 400.0F);
     return exponential_parts_within(bounded, same_value(bounded, x) ? rest : 0.0F);
@@ -84,7 +84,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_exponential(float x, float rest = 0.
     return exponential_parts(x, rest).value();
 }
 
-/// The same for x <= 80 where what is below e^-87 does not count: e^-87 stands for it.
+/// As float_exponential(), for x <= 80 where what is below e^-87 does not count: e^-87 stands for it.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float float_exponential_term(float x, float rest = 0.0F) {
     constexpr float smallest = -87.0F;
     const float_parts parts =

@@ -121,7 +121,7 @@ void reduce_amax(Reducer& reducer, std::span<float> amaxes) {
     }
 }
 
-/// The same for one value.
+/// Overload for one value.
 template <rank_reducer Reducer>
 void reduce_amax(Reducer& reducer, float& amax) {
     reduce_amax(reducer, std::span<float>(&amax, 1));

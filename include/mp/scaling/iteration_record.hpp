@@ -179,7 +179,7 @@ public:
         }
         clear();
     }
-    /// The same, and no optimizer is told.
+    /// As end_iteration(), and no optimizer is told.
     void clear() noexcept {
         checks_.clear();
         measured_ = {};

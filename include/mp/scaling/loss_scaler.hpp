@@ -110,7 +110,7 @@ public:
         return unscale_by(optimizer, [&](float inverse) { return optimizer.unscale_gradients(inverse); });
     }
 
-    /// The same with gradients that lie elsewhere and know their scales, which may differ from the present
+    /// Overload with gradients that lie elsewhere and know their scales, which may differ from the present
     /// one: those of mp::gradient_accumulator, for example.
     template <scalable_optimizer Optimizer, class Value>
     gradient_report unscale(Optimizer& optimizer, std::span<const scaled_gradient<Value>> gradients) {

@@ -66,14 +66,15 @@ constexpr void require_counter(std::string_view function, std::string_view argum
     if (value < least) throw_argument(function, argument, value, "must be at least " + error_text(least));
 }
 
-/// The same for a counter of 64 bits in a state, which must be so far from the limit that no run reaches it.
+/// As require_counter(), for a counter of 64 bits in a state, which must be so far from the limit that no run
+/// reaches it.
 constexpr void require_state_counter(std::string_view function, std::string_view argument,
                                      std::int64_t counter, std::int64_t least) {
     require_counter(function, argument, counter, least);
     if (counter > std::int64_t{1} << 62) throw_argument(function, argument, counter, "must be at most 2^62");
 }
 
-/// The same for a scale that is kept in double, where it can be beyond float's range.
+/// As require_positive(), for a scale that is kept in double, where it can be beyond float's range.
 constexpr void require_scale(std::string_view function, std::string_view argument, double scale) {
     if (is_non_finite(scale) || !(scale > 0.0)) {
         throw_argument(function, argument, scale, "must be finite and greater than 0");

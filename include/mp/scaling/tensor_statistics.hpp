@@ -145,8 +145,9 @@ template <detail::gradient_range Values>
     });
 }
 
-/// The same of ln |x| of the values that are neither zero nor infinite nor NaN, which are all that count: for
-/// gradients whose logarithm is normally distributed. `zeros` says how many were left out as zero.
+/// As measure_statistics(), of ln |x| of the values that are neither zero nor infinite nor NaN, which are all
+/// that count: for gradients whose logarithm is normally distributed. `zeros` says how many were left out as
+/// zero.
 template <detail::gradient_range Values>
 [[nodiscard]] tensor_statistics measure_logarithms(cpu exec, const Values& values) {
     using value = detail::element_value<const Values>;

@@ -250,7 +250,7 @@ inline void validate_trace(std::span<const trace_step> trace) {
 class trace_recorder {
 public:
     /// \param range           of the format in which the recorded run has its gradients
-    /// \param expected_steps  memory is taken for so many at once; argument_error if they cannot be addressed
+    /// \param expected_steps  memory is reserved for that many; argument_error if they cannot be addressed
     explicit trace_recorder(const magnitude_range& range = {}, std::size_t expected_steps = 0)
         : range_(range) {
         trace_.reserve(detail::addressable("mp::trace_recorder", "expected_steps", expected_steps,

@@ -119,8 +119,9 @@ public:
         return norms;
     }
 
-    /// The same with one norm over the gradients of all optimizers, as torch.nn.utils.clip_grad_norm_ of all
-    /// parameters: each is multiplied by the same factor, whatever its format.
+    /// As clip_gradient_norm(), with one norm over the gradients of all optimizers, as
+    /// torch.nn.utils.clip_grad_norm_ of all parameters: each is multiplied by the same factor, whatever its
+    /// format.
     ///
     /// \returns the norm before clipping; where it is not finite, nothing is clipped
     /// \throws state_error     the iteration is finished, or a gradient was overwritten
@@ -172,8 +173,8 @@ public:
     /// Steps every optimizer whose gradients are finite, moves the scale, and zeroes the gradients.
     ///
     /// \returns what happened; true in a condition if every optimizer with gradients stepped
-    /// \throws state_error  the iteration is finished, or a gradient was overwritten; nothing has changed, and
-    ///                      the scope is still open
+    /// \throws state_error  the iteration is finished, or a gradient was overwritten; nothing has changed,
+    ///                      and the scope is still open
     /// \throws scale_error  the policy refuses to go on. Optimizers with finite gradients have stepped by
     /// then;
     ///                      the scope is closed, and scale and counters are as before

@@ -46,7 +46,7 @@ MP_ALWAYS_INLINE void store_up_to(float* to, vec<float> x, std::size_t n) {
         store_partial(to, x, n);
     }
 }
-/// The same of doubles.
+/// Of doubles: the n elements from there on, and zeros.
 MP_ALWAYS_INLINE vec<double> load_up_to(const double* from, std::size_t n) {
     return n == lanes ? load_doubles(from) : load_partial_doubles(from, n);
 }

@@ -24,7 +24,7 @@ struct shared_pointer {
         return *this = *this + elements;
     }
 
-    /// The same place, taken for another type.
+    /// As operator+(),  place, taken for another type.
     template <class Other>
     [[nodiscard]] MP_HOST_DEVICE constexpr shared_pointer<Other> as() const {
         return {offset};

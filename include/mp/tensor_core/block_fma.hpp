@@ -280,7 +280,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// are not flushed), a product has the exponent E(a) + E(b) and is not normalised. All terms, c among them,
 /// are brought to the unit 2^(largest exponent - F), bits below it are cut off toward zero, and they are
 /// added exactly; the sum is rounded once, as the output demands. The constants are block_rule_of(Arch, ...):
-/// a term of zero takes part in the search for the largest exponent with one of its own.
+/// a term of zero takes part in the search for the largest exponent with that of a zero.
 ///
 /// A NaN among the terms, 0 * infinity and infinities of both signs give NaN with the bits 0x7FFFFFFF (half:
 /// 0x7FFF); otherwise an infinity gives that infinity. Zero is always positive.

@@ -27,9 +27,9 @@ struct emulated {
     float8_unit float8 = float8_unit::native;
     /// Where the accumulators of 8-bit operands have 13 fraction bits only (float8_unit::native on sm_89 and
     /// sm_90, accumulators of float), their sum is added to a float, rounded to nearest even, and they start
-    /// again from zero, after so many products, and at the end: what kernels such as DeepGEMM's do with CUDA
-    /// cores. A multiple of 32. Zero never promotes: the accumulators run over all of k, as with cuBLAS's
-    /// "fast accumulation". Of no meaning elsewhere.
+    /// again from zero, after this number of products, and at the end: what kernels such as DeepGEMM's do
+    /// with CUDA cores. A multiple of 32. Zero never promotes: the accumulators run over all of k, as with
+    /// cuBLAS's "fast accumulation". Of no meaning elsewhere.
     int promotion_interval = 128;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Linear layers whose three products take operands of 8 bits: which scales these have, and what a layer keeps
-/// for them.
+/// Linear layers whose three products take operands of 8 bits: which scales these have, and what a layer
+/// keeps for them.
 #pragma once
 
 #include <mp/autocast/policy.hpp>
@@ -33,9 +33,10 @@
 
 namespace mp::layers {
 
-/// Policies of mp::layers::linear, and of layers that are made of it: weights and activations in float8_e4m3fn,
-/// gradients of activations in float8_e5m2, products with float sums, everything else as autocast::off.
-/// Transformer Engine's DelayedScaling: a tensor's scale follows from the largest magnitudes of earlier iterations.
+/// Policies of mp::layers::linear, and of layers that are made of it: weights and activations in
+/// float8_e4m3fn, gradients of activations in float8_e5m2, products with float sums, everything else as
+/// autocast::off. Transformer Engine's DelayedScaling: a tensor's scale follows from the largest magnitudes
+/// of earlier iterations.
 struct float8_delayed_scaling : autocast::off {
     static constexpr std::string_view name = "float8_delayed_scaling";
 };
@@ -43,9 +44,9 @@ struct float8_delayed_scaling : autocast::off {
 struct float8_current_scaling : autocast::off {
     static constexpr std::string_view name = "float8_current_scaling";
 };
-/// MXFP8BlockScaling: each 32 neighbours along k have a power of two of their own, and gradients are in E4M3, too.
-/// The operands are multiplied as bfloat16, which holds them exactly where a block's largest magnitude is at least
-/// 2^-110.
+/// MXFP8BlockScaling: each 32 neighbours along k share a power of two, and gradients are in E4M3, too.
+/// The operands are multiplied as bfloat16, which holds them exactly where a block's largest magnitude is at
+/// least 2^-110.
 struct mxfp8_block_scaling : autocast::off {
     static constexpr std::string_view name = "mxfp8_block_scaling";
 };
@@ -120,8 +121,8 @@ struct scaled_codes {
     }
 };
 
-/// What a product of codes is multiplied by. Not a number where an operand was not finite: its codes are, and the
-/// loss scaler is to see that.
+/// What a product of codes is multiplied by. Not a number where an operand was not finite: its codes are, and
+/// the loss scaler is to see that.
 template <class A, class B>
 float product_factor(const scaled_codes<A>& a, const scaled_codes<B>& b) {
     if (!a.is_finite() || !b.is_finite()) return std::numeric_limits<float>::quiet_NaN();
@@ -130,8 +131,8 @@ float product_factor(const scaled_codes<A>& a, const scaled_codes<B>& b) {
         double_divide(1.0, double_multiply(static_cast<double>(a.scale), static_cast<double>(b.scale)))));
 }
 
-/// Rounds blocks of 32 floats to E4M3 with a power of two each, the smallest for which nothing is too large, and
-/// scales them back.
+/// Rounds blocks of 32 floats to E4M3 with a power of two each, the smallest for which nothing is too large,
+/// and scales them back.
 inline void quantise_mx_blocks(instruction_set isa, float* values, std::size_t blocks) {
     constexpr std::size_t block = 32, most = 16;
     for (std::size_t first = 0; first < blocks; first += most) {
@@ -220,8 +221,8 @@ void quantise_mx(cpu exec, matrix_view<Value> from, matrix_view<bfloat16> to, bo
     });
 }
 
-/// Whether the codes of weights are still theirs, by the count of parameter_store::weights_changed(), and by a
-/// checksum as well where casts that are kept are compared (MP_CHECK_KEPT_CASTS).
+/// Whether the codes of weights are still theirs, by the count of parameter_store::weights_changed(), and by
+/// a checksum as well where casts that are kept are compared (MP_CHECK_KEPT_CASTS).
 class coded_weights {
 public:
     explicit coded_weights(bool compares) : compares_(compares) {}

@@ -89,7 +89,7 @@ public:
         detail::copy_little_endian(reinterpret_cast<std::byte*>(to.data()), from.bytes.data(), sizeof(value),
                                    to.size());
     }
-    /// The same from an array of float, half, bfloat16, double or float8 elements, each rounded once.
+    /// As read(), from an array of float, half, bfloat16, double or float8 elements, each rounded once.
     ///
     /// \throws file_error  there is none, its elements are of another type, or their number is another;
     ///                     `values` are then as before

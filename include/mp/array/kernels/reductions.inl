@@ -37,7 +37,8 @@ MP_ALWAYS_INLINE Vector term_of(summed_square, Vector x) {
     return opt_barrier(x * x);
 }
 
-/// Lanes whose sums are in registers at a time: all, or half of them where those of doubles take 32 registers.
+/// Lanes whose sums are in registers at a time: all, or half of them where those of doubles take 32
+/// registers.
 template <class Accumulator>
 inline constexpr std::size_t lanes_at_once =
     sum_lanes * sizeof(Accumulator) / vector_bytes > 16 ? sum_lanes / 2 : sum_lanes;
@@ -61,7 +62,7 @@ MP_ALWAYS_INLINE void add_terms(doubles (&sums)[Count], const Value*... from) {
     }
 }
 
-/// The same for lanes that were copied.
+/// As add_terms(), for lanes that were copied.
 template <class Term, class Sums, class... Value>
 MP_ALWAYS_INLINE void add_last_terms(Sums& sums, std::size_t first, const Value*... copies) {
     add_terms<Term>(sums, (copies + first)...);

@@ -122,7 +122,7 @@ graph_rewrite_plan plan_graph_rewrite(std::span<const graph_node> nodes, const o
     return plan;
 }
 
-/// The same where every op has a kernel for the low precision.
+/// Overload for devices where every op has a kernel for the low precision.
 inline graph_rewrite_plan plan_graph_rewrite(std::span<const graph_node> nodes, const op_list& list,
                                              const graph_rewrite_options& options = {}) {
     return plan_graph_rewrite(nodes, list, options, [](const graph_node&) { return true; });

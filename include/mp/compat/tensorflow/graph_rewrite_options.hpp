@@ -229,7 +229,7 @@ graph_rewrite_options tensorflow_options_from_environment(Lookup&& lookup) {
     return options;
 }
 
-/// The same from the environment of the process. As with std::getenv, no other thread may change it
+/// Overload from the environment of the process. As with std::getenv, no other thread may change it
 /// meanwhile.
 inline graph_rewrite_options tensorflow_options_from_environment() {
     return tensorflow_options_from_environment([](const char* name) { return std::getenv(name); });

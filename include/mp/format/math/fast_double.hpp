@@ -126,7 +126,7 @@ MP_ALWAYS_INLINE fast_result<Format> round_unless_near_midpoint(double y) {
     return round_far_away<Format>(y);
 }
 
-/// The integers' result, in a function of its own so that the other path needs no room on the stack.
+/// The integers' result, in a separate function, so that the other path needs no room on the stack.
 template <class Format, class Exact, class... Code>
 MP_NEVER_INLINE storage_of<Format> exact_apart(Exact exact, Code... codes) {
     return exact(codes..., projection{});
@@ -188,8 +188,8 @@ inline constexpr double thirty_second_powers[32] = {
 /// What z = 32 log2(result) is limited to: 2^300 is beyond every format here, and its square is a double.
 inline constexpr double fast_power_limit = 32 * 300;
 
-/// The difference z - i is exact except for an error of 2^-52 of 1/2 or less, being that of two multiples of z's
-/// last place.
+/// The difference z - i is exact except for an error of 2^-52 of 1/2 or less, being that of two multiples of
+/// z's last place.
 MP_ALWAYS_INLINE fast_power fast_power_of(double z) {
     z = z < fast_power_limit ? z : fast_power_limit;
     z = z > -fast_power_limit ? z : -fast_power_limit;

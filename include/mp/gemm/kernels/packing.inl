@@ -78,7 +78,7 @@ struct float_square {
                                    std::integer_sequence<int, Index...> /*all*/) {
         ((row[Index] = load_operands(from + Index * stride)), ...);
     }
-    /// The same for pairs of bfloat16, as floats' worth of bits.
+    /// As read_all(), for pairs of bfloat16, as floats' worth of bits.
     MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
             std::memcpy(&row[i], from + i * stride, sizeof(vec<float>));
@@ -214,7 +214,7 @@ void pack_panel_runs(const product_operand_source& source, const operand_block& 
     constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
     // What needs no conversion is copied.
     constexpr bool same_bytes = std::is_same_v<Value, float> || Element == panel_element::binary16;
-    // In variables of their own: the bytes that are written could be those of the arguments, as far as the
+    // In local variables: the bytes that are written could be those of the arguments, as far as the
     // compiler knows.
     const Value* const from = source.at<Value>(block);
     const std::ptrdiff_t stride = source.k_stride;

@@ -68,7 +68,7 @@ struct step_of_a {
         row_3 += sizeof(float);
         row_6 += sizeof(float);
         row_9 += sizeof(float);
-        // Keeps them in registers of their own; g++ would add to all four in a vector.
+        // Keeps them in separate registers; g++ would add to all four in a vector.
         __asm__("" : "+r"(row_0), "+r"(row_3), "+r"(row_6), "+r"(row_9));
     }
 };

@@ -66,7 +66,7 @@ struct mma_policy {
                                                          simt::shared_pointer<B> b, int warp_row,
                                                          int warp_column, Sums& sum) {
         constexpr int steps = stage_k_bytes / simt::mma_k_bytes;
-        // Fragments that are gathered by elements take so many registers that unrolled kernels spill.
+        // Fragments that are gathered by elements take enough registers that unrolled kernels spill.
         [[maybe_unused]] constexpr int unrolled = sizeof(A) == 1 ? 1 : steps;
         MP_UNROLL_BY(unrolled)
         for (int step = 0; step < steps; ++step) {

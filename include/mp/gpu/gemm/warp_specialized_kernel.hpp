@@ -33,7 +33,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 ///
 /// Sums of 8 bits have 13 fraction bits; those of each stage, 128 products, are added to floats. With
 /// `Scales` they are multiplied by the scales of the stage: each warp that multiplies copies those of its
-/// rows and of all columns to a ring of its own in shared memory, two stages ahead, so that they arrive
+/// rows and of all columns to its ring in shared memory, two stages ahead, so that they arrive
 /// behind products.
 template <class A, class B, bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Output,
           class Epilogue, class Scales = no_scales>

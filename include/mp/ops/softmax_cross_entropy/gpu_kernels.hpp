@@ -56,7 +56,7 @@ struct smoothed_labels {
 };
 
 /// The mean over a row of largest - element. All threads of a group call it for the same row. Elements are
-/// taken times 2^-32, which is exact but for what does not count beside a logarithm, so that nothing
+/// taken times 2^-32, which is exact up to what is negligible beside a logarithm, so that nothing
 /// overflows.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, class Thread, class Value>

@@ -89,7 +89,7 @@ public:
         std::fill(to + count, to + moments_block, 0.0F);
     }
 
-    /// The same back; what is behind them is zero.
+    /// Encodes and stores them; what is behind them is zero.
     void store(const float* from, std::size_t count, std::size_t state, block_moment* to,
                float* scale) const noexcept {
         std::uint8_t codes[moments_block];

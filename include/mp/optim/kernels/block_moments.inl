@@ -13,7 +13,7 @@ void decode_moment_block(const std::uint8_t* codes, float scale, float* to) {
     }
 }
 
-/// The same back; returns the scale.
+/// Floats to codes; returns the scale.
 template <class Codes>
 float encode_moment_block(const float* from, std::uint8_t* codes) {
     const default_floating_point_modes modes;

@@ -35,7 +35,7 @@ struct update_arrays {
     static constexpr std::size_t states_of_rule = States;
     static constexpr bool has_master_copy = !std::is_same_v<Weight, Master>;
     static constexpr bool master_is_float = std::is_same_v<Master, float>;
-    /// Arrays with random bits of their own under stochastic rounding.
+    /// Arrays with separate random bits under stochastic rounding.
     static constexpr std::size_t random_arrays = std::is_same_v<State, float> ? 1 : 1 + States;
 
     Weight* weights;  // written if there is a master copy

@@ -116,7 +116,7 @@ bool unscale_block_to(const Gradient* __restrict gradient, float* __restrict uns
     }
 }
 
-/// The same without writing.
+/// As unscale_block_to(), without writing.
 template <bool Multiply, class Gradient>
 bool check_block(const Gradient* gradient, std::size_t count, [[maybe_unused]] float inverse) noexcept {
     if constexpr (std::same_as<Gradient, float>) {
@@ -162,7 +162,7 @@ non_finite_report unscale_array_portable(const Gradient* gradient, float* unscal
     return report;
 }
 
-/// The same without writing.
+/// As unscale_array_portable(), without writing.
 template <bool Multiply, class Gradient>
 non_finite_report check_array_portable(const Gradient* gradient, std::size_t count, float inverse) {
     const default_floating_point_modes modes;
@@ -186,8 +186,8 @@ non_finite_report check_array_portable(const Gradient* gradient, std::size_t cou
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// From so many bytes of results on, unscaling to other memory writes past the caches. By then nothing would
-/// stay in them for whoever reads the results, and memory need not be read before it is overwritten.
+/// From this number of bytes of results on, unscaling to other memory writes past the caches. By then nothing
+/// would stay in them for whoever reads the results, and memory need not be read before it is overwritten.
 inline constexpr std::size_t large_result = std::size_t{1} << 26;
 
 template <class Gradient>

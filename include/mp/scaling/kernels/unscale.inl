@@ -67,7 +67,7 @@ non_finite_report unscale_array(const Gradient* gradient, float* unscaled, std::
     return report;
 }
 
-/// The same for arrays that are far larger than the caches, and not the same.
+/// As unscale_array(), for arrays that are far larger than the caches, and not the same.
 template <bool Multiply, class Gradient>
 non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled, std::size_t count,
                                       float inverse) {
@@ -82,7 +82,7 @@ non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled,
     return report;
 }
 
-/// The same without writing.
+/// As unscale_array(), without writing.
 template <bool Multiply, class Gradient>
 non_finite_report check_array(const Gradient* gradient, std::size_t count, float inverse) {
     const default_floating_point_modes modes;

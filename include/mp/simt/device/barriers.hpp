@@ -57,8 +57,8 @@ public:
 
     // --- barrier objects
 
-    /// Makes a barrier object, each phase of which ends when so many threads have arrived, and all bytes that
-    /// they announced. By one thread; the others see it after a barrier, and copies after
+    /// Makes a barrier object, each phase of which ends when `arrivals` threads have arrived, and all bytes
+    /// that they announced. By one thread; the others see it after a barrier, and copies after
     /// fence_barrier_init().
     __device__ __forceinline__ void init_barrier(shared_pointer<memory_barrier> at, int arrivals) const {
         MP_NEEDS_SM_90(
@@ -84,7 +84,7 @@ public:
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(shared_address(at.offset)),
             "r"(bytes) : "memory"));
     }
-    /// Arrives at the barrier object at the same place of another block of the cluster.
+    /// Arrives at the barrier object at the same offset of another block of the cluster.
     __device__ __forceinline__ void arrive_remote(shared_pointer<memory_barrier> at, int block) const {
         MP_NEEDS_SM_90(
             asm volatile("{\n\t"
@@ -121,8 +121,8 @@ public:
                          "[%1, {%2, %3}], [%4];" : : "r"(shared_address(to.offset)),
                          "l"(&map), "r"(position), "r"(row), "r"(shared_address(barrier.offset)) : "memory"));
     }
-    /// The same into the shared memory of all blocks of the cluster whose bits are set, at the same place,
-    /// each with its own barrier object. In code for sm_90a only; elsewhere it stops the kernel.
+    /// As copy_tile(), into the shared memory of all blocks of the cluster whose bits are set, at the same
+    /// offset, each with its own barrier object. In code for sm_90a only; elsewhere it stops the kernel.
     template <class Value>
     __device__ __forceinline__ void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map,
                                                         int position, int row,

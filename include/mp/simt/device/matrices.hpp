@@ -22,7 +22,8 @@ inline constexpr bool never = false;
 class device_matrices : public device_barriers {
 public:
     /// Loads `Count` (1, 2 or 4) matrices of 8 rows of 16 bytes from shared memory: row r of matrix m lies
-    /// where lane 8 m + r points, at a multiple of 16 bytes. Which bytes a lane gets is loaded_coordinate(lane).
+    /// where lane 8 m + r points, at a multiple of 16 bytes. Which bytes a lane gets is
+    /// loaded_coordinate(lane).
     template <int Count, class Value>
     [[nodiscard]] __device__ __forceinline__ registers<Count> load_matrix(shared_pointer<Value> row) const {
         registers<Count> to;
@@ -46,7 +47,8 @@ public:
         }
         return to;
     }
-    /// The same with each matrix of 8 x 8 elements of 2 bytes transposed: loaded_transposed_coordinate(lane).
+    /// As load_matrix(), with each matrix of 8 x 8 elements of 2 bytes transposed:
+    /// loaded_transposed_coordinate(lane).
     template <int Count, class Value>
     [[nodiscard]] __device__ __forceinline__ registers<Count> load_matrix_transposed(
         shared_pointer<Value> row) const {
@@ -129,8 +131,8 @@ public:
 #undef MP_MMA
     }
 
-    /// The same with sums of half, from sm_75 on: two in a register, those of mma_c_coordinate(lane, 0) and 1,
-    /// then 2 and 3, the first one in the low bits. A and B are half.
+    /// Overload with sums of half, from sm_75 on: two in a register, those of mma_c_coordinate(lane, 0) and
+    /// 1, then 2 and 3, the first one in the low bits. A and B are half.
     template <class A, class B>
     __device__ __forceinline__ void multiply_add(registers<2>& sum, const registers<4>& a,
                                                  const registers<2>& b) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Fibers: functions with stacks of their own that run on one thread of the operating system and hand over to
+/// Fibers: functions, each with a stack, that run on one thread of the operating system and hand over to
 /// each other where they say so. On x86-64 a switch is a dozen instructions; elsewhere it is ucontext's.
 #pragma once
 
@@ -136,7 +136,7 @@ __attribute__((naked, noinline)) inline void begin_fiber() {
 
 #endif
 
-/// A function on a stack of its own, entered by resume() and left by suspend(). Both are called on the same
+/// A function with a stack, entered by resume() and left by suspend(). Both are called on the same
 /// thread of the operating system. The function must not let exceptions out, and a fiber must have come to
 /// its end before it is destroyed or started again. It has a stack from its first resume() to its end.
 class fiber {
