@@ -22,7 +22,7 @@ enum class accumulation : unsigned char {
     /// every processor; see mp::gemm.
     fastest,
     /// One fused multiply-add after the other, in ascending order of the terms: the same bits on every
-    /// processor. Costs nothing for factors of float and half, and on processors without dot products of
+    /// processor. Costs nothing for operands of float and half, and on processors without dot products of
     /// bfloat16.
     ordered,
 };
@@ -77,8 +77,8 @@ struct cpu {
     accumulation products = accumulation::fastest;
     /// What ops take memory from while they run; null for the heap. See <mp/workspace.hpp>.
     mp::workspace* workspace = nullptr;
-    /// Whose threads run the work, at most pool->threads() of them; null for threads that are started for each
-    /// call, or OpenMP's where the including project is compiled with it. It must outlive what keeps the
+    /// Whose threads run the work, at most pool->threads() of them; null for threads that are started for
+    /// each call, or OpenMP's where the including project is compiled with it. It must outlive what keeps the
     /// executor, such as optimizers.
     thread_executor* pool = nullptr;
 };

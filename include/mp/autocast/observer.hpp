@@ -21,7 +21,7 @@ struct null_observer {
     static constexpr bool enabled = false;
 };
 
-/// The observer of a call in a region: its cache, and whoever is told.
+/// The observer of a call in a region: its cache, and its cast_observer.
 class region_observer {
 public:
     static constexpr bool enabled = true;

@@ -63,7 +63,7 @@ struct autocast_options {
     std::vector<std::string> only_layers{};  ///< cast only in layers whose names match one of these patterns
     std::shared_ptr<autocast::cast_cache> cache{};  ///< keeps casts of cached() arguments
     bool keep_cache = false;  ///< leave `cache` as it is when the region ends, for the next one
-    /// A cast_ledger, or whoever else wants to look on; it must outlive the region and its tokens.
+    /// A cast_ledger, or another observer; it must outlive the region and its tokens.
     autocast::cast_observer* ledger = nullptr;
 };
 

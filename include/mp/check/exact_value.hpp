@@ -85,7 +85,7 @@ exact_fraction to_fraction(Value x) {
     return result;
 }
 
-/// A binary floating-point number is taken apart 32 bits at a time, so its precision does not matter.
+/// A binary floating-point number is decomposed 32 bits at a time, so its precision does not matter.
 template <class Real>
 exact_fraction decompose_binary(Real magnitude, bool negative) {
     using std::frexp;

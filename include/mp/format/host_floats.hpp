@@ -35,7 +35,7 @@ template <class T>
 using host_format =
     std::conditional_t<std::same_as<T, compiler_bfloat16>, formats::bfloat16, formats::binary16>;
 
-/// Any number, taken apart.
+/// Any number, decomposed.
 struct number_parts {
     category kind;
     bool negative;

@@ -189,15 +189,15 @@ private:
                 panel_width * column_bytes};
     }
 
-    /// C is written a tile at a time, from line to line far apart: asks for the tile below while this one is
-    /// computed.
+    /// C is written a tile at a time, whose rows are far apart in memory: asks for the tile below while this
+    /// one is computed.
     void prefetch(const output_tile& tile) const {
 #if defined(__GNUC__)
         if (in_place_ == nullptr) return;
-        const float* line = in_place_ + (tile.row + tile.rows) * task_.c.leading_dimension + tile.column;
+        const float* row = in_place_ + (tile.row + tile.rows) * task_.c.leading_dimension + tile.column;
         const std::ptrdiff_t rows = (std::min)(kernel_.rows, task_.rows - tile.row - tile.rows);
-        for (std::ptrdiff_t r = 0; r < rows; ++r, line += task_.c.leading_dimension) {
-            for (std::ptrdiff_t j = 0; j < tile.columns; j += 16) __builtin_prefetch(line + j, 1);
+        for (std::ptrdiff_t r = 0; r < rows; ++r, row += task_.c.leading_dimension) {
+            for (std::ptrdiff_t j = 0; j < tile.columns; j += 16) __builtin_prefetch(row + j, 1);
         }
 #endif
     }

@@ -175,16 +175,17 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///
 /// As in BLAS, beta == 0 means that c is not read, so that NaN in uninitialised memory does no harm, and
 /// alpha == 0 or k == 0 that a and b are not read: c = epilogue(beta * c). Infinities and NaN propagate as
-/// the sum demands. Padding between the lines of c is left alone.
+/// the sum demands. Padding up to the leading dimension of c is left alone.
 ///
-/// Runs on exec.threads threads, fewer where the product is small. Fastest where the lines of matrices begin
-/// at multiples of 64 bytes: bfloat16 by AMX is then up to 1.4 times as fast. Memory for packed blocks is
-/// taken from the heap, on one thread at most about 10 MiB, unless a gemm_workspace is passed; a small
-/// product of more than a few rows that needs no more than 32 KiB takes them from the stack. Different calls
-/// may run concurrently when none writes what another one reads or writes.
+/// Runs on exec.threads threads, fewer where the product is small. Fastest where the rows (of column-major
+/// matrices, the columns) begin at multiples of 64 bytes: bfloat16 by AMX is then up to 1.4 times as fast.
+/// Memory for packed blocks is taken from the heap, on one thread at most about 10 MiB, unless a
+/// gemm_workspace is passed; a small product of more than a few rows that needs no more than 32 KiB takes
+/// them from the stack. Different calls may run concurrently when none writes what another one reads or
+/// writes.
 ///
 /// Throws argument_error, before anything is written, for: fewer than one thread; instructions that the
-/// processor lacks; a negative size; a leading dimension shorter than a line; null data with a non-zero size;
+/// processor lacks; a negative size; a leading dimension that is too small; null data with a non-zero size;
 /// b.rows or c's shape that does not fit; a c that overlaps a or b (blocks that interleave in one larger
 /// matrix of equal leading dimension, in the same order, are told apart exactly; otherwise the ranges from
 /// first to last byte must be disjoint); an epilogue that rejects the shape of c. std::bad_alloc, too, leaves

@@ -106,9 +106,9 @@ void multiply_rows_fused(const tile_product& p) {
         float row[tile_width];
         std::memcpy(row, b, sizeof row);
         for (int r = 0; r < Rows; ++r) {
-            const float factor = static_cast<const float*>(
+            const float element = static_cast<const float*>(
                 p.a)[r * (a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float))) + step];
-            for (int j = 0; j < tile_width; ++j) sums[r][j] = fused_multiply_add(factor, row[j], sums[r][j]);
+            for (int j = 0; j < tile_width; ++j) sums[r][j] = fused_multiply_add(element, row[j], sums[r][j]);
         }
         b += p.b_step;
     }

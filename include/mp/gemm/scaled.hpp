@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Matrix products whose factors have a scale for each block of k, on the CPU.
+/// Matrix products whose operands have a scale for each block of k, on the CPU.
 #pragma once
 
 #include <mp/detail/bits.hpp>
@@ -33,9 +33,9 @@ inline void add_scaled_block(float* totals, const float* sums, std::ptrdiff_t st
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const float row_scale = *a.at(row + r, block);
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
-            const float factor = float_multiply(row_scale, *b.at(column + j, block));
+            const float scale = float_multiply(row_scale, *b.at(column + j, block));
             float& total = totals[r * stride + j];
-            total = float_multiply_add(sums[r * stride + j], factor, total);
+            total = float_multiply_add(sums[r * stride + j], scale, total);
         }
     }
 }
@@ -50,7 +50,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///                  + beta * c)
 ///
 /// where a block t is k_per_scale (128) elements of k, the last one perhaps fewer: see
-/// k_block_scales. For 8-bit factors that were quantised in tiles of 1 x 128 and blocks of 128 x 128.
+/// k_block_scales. For 8-bit operands that were quantised in tiles of 1 x 128 and blocks of 128 x 128.
 ///
 /// Shapes, storage orders, alpha, beta, the epilogue and what is not read are those of mp::gemm; scales are
 /// not read either where alpha is 0.

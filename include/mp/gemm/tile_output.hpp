@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// From a tile of float accumulators to the memory of C: alpha and beta, the epilogue, one rounding. The
-/// types of C and of the epilogue are behind functions that work on a line of a tile, so that the loops
+/// types of C and of the epilogue are behind functions that work on a row of a tile, so that the loops
 /// around them are compiled once.
 #pragma once
 
@@ -19,24 +19,25 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Elements of a line that are finished at a time.
+/// Elements of a vector that are finished at a time.
 inline constexpr std::ptrdiff_t output_run = 256;
 
-/// Lines of floats that are to become lines of C.
+/// Vectors of floats that are to become rows of a row-major C, or columns of a column-major one.
 struct output_floats {
     const float* first;
-    std::ptrdiff_t stride;  ///< from one line to the next
+    std::ptrdiff_t stride;  ///< from one vector to the next
     std::ptrdiff_t vectors;
-    std::ptrdiff_t count;  ///< in each line
+    std::ptrdiff_t count;  ///< in each vector
 };
 
-/// C and what is done to it. `lines` are the rows of a row-major C and the columns of a column-major one.
+/// C and what is done to it. Its vectors are the rows of a row-major C and the columns of a column-major one.
 struct tile_output {
     void* data;
-    std::ptrdiff_t leading_dimension;  ///< elements from one line to the next
+    std::ptrdiff_t leading_dimension;  ///< elements from one vector to the next
     std::ptrdiff_t element_size;
     bool column_major;
-    /// The kernels compute C with its columns along their tiles' rows: the product of the transposed operands.
+    /// The kernels compute C with its columns along their tiles' rows: the product of the transposed
+    /// operands.
     bool transposed;
     float alpha;
     float beta;
@@ -58,7 +59,7 @@ struct tile_output {
         return is_float && !prepares() && !needs_columns() ? static_cast<float*>(data) : nullptr;
     }
 
-    /// Whether the lines of C lie across those of the tiles.
+    /// Whether the vectors of C lie across the rows of the tiles.
     [[nodiscard]] bool needs_columns() const { return column_major != transposed; }
 
     /// Whether anything is done to the sums before they are rounded.
@@ -134,29 +135,29 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
                      output.leading_dimension);
         return;
     }
-    float line[output_run];
+    float run[output_run];
     for (std::ptrdiff_t j = 0; j < columns; ++j) {
-        for (std::ptrdiff_t r = 0; r < rows; ++r) line[r] = tile[r * tile_stride + j];
+        for (std::ptrdiff_t r = 0; r < rows; ++r) run[r] = tile[r * tile_stride + j];
         const std::ptrdiff_t run_row = output.transposed ? c_row + j : c_row;
         const std::ptrdiff_t run_column = output.transposed ? c_column : c_column + j;
-        prepare_run(output, line, rows, true, run_row, run_column);
-        output.write({line, 0, 1, rows}, output.at(run_row, run_column), 0);
+        prepare_run(output, run, rows, true, run_row, run_column);
+        output.write({run, 0, 1, rows}, output.at(run_row, run_column), 0);
     }
 }
 
 /// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its operands.
 inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_rows,
                                    std::ptrdiff_t c_columns) {
-    float line[output_run];
-    const std::ptrdiff_t lines = output.column_major ? c_columns : c_rows;
+    float run[output_run];
+    const std::ptrdiff_t vectors = output.column_major ? c_columns : c_rows;
     const std::ptrdiff_t length = output.column_major ? c_rows : c_columns;
-    for (std::ptrdiff_t i = 0; i < lines; ++i) {
+    for (std::ptrdiff_t i = 0; i < vectors; ++i) {
         for (std::ptrdiff_t j = 0; j < length; j += output_run) {
             const std::ptrdiff_t count = (std::min)(output_run, length - j);
             const std::ptrdiff_t row = output.column_major ? j : i;
             const std::ptrdiff_t column = output.column_major ? i : j;
-            prepare_run(output, line, count, false, row, column);
-            output.write({line, 0, 1, count}, output.at(row, column), 0);
+            prepare_run(output, run, count, false, row, column);
+            output.write({run, 0, 1, count}, output.at(row, column), 0);
         }
     }
 }
@@ -174,12 +175,12 @@ void read_output_portably(const void* c, float* to, std::ptrdiff_t count) {
 template <class Value>
 void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t leading_dimension) {
     for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
-        const float* const line = from.first + i * from.stride;
+        const float* const floats = from.first + i * from.stride;
         Value* const values = static_cast<Value*>(c) + i * leading_dimension;
         if constexpr (reduced<Value>) {
-            convert_nearest(line, values, static_cast<std::size_t>(from.count));
+            convert_nearest(floats, values, static_cast<std::size_t>(from.count));
         } else {
-            for (std::ptrdiff_t j = 0; j < from.count; ++j) values[j] = static_cast<Value>(line[j]);
+            for (std::ptrdiff_t j = 0; j < from.count; ++j) values[j] = static_cast<Value>(floats[j]);
         }
     }
 }

@@ -14,24 +14,24 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Whether two checked views share a byte that belongs to an element of both. Exact when the views have the
-/// same orientation and their lines are the same distance apart, as blocks of one larger matrix are; in all
+/// same orientation and their vectors are the same distance apart, as blocks of one larger matrix are; in all
 /// other cases the answer is whether the ranges from first to last element overlap.
 inline bool views_overlap(const view_extent& a, const view_extent& b) {
     if (a.empty() || b.empty()) return false;
     if (a.address >= b.address + b.byte_count() || b.address >= a.address + a.byte_count()) return false;
     const std::ptrdiff_t stride = a.leading_dimension * a.element_size;
     if (a.row_major != b.row_major || stride != b.leading_dimension * b.element_size) return true;
-    // The higher view starts `shift` bytes behind the start of line `lines` of the lower one, which is a line
-    // that exists since the ranges overlap. Its own lines can meet that line and the following ones from
-    // behind, and reach into the next; no further, since none is longer than the stride.
+    // The higher view starts `shift` bytes behind the start of vector `vectors` of the lower one, which is a
+    // vector that exists since the ranges overlap. Its own vectors can meet that vector and the following
+    // ones from behind, and reach into the next; no further, since none is longer than the stride.
     const view_extent& low = a.address <= b.address ? a : b;
     const view_extent& high = a.address <= b.address ? b : a;
     const std::ptrdiff_t distance = static_cast<std::ptrdiff_t>(high.address - low.address);
-    const std::ptrdiff_t lines = distance / stride;
+    const std::ptrdiff_t vectors = distance / stride;
     const std::ptrdiff_t shift = distance % stride;
     const bool meets_same = shift < low.vector_length() * low.element_size;
     const bool meets_next =
-        shift + high.vector_length() * high.element_size > stride && lines + 1 < low.vector_count();
+        shift + high.vector_length() * high.element_size > stride && vectors + 1 < low.vector_count();
     return meets_same || meets_next;
 }
 

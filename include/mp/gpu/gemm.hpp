@@ -226,11 +226,11 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 /// interface and meaning of mp::gemm on the CPU, with views of device memory.
 ///
 /// Shapes: a is m x k, b is k x n, c is m x n, each in its own storage order with its own leading dimension;
-/// any sizes, zero included, and any alignment: matrices whose lines all begin at multiples of 16 bytes are
-/// copied in chunks of 16 bytes, others in chunks of 4 bytes or by elements, slower. a and b are both of
-/// half, both of bfloat16, both of tfloat32 (an array of floats is one, without its last 13 bits), or of 8
-/// bits, in any mix. What the tensor cores of a device do not take, floats for example, is computed by
-/// ordinary instructions, far slower.
+/// any sizes, zero included, and any alignment: matrices whose rows (columns, if column-major) all begin at
+/// multiples of 16 bytes are copied in chunks of 16 bytes, others in chunks of 4 bytes or by elements,
+/// slower. a and b are both of half, both of bfloat16, both of tfloat32 (an array of floats is one, without
+/// its last 13 bits), or of 8 bits, in any mix. What the tensor cores of a device do not take, floats for
+/// example, is computed by ordinary instructions, far slower.
 ///
 /// Numerics: a b has the bits of mp::gemm on mp::emulated of the device's architecture (with
 /// float8_unit::through_half for 8 bits on sm_90 and sm_100, whose mma.sync is that): each element starts at

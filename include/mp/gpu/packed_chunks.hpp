@@ -20,7 +20,7 @@ struct packed_chunk {
     static constexpr bool shares_words = Bits % 3 == 0;
     static constexpr int word_bits = shares_words ? Bits / 3 * 4 : Bits;
     static constexpr std::ptrdiff_t bytes = Bits / 8;
-    /// What the beginning of all codes and of every line has to be a multiple of for whole words.
+    /// What the beginning of all codes and of every vector has to be a multiple of for whole words.
     static constexpr std::ptrdiff_t alignment = word_bits / 8;
     using word = std::conditional_t<
         word_bits == 64, std::uint64_t,
@@ -28,9 +28,9 @@ struct packed_chunk {
                            std::conditional_t<word_bits == 16, std::uint16_t, std::uint8_t>>>;
 
     /// Writes the codes of all lanes of a warp, which all call it; the codes of lane l begin at `at`, l *
-    /// bytes behind those of lane 0. Of the last codes of a line, `used` bytes count, and none of the lanes
-    /// behind the line. `whole`: whether words are aligned, and those of this lane (and of the others that
-    /// share them) are inside the line.
+    /// bytes behind those of lane 0. Of the last codes of a vector, `used` bytes count, and none of the lanes
+    /// behind the vector. `whole`: whether words are aligned, and those of this lane (and of the others that
+    /// share them) are inside the vector.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void store(Thread thread, std::byte* at, std::uint64_t codes,

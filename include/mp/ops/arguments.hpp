@@ -25,7 +25,7 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// The type of mp::ops::absent.
 struct absent_t {};
 
-/// Stands for an operand that is not there: a bias that a layer does not have, a gradient that nobody needs.
+/// Stands for an operand that is not there: a bias that a layer does not have, a gradient that is not needed.
 inline constexpr absent_t absent{};
 
 /// An element type that the ops work on: float or a reduced format, and on the CPU double. An op that has a

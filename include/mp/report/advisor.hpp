@@ -31,7 +31,7 @@ enum class finding : unsigned char {
     non_finite,      ///< the first infinity or NaN
     overflow,        ///< numbers too large for the format they are cast to
     flush,           ///< numbers that become zero
-    needless_float,  ///< a matrix product in full precision whose factors would fit a low one
+    needless_float,  ///< a matrix product in full precision whose operands would fit a low one
     repeated_cast,   ///< a weight that is cast again for every call
     dimension        ///< sizes of a product that tensor cores do not like
 };
@@ -336,7 +336,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 ///   that the largest of them leaves, else full_precision;
 /// - matrix products in full_precision by their category, although everything they read would fit the low
 ///   precision of the region: lower_precision. The sums of the product are not looked at, nor how many bits
-///   the factors need;
+///   the operands need;
 /// - weights that are cast again and again: cached().
 ///
 /// Ratios and thresholds are about what was counted: a ledger of a few steps says little about a whole

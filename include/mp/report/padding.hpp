@@ -13,7 +13,7 @@
 
 namespace mp::autocast {
 
-/// What the factors of a product are made of, as far as it matters for their sizes.
+/// Of what elements the operands of a product are, as far as it matters for their sizes.
 enum class operand_elements : unsigned char {
     sixteen_bit,  ///< half or bfloat16
     float8,       ///< float8 of either kind, with one scale for an array
@@ -34,7 +34,7 @@ constexpr std::ptrdiff_t size_multiple(operand_elements elements) noexcept {
 }
 
 /// The kind of a format by its name in product_record::type; nothing for formats without such a rule, such as
-/// float. "float8" is what factors of float8 regions are called.
+/// float. "float8" is what operands of float8 regions are called.
 constexpr std::optional<operand_elements> operand_elements_named(std::string_view type) noexcept {
     if (type == "half" || type == "bfloat16") return operand_elements::sixteen_bit;
     if (type.starts_with("mxfp")) return operand_elements::block_scaled;

@@ -221,7 +221,7 @@ private:
     std::size_t position_ = 0;
 };
 
-/// The members of an object by name and type. What nobody asks for is an error: see finish.
+/// The members of an object by name and type. A member that is not read is an error: see finish.
 class foreign_fields {
 public:
     foreign_fields(std::string_view function, flat_object object)

@@ -279,7 +279,7 @@ public:
     void set_listener(Listener& listener) noexcept {
         listener_ = detail::listener_reference(listener);
     }
-    /// Calls nobody any more.
+    /// Removes the listener.
     void clear_listener() noexcept { listener_ = {}; }
 
     /// Makes all ranks of a data-parallel run decide the same: what one of them finds, all act on. Every rank

@@ -77,7 +77,7 @@ concept scalable_optimizer = requires(Optimizer& optimizer, float inverse_scale)
 ///  - `check_gradients(inverse_scale)` reports on the unscaled gradients without keeping them;
 ///  - `step(inverse_scale)` multiplies while it applies.
 ///
-/// The scaler uses this path when nobody asked for the unscaled gradients, that is when step is called
+/// The scaler uses this path when there was no call for the unscaled gradients, that is when step is called
 /// without unscale before.
 template <class Optimizer>
 concept fused_optimizer =

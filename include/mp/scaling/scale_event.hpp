@@ -55,7 +55,7 @@ static_assert(std::is_trivially_copyable_v<scale_event>);
 
 namespace detail::inline MP_ISA_NAMESPACE {
 
-/// Something that takes events, by reference; empty for nobody.
+/// Something that takes events, by reference; may be empty.
 class listener_reference {
 public:
     listener_reference() = default;

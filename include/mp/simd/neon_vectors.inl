@@ -61,7 +61,7 @@ MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<f
     return c;
 }
 /// One number as the first operand of products with vectors, which take it from a lane.
-MP_ALWAYS_INLINE float factor_of(float a) {
+MP_ALWAYS_INLINE float broadcast_element(float a) {
     return a;
 }
 MP_ALWAYS_INLINE vec<float> fused_multiply_add(float a, vec<float> b, vec<float> c) {

@@ -112,7 +112,7 @@ MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<f
 }
 
 /// One number as the first operand of products with vectors.
-MP_ALWAYS_INLINE vec<float> factor_of(float a) {
+MP_ALWAYS_INLINE vec<float> broadcast_element(float a) {
     return broadcast(a);
 }
 

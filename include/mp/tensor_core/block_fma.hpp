@@ -23,7 +23,7 @@ inline constexpr std::uint32_t tensor_core_nan = 0x7FFF'FFFFU;
 /// The products of the largest block.
 inline constexpr int most_block_products = 32;
 
-/// An operand taken apart: significand * 2^exponent where it is finite. The exponent depends on the binade
+/// An unpacked operand: significand * 2^exponent where it is finite. The exponent depends on the binade
 /// only, with subnormal numbers in the lowest one, so that exponent + fraction bits is the `E` of the rule.
 struct unpacked_operand {
     category kind = category::zero;

@@ -27,7 +27,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Rows, columns and products for which operands are taken apart at a time.
+/// Rows, columns and products for which operands are unpacked at a time.
 inline constexpr std::ptrdiff_t emulated_tile_rows = 128;
 inline constexpr std::ptrdiff_t emulated_tile_columns = 64;
 inline constexpr std::ptrdiff_t emulated_tile_k = 128;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Operands of an emulated product taken apart once, for loops that compilers make vectors of.
+/// Operands of an emulated product, unpacked once, for loops that compilers vectorise.
 #pragma once
 
 #include <mp/convert/bulk.hpp>
@@ -23,9 +23,9 @@ inline constexpr std::int16_t operand_is_zero = -10000;
 /// Below every exponent.
 inline constexpr int no_exponent = -30000;
 
-/// A vector of an operand (a row of A, a column of B) within one block is regular if it has no infinity and no
-/// NaN, none of its numbers is subnormal in float, and none is this many binades below its largest. What is
-/// not regular goes through block_fma_bits.
+/// A vector of an operand (a row of A, a column of B) within one block is regular if it has no infinity and
+/// no NaN, none of its numbers is subnormal in float, and none is this many binades below its largest. What
+/// is not regular goes through block_fma_bits.
 inline constexpr int regular_binades = 48;
 
 /// What is known of the vectors of a block.

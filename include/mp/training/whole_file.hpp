@@ -42,7 +42,7 @@ class file_replacement {
 public:
     /// \throws file_error  there can be no file beside this one
     explicit file_replacement(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
-        // A part that a killed program has left is nobody's.
+        // A part that a killed program has left is not used.
         file_ = std::fopen(part_.c_str(), "wb");
         if (file_ == nullptr) throw_file(part_, "cannot be written", errno);
     }

@@ -174,7 +174,7 @@ public:
         known_.insert(known_.end(), std::begin(keys), std::end(keys));
     }
 
-    /// Throws if there is a key that nobody has asked for.
+    /// Throws if there is a key that was not read.
     void finish() const {
         for (const auto& [key, value] : block_->items()) {
             if (std::find(known_.begin(), known_.end(), key) == known_.end()) fail_unknown(key);

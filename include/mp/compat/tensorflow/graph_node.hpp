@@ -207,7 +207,7 @@ private:
         edges_.push_back(edge);
     }
 
-    /// Removes nodes that wait for nobody until none is left, or only nodes on cycles and behind them.
+    /// Removes nodes that wait for no other, until none is left, or only nodes on cycles and behind them.
     void check_cycles(const std::vector<std::vector<std::size_t>>& waits_for) const {
         std::vector<std::size_t> waiting(size());
         std::vector<std::vector<std::size_t>> followers(size());

@@ -23,9 +23,9 @@ private:
                                           vec<std::uint32_t> b1) {
         std::uint32_t pair = 0;
         std::memcpy(&pair, a, sizeof pair);
-        const vec<std::uint32_t> factor = broadcast(pair);
-        add_dot(2 * row, factor, b0);
-        add_dot(2 * row + 1, factor, b1);
+        const vec<std::uint32_t> pairs = broadcast(pair);
+        add_dot(2 * row, pairs, b0);
+        add_dot(2 * row + 1, pairs, b1);
     }
 };
 

@@ -7,16 +7,17 @@ template <class Value>
 void write_output(const output_floats& from, void* to, std::ptrdiff_t leading_dimension) {
     constexpr auto step = static_cast<std::ptrdiff_t>(lanes);
     for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
-        const float* line = from.first + i * from.stride;
+        const float* floats = from.first + i * from.stride;
         Value* values = static_cast<Value*>(to) + i * leading_dimension;
         std::ptrdiff_t left = from.count;
-        for (; left >= 2 * step; left -= 2 * step, line += 2 * step, values += 2 * step) {
-            convert_two_vectors(line, values);
+        for (; left >= 2 * step; left -= 2 * step, floats += 2 * step, values += 2 * step) {
+            convert_two_vectors(floats, values);
         }
-        for (; left >= step; left -= step, line += step, values += step) store_numbers(values, load(line));
+        for (; left >= step; left -= step, floats += step, values += step)
+            store_numbers(values, load(floats));
         if (left > 0) {
             const auto rest = static_cast<std::size_t>(left);
-            store_first_numbers(values, load_first_numbers(line, rest), rest);
+            store_first_numbers(values, load_first_numbers(floats, rest), rest);
         }
     }
 }

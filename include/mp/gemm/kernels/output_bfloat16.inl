@@ -9,17 +9,17 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrdiff_t leading_dimension) {
     constexpr auto step = static_cast<std::ptrdiff_t>(2 * lanes);
     for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
-        const float* line = from.first + i * from.stride;
+        const float* floats = from.first + i * from.stride;
         auto* codes = static_cast<std::uint16_t*>(to) + i * leading_dimension;
         std::ptrdiff_t left = from.count;
-        for (; left >= step; left -= step, line += step, codes += step) {
+        for (; left >= step; left -= step, floats += step, codes += step) {
             vec<float> both;  // the lower half from the last operand
-            __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(load(line + lanes)), "v"(load(line)));
+            __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(load(floats + lanes)), "v"(load(floats)));
             std::memcpy(codes, &both, sizeof both);
         }
         if (left > 0) {
             float rest[2 * lanes] = {};
-            std::memcpy(rest, line, static_cast<std::size_t>(left) * sizeof(float));
+            std::memcpy(rest, floats, static_cast<std::size_t>(left) * sizeof(float));
             vec<float> both;
             __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(both) : "v"(load(rest + lanes)), "v"(load(rest)));
             std::memcpy(codes, &both, static_cast<std::size_t>(left) * sizeof(std::uint16_t));

@@ -100,9 +100,9 @@ struct register_tile {
     template <int... Vector>
     MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[tile_vectors],
                                   std::integer_sequence<int, Vector...> /*vectors*/) {
-        const auto factor = factor_of(a);
+        const auto element = broadcast_element(a);
         ((sums[row * tile_vectors + Vector] =
-              fused_multiply_add(factor, b[Vector], sums[row * tile_vectors + Vector])),
+              fused_multiply_add(element, b[Vector], sums[row * tile_vectors + Vector])),
          ...);
     }
     template <int... Row>

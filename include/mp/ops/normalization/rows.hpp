@@ -69,7 +69,7 @@ private:
     bool in_place_;
     Real* copies_;
 };
-/// No rows, of a result that nobody wants.
+/// No rows, of a result that is not wanted.
 template <class Real>
 class block_of_rows<ops::absent_t, Real> {
 public:

@@ -72,7 +72,7 @@ MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& 
 template <weight_update How, class Coefficients, class Arrays>
 void update_array(const Arrays& arrays, const Coefficients& coefficients) {
     const default_floating_point_modes modes;
-    const Arrays a = arrays;  // whose address nobody takes, so that it stays in registers
+    const Arrays a = arrays;  // its address is not taken, so that it stays in registers
     const update_rule<Coefficients> rule(coefficients);
     const vec<float> inverse_scale = broadcast(a.inverse_scale);
     const vec<float> clip_factor = broadcast(a.clip_factor);

@@ -111,7 +111,7 @@ inline std::pair<std::uint64_t, std::uint64_t> global_sectors(std::span<const la
 /// different ways that is a guess.
 class access_statistics {
 public:
-    /// The costs by line, in the order of places; after the launch.
+    /// The costs by line, in the order of source positions; after the launch.
     [[nodiscard]] std::vector<access_cost> costs() const {
         std::vector<access_cost> result;
         for (const auto& [key, cost] : costs_) result.push_back(cost);

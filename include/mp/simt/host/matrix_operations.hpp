@@ -160,9 +160,9 @@ private:
     static void multiply_halves(Operands* const* lanes) {
         const warp_operands operands(lanes);
         constexpr block_rule rule = mp::detail::checked_block_rule<Arch, half, half, half>();
-        const auto element_of = [](const unsigned char* line, int k) {
+        const auto element_of = [](const unsigned char* row, int k) {
             half value;
-            std::memcpy(static_cast<void*>(&value), line + 2 * k, 2);
+            std::memcpy(static_cast<void*>(&value), row + 2 * k, 2);
             return value;
         };
         for (int lane = 0; lane < warp_size; ++lane) {

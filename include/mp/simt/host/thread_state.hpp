@@ -63,7 +63,7 @@ struct collective_slot {
 /// A barrier of a block.
 struct block_barrier {
     int arrived = 0;
-    int expected = 0;  ///< zero while nobody is there; -1 for all threads that are left
+    int expected = 0;  ///< zero while none has arrived; -1 for all threads that are left
     vector_clock known;
     vector_clock fenced;
     std::vector<int> waiting;

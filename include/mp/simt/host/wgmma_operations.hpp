@@ -23,7 +23,7 @@
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-/// A descriptor taken apart. Addresses are those of the block's shared memory.
+/// A decoded descriptor. Addresses are those of the block's shared memory.
 class described_tile {
 public:
     explicit described_tile(matrix_descriptor descriptor)
