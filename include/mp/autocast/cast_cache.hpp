@@ -21,7 +21,7 @@ namespace mp::autocast {
 
 /// Counts the changes of a buffer, so that casts of it that are kept are never stale. Every code that writes
 /// the buffer in place calls changed() after it. Copies are copies of the same counter; each object made
-/// anew is a counter of its own, told from all others, also from those that have died.
+/// anew is a new counter, distinct from all others, also from destroyed ones.
 ///
 ///     mp::autocast::buffer_version version;
 ///     mp::ops::linear(exec, x, mp::autocast::cached(w, version), b, y);   // casts w, and keeps the cast
@@ -108,8 +108,8 @@ struct cast_cache_statistics {
 /// first. All members may be called by several threads at once; two threads that miss the same cast at the
 /// same time both make it. A cast that is in use lives on until its user is done, whatever the cache does.
 ///
-/// With `compares`, a cast on a CPU that is used again is made once more and compared: an op throws state_error
-/// where the buffer was written and nobody called changed(). That is what debug builds do, see
+/// With `compares`, a cast on a CPU that is used again is made once more and compared: an op throws
+/// state_error where the buffer was written and nobody called changed(). That is what debug builds do, see
 /// MP_CHECK_KEPT_CASTS.
 class cast_cache {
 public:

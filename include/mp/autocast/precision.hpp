@@ -68,7 +68,7 @@ inline precision precision_from_environment(const char* variable = "MP_AUTOCAST"
 
 namespace mp {
 
-/// The kinds of devices that may have precisions of their own in a region.
+/// The kinds of devices whose precisions a region sets separately.
 enum class device_kind : unsigned char { cpu, cuda };
 
 inline constexpr std::size_t device_kind_count = 2;

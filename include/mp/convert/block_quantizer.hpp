@@ -246,7 +246,7 @@ private:
         }
     }
 
-    /// The same number. A subnormal float becomes a double by its bits, as the processor may take it for
+    /// x in the other type. A subnormal float becomes a double by its bits, as the processor may take it for
     /// zero.
     template <class Native>
     static Native as(Wide x) {

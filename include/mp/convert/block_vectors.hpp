@@ -22,7 +22,7 @@ struct block_chunk {
     static constexpr int blocks =
         Block < static_cast<int>(convert_block) ? static_cast<int>(convert_block) / Block : 1;
     static constexpr std::ptrdiff_t elements = std::ptrdiff_t{blocks} * Block;
-    /// The same rounded up to what bulk conversion works on at a time.
+    /// The chunk rounded up to what bulk conversion works on at a time.
     static constexpr std::size_t padded =
         (static_cast<std::size_t>(elements) + convert_block - 1) / convert_block * convert_block;
     /// Elements of a vector that one thread works on: a multiple of 8 chunks, so that no two threads share a
@@ -55,7 +55,7 @@ struct block_vectors {
     [[nodiscard]] Number* at(std::ptrdiff_t vector, std::ptrdiff_t position) const {
         return data + vector * vector_stride + position * position_stride;
     }
-    /// Makes one vector of all where they lie one after the other and consist of whole blocks.
+    /// Joins contiguous vectors of whole blocks into one.
     void join(std::ptrdiff_t block) {
         if (position_stride != 1 || vector_stride != length || length % block != 0) return;
         length *= count;

@@ -22,7 +22,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Rounds to nearest even, overflow as saturation::none, with the kernel of an instruction set, which must
 /// not be instruction_set::best (see isa_of). The arrays must not overlap.
 ///
-/// The bits are those of the function without one, which looks at nothing when it runs and serves where
+/// The bits are those of the overload without one, which dispatches nothing at run time and serves where
 /// there is no executor. Here a call first sees to the processor's floating-point modes, which takes some
 /// nanoseconds, and an element then costs several times less.
 template <number From, number To>

@@ -167,7 +167,7 @@ void convert(cpu exec, const Source& from, Target&& to) {
                            });
 }
 
-/// Rounds an array stochastically with random bits of its own for each element: to[i] =
+/// Rounds an array stochastically with separate random bits for each element: to[i] =
 /// round_to<To>(from[i], q) where q is p with q.random = random_bits(seed, first_index + i). The same bits
 /// whatever the instructions and the number of threads; a large array may be converted in parts, each with
 /// the index of its first element.

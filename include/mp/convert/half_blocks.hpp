@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-/// 1 where binary16 has blocks of its own.
+/// 1 where there are special blocks for binary16.
 #if MP_HARDWARE_F16C || (MP_HARDWARE_FLOAT && defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__))
 #define MP_HAS_HALF_BLOCKS 1
 #else

@@ -145,7 +145,7 @@ inline float double_to_float(double x) noexcept {
     return round_to<float>(x);
 }
 
-/// The same number; a NaN becomes quiet, as in every conversion.
+/// x; a NaN becomes quiet, as in every conversion.
 template <std::floating_point Native>
 Native quieted(Native x) noexcept {
     using layout = layout_of<typename native_format<Native>::type>;

@@ -90,7 +90,7 @@ private:
     }
     [[nodiscard]] std::ptrdiff_t packed_panels(const product_task& task) const {
         if (task.packed_b.data != nullptr) return 0;
-        if (task.b_lies_well()) return task.columns % panel_width == 0 ? 0 : 1;
+        if (task.can_read_b_in_place()) return task.columns % panel_width == 0 ? 0 : 1;
         return columns / panel_width;
     }
 };
@@ -109,7 +109,7 @@ public:
           tile_(reinterpret_cast<float*>(b_ + blocks.b_bytes + blocks.sum_bytes)),
           in_place_(task.c.sums_in_place()),
           can_read_a_in_place_(task.can_read_a_in_place()),
-          b_lies_well_(task.b_lies_well()) {}
+          can_read_b_in_place_(task.can_read_b_in_place()) {}
 
     void compute(const output_tile& whole) {
         const default_floating_point_modes modes;
@@ -133,7 +133,7 @@ private:
             // Whole tiles' columns of B and whole tiles' rows of A may stay where they lie. The others are
             // packed.
             const std::ptrdiff_t b_unpacked =
-                b_lies_well_ ? block.columns / panel_width * panel_width : std::ptrdiff_t{0};
+                can_read_b_in_place_ ? block.columns / panel_width * panel_width : std::ptrdiff_t{0};
             const std::byte* panels = b_;
             std::ptrdiff_t panel_bytes = blocks_.panel_bytes;
             if (task_.packed_b.data != nullptr) {
@@ -248,7 +248,7 @@ private:
     float* tile_;
     float* in_place_;
     bool can_read_a_in_place_;
-    bool b_lies_well_;
+    bool can_read_b_in_place_;
 };
 
 /// How C is divided among threads: a grid of tiles whose sides are multiples of the kernel's.

@@ -23,11 +23,11 @@
 namespace mp::inline MP_ISA_NAMESPACE {
 
 /// A function object that can end a matrix product: called as epilogue(value, row, column) once for every
-/// element of C, with value = alpha * (A B) + beta * C in float and the place of the element, and returning
-/// the float that is rounded to the element type of C. Calls come in no fixed order and from several threads
-/// at once through one const reference. It must not read or write C. For a product on a CUDA device it is
-/// also trivially copyable, callable in device code, and refers to device memory only; the epilogues below
-/// are, if the bias lies in device memory.
+/// element of C, with value = alpha * (A B) + beta * C in float and the coordinate of the element, and
+/// returning the float that is rounded to the element type of C. Calls come in no fixed order and from
+/// several threads at once through one const reference. It must not read or write C. For a product on a CUDA
+/// device it is also trivially copyable, callable in device code, and refers to device memory only; the
+/// epilogues below are, if the bias lies in device memory.
 ///
 /// An epilogue may have a member validate(rows, columns), which mp::gemm calls with the shape of C before it
 /// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape. And it may

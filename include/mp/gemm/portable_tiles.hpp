@@ -95,7 +95,7 @@ void multiply_rows(const tile_product& p) {
     registers.write(p.tile, p.tile_stride, all{});
 }
 
-/// The same chain with fused multiply-adds, from the C library where the target has no instruction for them.
+/// multiply_rows() with fused multiply-adds, from the C library where the target has no instruction for them.
 template <int Rows>
 void multiply_rows_fused(const tile_product& p) {
     float sums[std::size_t{Rows}][std::size_t{tile_width}] = {};

@@ -71,7 +71,7 @@ struct product_task {
 
     /// Whether whole panels of B are better read where they lie: where it is so small that it stays in the
     /// second-level cache and takes few pages.
-    [[nodiscard]] bool b_lies_well() const {
+    [[nodiscard]] bool can_read_b_in_place() const {
         constexpr std::ptrdiff_t most_bytes = 256 << 10;
         return b_as_is && packed_b.data == nullptr &&
                k * b.k_stride * interleaved_bytes(kernel->b_element) <= most_bytes;

@@ -45,7 +45,7 @@ struct tile_output {
     void (*read)(const void* c, float* to, std::ptrdiff_t count);
     /// Floats rounded to elements of C.
     void (*write)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
-    /// The same, faster, for floats that are not subnormal, or null.
+    /// A faster `write` for floats that are not subnormal, or null.
     void (*write_normal)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
     /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a
     /// column.
@@ -104,8 +104,8 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
                          beta);
 }
 
-/// What becomes of up to output_run values that are neighbours in C, before they are rounded; the place is
-/// that in C.
+/// What becomes of up to output_run values that are neighbours in C, before they are rounded; the coordinate
+/// is that in C.
 inline void prepare_run(const tile_output& output, float* values, std::ptrdiff_t count, bool has_accumulators,
                         std::ptrdiff_t row, std::ptrdiff_t column) {
     if (!has_accumulators || !same_value(output.alpha, 1.0F) || !same_value(output.beta, 0.0F)) {

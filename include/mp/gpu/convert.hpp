@@ -234,7 +234,7 @@ void convert(const Executor& exec, const List& arrays, projection p = {}) {
         });
 }
 
-/// Rounds an array in device memory stochastically with random bits of its own for each element: to[i] =
+/// Rounds an array in device memory stochastically with separate random bits for each element: to[i] =
 /// round_to<To>(from[i], q) where q is p with q.random = random_bits(seed, first_index + i). The bits of
 /// convert_stochastic on a CPU, whatever the schedule and the device; a large array may be converted in
 /// parts, each with the index of its first element.

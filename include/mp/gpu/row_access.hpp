@@ -123,13 +123,12 @@ template <int Width>
 struct add_pairs {
     MP_HOST_DEVICE float_float operator()(float_float a, float_float b) const { return a + b; }
 };
-struct two_double_floats {
+struct two_float_floats {
     float_float first;
     float_float second;
 };
 struct add_two_pairs {
-    MP_HOST_DEVICE two_double_floats operator()(const two_double_floats& a,
-                                                const two_double_floats& b) const {
+    MP_HOST_DEVICE two_float_floats operator()(const two_float_floats& a, const two_float_floats& b) const {
         return {a.first + b.first, a.second + b.second};
     }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// An optimizer of the library: groups of parameters with options of their own, and the step.
+/// An optimizer of the library: groups of parameters, each with its options, and the step.
 #pragma once
 
 #include <mp/error.hpp>

@@ -63,7 +63,7 @@ public:
         return at("mp::optimizer_base::parameter_name", index).name;
     }
 
-    /// Groups of parameters, each with a learning rate of its own.
+    /// Groups of parameters, each with its learning rate.
     [[nodiscard]] std::size_t group_count() const noexcept { return rates_.size(); }
 
     /// The present learning rate of a group. Throws argument_error if there is no such group.

@@ -55,9 +55,9 @@ MP_DEFINE_DOUBLE_VECTOR(8)
 #undef MP_DEFINE_DOUBLE_VECTOR
 // NOLINTEND(modernize-use-using)
 
-/// x as it would be stored: no compiler looks through it.
+/// x, opaque to the optimiser, so that it is rounded as if it were stored.
 template <class Vector>
-MP_ALWAYS_INLINE Vector rounded_vector(Vector x) {
+MP_ALWAYS_INLINE Vector vector_barrier(Vector x) {
 #if defined(__AVX512F__)
     __asm__("" : "+v"(x));
 #elif defined(__aarch64__)
@@ -143,13 +143,13 @@ public:
     MP_ALWAYS_INLINE void store(double* to) const { std::memcpy(to, &x_, sizeof x_); }
 
     MP_ALWAYS_INLINE friend rounded_doubles operator+(rounded_doubles a, rounded_doubles b) {
-        return wrap(rounded_vector(a.x_ + b.x_));
+        return wrap(vector_barrier(a.x_ + b.x_));
     }
     MP_ALWAYS_INLINE friend rounded_doubles operator-(rounded_doubles a, rounded_doubles b) {
-        return wrap(rounded_vector(a.x_ - b.x_));
+        return wrap(vector_barrier(a.x_ - b.x_));
     }
     MP_ALWAYS_INLINE friend rounded_doubles operator*(rounded_doubles a, rounded_doubles b) {
-        return wrap(rounded_vector(a.x_ * b.x_));
+        return wrap(vector_barrier(a.x_ * b.x_));
     }
     MP_ALWAYS_INLINE friend rounded_doubles operator/(rounded_doubles a, rounded_doubles b) {
         return wrap(rounded_quotient(a.x_, b.x_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// When a dynamic scale grows. A growth rule is a small value with a state of its own:
+/// When a dynamic scale grows. A growth rule is a small value with a state:
 ///  - `clean(state, seen)` is told of an iteration without infinities and NaNs, and returns the factor by
 ///    which the scale is to be multiplied now, 1 for not at all;
 ///  - `overflow(state)` is told of an iteration with infinities or NaNs;

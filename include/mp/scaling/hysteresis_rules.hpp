@@ -4,7 +4,7 @@
 /// four things: none, a budget that is refilled when the scale grows, a budget that is refilled at every
 /// clean iteration (so that only overflows in a row count), and a tolerated share of overflows.
 ///
-/// A hysteresis rule is a small value with a state of its own:
+/// A hysteresis rule is a small value with a state:
 ///  - `overflow(state)` is told of an overflow and returns whether the scale backs off;
 ///  - `clean(state, growing)` is told of a clean iteration and whether the scale is due to grow in it;
 ///  - `validate` and `visit` as for growth rules.

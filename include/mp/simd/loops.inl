@@ -3,7 +3,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// Elements whose numbers have the same remainder by this are added up together, whatever the width of a
+/// Elements whose indices are equal modulo this are added up together, whatever the width of a
 /// vector.
 inline constexpr std::size_t row_parts = 16;
 static_assert(row_parts % lanes == 0);

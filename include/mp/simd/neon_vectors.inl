@@ -2,11 +2,11 @@
 // The vectors of 64-bit ARM, whose baseline has NEON, included by <mp/simd/vec.hpp>: the functions of
 // x86_vectors.inl with the same bits, by four lanes.
 //
-// Written out without <arm_neon.h>, which takes as long to compile as <immintrin.h>. Kernels run in the default
-// modes, which clear all of FPCR: to nearest even, no flushing (FZ, FZ16, FIZ), no default NaN (DN), binary16
-// with infinities (AHP), the NaNs and minima of ARMv8.0 (AH, NEP). With DN clear, FCVTN, FCVTL and arithmetic
-// keep sign and leading payload of a NaN and make it quiet (Arm Architecture Reference Manual for A-profile,
-// FPConvertNaN and FPProcessNaN), as F16C does.
+// Written out without <arm_neon.h>, which takes as long to compile as <immintrin.h>. Kernels run in the
+// default modes, which clear all of FPCR: to nearest even, no flushing (FZ, FZ16, FIZ), no default NaN (DN),
+// binary16 with infinities (AHP), the NaNs and minima of ARMv8.0 (AH, NEP). With DN clear, FCVTN, FCVTL and
+// arithmetic keep sign and leading payload of a NaN and make it quiet (Arm Architecture Reference Manual for
+// A-profile, FPConvertNaN and FPProcessNaN), as F16C does.
 
 #include <mp/simd/vector_types.inl>
 
@@ -23,7 +23,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
     return vec<std::uint32_t>{} + x;
 }
 
-/// The value in every lane, as it would be stored: no compiler looks through it.
+/// The value in every lane, opaque to the optimiser, so that it is rounded as if it were stored.
 MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {
     __asm__("" : "+w"(x));
     return x;
@@ -149,7 +149,7 @@ MP_ALWAYS_INLINE double reduce_add(doubles x) {
     return double_add(x[0], x[1]);
 }
 
-/// One bit for every lane whose highest bit is set.
+/// movemask: one bit for every lane whose highest bit is set.
 MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
     const vec<std::uint32_t> bits = (x >> 31) << vec<std::uint32_t>{0, 1, 2, 3};
     vec<std::uint32_t> sum;
@@ -183,7 +183,8 @@ MP_ALWAYS_INLINE vec<std::uint32_t> widen_to_upper(vec<std::uint16_t> x) {
     __asm__("shll %0.4s, %1.4h, #16" : "=w"(wide) : "w"(x));
     return wide;
 }
-/// Four bytes go through a register as a float, the type of this size that compilers keep in vector registers.
+/// Four bytes go through a register as a float, the type of this size that compilers keep in vector
+/// registers.
 MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
     vec<std::uint32_t> wide;
     __asm__("uxtl %0.8h, %1.8b\n\tuxtl %0.4s, %0.4h" : "=w"(wide) : "w"(bit_cast<float>(x)));

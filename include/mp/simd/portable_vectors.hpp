@@ -42,7 +42,7 @@ typedef float half_floats __attribute__((vector_size(8)));
 template <class T>
 using vec = typename vec_of<T>::type;
 
-/// The value as it would be stored: no compiler looks through it.
+/// The value, opaque to the optimiser, so that it is rounded as if it were stored.
 template <class Vector>
 MP_ALWAYS_INLINE Vector opt_barrier(Vector x) {
 #if defined(__SSE2__)
@@ -143,9 +143,9 @@ MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
 /// a b + c, rounded once.
 ///
 /// On x86-64 without an instruction for it: the products are exact in double, and the sums, rounded to
-/// double, round to the floats that the exact sums round to. For the middle between two floats is a double,
-/// and rounding keeps order: only a rounded sum that is a middle itself tells no more on which side the exact
-/// one lies. Those, and subnormal floats, whose middles are others, go one by one.
+/// double, round to the floats that the exact sums round to: the midpoint between two floats is a double, and
+/// rounding is monotonic, so that only a rounded sum that is a midpoint itself may hide on which side the
+/// exact one lies. Those, and subnormal floats, whose midpoints are others, go one by one.
 MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
 #if defined(__FMA__)
     __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
@@ -165,9 +165,9 @@ MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> 
         __builtin_shufflevector(reinterpret_cast<words>(low), reinterpret_cast<words>(high), 0, 2, 4, 6);
     const words first =
         __builtin_shufflevector(reinterpret_cast<words>(low), reinterpret_cast<words>(high), 1, 3, 5, 7);
-    const auto is_middle = (last & 0x1FFF'FFFFU) == 0x1000'0000U;
+    const auto is_midpoint = (last & 0x1FFF'FFFFU) == 0x1000'0000U;
     const auto is_tiny = (first & 0x7FFF'FFFFU) - 1U < 0x3820'0000U - 1U;  // below 2^-125, but not 0
-    if (!any(is_middle | is_tiny)) return join_halves(narrow_to_half(low), narrow_to_half(high));
+    if (!any(is_midpoint | is_tiny)) return join_halves(narrow_to_half(low), narrow_to_half(high));
 #endif
     for (std::size_t i = 0; i < lanes; ++i) c[i] = float_multiply_add(a[i], b[i], c[i]);
     return c;

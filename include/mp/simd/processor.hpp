@@ -37,8 +37,8 @@ inline std::uint32_t saved_register_state() noexcept {
     return low;
 }
 
-/// Whether this process may use the tiles. Linux wants to be asked, once a process, since the tiles make the
-/// state of a thread 8 KiB larger; asking again is harmless.
+/// Whether this process may use the tiles. Linux grants them on request, once a process, since the tiles make
+/// the state of a thread 8 KiB larger; asking again is harmless.
 inline bool tiles_permitted() noexcept {
 #if defined(__linux__)
     constexpr long arch_prctl = 158;

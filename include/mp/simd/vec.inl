@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The operations of vec<T> that every kind of vector makes of its own few, included by <mp/simd/vec.hpp> for
+// The operations of vec<T> that are the same for every kind of vector, included by <mp/simd/vec.hpp> for
 // each instruction set and for the portable vectors.
 //
 // Arithmetic is by functions, add(a, b) and so on, each rounded by itself to nearest even whatever the

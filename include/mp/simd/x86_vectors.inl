@@ -25,7 +25,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
     return vec<std::uint32_t>{} + x;
 }
 
-/// The value in every lane, as it would be stored: no compiler looks through it.
+/// The value in every lane, opaque to the optimiser, so that it is rounded as if it were stored.
 MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("" : "+v"(x));
@@ -263,7 +263,7 @@ MP_ALWAYS_INLINE double reduce_add(doubles x) {
     return x[0];
 }
 
-/// One bit for every lane whose highest bit is set.
+/// movemask: one bit for every lane whose highest bit is set.
 MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     std::uint16_t mask;

@@ -11,7 +11,7 @@ typedef std::uint8_t half_code_bytes __attribute__((vector_size(vector_bytes / 2
 typedef std::uint16_t code_pairs __attribute__((vector_size(vector_bytes)));
 // NOLINTEND(modernize-use-using)
 
-/// The same 16 bytes in each 16.
+/// 16 bytes, repeated over the vector.
 MP_ALWAYS_INLINE bytes_of_uint32 repeat_16_bytes(const std::uint8_t (&pattern)[16]) {
     bytes_of_uint32 x;
     for (std::size_t i = 0; i < vector_bytes; i += 16) {

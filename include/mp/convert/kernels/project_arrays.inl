@@ -102,7 +102,7 @@ void project_array(const float* from, To* to, std::size_t count, const projectio
     }
 }
 
-/// The same, and finite numbers beyond those of float become the largest of them, which is odd.
+/// Finite doubles beyond the range of float become the largest float, which is odd.
 MP_ALWAYS_INLINE doubles limited_to_floats(doubles x) {
     constexpr std::uint64_t largest = 0x47ef'ffff'e000'0000;
     constexpr std::uint64_t infinity = 0x7ff0'0000'0000'0000;

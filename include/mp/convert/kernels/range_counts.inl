@@ -35,7 +35,7 @@ MP_ALWAYS_INLINE std::uint64_t count_of_lanes(vec<std::int32_t> x) {
     return sum;
 }
 
-/// Counts what report_range wants to know; `count` numbers of a format whose values are floats.
+/// The counts of report_range, for `count` numbers of a format whose values are floats.
 template <class Value>
 void count_range(const Value* from, std::size_t count, range_thresholds at, range_counts* result) {
     constexpr std::size_t chunk = 1024;

@@ -143,8 +143,8 @@ private:
             thread.template setmaxnreg_increase<232>();
             multiply_tiles(thread, group - 1);
         }
-        // A block must not leave while others still arrive at its barriers. The lanes of the copying warp, of
-        // which one had a way of its own, come there together.
+        // A block must not leave while others still arrive at its barriers. The copying lane reconverges
+        // with its warp first.
         thread.sync_warp();
         synchronize(thread);
     }

@@ -136,7 +136,7 @@ struct normalize_backward_kernel {
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
             const float_row_statistics statistics = source.of(thread, row);
-            two_double_floats
+            two_float_floats
                 sums{};  // of the gradient of the normalized row, and of its product with that row
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> normalized{};

@@ -35,9 +35,9 @@ public:
 
     /// `room` has size_of_copies() floats.
     block_of_rows(matrix_view<Value> matrix, Real* room)
-        : matrix_(matrix), in_place_(lies_in_place(matrix)), copies_(room) {}
+        : matrix_(matrix), in_place_(is_read_in_place(matrix)), copies_(room) {}
     static std::size_t size_of_copies(matrix_view<Value> matrix) {
-        return lies_in_place(matrix) ? 0 : static_cast<std::size_t>(normalization_block * matrix.columns);
+        return is_read_in_place(matrix) ? 0 : static_cast<std::size_t>(normalization_block * matrix.columns);
     }
     [[nodiscard]] bool in_place() const { return in_place_; }
 
@@ -61,7 +61,7 @@ public:
     }
 
 private:
-    static bool lies_in_place(matrix_view<Value> matrix) {
+    static bool is_read_in_place(matrix_view<Value> matrix) {
         return std::same_as<value, Real> && matrix.column_stride() == 1;
     }
 

@@ -11,7 +11,7 @@
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-/// For each participant the last epoch of its own that is known to lie in the past. A participant's epochs
+/// For each participant its last epoch that is known to lie in the past. A participant's epochs
 /// are counted by itself; it begins a new one whenever it tells others of the one before. So an access at
 /// epoch m of participant p happened before everything that comes after with a clock of at least m for p,
 /// and two accesses of which neither happened before the other are a race, whatever order they ran in this
