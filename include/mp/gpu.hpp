@@ -29,6 +29,7 @@
 #include <mp/ops/activations.hpp>
 #include <mp/ops/arithmetic.hpp>
 #include <mp/ops/attention/gpu.hpp>
+#include <mp/ops/convolution/gpu.hpp>
 #include <mp/ops/gpu_casts.hpp>
 #include <mp/ops/linear.hpp>
 #include <mp/ops/normalization/gpu.hpp>

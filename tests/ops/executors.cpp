@@ -196,6 +196,24 @@ TEST_CASE("attention has the casts of the CPU in every preset") {
     check<float>(0x1p-4F, gradients);
 }
 
+TEST_CASE("the convolution has the casts of the CPU in every preset") {
+    // Each row is an image of 2 x 4 x 3, and the weights are read from the other matrix.
+    constexpr mp::ops::conv2d_geometry geometry{
+        .channels = 2, .height = 4, .width = 3, .kernel = {3, 3}, .padding = {1, 1}};
+    constexpr std::ptrdiff_t patch = 18;
+    check<float>(0x1p-3F, [=](auto& exec, auto a, auto b, auto y) {
+        mp::ops::conv2d(exec, a, row_major(b.data, 2, patch), std::span(b.data, 2), y, geometry);
+    });
+    check<half>(0x1p-3F, [=](auto& exec, auto a, auto b, auto y) {
+        mp::ops::conv2d_backward(exec, a, row_major(b.data, 2, patch), b, y, mp::ops::absent, mp::ops::absent,
+                                 geometry);
+    });
+    check<float>(0x1p-3F, [=](auto& exec, auto a, auto b, auto y) {
+        mp::ops::conv2d_backward(exec, a, row_major(b.data, 2, patch), b, mp::ops::absent,
+                                 row_major(y.data, 2, patch), std::span(y.data + 2 * patch, 2), geometry);
+    });
+}
+
 TEST_CASE("linear layers of floats have the bits of ordered products on the CPU") {
     using mp::autocast::off;
     const std::vector<float> x = random_floats(size, 1), w = random_floats(size, 2),
@@ -259,7 +277,8 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
                     multiply_backward_op, sum_op, mean_op, matmul_op, linear_op, linear_backward_op,
                     softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
                     softmax_cross_entropy_to_memory_op, softmax_cross_entropy_with_gradient_op,
-                    scaled_dot_product_attention_op, scaled_dot_product_attention_backward_op>();
+                    scaled_dot_product_attention_op, scaled_dot_product_attention_backward_op, conv2d_op,
+                    conv2d_backward_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

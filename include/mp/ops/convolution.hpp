@@ -46,6 +46,9 @@ private:
     std::ptrdiff_t count_;
 };
 
+/// Names convolve() and convolve_backward(), which <mp/ops/convolution/gpu.hpp> has.
+struct convolution_function {};
+
 /// The shapes of x, w and of the result of a convolution, of which `y` is the name. The views of x and w are
 /// checked here.
 inline void check_convolution(std::string_view function, const named_operand& x, const named_operand& w,
@@ -83,10 +86,10 @@ struct conv2d_op {
         "convolution", "_convolution", "cudnn_convolution", "Conv2D", "Convolution"};
     static constexpr std::array<std::string_view, 2> product_operands = {"x", "w"};
 
-    static void validate(cpu exec, const auto& x, const auto& w, const auto& b, const auto& y,
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& b, const auto& y,
                          const conv2d_geometry& geometry) {
         constexpr std::string_view function = "mp::ops::conv2d";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto input = detail::named("x", x);
         const auto weights = detail::named("w", w);
         const auto bias = detail::named("b", b);
@@ -99,11 +102,16 @@ struct conv2d_op {
     }
 
     /// Of one image and group; with the output channels as rows.
-    static autocast::product_size product(cpu, const auto&, const auto& w, const auto&, const auto&,
+    static autocast::product_size product(const auto&, const auto&, const auto& w, const auto&, const auto&,
                                           const conv2d_geometry& geometry) {
         return {w.rows / geometry.groups, geometry.output_positions(), geometry.patch_size()};
     }
 
+    template <gpu_executor Executor, element X, element W, class Bias, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
+                    matrix_view<Y> y, const conv2d_geometry& geometry) const {
+        convolve(detail::convolution_function{}, exec, x, w, b, y, geometry);
+    }
     template <element X, element W, class Bias, element Y>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b, matrix_view<Y> y,
                     const conv2d_geometry& geometry) const {
@@ -182,10 +190,16 @@ struct conv2d_op {
 /// since 0 * infinity is NaN. The results do not depend on the number of threads. Each thread holds the
 /// patches of one image and group, in the format of x.
 ///
+/// On a GPU (<mp/ops/convolution/gpu.hpp>) it takes conv2d_workspace() of the workspace, for the patches of as many
+/// images as fit into 64 MiB, and multiplies these images at once, a group at a time: sums are those of
+/// mp::gemm on the device, in tensor cores where x and w are both of half, of bfloat16, of tfloat32 or of one
+/// format of 8 bits, else of floats. The bits depend neither on the batch nor on how many images that are.
+///
 /// Throws argument_error for a geometry that has no output (conv2d_geometry::check), shapes that do not fit,
 /// invalid views and a y that overlaps an input; y is then unchanged.
-template <class Policy = autocast::by_region, element X, matrix_argument W, class Bias, matrix_result Y>
-void conv2d(cpu exec, matrix_view<X> x, const W& w, const Bias& b, const Y& y,
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          class Bias, matrix_result Y>
+void conv2d(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, const Y& y,
             const conv2d_geometry& geometry) {
     autocast::call<Policy>(conv2d_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(b), detail::output_view(y), geometry);
@@ -203,10 +217,10 @@ struct conv2d_backward_op {
     static constexpr std::array<std::string_view, 3> known_as = {
         "convolution_backward", "Conv2DBackpropInput", "Conv2DBackpropFilter"};
 
-    static void validate(cpu exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
                          const auto& dw, const auto& db, const conv2d_geometry& geometry) {
         constexpr std::string_view function = "mp::ops::conv2d_backward";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto input = detail::named("x", x);
         const auto weights = detail::named("w", w);
         const auto gradient = detail::named("dy", dy);
@@ -232,6 +246,12 @@ struct conv2d_backward_op {
         }
     }
 
+    template <gpu_executor Executor, element X, element W, element DY, class DX, class DW, class DB>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
+                    matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db,
+                    const conv2d_geometry& geometry) const {
+        convolve_backward(detail::convolution_function{}, exec, x, w, dy, dx, dw, db, geometry);
+    }
     template <element X, element W, element DY, class DX, class DW, class DB>
     void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, matrix_view<const DY> dy,
                     const DX& dx, const DW& dw, const DB& db, const conv2d_geometry& geometry) const {
@@ -332,10 +352,14 @@ private:
 /// sum in double. Values too small for the format become zero unless the loss is scaled. Precision, threads
 /// and errors are as in conv2d(). dw takes one image at a time, so that threads help it only where one image
 /// is much work.
-template <class Policy = autocast::by_region, element X, matrix_argument W, element DY, class DX, class DW,
-          class DB>
-void conv2d_backward(cpu exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw, DB&& db,
-                     const conv2d_geometry& geometry) {
+///
+/// On a GPU it takes conv2d_backward_workspace(); sums are in the order said above, products those of conv2d(),
+/// and an element of db is a sum of 48 bits, rounded to float and from there to its format. No sum is atomic:
+/// the results have the same bits every time.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          element DY, class DX, class DW, class DB>
+void conv2d_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,
+                     DB&& db, const conv2d_geometry& geometry) {
     autocast::call<Policy>(conv2d_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
                            detail::output_view(db), geometry);
