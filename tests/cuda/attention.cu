@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention on a device: of floats the bits of the simulated GPU, and of formats of the tensor cores, whose sums
-// differ from one architecture to the next, its results but for their rounding.
+// Attention on a device: of floats the bits of the simulated GPU, and of formats of the tensor cores, whose
+// sums differ from one architecture to the next, its results but for their rounding.
 #include <mp/cuda.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 
@@ -34,8 +34,8 @@ struct sizes {
     std::ptrdiff_t queries, keys, depth;
 };
 
-/// Arrays of a problem, one after the other in one piece of memory, with heads side by side: q, k, v, dy, and the
-/// results y, dq, dk, dv.
+/// Arrays of a problem, one after the other in one piece of memory, with heads side by side: q, k, v, dy, and
+/// the results y, dq, dk, dv.
 template <class Value>
 struct problem {
     sizes of;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The convolution on a device: of floats the bits of the simulated GPU; products in tensor cores, whose sums differ
-// from one architecture to the next, are compared by tests/cuda/gemm.cu, and here those of small integers.
+// The convolution on a device: of floats the bits of the simulated GPU; products in tensor cores, whose sums
+// differ from one architecture to the next, are compared by tests/cuda/gemm.cu, and here those of small
+// integers.
 #include <mp/cuda.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 

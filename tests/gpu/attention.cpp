@@ -73,10 +73,11 @@ struct operands {
     }
 };
 
-/// Scores are sums of products in float, whose error is a relative one of the exponentials, twice in a quotient:
-/// depth 2^-24 times the magnitudes by fused multiply-adds, less in tensor cores, which cut off what is below
-/// 2^-24 of the largest term of a block of 8 or 16. Weights are rounded to the format that tiles have, and what is
-/// below its smallest number is lost; the exponentials, scalings, sums and the quotient add a few 2^-24.
+/// Scores are sums of products in float, whose error is a relative one of the exponentials, twice in a
+/// quotient: depth 2^-24 times the magnitudes by fused multiply-adds, less in tensor cores, which cut off
+/// what is below 2^-24 of the largest term of a block of 8 or 16. Weights are rounded to the format that
+/// tiles have, and what is below its smallest number is lost; the exponentials, scalings, sums and the
+/// quotient add a few 2^-24.
 template <class Input, class... Operands>
 double bound_of(const operands<Operands...>& it, const gpu_test::exact_row& row) {
     const double of_scores = static_cast<double>(it.of.depth + 4) * 0x1p-23 * row.magnitude;

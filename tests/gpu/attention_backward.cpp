@@ -123,9 +123,9 @@ struct exact_gradient {
     }
 };
 
-/// Errors of a probability p: relatively those of its score and of the logarithm of the sum. Of g = p (slope - mean):
-/// that, times the magnitudes of slope and mean, and p times the error of two sums of products. Both are rounded to
-/// the format of the tensor cores, below which half loses what is less than 2^-25.
+/// Errors of a probability p: relatively those of its score and of the logarithm of the sum. Of g = p (slope
+/// - mean): that, times the magnitudes of slope and mean, and p times the error of two sums of products. Both
+/// are rounded to the format of the tensor cores, below which half loses what is less than 2^-25.
 template <class Value, class Mask>
 void check_exact(const operands<Value>& it, const Mask& mask) {
     const attention_case& of = it.of;

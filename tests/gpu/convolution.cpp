@@ -51,8 +51,8 @@ const conv2d_geometry geometries[] = {
     {.channels = 1, .height = 1, .width = 2, .kernel = {4, 5}, .stride = {3, 1}, .padding = {3, 4}},
 };
 
-/// What lies where in a convolution, counted cell by cell: calls f(n, o, place, cell, weight) for every product of a
-/// cell of an image and a weight, of which place `place` of output channel o is the sum.
+/// What lies where in a convolution, counted cell by cell: calls f(n, o, place, cell, weight) for every
+/// product of a cell of an image and a weight, of which place `place` of output channel o is the sum.
 template <class Function>
 void for_each_product(const conv2d_geometry& g, std::ptrdiff_t batch, std::ptrdiff_t out_channels,
                       Function f) {
@@ -84,8 +84,8 @@ void for_each_product(const conv2d_geometry& g, std::ptrdiff_t batch, std::ptrdi
     }
 }
 
-/// A result in double and the sums of the magnitudes of its terms, which bound the error: in units of 2^-20, more
-/// than 2^-24 for each of the additions of these sizes, or a tensor core's rounding toward zero.
+/// A result in double and the sums of the magnitudes of its terms, which bound the error: in units of 2^-20,
+/// more than 2^-24 for each of the additions of these sizes, or a tensor core's rounding toward zero.
 struct exact_matrix {
     std::ptrdiff_t rows, columns;
     std::vector<double> sums, magnitudes;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Also compiled with -ffast-math: what queries see and do not see, and rows without a meaning, are found all the same.
+// Also compiled with -ffast-math: what queries see and do not see, and rows without a meaning, are found all
+// the same.
 #include <doctest/doctest.h>
 #include <mp/ops/attention.hpp>
 #include <mp/ops/attention/gpu.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the convolution of images needs on a GPU beside matrix products: the patches that kernels see (im2col), their
-/// transpose (col2im), and sums over images in their order.
+/// What the convolution of images needs on a GPU beside matrix products: the patches that kernels see
+/// (im2col), their transpose (col2im), and sums over images in their order.
 #pragma once
 
 #include <mp/config.hpp>
@@ -39,8 +39,8 @@ struct window_side {
     }
 };
 
-/// Where the patches of a group of channels lie: for each image a matrix of patch cells x output positions, row after
-/// row, `pitch` elements from one row to the next.
+/// Where the patches of a group of channels lie: for each image a matrix of patch cells x output positions,
+/// row after row, `pitch` elements from one row to the next.
 struct patch_layout {
     window_side down;
     window_side across;
@@ -126,8 +126,8 @@ struct unfold_kernel {
     }
 };
 
-/// Writes images: every cell is the sum in float of the elements of patches that stand for it, in the order of the
-/// matrix, rounded once. Each warp takes channels of images.
+/// Writes images: every cell is the sum in float of the elements of patches that stand for it, in the order
+/// of the matrix, rounded once. Each warp takes channels of images.
 template <class X>
 struct fold_kernel {
     static constexpr int threads = row_threads;
@@ -181,8 +181,8 @@ private:
     }
 };
 
-/// Adds the matrices of some images, one after the other in their order, to totals in float; writes the totals, or
-/// with the last images the result, rounded once.
+/// Adds the matrices of some images, one after the other in their order, to totals in float; writes the
+/// totals, or with the last images the result, rounded once.
 template <class Result>
 struct image_totals_kernel {
     static constexpr int threads = row_threads;

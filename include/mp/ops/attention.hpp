@@ -192,15 +192,16 @@ struct scaled_dot_product_attention_op {
 ///
 /// On a GPU (<mp/ops/attention/gpu.hpp>) it is one kernel that takes nothing from the workspace, casts of a
 /// region apart, and keeps no scores in memory: tiles of 64 keys, exponentials from the largest score so far.
-/// Where q, k and v are all half, or all bfloat16 (from sm_80 on), or all of 8 bits, tensor cores multiply, with
-/// their sums (mp::mma) in place of float's; 8 bits are multiplied as half, and so are exponentials then. In other
-/// formats and mixes products are floats' fused multiply-adds, and exponentials are not rounded. Masks, dropout,
-/// rows without a meaning and results for no keys are the CPU's. With m the largest sum of magnitudes of a
-/// score's terms, a score has an error of (depth + 4) 2^-23 m at most, and an element of y of twice that and u
-/// (2^-20 in the formats that are not rounded), both times max |v|. Exponentials of less than e^-87 count as
-/// nothing. The results have the same bits in every layout, whatever runs beside, and without tensor cores on
-/// every device. Heads of up to 64 (16-bit formats: 128) columns whose rows begin at multiples of 16 bytes are
-/// the fastest; wider ones compute their scores once for every so many columns of v.
+/// Where q, k and v are all bfloat16 (from sm_80 on), or all half, float8_e4m3fn or float8_e5m2, tensor cores
+/// multiply, with their sums (mp::mma) in place of float's; 8 bits are multiplied as half, and exponentials
+/// are rounded to half then. In other formats and mixes products are floats' fused multiply-adds, and
+/// exponentials are not rounded. Masks, dropout, rows without a meaning and results for no keys are the
+/// CPU's. With m the largest sum of magnitudes of a score's terms, a score has an error of (depth + 4) 2^-23
+/// m at most, and an element of y of twice that and u (2^-20 in the formats that are not rounded), both times
+/// max |v|. Exponentials of less than e^-87 count as nothing. The results have the same bits in every layout,
+/// whatever runs beside, and without tensor cores on every device. Heads of up to 64 (16-bit formats: 128)
+/// columns whose rows begin at multiples of 16 bytes are the fastest; wider ones compute their scores once
+/// for every so many columns of v.
 ///
 /// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, a scale that
 /// is not finite, a probability outside 0 to 1, invalid views, and a y or log_sums that overlaps anything
@@ -374,12 +375,12 @@ struct scaled_dot_product_attention_backward_op {
 /// Precision, threads, errors and what is said there about values that are not finite are as in
 /// scaled_dot_product_attention(). Each thread works on one head of k.
 ///
-/// On a GPU (<mp/ops/attention/gpu.hpp>) it takes attention_backward_workspace() of the workspace: a kernel finds
-/// the logarithms of the sums and the means of p dy v^T of all queries, saved log_sums or not, and each gradient is
-/// a kernel after it whose blocks own what they write, so that the results have the same bits every time. Tensor
-/// cores take p and g rounded to the format that they multiply, as other kernels on tensor cores do: below
-/// 2^-24 in half they become zero, above 65504 infinity, which the loss scale is there for. Keys that a query
-/// does not see have no influence on g.
+/// On a GPU (<mp/ops/attention/gpu.hpp>) it takes attention_backward_workspace() of the workspace: a kernel
+/// finds the logarithms of the sums and the means of p dy v^T of all queries, saved log_sums or not, and each
+/// gradient is a kernel after it whose blocks own what they write, so that the results have the same bits
+/// every time. Tensor cores take p and g rounded to the format that they multiply, as other kernels on tensor
+/// cores do: below 2^-24 in half they become zero, above 65504 infinity, which the loss scale is there for.
+/// Keys that a query does not see have no influence on g.
 template <class Policy = autocast::by_region, executor Executor = cpu, element Q, element K, element V,
           class Mask, element DY, class DQ, class DK, class DV>
 void scaled_dot_product_attention_backward(const Executor& exec, matrix_view<Q> q, matrix_view<K> k,

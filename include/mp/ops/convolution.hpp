@@ -190,10 +190,11 @@ struct conv2d_op {
 /// since 0 * infinity is NaN. The results do not depend on the number of threads. Each thread holds the
 /// patches of one image and group, in the format of x.
 ///
-/// On a GPU (<mp/ops/convolution/gpu.hpp>) it takes conv2d_workspace() of the workspace, for the patches of as many
-/// images as fit into 64 MiB, and multiplies these images at once, a group at a time: sums are those of
-/// mp::gemm on the device, in tensor cores where x and w are both of half, of bfloat16, of tfloat32 or of one
-/// format of 8 bits, else of floats. The bits depend neither on the batch nor on how many images that are.
+/// On a GPU (<mp/ops/convolution/gpu.hpp>) it takes conv2d_workspace() of the workspace, for the patches of
+/// as many images as fit into 64 MiB, and multiplies these images at once, a group at a time: sums are those
+/// of mp::gemm on the device, in tensor cores where x and w are both of half, of bfloat16, of tfloat32 or of
+/// one format of 8 bits, else of floats. The bits depend neither on the batch nor on how many images that
+/// are.
 ///
 /// Throws argument_error for a geometry that has no output (conv2d_geometry::check), shapes that do not fit,
 /// invalid views and a y that overlaps an input; y is then unchanged.
@@ -353,9 +354,9 @@ private:
 /// and errors are as in conv2d(). dw takes one image at a time, so that threads help it only where one image
 /// is much work.
 ///
-/// On a GPU it takes conv2d_backward_workspace(); sums are in the order said above, products those of conv2d(),
-/// and an element of db is a sum of 48 bits, rounded to float and from there to its format. No sum is atomic:
-/// the results have the same bits every time.
+/// On a GPU it takes conv2d_backward_workspace(); sums are in the order said above, products those of
+/// conv2d(), and an element of db is a sum of 48 bits, rounded to float and from there to its format. No sum
+/// is atomic: the results have the same bits every time.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
           element DY, class DX, class DW, class DB>
 void conv2d_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,

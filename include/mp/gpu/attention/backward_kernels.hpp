@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The backward pass of attention: what is to be known of each query, and then each gradient by a kernel of its own,
-/// whose blocks own what they write. Probabilities are computed again wherever they are needed; sums have one order.
+/// The backward pass of attention: what is to be known of each query, and then each gradient by a kernel of
+/// its own, whose blocks own what they write. Probabilities are computed again wherever they are needed; sums
+/// have one order.
 #pragma once
 
 #include <mp/config.hpp>
@@ -132,11 +133,11 @@ private:
 /// Of which operand a gradient is.
 enum class attention_gradient : unsigned char { queries, keys, values };
 
-/// Writes 64 rows of a head of a gradient, `Width` columns of it: dq = scale g k, dk = scale g^T q or dv = p^T dy,
-/// where p are the probabilities, dropout included in the last one, and g = p (slope - mean slope).
+/// Writes 64 rows of a head of a gradient, `Width` columns of it: dq = scale g k, dk = scale g^T q or dv =
+/// p^T dy, where p are the probabilities, dropout included in the last one, and g = p (slope - mean slope).
 ///
-/// The rows are queries for dq, and tiles of keys come one after the other; for dk and dv the rows are keys, and
-/// tiles of queries come, of all heads that share these keys.
+/// The rows are queries for dq, and tiles of keys come one after the other; for dk and dv the rows are keys,
+/// and tiles of queries come, of all heads that share these keys.
 template <attention_gradient Of, class Input, int Width, class Q, class K, class V, class DY, class Mask,
           class Result>
 struct attention_gradient_kernel {

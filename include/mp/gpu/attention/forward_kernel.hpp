@@ -16,8 +16,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Writes a lane's elements of 16 x Columns sums, row by row multiplied by factor[half], where `column` is the first
-/// column of the sums in the head.
+/// Writes a lane's elements of 16 x Columns sums, row by row multiplied by factor[half], where `column` is
+/// the first column of the sums in the head.
 MP_ANY_EXECUTION_SPACE
 template <class Thread, class Value, int Columns>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store_attention_rows(Thread thread, const head_matrix<Value>& to,
@@ -38,10 +38,11 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void store_attention_rows(Thread thread, const h
 
 /// y = softmax(scale q k^T + mask) v for 64 queries of a head and `Width` columns of y in a block.
 ///
-/// Tiles of 64 keys come one after the other. A warp has the scores of 16 queries in registers, takes exponentials
-/// from the largest score of each query so far, and scales what it has when a larger one appears (Milakov and
-/// Gimelshein, "Online normalizer calculation for softmax", 2018; Dao, "FlashAttention-2", 2023). Where heads are
-/// wider than `Width`, their scores are sums over slices, and each block of columns of y computes them by itself.
+/// Tiles of 64 keys come one after the other. A warp has the scores of 16 queries in registers, takes
+/// exponentials from the largest score of each query so far, and scales what it has when a larger one appears
+/// (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao, "FlashAttention-2",
+/// 2023). Where heads are wider than `Width`, their scores are sums over slices, and each block of columns of
+/// y computes them by itself.
 template <class Input, int Width, class Q, class K, class V, class Mask, class Y>
 struct attention_kernel {
     using products = attention_products<Input, Width>;

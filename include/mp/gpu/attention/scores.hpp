@@ -110,8 +110,9 @@ struct online_softmax {
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float reference() const {
         return bit_cast<std::uint32_t>(largest) == 0xFF80'0000U ? 0.0F : largest;
     }
-    /// Takes in the largest score of a tile, and returns what sums so far are to be multiplied by. The scaling
-    /// has a relative error of 2^-23; it is passed on only by sums that are not scaled down to nothing.
+    /// Takes in the largest score of a tile, and returns what sums so far are to be multiplied by. The
+    /// scaling has a relative error of 2^-23; it is passed on only by sums that are not scaled down to
+    /// nothing.
     MP_HOST_DEVICE MP_ALWAYS_INLINE float raise(float tile_largest) {
         const float before = largest;
         largest = before < tile_largest ? tile_largest : before;
@@ -226,8 +227,8 @@ struct online_rows {
     }
 };
 
-/// Puts 0 for what dropout drops from a warp's weights, whose rows are queries and whose columns are keys; with
-/// ByKeys the other way round. `row` is the lane's own first one.
+/// Puts 0 for what dropout drops from a warp's weights, whose rows are queries and whose columns are keys;
+/// with ByKeys the other way round. `row` is the lane's own first one.
 MP_ANY_EXECUTION_SPACE
 template <bool ByKeys, class Thread, class Mask>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void drop_weights(Thread thread, const attention_shape<Mask>& shape,

@@ -74,8 +74,9 @@ struct convolution_memory {
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
-/// Bytes of the executor's workspace that conv2d() needs on a GPU, casts not included: the patches of one group and
-/// a copy of y, in 4 bytes an element, of as many images as fit into 64 MiB, at least one; and a copy of w.
+/// Bytes of the executor's workspace that conv2d() needs on a GPU, casts not included: the patches of one
+/// group and a copy of y, in 4 bytes an element, of as many images as fit into 64 MiB, at least one; and a
+/// copy of w.
 [[nodiscard]] inline std::size_t conv2d_workspace(std::ptrdiff_t batch, std::ptrdiff_t out_channels,
                                                   const conv2d_geometry& geometry) {
     return workspace::alignment + detail::convolution_memory::forward(batch, out_channels, geometry).bytes;
@@ -90,8 +91,8 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Throws unless so much memory can be taken at once, before anything is launched; what is taken piece by piece
-/// afterwards then fits.
+/// Throws unless so much memory can be taken at once, before anything is launched; what is taken piece by
+/// piece afterwards then fits.
 template <class Executor>
 void check_workspace(std::string_view function, const Executor& exec, std::size_t bytes) {
     const workspace::frame frame(workspace_of(exec));
@@ -127,7 +128,8 @@ template <class Patch, class Executor, class X>
     return patches;
 }
 
-/// Calls f(first, count) for as many images at a time as there is memory for, which it may take anew each time.
+/// Calls f(first, count) for as many images at a time as there is memory for, which it may take anew each
+/// time.
 template <class Executor, class Function>
 void for_each_images(const Executor& exec, std::ptrdiff_t batch, std::ptrdiff_t at_once, Function f) {
     for (std::ptrdiff_t first = 0; first < batch; first += at_once) {
@@ -183,7 +185,8 @@ void convolve(convolution_function, const Executor& exec, matrix_view<const X> x
     });
 }
 
-/// Enqueues dx: products of the weights with dy are the gradients of patches, which are added up where cells are.
+/// Enqueues dx: products of the weights with dy are the gradients of patches, which are added up where cells
+/// are.
 template <class Executor, class W, class DY, class DX>
 void convolve_dx(const Executor& exec, const convolution_memory& memory, matrix_view<const W> w,
                  matrix_view<const DY> dy, matrix_view<DX> dx, const ops::conv2d_geometry& geometry) {
