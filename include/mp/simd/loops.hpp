@@ -7,6 +7,7 @@
 #include <mp/simd/vec.hpp>
 
 #include <cstddef>
+#include <utility>
 
 #define MP_KERNEL_FILE <mp/simd/loops.inl>
 #include <mp/simd/for_each_loop.inl>

@@ -11,6 +11,7 @@ inline constexpr std::size_t row_vectors = row_parts / lanes;
 
 /// Calls f(v, i, n) for the n elements from i on, n being the number of lanes but at the end, where it may be
 /// less; v = i / lanes % row_vectors.
+#if MP_TARGET_NUMBER == MP_TARGET_PORTABLE
 template <class Function>
 MP_ALWAYS_INLINE void for_each_vector(std::size_t count, Function f) {
     std::size_t i = 0;
@@ -21,6 +22,24 @@ MP_ALWAYS_INLINE void for_each_vector(std::size_t count, Function f) {
         f(v, i, count - i < lanes ? count - i : lanes);
     }
 }
+#else
+/// The calls for each v are written out: sums in an array that is indexed by a variable would go through
+/// memory.
+template <class Function, std::size_t... V>
+MP_ALWAYS_INLINE void for_each_vector(std::size_t count, Function f, std::index_sequence<V...> /*all*/) {
+    std::size_t i = 0;
+    for (; i + row_parts <= count; i += row_parts) (f(V, i + V * lanes, lanes), ...);
+    const auto at_end = [&](std::size_t v) MP_INLINED_LAMBDA {
+        if (i < count) f(v, i, count - i < lanes ? count - i : lanes);
+        i += lanes;
+    };
+    (at_end(V), ...);
+}
+template <class Function>
+MP_ALWAYS_INLINE void for_each_vector(std::size_t count, Function f) {
+    for_each_vector(count, f, std::make_index_sequence<row_vectors>{});
+}
+#endif
 /// The n elements from there on, and zeros.
 MP_ALWAYS_INLINE vec<float> load_up_to(const float* from, std::size_t n) {
     return n == lanes ? load(from) : load_partial(from, n);
