@@ -13,49 +13,38 @@ inline row_maximum maximum_of_row(const float* x, std::size_t count) {
     constexpr std::int32_t minus_infinity = -0x7F80'0001;
     constexpr float lowest = -std::numeric_limits<float>::infinity();
     vec<std::int32_t> largest[row_vectors];
-    vec<std::int32_t> is_bad[row_vectors];
-    for (std::size_t v = 0; v < row_vectors; ++v) {
-        largest[v] = ordered_bits(broadcast(lowest));
-        is_bad[v] = largest[v] < minus_infinity;
-    }
+    vec<std::int32_t> least[row_vectors];
+    for (std::size_t v = 0; v < row_vectors; ++v) least[v] = largest[v] = ordered_bits(broadcast(lowest));
     for_each_vector(count, [&](std::size_t v, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
         const vec<std::int32_t> bits = ordered_bits(load_or_fill(x + i, n, lowest));
-        largest[v] = bits > largest[v] ? bits : largest[v];
-        is_bad[v] |= bits < minus_infinity;
+        largest[v] = (max)(bits, largest[v]);
+        least[v] = (min)(bits, least[v]);
     });
     for (std::size_t v = 1; v < row_vectors; ++v) {
-        largest[0] = largest[v] > largest[0] ? largest[v] : largest[0];
-        is_bad[0] |= is_bad[v];
+        largest[0] = (max)(largest[0], largest[v]);
+        least[0] = (min)(least[0], least[v]);
     }
-    std::int32_t high[lanes];
-    std::int32_t bad[lanes];
-    std::memcpy(high, largest, sizeof high);
-    std::memcpy(bad, is_bad, sizeof bad);
-    const auto top = reduce_tree<lanes>(high, [](std::int32_t a, std::int32_t b) { return a > b ? a : b; });
-    const auto below = reduce_tree<lanes>(bad, [](std::int32_t a, std::int32_t b) { return a | b; });
-    return {bit_cast<float>(top ^ ((top >> 31) & 0x7FFF'FFFF)), top >= plus_infinity || below != 0};
+    const std::int32_t top = reduce_max(largest[0]);
+    const std::int32_t bottom = ~reduce_max(~least[0]);
+    return {bit_cast<float>(top ^ ((top >> 31) & 0x7FFF'FFFF)),
+            top >= plus_infinity || bottom < minus_infinity};
 }
 
 /// Below it e^d rounds to 0 in float.
 inline constexpr float least_distance = -104.0F;
 
 /// e^d times 2^60 for d <= 45, as if d were not below least_distance.
-template <class... Low>
-MP_ALWAYS_INLINE vec<float> scaled_exponential_of_distance(vec<float> d, Low... low) {
-    return scaled_exponential(reduce_argument(max_or_nan(least_distance, d), low...));
+MP_ALWAYS_INLINE vec<float> scaled_exponential_of_distance(vec<float> d) {
+    return scaled_exponential(reduce_argument(max_or_nan(least_distance, d)));
 }
 
-/// Of the distance d = x - reference, with what it lost by rounding, which does not count where the
-/// exponential of d is 0.
+/// Of the distance d = x - reference, with what it lost by rounding. What comes out for distances below the
+/// least one, down to -infinity, has no part in the result: it is 0 before the scale is taken off, since a
+/// product that underflows takes a hundred cycles.
 MP_ALWAYS_INLINE vec<float> scaled_exponential_of_difference(vec<float> x, vec<float> reference) {
     const two_sum distance(x, negated(reference));
-    const vec<float> d = distance.sum;
-    const vec<float> zero = broadcast(0.0F);
-    const vec<float> power =
-        scaled_exponential_of_distance(d, select(d > least_distance, distance.error, zero));
-    // 0 for masked elements, before the scale is taken off: a product that underflows takes a hundred cycles.
-    const auto is_least = as_uint32(max_or_nan(least_distance, d)) == bit_cast<std::uint32_t>(least_distance);
-    return select(is_least, zero, power);
+    const vec<float> power = scaled_exponential(reduce_argument(distance.sum, distance.error));
+    return zero_unless_above(least_distance, distance.sum, power);
 }
 
 /// The sum of e^(x[i] - reference), which is also written to `to`, if Writes: there with the error of a float

@@ -78,12 +78,33 @@ MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t
     return a;
 }
 
+/// The smaller and the larger ones, as numbers with a sign.
+MP_ALWAYS_INLINE vec<std::int32_t>(min)(vec<std::int32_t> a, vec<std::int32_t> b) {
+    __asm__("smin %0.4s, %1.4s, %2.4s" : "=w"(a) : "w"(a), "w"(b));
+    return a;
+}
+MP_ALWAYS_INLINE vec<std::int32_t>(max)(vec<std::int32_t> a, vec<std::int32_t> b) {
+    __asm__("smax %0.4s, %1.4s, %2.4s" : "=w"(a) : "w"(a), "w"(b));
+    return a;
+}
+/// The largest lane.
+MP_ALWAYS_INLINE std::int32_t reduce_max(vec<std::int32_t> x) {
+    __asm__("smaxv %s0, %1.4s" : "=w"(x) : "w"(x));
+    return x[0];
+}
+
 /// The larger ones; b where one of them is NaN, or both are zero. By a comparison, since FMAX takes +0 before
 /// -0 and a NaN wherever it is.
 MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
     vec<std::int32_t> is_larger;
     __asm__("fcmgt %0.4s, %1.4s, %2.4s" : "=w"(is_larger) : "w"(a), "w"(b));
     return is_larger ? a : b;
+}
+
+/// x where d is above the limit, which has a negative sign, or NaN; else 0.
+MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
+    const auto first = bit_cast<std::uint32_t>(limit);
+    return as_uint32(d) - first <= 0xFF80'0000U - first ? vec<float>{} : x;
 }
 
 /// The square root, correctly rounded.

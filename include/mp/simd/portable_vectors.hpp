@@ -179,8 +179,25 @@ MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
     const vec<std::uint32_t> beyond = as_uint32(b) - as_uint32(a);
     return beyond <= 0xFF80'0000U - as_uint32(a) ? a : b;
 }
+/// x where d is above the limit, which has a negative sign, or NaN; else 0.
+MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
+    const auto first = bit_cast<std::uint32_t>(limit);
+    return as_uint32(d) - first <= 0xFF80'0000U - first ? vec<float>{} : x;
+}
 MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;
+}
+MP_ALWAYS_INLINE vec<std::int32_t>(min)(vec<std::int32_t> a, vec<std::int32_t> b) {
+    return a < b ? a : b;
+}
+MP_ALWAYS_INLINE vec<std::int32_t>(max)(vec<std::int32_t> a, vec<std::int32_t> b) {
+    return a > b ? a : b;
+}
+/// The largest lane.
+MP_ALWAYS_INLINE std::int32_t reduce_max(vec<std::int32_t> x) {
+    const std::int32_t low = x[0] > x[1] ? x[0] : x[1];
+    const std::int32_t high = x[2] > x[3] ? x[2] : x[3];
+    return low > high ? low : high;
 }
 
 MP_ALWAYS_INLINE vec<float> load(const float* from) {

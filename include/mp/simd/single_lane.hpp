@@ -107,8 +107,22 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> max_or_nan(float limit, vec<float> x)
     const auto first = bit_cast<std::uint32_t>(limit);
     return as_uint32(x) - first <= 0xFF80'0000U - first ? broadcast(limit) : x;
 }
+/// x where d is above the limit, which has a negative sign, or NaN; else 0.
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
+    const auto first = bit_cast<std::uint32_t>(limit);
+    return as_uint32(d) - first <= 0xFF80'0000U - first ? broadcast(0.0F) : x;
+}
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::int32_t>(min)(vec<std::int32_t> a, vec<std::int32_t> b) {
+    return a < b ? a : b;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::int32_t>(max)(vec<std::int32_t> a, vec<std::int32_t> b) {
+    return a > b ? a : b;
+}
+MP_HOST_DEVICE MP_ALWAYS_INLINE std::int32_t reduce_max(vec<std::int32_t> x) {
+    return x;
 }
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> load(const float* from) {

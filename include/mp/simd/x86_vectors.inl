@@ -136,6 +136,38 @@ MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t
     return a;
 }
 
+/// The smaller and the larger ones, as numbers with a sign.
+MP_ALWAYS_INLINE vec<std::int32_t>(min)(vec<std::int32_t> a, vec<std::int32_t> b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpminsd %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vpminsd %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+MP_ALWAYS_INLINE vec<std::int32_t>(max)(vec<std::int32_t> a, vec<std::int32_t> b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpmaxsd %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vpmaxsd %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+/// The largest lane.
+MP_ALWAYS_INLINE std::int32_t reduce_max(vec<std::int32_t> x) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    x = (max)(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    x = (max)(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+    x = (max)(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    x = (max)(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+#else
+    x = (max)(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
+    x = (max)(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
+    x = (max)(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
+#endif
+    return x[0];
+}
+
 /// The larger ones; b where one of them is NaN, or both are zero.
 MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
@@ -144,6 +176,21 @@ MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
     __asm__("vmaxps %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
 #endif
     return a;
+}
+
+/// x where d is above the limit, which has a negative sign, or NaN; else 0. As instructions, since compilers
+/// that believe there is no NaN may turn the comparison around.
+MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    std::uint16_t is_above;
+    __asm__("vcmpnleps %2, %1, %0" : "=Yk"(is_above) : "v"(d), "v"(broadcast(limit)));
+    __asm__("vmovaps %1, %0 %{%2%}%{z%}" : "=v"(x) : "v"(x), "Yk"(is_above));
+#else
+    vec<float> is_above;
+    __asm__("vcmpnleps %2, %1, %0" : "=x"(is_above) : "x"(d), "x"(broadcast(limit)));
+    x = as_float(as_uint32(x) & as_uint32(is_above));
+#endif
+    return x;
 }
 
 /// The square root, correctly rounded.
