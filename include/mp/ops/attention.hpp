@@ -320,8 +320,12 @@ struct scaled_dot_product_attention_backward_op {
                                               row_major(slopes, block.count, block.keys), workspace);
                     drop(slopes);
                     for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                        const std::ptrdiff_t reach =
+                            detail::seen_keys<Mask, real>(mask, sizes, block, row).reach(block.keys);
+                        real* const of_row = slopes + row * block.keys;
                         kernels.score_slopes(probabilities + row * block.keys,
-                                             static_cast<std::size_t>(block.keys), slopes + row * block.keys);
+                                             static_cast<std::size_t>(reach), of_row);
+                        std::fill(of_row + reach, of_row + block.keys, real{0});
                     }
                 }
                 if constexpr (wants_dq) {

@@ -50,8 +50,14 @@ public:
         return key < end_ && bits_of(added(key)) != bits_of(minus_infinity);
     }
 
-    /// Adds the mask to the scores that the query sees and makes -infinity of the others. Says whether it
-    /// sees any.
+    /// Keys of the block up to the last one that the query may see, and a few of those behind, so that kernels
+    /// work on whole vectors.
+    [[nodiscard]] std::ptrdiff_t reach(std::ptrdiff_t keys) const {
+        constexpr std::ptrdiff_t unit = 16;
+        return (std::min)(keys, ((std::max<std::ptrdiff_t>)(end_, 0) + unit - 1) / unit * unit);
+    }
+    /// Of the scores within reach: adds the mask to those that the query sees and makes -infinity of the
+    /// others. Says whether it sees any.
     bool mask_scores(Real* scores, std::ptrdiff_t keys) const {
         bool any = end_ > 0;
         if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
@@ -63,9 +69,7 @@ public:
                 any = any || is_seen;
             }
         }
-        for (std::ptrdiff_t key = (std::max<std::ptrdiff_t>)(end_, 0); key < keys; ++key) {
-            scores[key] = minus_infinity;
-        }
+        std::fill(scores + (std::max<std::ptrdiff_t>)(end_, 0), scores + reach(keys), minus_infinity);
         return any;
     }
 
@@ -118,12 +122,13 @@ template <class Mask, class Real>
 score_sums<Real> exponentiate(const softmax_kernels_of<Real>& kernels, const seen_keys<Mask, Real>& seen,
                               Real* scores, std::ptrdiff_t keys) {
     score_sums<Real> result;
-    const auto count = static_cast<std::size_t>(keys);
     result.empty = !seen.mask_scores(scores, keys);
     if (result.empty) {
         std::fill(scores, scores + keys, Real{0});
         return result;
     }
+    const std::ptrdiff_t reach = seen.reach(keys);
+    const auto count = static_cast<std::size_t>(reach);
     const auto largest = kernels.maximum(scores, count);
     if (largest.is_bad || isinf(largest.value)) {
         spoil_scores(seen, scores, keys);
@@ -132,6 +137,7 @@ score_sums<Real> exponentiate(const softmax_kernels_of<Real>& kernels, const see
     }
     result.largest = largest.value;
     result.sum = kernels.exponentials(scores, count, largest.value, scores);
+    std::fill(scores + reach, scores + keys, Real{0});
     return result;
 }
 
@@ -139,7 +145,8 @@ score_sums<Real> exponentiate(const softmax_kernels_of<Real>& kernels, const see
 template <class Mask, class Real>
 void to_probabilities(const softmax_kernels_of<Real>& kernels, const seen_keys<Mask, Real>& seen,
                       Real* scores, std::ptrdiff_t keys, const Real* log_sum) {
-    const auto count = static_cast<std::size_t>(keys);
+    const std::ptrdiff_t reach = seen.reach(keys);
+    const auto count = static_cast<std::size_t>(reach);
     if (log_sum != nullptr) {
         const bool any = seen.mask_scores(scores, keys);
         if (!any) {
@@ -152,6 +159,7 @@ void to_probabilities(const softmax_kernels_of<Real>& kernels, const seen_keys<M
             return spoil_scores(seen, scores, keys);
         }
         kernels.exponentials(scores, count, *log_sum, scores);
+        std::fill(scores + reach, scores + keys, Real{0});
         return;
     }
     const score_sums<Real> found = exponentiate(kernels, seen, scores, keys);
