@@ -56,7 +56,7 @@ struct product_blocks {
         const product_kernel& kernel = *task.kernel;
         const std::ptrdiff_t unit = (std::max)(kernel.k_unit, std::ptrdiff_t{2});
         k = even_block(task.k, kernel.k_block, unit);
-        rows = even_block(thread_tile_rows, kernel.block_rows, kernel.rows);
+        rows = even_block(thread_tile_rows, rows_of_block(kernel, k), kernel.rows);
         const std::ptrdiff_t column_bytes =
             (panel_bytes_of(kernel.b_element, kernel.k_block) - panel_padding) / panel_width;
         columns = even_block(thread_tile_columns, most_b_bytes / column_bytes, panel_width);
@@ -76,6 +76,17 @@ struct product_blocks {
     }
 
 private:
+    /// Rows of a block of A. With a short k, fewer of them stay in the nearest cache together with a tile's columns of
+    /// B, which then pass by from the second level: less often than the rows of A would, if there are more
+    /// rows than columns.
+    static std::ptrdiff_t rows_of_block(const product_kernel& kernel, std::ptrdiff_t k) {
+        constexpr std::ptrdiff_t nearest_cache = 28 << 10;
+        const std::ptrdiff_t rows_that_stay =
+            (nearest_cache / static_cast<std::ptrdiff_t>(sizeof(float)) / k - kernel.width) / kernel.rows *
+            kernel.rows;
+        return rows_that_stay > kernel.width ? (std::min)(rows_that_stay, kernel.block_rows)
+                                             : kernel.block_rows;
+    }
     [[nodiscard]] std::ptrdiff_t packed_row_bytes(const product_kernel& kernel) const {
         return kernel.layout == a_layout::rows ? a_row_bytes : k * 2;
     }
@@ -170,7 +181,7 @@ private:
                         float* const waiting = sums_ + (row + r) * blocks_.columns + column;
                         const rows_of_a a = r < unpacked ? task_.rows_in_place(tile.row, p)
                                                          : packed_rows(r - unpacked, padded);
-                        prefetch(tile);
+                        if (in_place_ != nullptr || p + k == task_.k) prefetch(tile);
                         compute_tile(tile, a, b, waiting, padded, p > 0, p + k == task_.k);
                     }
                 }
@@ -189,15 +200,19 @@ private:
                 panel_width * column_bytes};
     }
 
-    /// C is written a tile at a time, whose rows are far apart in memory: asks for the tile below while this
-    /// one is computed.
+    /// C is written a tile at a time, whose rows (or columns) are far apart: asks for those of a tile before it is
+    /// computed.
     void prefetch(const output_tile& tile) const {
 #if defined(__GNUC__)
-        if (in_place_ == nullptr) return;
-        const float* row = in_place_ + (tile.row + tile.rows) * task_.c.leading_dimension + tile.column;
-        const std::ptrdiff_t rows = (std::min)(kernel_.rows, task_.rows - tile.row - tile.rows);
-        for (std::ptrdiff_t r = 0; r < rows; ++r, row += task_.c.leading_dimension) {
-            for (std::ptrdiff_t j = 0; j < tile.columns; j += 16) __builtin_prefetch(row + j, 1);
+        if (task_.c.needs_columns()) return;
+        constexpr std::ptrdiff_t fetched = 64;
+        const std::ptrdiff_t row = task_.c.transposed ? tile.column : tile.row;
+        const std::ptrdiff_t column = task_.c.transposed ? tile.row : tile.column;
+        const auto* vector = static_cast<const std::byte*>(task_.c.at(row, column));
+        const std::ptrdiff_t bytes = tile.columns * task_.c.element_size;
+        for (std::ptrdiff_t r = 0; r < tile.rows;
+             ++r, vector += task_.c.leading_dimension * task_.c.element_size) {
+            for (std::ptrdiff_t j = 0; j < bytes; j += fetched) __builtin_prefetch(vector + j, 1);
         }
 #endif
     }

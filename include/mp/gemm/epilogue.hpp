@@ -83,6 +83,37 @@ void apply_to_run(const Epilogue& epilogue, float* values, std::ptrdiff_t count,
     }
 }
 
+/// Runs of `count` values, `stride` apart: rows of C from (row, column) on, or columns where `down`.
+struct epilogue_runs {
+    float* values;
+    std::ptrdiff_t stride;
+    std::ptrdiff_t runs;
+    std::ptrdiff_t count;
+    std::ptrdiff_t row;
+    std::ptrdiff_t column;
+    bool down;
+
+    /// Calls f(values, row, column) for every run.
+    template <class Function>
+    void for_each(Function f) const {
+        for (std::ptrdiff_t i = 0; i < runs; ++i) {
+            f(values + i * stride, down ? row : row + i, down ? column + i : column);
+        }
+    }
+};
+
+/// The same for runs. An epilogue of this file may have a member apply_runs(runs) that says whether it has
+/// served them at once, which saves the calls for each.
+template <class Epilogue>
+void apply_to_runs(const Epilogue& epilogue, const epilogue_runs& all) {
+    if constexpr (requires { epilogue.apply_runs(all); }) {
+        if (epilogue.apply_runs(all)) return;
+    }
+    all.for_each([&](float* values, std::ptrdiff_t row, std::ptrdiff_t column) {
+        apply_to_run(epilogue, values, all.count, row, column, all.down);
+    });
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
@@ -93,6 +124,7 @@ struct identity_epilogue {
                                               std::ptrdiff_t /*column*/) const {
         return value;
     }
+    static bool apply_runs(const detail::epilogue_runs& /*all*/) { return true; }
 };
 
 /// Sets negative values and -0 to +0. NaN stays NaN, also in projects compiled with -ffast-math, so that a
@@ -163,6 +195,18 @@ struct bias_epilogue {
         }
     }
 
+    bool apply_runs(const detail::epilogue_runs& all) const {
+        if constexpr (std::is_same_v<Value, float>) {
+            if ((Axis == bias_axis::column) != all.down) {
+                detail::add_to_each_run(best_instruction_set(), all.values, all.stride, all.runs,
+                                        static_cast<std::size_t>(all.count),
+                                        bias + (Axis == bias_axis::column ? all.column : all.row));
+                return true;
+            }
+        }
+        return false;
+    }
+
     /// Throws argument_error unless there is one bias per column (or row) of C.
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
         detail::check_epilogue_size("bias", size, Axis, rows, columns);
@@ -195,6 +239,18 @@ struct scale_epilogue {
             detail::scale_floats(best_instruction_set(), static_cast<std::size_t>(count), values, values,
                                  static_cast<float>(scale[at]));
         }
+    }
+
+    bool apply_runs(const detail::epilogue_runs& all) const {
+        if constexpr (std::is_same_v<Value, float>) {
+            if ((Axis == bias_axis::column) == all.down) {
+                detail::scale_each_run(best_instruction_set(), all.values, all.stride, all.runs,
+                                       static_cast<std::size_t>(all.count),
+                                       scale + (Axis == bias_axis::column ? all.column : all.row), 1);
+                return true;
+            }
+        }
+        return false;
     }
 
     /// Throws argument_error unless there is one scale per column (or row) of C.
@@ -296,6 +352,17 @@ struct epilogue_chain {
             for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = detail::opt_barrier(values[j]);
         }
         detail::apply_to_run(second, values, count, row, column, down);
+    }
+
+    bool apply_runs(const detail::epilogue_runs& all) const {
+        detail::apply_to_runs(first, all);
+        if constexpr (requires { requires First::ends_in_product; }) {
+            all.for_each([&](float* values, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) {
+                for (std::ptrdiff_t j = 0; j < all.count; ++j) values[j] = detail::opt_barrier(values[j]);
+            });
+        }
+        detail::apply_to_runs(second, all);
+        return true;
     }
 
     /// Lets both parts check the shape of C.

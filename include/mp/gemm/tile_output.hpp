@@ -45,12 +45,10 @@ struct tile_output {
     void (*read)(const void* c, float* to, std::ptrdiff_t count);
     /// Floats rounded to elements of C.
     void (*write)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
-    /// A faster `write` for floats that are not subnormal, or null.
+    /// The same, faster, for floats that are not subnormal, or null.
     void (*write_normal)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
-    /// Null for the identity. value = epilogue(value, row, column) for `count` values in a row or down a
-    /// column.
-    void (*apply)(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
-                  std::ptrdiff_t column, bool down);
+    /// Null for the identity. value = epilogue(value, row, column) for the values of runs.
+    void (*apply)(const void* epilogue, const epilogue_runs& all);
     const void* epilogue;
     bool is_float;
 
@@ -76,19 +74,11 @@ struct tile_output {
 };
 
 /// values = alpha * values + beta * c, with both terms as scale_and_add_floats does it. Without accumulators
-/// (alpha == 0, or k == 0) the values are not read, and with beta == 0 c is not.
+/// (alpha == 0, or k == 0) the values are not read; beta is not 0.
 inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumulators,
                           const tile_output& output, const void* c) {
     const float alpha = output.alpha;
     const float beta = output.beta;
-    if (same_value(beta, 0.0F)) {
-        if (has_accumulators) {
-            scale_floats(best_instruction_set(), static_cast<std::size_t>(count), values, values, alpha);
-        } else {
-            std::fill_n(values, count, 0.0F);
-        }
-        return;
-    }
     float kept[output_run];
     output.read(c, kept, count);
     if (has_accumulators && same_value(alpha, 1.0F) && same_value(beta, 1.0F)) {
@@ -104,16 +94,22 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
                          beta);
 }
 
-/// What becomes of up to output_run values that are neighbours in C, before they are rounded; the coordinate
-/// is that in C.
-inline void prepare_run(const tile_output& output, float* values, std::ptrdiff_t count, bool has_accumulators,
-                        std::ptrdiff_t row, std::ptrdiff_t column) {
-    if (!has_accumulators || !same_value(output.alpha, 1.0F) || !same_value(output.beta, 0.0F)) {
-        scale_and_add(values, count, has_accumulators, output, output.at(row, column));
+/// What becomes of runs of up to output_run values that are neighbours in C, before they are rounded; the
+/// coordinate is that in C.
+inline void prepare_runs(const tile_output& output, const epilogue_runs& all, bool has_accumulators) {
+    if (!same_value(output.beta, 0.0F)) {
+        all.for_each([&](float* values, std::ptrdiff_t row, std::ptrdiff_t column) {
+            scale_and_add(values, all.count, has_accumulators, output, output.at(row, column));
+        });
+    } else if (!has_accumulators) {
+        all.for_each([&](float* values, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) {
+            std::fill_n(values, all.count, 0.0F);
+        });
+    } else if (!same_value(output.alpha, 1.0F)) {
+        scale_each_run(best_instruction_set(), all.values, all.stride, all.runs,
+                       static_cast<std::size_t>(all.count), &output.alpha, 0);
     }
-    if (output.apply != nullptr) {
-        output.apply(output.epilogue, values, count, row, column, output.column_major);
-    }
+    if (output.apply != nullptr) output.apply(output.epilogue, all);
 }
 
 /// Writes the rows x columns elements at (row, column) of the product from a tile, which is scratch
@@ -125,11 +121,8 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
     const std::ptrdiff_t c_column = output.transposed ? row : column;
     if (!output.needs_columns()) {
         if (output.prepares()) {
-            for (std::ptrdiff_t r = 0; r < rows; ++r) {
-                prepare_run(output, tile + r * tile_stride, columns, true,
-                            output.transposed ? c_row : c_row + r,
-                            output.transposed ? c_column + r : c_column);
-            }
+            prepare_runs(output, {tile, tile_stride, rows, columns, c_row, c_column, output.column_major},
+                         true);
         }
         output.write({tile, tile_stride, rows, columns}, output.at(c_row, c_column),
                      output.leading_dimension);
@@ -140,7 +133,7 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
         for (std::ptrdiff_t r = 0; r < rows; ++r) run[r] = tile[r * tile_stride + j];
         const std::ptrdiff_t run_row = output.transposed ? c_row + j : c_row;
         const std::ptrdiff_t run_column = output.transposed ? c_column : c_column + j;
-        prepare_run(output, run, rows, true, run_row, run_column);
+        prepare_runs(output, {run, 0, 1, rows, run_row, run_column, output.column_major}, true);
         output.write({run, 0, 1, rows}, output.at(run_row, run_column), 0);
     }
 }
@@ -156,7 +149,7 @@ inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_r
             const std::ptrdiff_t count = (std::min)(output_run, length - j);
             const std::ptrdiff_t row = output.column_major ? j : i;
             const std::ptrdiff_t column = output.column_major ? i : j;
-            prepare_run(output, run, count, false, row, column);
+            prepare_runs(output, {run, 0, 1, count, row, column, output.column_major}, false);
             output.write({run, 0, 1, count}, output.at(row, column), 0);
         }
     }
@@ -186,9 +179,8 @@ void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t le
 }
 
 template <class Epilogue>
-void apply_epilogue(const void* epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
-                    std::ptrdiff_t column, bool down) {
-    apply_to_run(*static_cast<const Epilogue*>(epilogue), values, count, row, column, down);
+void apply_epilogue(const void* epilogue, const epilogue_runs& all) {
+    apply_to_runs(*static_cast<const Epilogue*>(epilogue), all);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -50,6 +50,26 @@ inline void scale_floats(instruction_set isa, std::size_t count, float* to, cons
     kernel(count, to, from, factor);
 }
 
+/// The same of runs that lie `stride` apart, with factors `step` apart.
+inline void scale_each_run(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
+                           std::size_t count, const float* factors, std::ptrdiff_t step) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_each_run, scale_each_run);
+    kernel(values, stride, runs, count, factors, step);
+}
+/// Adds terms[i] to the i-th value of every run.
+inline void add_to_each_run(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
+                            std::size_t count, const float* terms) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::add_to_each_run, add_to_each_run);
+    kernel(values, stride, runs, count, terms);
+}
+
+/// sums[i] += x[i] for arrays.
+inline void add_floats_to_doubles(instruction_set isa, std::size_t count, double* sums, const float* x) {
+    const auto kernel =
+        MP_SELECT_TARGET(isa, &portable_vectors::add_floats_to_doubles, add_floats_to_doubles);
+    kernel(count, sums, x);
+}
+
 /// to[i] = a x[i] + b y[i] for arrays, of which `to` may be one of the others.
 inline void scale_and_add_floats(instruction_set isa, std::size_t count, float* to, const float* x, float a,
                                  const float* y, float b) {

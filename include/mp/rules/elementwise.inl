@@ -77,6 +77,21 @@ inline void scale_array(std::size_t count, float* to, const float* from, float f
     store_partial(to + i, mul(load_partial(from + i, count - i), all), count - i);
 }
 
+/// Multiplies runs of `count` floats, `stride` apart, by factors that are `step` apart: 0 where all are one.
+inline void scale_each_run(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::size_t count,
+                           const float* factors, std::ptrdiff_t step) {
+    for (std::ptrdiff_t i = 0; i < runs; ++i, values += stride) {
+        scale_array(count, values, values, factors[i * step]);
+    }
+}
+/// Adds the terms to every run.
+inline void add_to_each_run(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::size_t count,
+                            const float* terms) {
+    for (std::ptrdiff_t i = 0; i < runs; ++i, values += stride) {
+        map_arrays<sum_function>(count, values, static_cast<const float*>(values), terms);
+    }
+}
+
 /// to[i] = a x[i] + b y[i]. The products are exact in double, and the sum is rounded to double and then to
 /// float, so that fused operations change nothing.
 inline void scale_and_add_arrays(std::size_t count, float* to, const float* x, float a, const float* y,
@@ -90,6 +105,16 @@ inline void scale_and_add_arrays(std::size_t count, float* to, const float* x, f
     if (i == count) return;
     const std::size_t rest = count - i;
     store_partial(to + i, sum(load_partial(x + i, rest), load_partial(y + i, rest)), rest);
+}
+
+/// sums[i] += x[i].
+inline void add_floats_to_doubles(std::size_t count, double* sums, const float* x) {
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) store(sums + i, add(load_doubles(sums + i), load_wide(x + i)));
+    if (i == count) return;
+    const std::size_t rest = count - i;
+    store_partial(sums + i, add(load_partial_doubles(sums + i, rest), widen(load_partial(x + i, rest))),
+                  rest);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

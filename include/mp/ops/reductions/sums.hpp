@@ -14,13 +14,25 @@
 #include <mp/matrix_view.hpp>
 #include <mp/ops/for_each_element.hpp>
 #include <mp/ops/parallel.hpp>
+#include <mp/rules/elementwise.hpp>
 #include <mp/rules/rounded_doubles.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The term of a plain sum.
+struct itself {
+    template <class T>
+    MP_ALWAYS_INLINE T operator()(T x) const {
+        return x;
+    }
+};
 
 /// sums[c] += term(elements of `in` in column c...) over the given rows in their order, for up to
 /// element_block columns.
@@ -31,17 +43,26 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
     struct values {
         real value[element_block];
     };
+    [[maybe_unused]] const instruction_set isa = best_instruction_set();
     const auto add_row = [&](std::ptrdiff_t row, auto... room) {
-        const auto loaded = [&](auto view, real* to) -> const real* {
+        const auto loaded = [&]<class Value>(matrix_view<const Value> view, real* to) -> const real* {
             const std::ptrdiff_t step = view.column_stride();
-            load_floats(view.data + row * view.row_stride() + first_column * step, step, columns, to);
+            const Value* const from = view.data + row * view.row_stride() + first_column * step;
+            if constexpr (std::same_as<Value, real>) {
+                if (step == 1) return from;
+            }
+            load_floats(from, step, columns, to);
             return to;
         };
         const auto add = [&](const auto*... from) {
-            for_each_double(columns, [&](auto kind, std::size_t c) {
-                using number = decltype(kind);
-                (number::load(sums + c) + term(number::load(from + c)...)).store(sums + c);
-            });
+            if constexpr (std::same_as<Term, itself> && std::same_as<real, float>) {
+                add_floats_to_doubles(isa, columns, sums, from...);
+            } else {
+                for_each_double(columns, [&](auto kind, std::size_t c) {
+                    using number = decltype(kind);
+                    (number::load(sums + c) + term(number::load(from + c)...)).store(sums + c);
+                });
+            }
         };
         add(loaded(in, room.value)...);
     };
@@ -59,17 +80,34 @@ void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, 
     const std::size_t blocks = (columns + element_block - 1) / element_block;
     const std::size_t block_size =
         element_block * static_cast<std::size_t>((std::max<std::ptrdiff_t>)(rows, 1));
+    constexpr std::size_t together = 16;  // blocks, whose rows are read in one go
+    // Elements of a column that share a cache line are read together.
+    const std::ptrdiff_t height = ((in.column_stride() == 1) && ...) ? 1 : 64;
     parallel_arithmetic(exec, blocks, 1 + 16384 / block_size, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t block = begin; block < end; ++block) {
-            const std::size_t first = block * element_block;
-            const std::size_t count = (std::min)(element_block, columns - first);
-            double sums[element_block] = {};
-            arithmetic_type<Result, In...> rounded[element_block];
-            add_block(sums, term, 0, rows, static_cast<std::ptrdiff_t>(first), count, in...);
-            for (std::size_t c = 0; c < count; ++c) {
-                rounded[c] = as<arithmetic_type<Result, In...>>(double_divide(sums[c], divisor));
+        double sums[together * element_block];
+        for (std::size_t first_block = begin; first_block < end; first_block += together) {
+            const std::size_t first = first_block * element_block;
+            const std::size_t last = (std::min)({columns, end * element_block, first + std::size(sums)});
+            std::fill(sums, sums + (last - first), 0.0);
+            const auto for_each = [&](auto f) {
+                for (std::size_t c = first; c < last; c += element_block) {
+                    f(c, (std::min)(element_block, last - c), sums + (c - first));
+                }
+            };
+            for (std::ptrdiff_t row = 0; row < rows; row += height) {
+                const std::ptrdiff_t end_row = (std::min)(rows, row + height);
+                for_each([&](std::size_t column, std::size_t count, double* of_block) {
+                    add_block(of_block, term, row, end_row, static_cast<std::ptrdiff_t>(column), count,
+                              in...);
+                });
             }
-            store_floats(rounded, count, results + first);
+            for_each([&](std::size_t column, std::size_t count, const double* of_block) {
+                arithmetic_type<Result, In...> rounded[element_block];
+                for (std::size_t c = 0; c < count; ++c) {
+                    rounded[c] = as<arithmetic_type<Result, In...>>(double_divide(of_block[c], divisor));
+                }
+                store_floats(rounded, count, results + column);
+            });
         }
     });
 }
@@ -103,13 +141,5 @@ double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
     for (const double part : parts) total += part;
     return total.value();
 }
-
-/// The term of a plain sum.
-struct itself {
-    template <class T>
-    MP_ALWAYS_INLINE T operator()(T x) const {
-        return x;
-    }
-};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
