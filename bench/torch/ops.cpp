@@ -2,6 +2,8 @@
 // The ops that ops.py measures beside torch's, as functions of a shared library: mp_op_name(i) names them
 // until it is null, and mp_op_seconds(i, times) runs one and says how long it took. One thread, float, 2048
 // rows of 128 columns (512 in the hidden layer), 64 heads of 128 x 32; the buffers are made once.
+#include <mp/autocast.hpp>
+#include <mp/float8.hpp>
 #include <mp/ops.hpp>
 
 #include <time.h>
@@ -13,6 +15,7 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +59,8 @@ struct buffers {
     matrix dq{heads * length, head_size, 0}, dk{heads * length, head_size, 0},
         dv{heads * length, head_size, 0};
     matrix probabilities{rows, columns, 0};
+    std::vector<mp::bfloat16> quantised = std::vector<mp::bfloat16>(rows * hidden);
+    mp::host_workspace memory;
     std::vector<float> gamma = numbers(columns, 1), beta = numbers(columns, 1), bias = numbers(hidden, 1);
     std::vector<float> dgamma = gamma, dbeta = beta, dbias = bias;
     std::vector<float> mean = numbers(rows, 0), inverse = numbers(rows, 0),
@@ -76,6 +81,15 @@ struct named_op {
     std::function<void()> run;
 };
 
+/// What a float8 region does to an operand of a product, alone.
+template <class Format>
+void quantise(buffers& b, const matrix& from) {
+    const auto count = static_cast<std::size_t>(from.view.rows * from.view.columns);
+    mp::detail::quantise_factor(mp::detail::quantised_to<Format>{}, mp::cpu{},
+                                std::span<const float>(from.view.data, count),
+                                std::span(b.quantised.data(), count));
+}
+
 const std::vector<named_op>& all_ops() {
     static buffers b;
     static const mp::cpu exec{};
@@ -83,6 +97,7 @@ const std::vector<named_op>& all_ops() {
     static const mp::ops::row_statistics statistics{b.mean, b.inverse};
     static const mp::ops::attention_options attention{.heads = heads, .causal = true};
     static const mp::ops::attention_statistics sums{b.log_sums};
+    static const mp::cpu with_memory{.workspace = &b.memory};
     namespace ops = mp::ops;
     static const std::vector<named_op> result = {
         {"gelu", [] { ops::gelu(exec, b.h.view, b.hy.view); }},
@@ -128,6 +143,21 @@ const std::vector<named_op>& all_ops() {
              ops::scaled_dot_product_attention_backward(exec, b.q.view, b.k.view, b.v.view, ops::absent,
                                                         b.dattended.view, b.dq.view, b.dk.view, b.dv.view,
                                                         attention, sums);
+         }},
+        {"float8_step",
+         [] {
+             const mp::autocast_region region(mp::precision::fp8);
+             ops::linear(with_memory, b.x.view, b.weights.view, b.bias, b.hy.view);
+             ops::linear_backward(with_memory, b.x.view, b.weights.view, b.dh.view, b.dx.view,
+                                  b.dweights.view, b.dbias);
+         }},
+        {"float8_quantisation",  // of the operands of that step, for each product
+         [] {
+             for (int pass = 0; pass < 2; ++pass) {
+                 quantise<mp::float8_e4m3fn>(b, b.x);
+                 quantise<mp::float8_e4m3fn>(b, b.weights);
+             }
+             quantise<mp::float8_e5m2>(b, b.dh);
          }},
     };
     return result;

@@ -9,7 +9,8 @@
 Needs torch (`pip install torch`) and g++. Compiles bench/torch/ops.cpp with plain -O2, lets mp and torch take turns,
 and prints a table in Markdown: medians in microseconds of the thread's processor time, which other programs on the
 same processor disturb less, and mp's time as a multiple of torch's. Backward passes of
-torch are given what its forward passes save (log_softmax, for instance, where mp reads the logits again).
+torch are given what its forward passes save (log_softmax, for instance, where mp reads the logits again). Below, mp alone: which part of a step in float8 is
+quantisation.
 """
 import argparse
 import ctypes
@@ -113,10 +114,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         ours = library(folder)
         print(f"| float, one core | mp, us | torch {version}, us | mp / torch |\n|---|---:|---:|---:|")
-        index = 0
+        index, times_of = 0, {}
         while (name := ours.mp_op_name(index)) is not None:
             name = name.decode()
-            if options.only in name:
+            if name not in theirs:
+                times_of[name] = index
+            elif options.only in name:
                 ours.mp_op_seconds(index, 1)
                 theirs[name]()
                 mine, others = [], []
@@ -128,6 +131,13 @@ def main():
                 a, b = statistics.median(mine) * 1e6, statistics.median(others) * 1e6
                 print(f"| {name} | {a:.0f} | {b:.0f} | {a / b:.2f} |", flush=True)
             index += 1
+        if options.only in "float8":
+            turns = [{name: ours.mp_op_seconds(at, 1) * 1e6 for name, at in times_of.items()}
+                     for _ in range(options.rounds)]
+            step, part = (statistics.median(turn[name] for turn in turns)
+                          for name in ("float8_step", "float8_quantisation"))
+            print(f"\nA linear layer's forward and backward pass in a float8 region takes {step:.0f} us; the "
+                  f"quantisation of its operands, measured alone, {part:.0f} us of them: {100 * part / step:.1f} %.")
 
 
 if __name__ == "__main__":
