@@ -45,18 +45,22 @@ void quantise_operand(quantised_to<Format>, const cpu& /*exec*/, std::span<const
         }
         return;
     }
-    // The same, a step at a time.
-    const float scale = power_of_two_float(exponent);
-    const float inverse = power_of_two_float(-exponent);
+    // The same in vectors; without a code of -0, through codes.
+    using layout = layout_of<typename Format::format>;
+    constexpr bool in_floats = layout::has_signed_zero && layout::has_zero && layout::min_exponent >= -100;
     constexpr std::size_t block = 512;
     for (std::size_t first = 0; first < from.size(); first += block) {
         const std::size_t count = (std::min)(block, from.size() - first);
         float values[block];
-        Format codes[block];
-        scale_floats(isa, count, values, from.data() + first, scale);
-        convert_nearest(isa, values, codes, count);
-        widen_to_float(isa, codes, values, count);
-        scale_floats(isa, count, values, values, inverse);
+        if constexpr (in_floats) {
+            quantise_floats(isa, count, values, from.data() + first, quantisation::of<Format>(exponent));
+        } else {
+            Format codes[block];
+            scale_floats(isa, count, values, from.data() + first, power_of_two_float(exponent));
+            convert_nearest(isa, values, codes, count);
+            widen_to_float(isa, codes, values, count);
+            scale_floats(isa, count, values, values, power_of_two_float(-exponent));
+        }
         convert_nearest(isa, values, to.data() + first, count);
     }
 }

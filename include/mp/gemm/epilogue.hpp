@@ -196,15 +196,21 @@ struct bias_epilogue {
     }
 
     bool apply_runs(const detail::epilogue_runs& all) const {
+        constexpr std::size_t most = 256;
+        const auto count = static_cast<std::size_t>(all.count);
+        if ((Axis == bias_axis::column) == all.down || count > most) return false;
+        const Value* const terms = bias + (Axis == bias_axis::column ? all.column : all.row);
+        const auto add = [&](const float* floats) {
+            detail::add_to_each_run(best_instruction_set(), all.values, all.stride, all.runs, count, floats);
+        };
         if constexpr (std::is_same_v<Value, float>) {
-            if ((Axis == bias_axis::column) != all.down) {
-                detail::add_to_each_run(best_instruction_set(), all.values, all.stride, all.runs,
-                                        static_cast<std::size_t>(all.count),
-                                        bias + (Axis == bias_axis::column ? all.column : all.row));
-                return true;
-            }
+            add(terms);
+        } else {
+            float widened[most];
+            for (std::size_t j = 0; j < count; ++j) widened[j] = static_cast<float>(terms[j]);
+            add(widened);
         }
-        return false;
+        return true;
     }
 
     /// Throws argument_error unless there is one bias per column (or row) of C.

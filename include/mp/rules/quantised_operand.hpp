@@ -63,6 +63,25 @@ struct largest_magnitudes {
     std::uint32_t all = 0;     ///< infinities and NaNs included, which are from 0x7f800000 on
 };
 
+/// What quantised() does to finite numbers whose exponent is scale_exponent_for() all of them, as kernels do it.
+struct quantisation {
+    float scale;
+    float inverse;
+    float least_normal;  ///< of the format
+    std::uint32_t
+        to_coarse;  ///< bits from a power of two to a float whose neighbours are as far away as those
+                    ///< of the power in the format
+
+    template <reduced Format>
+        requires(layout_of<typename Format::format>::has_signed_zero)
+    static constexpr quantisation of(int exponent) {
+        using layout = layout_of<typename Format::format>;
+        return {power_of_two_float(exponent), power_of_two_float(-exponent),
+                power_of_two_float(layout::min_exponent),
+                (static_cast<std::uint32_t>(23 - layout::fraction_bits) << 23) + 0x40'0000U};
+    }
+};
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/rules/quantised_operand.inl>
@@ -72,6 +91,13 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline largest_magnitudes magnitudes_of(instruction_set isa, const float* values, std::size_t count) {
     return MP_SELECT_TARGET(isa, &portable_vectors::find_magnitudes, find_magnitudes)(values, count);
+}
+
+/// to[i] = from[i], quantised, in the default modes of float arithmetic.
+inline void quantise_floats(instruction_set isa, std::size_t count, float* to, const float* from,
+                            const quantisation& q) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::quantise_array, quantise_array);
+    kernel(count, to, from, q);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
