@@ -17,6 +17,12 @@ namespace {
 
 using oracle::code_of;
 
+void compare_codes(oracle::disagreements& wrong, std::string_view way, int count, std::uint64_t from,
+                   std::uint64_t to, std::uint64_t expected) {
+    if (to == expected) return;
+    wrong.add(way, "of", count, "makes of", from, "the number", to, "and not", expected);
+}
+
 /// Compares chunks that `convert(chunk, number)` makes of values with the scalar conversion.
 template <class To, int Count, class From, class Convert, class ProjectionOf>
 void compare(oracle::disagreements& wrong, std::string_view way, const std::vector<From>& values,
@@ -27,10 +33,8 @@ void compare(oracle::disagreements& wrong, std::string_view way, const std::vect
         const mp::detail::chunk<To, Count> to = convert(from, std::uint64_t{i});
         for (std::size_t j = 0; j < Count; ++j) {
             const To expected = mp::round_to<To>(values[i + j], projection_of(std::uint64_t{i + j}));
-            if (code_of(to.values[j]) != code_of(expected)) {
-                wrong.add(way, "of", Count, "makes of", code_of(values[i + j]), "the number",
-                          code_of(to.values[j]), "and not", code_of(expected));
-            }
+            compare_codes(wrong, way, Count, code_of(values[i + j]), code_of(to.values[j]),
+                          code_of(expected));
         }
     }
 }

@@ -26,6 +26,34 @@ void run_thread(const void* kernel, thread_state& state) {
     (*static_cast<const Kernel*>(kernel))(simulated_thread<Arch>(state));
 }
 
+/// Runs the clusters of a grid, which is the same for all kernels.
+inline void run_grid(std::string_view function, const cpu& host, const host_settings& settings,
+                     const launch_shape& shape, void (*thread)(const void*, thread_state&),
+                     const void* kernel) {
+    mp::detail::check_threads(function, host);
+    if (settings.statistics != nullptr && host.threads != 1) {
+        mp::detail::throw_argument(function, "exec.threads", host.threads,
+                                   "must be 1 where exec.statistics counts accesses");
+    }
+    std::vector<std::ptrdiff_t> order;
+    for (std::ptrdiff_t block = 0; block < shape.blocks; block += shape.cluster_blocks) {
+        order.push_back(block);
+    }
+    schedule_random random(settings.seed);
+    if (settings.seed != 0) {
+        for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    }
+    mp::detail::parallel_for(host, order.size(), 1, [&](std::size_t begin, std::size_t end) {
+        // A device has gradual underflow whatever the program that simulates it has set.
+        const mp::detail::default_floating_point_modes modes;
+        cluster blocks(shape, settings);
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::uint64_t seed = settings.seed == 0 ? 0 : settings.seed * 1'000'003 + i + 1;
+            blocks.run(order[i], seed, thread, kernel);
+        }
+    });
+}
+
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::simt::inline MP_ISA_NAMESPACE {
@@ -49,31 +77,9 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
 template <arch Arch, class Kernel>
 void launch(std::string_view function, simulated_gpu<Arch> exec, const launch_size& size,
             const Kernel& kernel) {
-    const cpu host{.threads = exec.threads};
-    mp::detail::check_threads(function, host);
-    if (exec.statistics != nullptr && exec.threads != 1) {
-        mp::detail::throw_argument(function, "exec.threads", exec.threads,
-                                   "must be 1 where exec.statistics counts accesses");
-    }
     const launch_shape shape = shape_of_launch<Kernel>(function, size);
-    const detail::host_settings settings{exec.seed, exec.stack_bytes, exec.statistics};
-    std::vector<std::ptrdiff_t> order;
-    for (std::ptrdiff_t block = 0; block < shape.blocks; block += shape.cluster_blocks) {
-        order.push_back(block);
-    }
-    detail::schedule_random random(exec.seed);
-    if (exec.seed != 0) {
-        for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-    }
-    mp::detail::parallel_for(host, order.size(), 1, [&](std::size_t begin, std::size_t end) {
-        // A device has gradual underflow whatever the program that simulates it has set.
-        const mp::detail::default_floating_point_modes modes;
-        detail::cluster cluster(shape, settings);
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::uint64_t seed = exec.seed == 0 ? 0 : exec.seed * 1'000'003 + i + 1;
-            cluster.run(order[i], seed, &detail::run_thread<Arch, Kernel>, &kernel);
-        }
-    });
+    detail::run_grid(function, cpu{.threads = exec.threads}, {exec.seed, exec.stack_bytes, exec.statistics},
+                     shape, &detail::run_thread<Arch, Kernel>, &kernel);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE
