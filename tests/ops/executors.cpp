@@ -127,6 +127,18 @@ TEST_CASE("copies that convert: the same bits, and the same casts") {
     check<half>(0.0F, taken_apart);
 }
 
+TEST_CASE("rows that indices choose, and their sums: the same bits, and the same casts") {
+    const std::vector<int> indices = {4, 0, 4, 1, 2};
+    const auto chosen = [&](auto& on, auto a, auto /*b*/, auto y) { mp::ops::embedding(on, a, indices, y); };
+    check<float>(0.0F, chosen);
+    check<half>(0.0F, chosen);
+    const auto summed = [&](auto& on, auto a, auto /*b*/, auto y) {
+        mp::ops::embedding_backward(on, indices, a, y);
+    };
+    check<float>(0.0F, summed);
+    check<half>(0.0F, summed);
+}
+
 TEST_CASE("functions of elements have the bits and the casts of the CPU in every preset") {
     check<float>(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
     check<half>(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
@@ -274,11 +286,11 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
                     tanh_backward_op, sigmoid_op, sigmoid_backward_op, softmax_op, softmax_backward_op,
                     log_softmax_op, log_softmax_backward_op, layer_norm_op, layer_norm_backward_op,
                     rms_norm_op, rms_norm_backward_op, add_op, add_backward_op, multiply_op,
-                    multiply_backward_op, sum_op, mean_op, matmul_op, linear_op, linear_backward_op,
-                    softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
-                    softmax_cross_entropy_to_memory_op, softmax_cross_entropy_with_gradient_op,
-                    scaled_dot_product_attention_op, scaled_dot_product_attention_backward_op, conv2d_op,
-                    conv2d_backward_op>();
+                    multiply_backward_op, embedding_op, embedding_backward_op, sum_op, mean_op, matmul_op,
+                    linear_op, linear_backward_op, softmax_cross_entropy_op,
+                    softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
+                    softmax_cross_entropy_with_gradient_op, scaled_dot_product_attention_op,
+                    scaled_dot_product_attention_backward_op, conv2d_op, conv2d_backward_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

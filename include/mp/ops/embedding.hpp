@@ -38,9 +38,19 @@ struct embedding_options {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Checks that every index is a row of the table, of which `table` is the name.
+/// Checks that every index is a row of the table, of which `table` is the name; those in the memory of a GPU
+/// are not read.
+template <gpu_executor Executor, class Index>
+void check_indices(std::string_view function, const Executor& /*exec*/, const named_operand& table,
+                   std::span<const Index> indices) {
+    check_operand(function, {"indices", extent_of(indices)});
+    if (!indices.empty() && table.extent.rows == 0) {
+        throw_argument(function, std::string(table.name) + ".rows", 0, "must be at least 1");
+    }
+}
 template <class Index>
-void check_indices(std::string_view function, const named_operand& table, std::span<const Index> indices) {
+void check_indices(std::string_view function, const cpu& /*exec*/, const named_operand& table,
+                   std::span<const Index> indices) {
     check_operand(function, {"indices", extent_of(indices)});
     for (std::size_t i = 0; i < indices.size(); ++i) {
         if (!std::cmp_less(indices[i], 0) && std::cmp_less(indices[i], table.extent.rows)) continue;
@@ -99,6 +109,65 @@ private:
     staging_buffer<std::ptrdiff_t> occurrences_memory_;
 };
 
+/// Names the walks over rows that indices choose, for gather_rows() and add_rows().
+struct table_rows {};
+
+/// y = the rows of the table that the indices choose, on the CPU; on a GPU the function of this name in
+/// <mp/ops/embedding/gpu.hpp>.
+template <class Table, class Index, class Y>
+void gather_rows(table_rows, const cpu& exec, matrix_view<const Table> table, std::span<const Index> indices,
+                 matrix_view<Y> y) {
+    const std::size_t grain = 1 + 65536 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
+    thread_buffers<arithmetic_type<Table, Y>> buffers(
+        exec, std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
+    parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
+        auto* const room = buffers.take();
+        for (std::size_t i = begin; i < end; ++i) {
+            copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y, static_cast<std::ptrdiff_t>(i), room);
+        }
+    });
+}
+
+/// Row r of dtable = the sum of the rows i of dy with indices[i] == r, or that added to it; nothing for row
+/// `padding`, which is negative where there is none. On the CPU; on a GPU the function of this name in
+/// <mp/ops/embedding/gpu.hpp>.
+template <class Index, class DY, class Written>
+void add_rows(table_rows, const cpu& exec, std::span<const Index> indices, matrix_view<const DY> dy,
+              matrix_view<Written> dtable, bool adds, std::ptrdiff_t padding) {
+    using real = arithmetic_type<DY, Written>;
+    const auto rows = static_cast<std::size_t>(dtable.rows);
+    const auto columns = static_cast<std::size_t>(dtable.columns);
+    const index_occurrences chosen(exec, indices, rows);
+    const instruction_set isa = best_instruction_set();
+    // A row is written, and takes part in as many sums as there are indices, in the mean.
+    const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
+    thread_buffers<real> buffers(exec, 2 * columns);
+    parallel_arithmetic(
+        exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1), [&](std::size_t begin, std::size_t end) {
+            real* const room = buffers.take();
+            real* const sum = room + columns;
+            for (std::size_t i = begin; i < end; ++i) {
+                const auto row = static_cast<std::ptrdiff_t>(i);
+                const bool trained = row != padding;
+                if (adds && (!trained || chosen.starts[i] == chosen.starts[i + 1])) continue;
+                real* const to = adds ? sum : row_target(dtable, row, sum);
+                std::fill(to, to + columns, real{0});
+                if (trained) {
+                    for (std::size_t occurrence = chosen.starts[i]; occurrence < chosen.starts[i + 1];
+                         ++occurrence) {
+                        const real* const from = floats_of_row(dy, chosen.occurrences[occurrence], room);
+                        map_floats<sum_function>(isa, columns, to, to, from);
+                    }
+                }
+                if (adds) {
+                    const real* const old = floats_of_row(matrix_view<const Written>(dtable), row, room);
+                    map_floats<sum_function>(isa, columns, to, to, old);
+                }
+                put_row(to, dtable, row);
+            }
+        });
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
@@ -112,34 +181,24 @@ struct embedding_op {
     static constexpr std::array<std::string_view, 1> known_as = {"Embedding"};
 
     template <class Index>
-    static void validate(cpu exec, const auto& table, std::span<const Index> indices, const auto& y) {
+    static void validate(const auto& exec, const auto& table, std::span<const Index> indices, const auto& y) {
         constexpr std::string_view function = "mp::ops::embedding";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto weights = detail::named("table", table);
         const auto chosen = detail::named("indices", indices);
         const auto output = detail::named("y", y);
         detail::check_operand(function, weights);
-        detail::check_indices(function, weights, indices);
+        detail::check_indices(function, exec, weights, indices);
         detail::check_shape(function, output, chosen.extent.columns, "indices.size()", weights.extent.columns,
                             "table.columns");
         detail::check_separate(function, output, weights);
         detail::check_separate(function, output, chosen);
     }
 
-    template <element Table, std::integral Index, element Y>
-    void operator()(cpu exec, matrix_view<const Table> table, std::span<const Index> indices,
+    template <executor Executor, element Table, std::integral Index, element Y>
+    void operator()(const Executor& exec, matrix_view<const Table> table, std::span<const Index> indices,
                     matrix_view<Y> y) const {
-        const std::size_t grain =
-            1 + 65536 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
-        detail::thread_buffers<detail::arithmetic_type<Table, Y>> buffers(
-            exec, std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
-        detail::parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
-            auto* const room = buffers.take();
-            for (std::size_t i = begin; i < end; ++i) {
-                detail::copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y,
-                                 static_cast<std::ptrdiff_t>(i), room);
-            }
-        });
+        gather_rows(detail::table_rows{}, exec, table, indices, y);
     }
 };
 
@@ -150,8 +209,13 @@ struct embedding_op {
 /// does; where y has another format, each is rounded to it once. Throws argument_error for an index that is
 /// no row of the table, shapes that do not fit, invalid views and a y that overlaps the table or the indices;
 /// y is then unchanged.
-template <class Policy = autocast::by_region, element Table, detail::contiguous Indices, matrix_result Y>
-void embedding(cpu exec, matrix_view<Table> table, const Indices& indices, const Y& y) {
+///
+/// On a GPU (<mp/ops/embedding/gpu.hpp>) y has the same bits, but NaNs that are converted become quiet.
+/// Indices lie in device memory, too, and cannot be checked before the launch: a row of y whose index is no
+/// row of the table is all NaN.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Table,
+          detail::contiguous Indices, matrix_result Y>
+void embedding(const Executor& exec, matrix_view<Table> table, const Indices& indices, const Y& y) {
     static_assert(std::integral<detail::contiguous_element<const Indices>>,
                   "mp::ops::embedding: indices is a range of integers");
     autocast::call<Policy>(embedding_op{}, exec, detail::input_view(table), detail::input_view(indices),
@@ -170,15 +234,15 @@ struct embedding_backward_op {
     static constexpr std::array<std::string_view, 1> sums = {"dtable"};
 
     template <class Index>
-    static void validate(cpu exec, std::span<const Index> indices, const auto& dy, const auto& dtable,
+    static void validate(const auto& exec, std::span<const Index> indices, const auto& dy, const auto& dtable,
                          const embedding_options& options) {
         constexpr std::string_view function = "mp::ops::embedding_backward";
-        detail::check_threads(function, exec);
+        detail::check_executor(function, exec);
         const auto chosen = detail::named("indices", indices);
         const auto gradient = detail::named("dy", dy);
         const auto result = detail::named("dtable", dtable);
         detail::check_operand(function, result);
-        detail::check_indices(function, result, indices);
+        detail::check_indices(function, exec, result, indices);
         detail::check_shape(function, gradient, chosen.extent.columns, "indices.size()",
                             result.extent.columns, "dtable.columns");
         if (options.padding_index &&
@@ -191,47 +255,12 @@ struct embedding_backward_op {
         detail::check_separate(function, result, chosen);
     }
 
-    template <std::integral Index, element DY, matrix_result DTable>
-    void operator()(cpu exec, std::span<const Index> indices, matrix_view<const DY> dy, const DTable& result,
-                    const embedding_options& options) const {
+    template <executor Executor, std::integral Index, element DY, matrix_result DTable>
+    void operator()(const Executor& exec, std::span<const Index> indices, matrix_view<const DY> dy,
+                    const DTable& result, const embedding_options& options) const {
         const auto dtable = detail::result_view(result);
-        using written = std::remove_pointer_t<decltype(dtable.data)>;
-        using real = detail::arithmetic_type<DY, written>;
-        const bool adds = detail::result_beta(result) > 0;
-        const auto rows = static_cast<std::size_t>(dtable.rows);
-        const auto columns = static_cast<std::size_t>(dtable.columns);
-        const detail::index_occurrences chosen(exec, indices, rows);
-        const instruction_set isa = best_instruction_set();
-        // A row is written, and takes part in as many sums as there are indices, in the mean.
-        const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
-        detail::thread_buffers<real> buffers(exec, 2 * columns);
-        detail::parallel_arithmetic(
-            exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1),
-            [&](std::size_t begin, std::size_t end) {
-                real* const room = buffers.take();
-                real* const sum = room + columns;
-                for (std::size_t i = begin; i < end; ++i) {
-                    const auto row = static_cast<std::ptrdiff_t>(i);
-                    const bool trained = row != options.padding_index;
-                    if (adds && (!trained || chosen.starts[i] == chosen.starts[i + 1])) continue;
-                    real* const to = adds ? sum : detail::row_target(dtable, row, sum);
-                    std::fill(to, to + columns, real{0});
-                    if (trained) {
-                        for (std::size_t occurrence = chosen.starts[i]; occurrence < chosen.starts[i + 1];
-                             ++occurrence) {
-                            const real* const from =
-                                detail::floats_of_row(dy, chosen.occurrences[occurrence], room);
-                            detail::map_floats<detail::sum_function>(isa, columns, to, to, from);
-                        }
-                    }
-                    if (adds) {
-                        const real* const old =
-                            detail::floats_of_row(matrix_view<const written>(dtable), row, room);
-                        detail::map_floats<detail::sum_function>(isa, columns, to, to, old);
-                    }
-                    detail::put_row(to, dtable, row);
-                }
-            });
+        add_rows(detail::table_rows{}, exec, indices, dy, dtable, detail::result_beta(result) > 0,
+                 options.padding_index.value_or(-1));
     }
 };
 
@@ -244,9 +273,15 @@ struct embedding_backward_op {
 /// every sentence keep their small gradients, which a sum in half would lose. Takes memory for one integer
 /// for each index and two for each row of the table. Errors are those of embedding(), and a padding_index
 /// that is no row of dtable; dtable is then unchanged.
-template <class Policy = autocast::by_region, detail::contiguous Indices, element DY, matrix_result DTable>
-void embedding_backward(cpu exec, const Indices& indices, matrix_view<DY> dy, const DTable& dtable,
-                        const embedding_options& options = {}) {
+///
+/// On a GPU (<mp/ops/embedding/gpu.hpp>) dtable has the same bits: indices are sorted on the device, in the
+/// executor's workspace of embedding_backward_workspace(indices.size()) bytes, and rows are summed in the order
+/// of the indices, without atomic operations on numbers. An index that is no row of dtable, which cannot be
+/// checked before the launch, adds nothing.
+template <class Policy = autocast::by_region, executor Executor = cpu, detail::contiguous Indices, element DY,
+          matrix_result DTable>
+void embedding_backward(const Executor& exec, const Indices& indices, matrix_view<DY> dy,
+                        const DTable& dtable, const embedding_options& options = {}) {
     static_assert(std::integral<detail::contiguous_element<const Indices>>,
                   "mp::ops::embedding_backward: indices is a range of integers");
     autocast::call<Policy>(embedding_backward_op{}, exec, detail::input_view(indices), detail::input_view(dy),

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Ops that choose, drop, turn and move elements.
+#include <mp/cuda.hpp>
+#include <mp/cuda/launch_kernel.hpp>
+
+#include <mp/bfloat16.hpp>
+#include <mp/half.hpp>
+#include <mp/ops/embedding/gpu.hpp>
+#include <mp/simt.hpp>
+
+#include <doctest/doctest.h>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "device_results.hpp"
+
+namespace {
+
+using device_test::check_op;
+using mp::bfloat16;
+using mp::half;
+using mp::row_major;
+
+template <class X, class Y>
+void check_embedding(std::ptrdiff_t table_rows, std::ptrdiff_t columns, std::size_t count,
+                     std::size_t shift) {
+    std::vector<int> indices(count);
+    for (std::size_t i = 0; i < count; ++i)
+        indices[i] = static_cast<int>(i * i % static_cast<std::size_t>(table_rows));
+    mp::unique_cuda_stream stream;
+    const mp::device_buffer<int> on_device(stream, indices);
+    mp::synchronize(stream);
+    const std::span<const int> host_indices(indices), device_indices = on_device.span();
+    const auto chosen = static_cast<std::ptrdiff_t>(count);
+    const auto of = [=](auto exec) {
+        return std::same_as<decltype(exec), mp::cuda_stream> ? device_indices : host_indices;
+    };
+    const std::size_t size =
+        static_cast<std::size_t>(columns) * (count + static_cast<std::size_t>(table_rows));
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* table, const X*, Y* y) {
+        mp::ops::embedding(exec, row_major(table, table_rows, columns), of(exec),
+                           row_major(y, chosen, columns));
+    });
+    check_op<X, Y>(size, size, mp::ops::embedding_backward_workspace(count), shift,
+                   [=](auto exec, const X*, const X* dy, Y* dtable) {
+                       mp::ops::embedding_backward(exec, of(exec), row_major(dy, chosen, columns),
+                                                   row_major(dtable, table_rows, columns),
+                                                   {.padding_index = 1});
+                   });
+}
+
+TEST_CASE("embeddings on a device give the bits of the simulated GPU") {
+    for (const std::size_t shift : {0u, 1u}) {
+        check_embedding<half, half>(300, 33, 100, shift);
+        check_embedding<bfloat16, float>(7, 1500, 40, shift);
+        check_embedding<float, float>(70000, 3, 9000, shift);
+    }
+}
+
+}  // namespace
