@@ -30,6 +30,7 @@
 #include <mp/ops/arithmetic.hpp>
 #include <mp/ops/attention/gpu.hpp>
 #include <mp/ops/convolution/gpu.hpp>
+#include <mp/ops/dropout/gpu.hpp>
 #include <mp/ops/embedding/gpu.hpp>
 #include <mp/ops/gpu_casts.hpp>
 #include <mp/ops/linear.hpp>

@@ -5,6 +5,7 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
+#include <mp/ops/dropout/gpu.hpp>
 #include <mp/ops/embedding/gpu.hpp>
 #include <mp/simt.hpp>
 
@@ -57,6 +58,27 @@ TEST_CASE("embeddings on a device give the bits of the simulated GPU") {
         check_embedding<half, half>(300, 33, 100, shift);
         check_embedding<bfloat16, float>(7, 1500, 40, shift);
         check_embedding<float, float>(70000, 3, 9000, shift);
+    }
+}
+
+template <class X, class Y>
+void check_dropout(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t shift) {
+    const auto size = static_cast<std::size_t>(rows * columns);
+    const auto view = [=](auto* data) { return row_major(data, rows, columns); };
+    const mp::ops::dropout_options options{.probability = 0.3F, .seed = 11, .offset = 5 + shift};
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y) {
+        mp::ops::dropout(exec, view(x), view(y), options);
+    });
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X*, const X* dy, Y* dx) {
+        mp::ops::dropout_backward(exec, mp::transposed(view(dy)), mp::transposed(view(dx)), options);
+    });
+}
+
+TEST_CASE("dropout on a device gives the bits of the simulated GPU") {
+    for (const std::size_t shift : {0u, 1u}) {
+        check_dropout<half, half>(33, 130, shift);
+        check_dropout<bfloat16, float>(1, 3000, shift);
+        check_dropout<float, float>(7, 31, shift);
     }
 }
 

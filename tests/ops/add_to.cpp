@@ -169,6 +169,9 @@ void check_everywhere(const Executor& exec) {
     });
     check(exec, rows * 2, columns / 2,
           [](auto& on, auto y) { ops::permute_heads(on, in.x_view(), y, {.heads = 2, .batch = 3}); });
+    const ops::dropout_options dropped{.probability = 0.5F, .seed = 7};
+    check(exec, rows, columns,
+          [&](auto& on, auto y) { ops::dropout_backward(on, in.dy_view(), y, dropped); });
     check(exec, columns, columns,
           [](auto& on, auto y) { ops::embedding_backward(on, in.labels, in.dy_view(), y); });
     check(exec, columns, columns,
@@ -191,9 +194,6 @@ TEST_CASE("gradients are added, or written, with one rounding on a GPU") {
 TEST_CASE("and so are those of the ops that the CPU alone has") {
     namespace ops = mp::ops;
     const mp::cpu exec{.products = mp::accumulation::ordered};
-    const ops::dropout_options dropped{.probability = 0.5F, .seed = 7};
-    check(exec, rows, columns,
-          [&](auto& on, auto y) { ops::dropout_backward(on, in.dy_view(), y, dropped); });
     check(exec, rows, columns,
           [](auto& on, auto y) { ops::mean_squared_error_backward(on, in.x_view(), in.dy_view(), y); });
     check(exec, rows, columns, [](auto& on, auto y) {

@@ -25,9 +25,13 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// to = from where the mask keeps it, times 1 / (1 - probability), and +0 elsewhere.
+/// Names the walk under a mask, for apply_dropout().
+struct dropout_walk {};
+
+/// to = from where the mask keeps it, times 1 / (1 - probability), and +0 elsewhere, on the CPU; on a GPU the
+/// function of this name in <mp/ops/dropout/gpu.hpp>.
 template <class From, class To>
-void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
+void apply_dropout(dropout_walk, const cpu& exec, matrix_view<const From> from, matrix_view<To> to,
                    const ops::dropout_options& options) {
     const dropout_mask mask(options);
     const instruction_set isa = best_instruction_set();
@@ -46,18 +50,15 @@ void apply_dropout(cpu exec, matrix_view<const From> from, matrix_view<To> to,
                     room[i] = random_bits(options.seed, first + i * columns);
                 }
             }
-            for (std::size_t i = 0; i < run.count; ++i) {
-                const auto kept = as<Real>(as<double>(values[i]) * mask.scale);
-                results[i] = words[i] < mask.threshold ? Real{0} : kept;
-            }
+            for (std::size_t i = 0; i < run.count; ++i) results[i] = mask.applied(values[i], words[i]);
         },
         to, from);
 }
 
-inline void check_dropout(std::string_view function, cpu exec, const named_operand& from,
-                          const named_operand& to, std::string_view from_rows, std::string_view from_columns,
-                          const ops::dropout_options& options) {
-    check_threads(function, exec);
+void check_dropout(std::string_view function, const auto& exec, const named_operand& from,
+                   const named_operand& to, std::string_view from_rows, std::string_view from_columns,
+                   const ops::dropout_options& options) {
+    check_executor(function, exec);
     check_operand(function, from);
     check_shape(function, to, from.extent.rows, from_rows, from.extent.columns, from_columns);
     check_separate_or_same(function, to, from);
@@ -76,15 +77,15 @@ struct dropout_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
     static constexpr std::array<std::string_view, 2> known_as{"native_dropout", "Dropout"};
 
-    static void validate(cpu exec, const auto& x, const auto& y, const dropout_options& options) {
+    static void validate(const auto& exec, const auto& x, const auto& y, const dropout_options& options) {
         detail::check_dropout("mp::ops::dropout", exec, detail::named("x", x), detail::named("y", y),
                               "x.rows", "x.columns", options);
     }
 
-    template <element X, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y,
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
                     const dropout_options& options) const {
-        detail::apply_dropout(exec, x, y, options);
+        apply_dropout(detail::dropout_walk{}, exec, x, y, options);
     }
 };
 
@@ -99,9 +100,10 @@ struct dropout_op {
 ///
 /// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
 /// otherwise. An element is rounded to float and from there to the format of y. Throws argument_error for
-/// shapes that differ, invalid views and a probability outside 0 to 1; y is then unchanged.
-template <class Policy = autocast::by_region, element X, matrix_result Y>
-void dropout(cpu exec, matrix_view<X> x, const Y& y, const dropout_options& options) {
+/// shapes that differ, invalid views and a probability outside 0 to 1; y is then unchanged. Runs on CPUs and,
+/// with <mp/ops/dropout/gpu.hpp>, on GPUs, with the same mask and the same bits.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void dropout(const Executor& exec, matrix_view<X> x, const Y& y, const dropout_options& options) {
     autocast::call<Policy>(dropout_op{}, exec, detail::input_view(x), detail::output_view(y), options);
 }
 
@@ -114,22 +116,23 @@ struct dropout_backward_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
     static constexpr std::array<std::string_view, 1> known_as{"native_dropout_backward"};
 
-    static void validate(cpu exec, const auto& dy, const auto& dx, const dropout_options& options) {
+    static void validate(const auto& exec, const auto& dy, const auto& dx, const dropout_options& options) {
         detail::check_dropout("mp::ops::dropout_backward", exec, detail::named("dy", dy),
                               detail::named("dx", dx), "dy.rows", "dy.columns", options);
     }
 
-    template <element DY, element DX>
-    void operator()(cpu exec, matrix_view<const DY> dy, matrix_view<DX> dx,
+    template <executor Executor, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
                     const dropout_options& options) const {
-        detail::apply_dropout(exec, dy, dx, options);
+        apply_dropout(detail::dropout_walk{}, exec, dy, dx, options);
     }
 };
 
 /// The gradient of dropout() with the same options: dx = dy / (1 - probability) where the mask keeps an
 /// element, and +0 elsewhere. dx may be dy. Rounding and errors are those of dropout().
-template <class Policy = autocast::by_region, element DY, matrix_result DX>
-void dropout_backward(cpu exec, matrix_view<DY> dy, const DX& dx, const dropout_options& options) {
+template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>
+void dropout_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
+                      const dropout_options& options) {
     autocast::call<Policy>(dropout_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx),
                            options);
 }

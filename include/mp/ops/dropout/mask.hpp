@@ -3,7 +3,10 @@
 /// Which elements dropout drops: a function of seed and index.
 #pragma once
 
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
@@ -41,6 +44,18 @@ struct dropout_mask {
           scale(scale_of(options.probability)) {}
 
     [[nodiscard]] bool drops_any() const { return threshold != 0; }
+
+    /// What becomes of an element with this random word: a product that is rounded to Real, float or double,
+    /// once where the scale is a power of two.
+    template <class Real>
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Real applied(Real value, std::uint32_t word) const {
+#if MP_DEVICE_CODE
+        const Real kept = float_from_double(double_multiply(double_from_float(value), scale));
+#else
+        const auto kept = as<Real>(as<double>(value) * scale);
+#endif
+        return word < threshold ? Real{0} : kept;
+    }
 
 private:
     static std::uint64_t threshold_of(float probability) {
