@@ -37,6 +37,7 @@
 #include <mp/ops/normalization/gpu.hpp>
 #include <mp/ops/reductions/gpu.hpp>
 #include <mp/ops/relu.hpp>
+#include <mp/ops/rotary_embedding/gpu.hpp>
 #include <mp/ops/softmax/gpu.hpp>
 #include <mp/ops/softmax_cross_entropy/gpu.hpp>
 #include <mp/simt.hpp>

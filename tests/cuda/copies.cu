@@ -7,6 +7,7 @@
 #include <mp/half.hpp>
 #include <mp/ops/dropout/gpu.hpp>
 #include <mp/ops/embedding/gpu.hpp>
+#include <mp/ops/rotary_embedding/gpu.hpp>
 #include <mp/simt.hpp>
 
 #include <doctest/doctest.h>
@@ -79,6 +80,31 @@ TEST_CASE("dropout on a device gives the bits of the simulated GPU") {
         check_dropout<half, half>(33, 130, shift);
         check_dropout<bfloat16, float>(1, 3000, shift);
         check_dropout<float, float>(7, 31, shift);
+    }
+}
+
+template <class X, class Y>
+void check_rotary(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t shift,
+                  const mp::ops::rotary_options& options) {
+    const auto size = static_cast<std::size_t>(rows * columns);
+    const auto view = [=](auto* data) { return row_major(data, rows, columns); };
+    const std::size_t workspace = mp::ops::rotary_embedding_workspace(rows, columns, options);
+    check_op<X, Y>(size, size, workspace, shift, [=](auto exec, const X* x, const X*, Y* y) {
+        mp::ops::rotary_embedding(exec, view(x), view(y), options);
+    });
+    check_op<X, Y>(size, size, workspace, shift, [=](auto exec, const X*, const X* dy, Y* dx) {
+        mp::ops::rotary_embedding_backward(exec, view(dy), view(dx), options);
+    });
+}
+
+TEST_CASE("rotary embeddings on a device give the bits of the simulated GPU") {
+    using mp::ops::head_layout;
+    using mp::ops::rotary_pairing;
+    for (const std::size_t shift : {0u, 1u}) {
+        check_rotary<half, half>(64, 192, shift,
+                                 {.heads = 3, .layout = head_layout::side_by_side, .batch = 2});
+        check_rotary<bfloat16, float>(130, 34, shift, {.heads = 10, .pairing = rotary_pairing::interleaved});
+        check_rotary<float, float>(3, 600, shift, {.rotated = 598, .first_position = 100000});
     }
 }
 

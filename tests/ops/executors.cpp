@@ -150,6 +150,29 @@ TEST_CASE("dropout: the same mask, bits and casts") {
     check<float>(0.0F, backward);
 }
 
+TEST_CASE("rotary embeddings: the same bits and casts") {
+    const mp::ops::rotary_options options{.pairing = mp::ops::rotary_pairing::interleaved,
+                                          .first_position = 3};
+    const auto forward = [&](auto& on, auto a, auto /*b*/, auto y) {
+        mp::ops::rotary_embedding(on, a, y, options);
+    };
+    const auto backward = [&](auto& on, auto a, auto /*b*/, auto y) {
+        mp::ops::rotary_embedding_backward(on, a, y, options);
+    };
+    check<float>(0.0F, forward);
+    check<half>(0.0F, forward);
+    check<float>(0.0F, backward);
+}
+
+TEST_CASE("heads in the other layout: the same bits and casts") {
+    check<float>(0.0F, [](auto& on, auto a, auto /*b*/, auto y) {
+        mp::ops::permute_heads(on, a, row_major(y.data, rows * 3, columns / 3), {.heads = 3});
+    });
+    check<half>(0.0F, [](auto& on, auto a, auto /*b*/, auto y) {
+        mp::ops::permute_heads_backward(on, row_major(a.data, rows * 3, columns / 3), y, {.heads = 3});
+    });
+}
+
 TEST_CASE("functions of elements have the bits and the casts of the CPU in every preset") {
     check<float>(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
     check<half>(0.0F, [](auto& exec, auto a, auto, auto y) { mp::ops::silu(exec, a, y); });
@@ -293,15 +316,17 @@ void check_explained() {
 
 TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") {
     using namespace mp::ops;  // NOLINT(google-build-using-namespace)
-    check_explained<
-        relu_op, relu_backward_op, gelu_op, gelu_backward_op, silu_op, silu_backward_op, tanh_op,
-        tanh_backward_op, sigmoid_op, sigmoid_backward_op, softmax_op, softmax_backward_op, log_softmax_op,
-        log_softmax_backward_op, layer_norm_op, layer_norm_backward_op, rms_norm_op, rms_norm_backward_op,
-        add_op, add_backward_op, multiply_op, multiply_backward_op, embedding_op, embedding_backward_op,
-        dropout_op, dropout_backward_op, sum_op, mean_op, matmul_op, linear_op, linear_backward_op,
-        softmax_cross_entropy_op, softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
-        softmax_cross_entropy_with_gradient_op, scaled_dot_product_attention_op,
-        scaled_dot_product_attention_backward_op, conv2d_op, conv2d_backward_op>();
+    check_explained<relu_op, relu_backward_op, gelu_op, gelu_backward_op, silu_op, silu_backward_op, tanh_op,
+                    tanh_backward_op, sigmoid_op, sigmoid_backward_op, softmax_op, softmax_backward_op,
+                    log_softmax_op, log_softmax_backward_op, layer_norm_op, layer_norm_backward_op,
+                    rms_norm_op, rms_norm_backward_op, add_op, add_backward_op, multiply_op,
+                    multiply_backward_op, embedding_op, embedding_backward_op, dropout_op,
+                    dropout_backward_op, concatenate_op, split_op, permute_heads_op,
+                    permute_heads_backward_op, rotary_embedding_op, rotary_embedding_backward_op, sum_op,
+                    mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
+                    softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
+                    softmax_cross_entropy_with_gradient_op, scaled_dot_product_attention_op,
+                    scaled_dot_product_attention_backward_op, conv2d_op, conv2d_backward_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

@@ -61,6 +61,16 @@ inline std::ptrdiff_t rotated_elements(std::ptrdiff_t depth, const ops::rotary_o
     return options.rotated == 0 ? depth : options.rotated;
 }
 
+/// The frequencies of the angles, base^(-i / count) for i from 0 to count - 1: each from the one before, with
+/// an error of some i 2^-90 of it.
+inline std::vector<double_pair> rotary_frequencies(double base, std::ptrdiff_t count) {
+    std::vector<double_pair> frequencies(static_cast<std::size_t>(count), {1.0, 0.0});
+    const default_floating_point_modes modes;
+    const double_pair root = inverse_root(base, count);
+    for (std::size_t i = 1; i < frequencies.size(); ++i) frequencies[i] = frequencies[i - 1] * root;
+    return frequencies;
+}
+
 /// Checks what angles depend on; `depth_name` is what messages call the depth by.
 inline void check_angles(std::string_view function, std::string_view tokens_name, std::ptrdiff_t tokens,
                          std::string_view depth_name, std::ptrdiff_t depth,
@@ -138,12 +148,7 @@ private:
 
     void fill(cpu exec) {
         const auto angles = static_cast<std::size_t>(rotated_ / 2);
-        std::vector<detail::double_pair> frequencies(angles, {1.0, 0.0});
-        {
-            const detail::default_floating_point_modes modes;
-            const detail::double_pair root = detail::inverse_root(base_, rotated_ / 2);
-            for (std::size_t i = 1; i < angles; ++i) frequencies[i] = frequencies[i - 1] * root;
-        }
+        const std::vector<detail::double_pair> frequencies = detail::rotary_frequencies(base_, rotated_ / 2);
         values_.resize(static_cast<std::size_t>(positions_ * rotated_));
         const std::size_t grain = 1 + 256 / angles;
         detail::parallel_arithmetic(
@@ -197,9 +202,9 @@ struct rotary_shape {
 };
 
 template <class Real>
-void check_rotary(std::string_view function, const cpu& exec, const named_operand& x, const named_operand& y,
+void check_rotary(std::string_view function, const auto& exec, const named_operand& x, const named_operand& y,
                   const rotary_call<Real>& call) {
-    check_threads(function, exec);
+    check_executor(function, exec);
     check_operand(function, x);
     const ops::rotary_options& options = call.options;
     check_attention_options(function,
@@ -271,10 +276,14 @@ struct rotary_room {
     }
 };
 
-/// Turns x by its angles times `direction`.
+/// Names the walk that turns, for rotate_heads().
+struct rotary_walk {};
+
+/// Turns x by its angles times `direction`, on the CPU; on a GPU the function of this name in
+/// <mp/ops/rotary_embedding/gpu.hpp>.
 template <class X, class Y, class Real>
-void rotate_heads(cpu exec, double direction, matrix_view<const X> x, matrix_view<Y> y,
-                  const rotary_call<Real>& call) {
+void rotate_heads(rotary_walk walk, const cpu& exec, double direction, matrix_view<const X> x,
+                  matrix_view<Y> y, const rotary_call<Real>& call) {
     static_assert(std::same_as<Real, double> || !any_double<Y>,
                   "mp::ops: a rotary embedding of doubles has doubles on both sides");
     if (x.rows == 0 || x.columns == 0) return;
@@ -282,7 +291,7 @@ void rotate_heads(cpu exec, double direction, matrix_view<const X> x, matrix_vie
     const rotary_shape shape(x.rows, x.columns, options);
     if (call.table == nullptr) {
         const ops::basic_rotary_table<Real> table(exec, shape.tokens, shape.depth, options);
-        return rotate_heads<X, Y, Real>(exec, direction, x, y, {options, &table});
+        return rotate_heads<X, Y, Real>(walk, exec, direction, x, y, {options, &table});
     }
     const auto rotated = static_cast<std::size_t>(call.table->rotated());
     const std::size_t grain = 1 + 8192 / static_cast<std::size_t>(x.columns);
@@ -314,14 +323,14 @@ struct rotary_embedding_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& x, const auto& y, const auto& call) {
+    static void validate(const auto& exec, const auto& x, const auto& y, const auto& call) {
         detail::check_rotary("mp::ops::rotary_embedding", exec, detail::named("x", x), detail::named("y", y),
                              call);
     }
 
-    template <element X, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<Y> y, const auto& call) const {
-        detail::rotate_heads(exec, 1.0, x, y, call);
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y, const auto& call) const {
+        rotate_heads(detail::rotary_walk{}, exec, 1.0, x, y, call);
     }
 };
 
@@ -345,13 +354,18 @@ struct rotary_embedding_op {
 /// Throws argument_error for shapes that differ, sizes that heads and batch do not divide, a depth that is
 /// odd or less than options.rotated, positions beyond 2^24, a table of other angles or too few positions,
 /// invalid views and a y that overlaps x but is not x; y is then unchanged.
-template <class Policy = autocast::by_region, element X, matrix_result Y>
-void rotary_embedding(cpu exec, matrix_view<X> x, const Y& y, const rotary_options& options = {}) {
+///
+/// On a GPU (<mp/ops/rotary_embedding/gpu.hpp>) y has the same bits. Sines and cosines are computed on the
+/// device for each call, into rotary_embedding_workspace(x.rows, x.columns, options) bytes of the executor's
+/// workspace.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void rotary_embedding(const Executor& exec, matrix_view<X> x, const Y& y,
+                      const rotary_options& options = {}) {
     autocast::call<Policy>(rotary_embedding_op{}, exec, detail::input_view(x), detail::output_view(y),
                            detail::rotary_call<detail::arithmetic_type<X>>{options, nullptr});
 }
 
-/// The same with a table that has all positions, base and rotated elements of the options.
+/// The same with a table that has all positions, base and rotated elements of the options, on a CPU.
 template <class Policy = autocast::by_region, element X, matrix_result Y>
 void rotary_embedding(cpu exec, matrix_view<X> x, const rotary_table_of<X>& table, const Y& y,
                       const rotary_options& options = {}) {
@@ -368,28 +382,30 @@ struct rotary_embedding_backward_op {
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
     static constexpr std::array<std::string_view, 0> known_as{};
 
-    static void validate(cpu exec, const auto& dy, const auto& dx, const auto& call) {
+    static void validate(const auto& exec, const auto& dy, const auto& dx, const auto& call) {
         detail::check_rotary("mp::ops::rotary_embedding_backward", exec, detail::named("dy", dy),
                              detail::named("dx", dx), call);
     }
 
-    template <element DY, element DX>
-    void operator()(cpu exec, matrix_view<const DY> dy, matrix_view<DX> dx, const auto& call) const {
-        detail::rotate_heads(exec, -1.0, dy, dx, call);
+    template <executor Executor, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
+                    const auto& call) const {
+        rotate_heads(detail::rotary_walk{}, exec, -1.0, dy, dx, call);
     }
 };
 
 /// The gradient of x of y = rotary_embedding(x), given dy = dL/dy and the same options: dy turned by the
-/// negative angles. Shapes, formats, rounding and errors are those of rotary_embedding(); dx may be dy.
-template <class Policy = autocast::by_region, element DY, matrix_result DX>
-void rotary_embedding_backward(cpu exec, matrix_view<DY> dy, const DX& dx,
+/// negative angles. Shapes, formats, rounding, executors and errors are those of rotary_embedding(); dx may be
+/// dy.
+template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>
+void rotary_embedding_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
                                const rotary_options& options = {}) {
     autocast::call<Policy>(rotary_embedding_backward_op{}, exec, detail::input_view(dy),
                            detail::output_view(dx),
                            detail::rotary_call<detail::arithmetic_type<DY>>{options, nullptr});
 }
 
-/// The same with the table of the forward pass.
+/// The same with the table of the forward pass, on a CPU.
 template <class Policy = autocast::by_region, element DY, matrix_result DX>
 void rotary_embedding_backward(cpu exec, matrix_view<DY> dy, const rotary_table_of<DY>& table, const DX& dx,
                                const rotary_options& options = {}) {

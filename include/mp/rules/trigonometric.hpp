@@ -6,6 +6,7 @@
 /// Polynomials are those through the Chebyshev nodes of their interval.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/rules/elementary.hpp>
 #include <mp/rules/rounded_doubles.hpp>
@@ -23,11 +24,11 @@ struct double_pair {
 
 /// a b exactly, for magnitudes from 2^-400 to 2^400: the rounded product and its error (T. J. Dekker, "A
 /// floating-point technique for extending the available precision", 1971).
-inline double_pair exact_double_product(double a, double b) {
+MP_HOST_DEVICE inline double_pair exact_double_product(double a, double b) {
     using number = rounded_doubles<1>;
     struct halves {
         number high, low;
-        explicit halves(number x) : high(x), low(x) {
+        MP_HOST_DEVICE explicit halves(number x) : high(x), low(x) {
             const number scaled = x * number(0x1.000'0002p27);  // 2^27 + 1
             high = scaled - (scaled - x);
             low = x - high;
@@ -41,7 +42,7 @@ inline double_pair exact_double_product(double a, double b) {
 }
 
 /// a b with an error of some 2^-102 of it.
-inline double_pair operator*(double_pair a, double_pair b) {
+MP_HOST_DEVICE inline double_pair operator*(double_pair a, double_pair b) {
     using number = rounded_doubles<1>;
     const double_pair product = exact_double_product(a.high, b.high);
     const number rest = number(product.low) + (number(a.high) * b.low + number(a.low) * b.high);
@@ -71,7 +72,7 @@ struct sine_and_cosine {
 ///
 /// The angle is n pi / 2 + r with |r| <= pi / 4 and a little. pi / 2 is in three parts, of which n times the
 /// first two, of 27 and 25 bits, is exact.
-inline sine_and_cosine sine_and_cosine_of(double_pair angle) {
+MP_HOST_DEVICE inline sine_and_cosine sine_and_cosine_of(double_pair angle) {
     using number = rounded_doubles<1>;
     constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
     constexpr double half_pi = 0x1.921fb54p+0;
@@ -109,8 +110,22 @@ inline sine_and_cosine sine_and_cosine_of(double_pair angle) {
 }
 
 /// The angle position * frequency, for positions below 2^24, to 2^-60.
-inline double_pair angle_of(std::ptrdiff_t position, double_pair frequency) {
+MP_HOST_DEVICE inline double_pair angle_of(std::ptrdiff_t position, double_pair frequency) {
     return double_pair{static_cast<double>(position), 0.0} * frequency;
+}
+
+/// Numbers of rounded_doubles of any number of lanes.
+template <class Number>
+struct plane_point {
+    Number x;
+    Number y;
+};
+
+/// x cos - y sin and x sin + y cos, each rounded to double twice.
+template <class Number>
+MP_HOST_DEVICE MP_ALWAYS_INLINE plane_point<Number> rotated_point(plane_point<Number> p, Number cosine,
+                                                                  Number sine) {
+    return {p.x * cosine - p.y * sine, p.x * sine + p.y * cosine};
 }
 
 /// Turns `count` points (x, y) by their angles: to_x = x cos - y sin and to_y = x sin + y cos, each rounded
@@ -123,10 +138,10 @@ void rotate_points(std::size_t count, double direction, const Real* cosines, con
         using number = decltype(kind);
         const number cosine = number::load(cosines + i);
         const number sine = number::load(sines + i) * number(direction);
-        const number a = number::load(x + i);
-        const number b = number::load(y + i);
-        (a * cosine - b * sine).store(to_x + i);
-        (a * sine + b * cosine).store(to_y + i);
+        const auto turned =
+            rotated_point(plane_point<number>{number::load(x + i), number::load(y + i)}, cosine, sine);
+        turned.x.store(to_x + i);
+        turned.y.store(to_y + i);
     });
 }
 
