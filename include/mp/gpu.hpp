@@ -35,6 +35,7 @@
 #include <mp/ops/gpu_casts.hpp>
 #include <mp/ops/linear.hpp>
 #include <mp/ops/normalization/gpu.hpp>
+#include <mp/ops/rearrange/gpu.hpp>
 #include <mp/ops/reductions/gpu.hpp>
 #include <mp/ops/relu.hpp>
 #include <mp/ops/rotary_embedding/gpu.hpp>

@@ -7,6 +7,7 @@
 #include <mp/half.hpp>
 #include <mp/ops/dropout/gpu.hpp>
 #include <mp/ops/embedding/gpu.hpp>
+#include <mp/ops/rearrange/gpu.hpp>
 #include <mp/ops/rotary_embedding/gpu.hpp>
 #include <mp/simt.hpp>
 
@@ -15,6 +16,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "device_results.hpp"
@@ -105,6 +107,32 @@ TEST_CASE("rotary embeddings on a device give the bits of the simulated GPU") {
                                  {.heads = 3, .layout = head_layout::side_by_side, .batch = 2});
         check_rotary<bfloat16, float>(130, 34, shift, {.heads = 10, .pairing = rotary_pairing::interleaved});
         check_rotary<float, float>(3, 600, shift, {.rotated = 598, .first_position = 100000});
+    }
+}
+
+template <class X, class Y>
+void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t tokens, std::ptrdiff_t depth,
+                 std::size_t shift) {
+    const auto size = static_cast<std::size_t>(batch * heads * tokens * depth);
+    const auto beside = [=](auto* data) { return row_major(data, batch * tokens, heads * depth); };
+    const auto stacked = [=](auto* data) { return row_major(data, batch * heads * tokens, depth); };
+    const mp::ops::permute_heads_options options{.heads = heads, .batch = batch};
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y) {
+        mp::ops::permute_heads(exec, beside(x), stacked(y), options);
+    });
+    check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X*, const X* dy, Y* dx) {
+        mp::ops::permute_heads_backward(exec, stacked(dy), beside(dx), options);
+    });
+    check_op<X, Y>(size, 2 * size, 0, shift, [=](auto exec, const X* x, const X* z, Y* y) {
+        mp::ops::concatenate(exec, mp::ops::parts_along::columns, std::tuple(beside(x), beside(z)),
+                             row_major(y, batch * tokens, 2 * heads * depth));
+    });
+}
+
+TEST_CASE("moves of heads and parts on a device give the bits of the simulated GPU") {
+    for (const std::size_t shift : {0u, 1u}) {
+        check_heads<half, half>(2, 3, 33, 64, shift);
+        check_heads<bfloat16, float>(1, 2, 130, 31, shift);
     }
 }
 

@@ -162,7 +162,8 @@ struct concatenate_op {
 /// Shapes: along rows, the parts have the columns of y and together its rows; along columns the other way
 /// round. Any storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each
 /// element is rounded once to the format of y. Under a policy, parts are cast to the widest of their formats,
-/// and the result has that format, too. The gradient of the parts is split() of dy.
+/// and the result has that format, too. The gradient of the parts is split() of dy. On a GPU, with
+/// <mp/ops/rearrange/gpu.hpp>, each part is a launch.
 ///
 /// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps a part; y is then
 /// unchanged.
@@ -253,38 +254,33 @@ inline void check_permute(std::string_view function, const auto& exec, const nam
     check_separate(function, y, x);
 }
 
-/// Calls f(exec, beside, stacked) with the places of each head in both layouts, on the threads of a CPU.
-template <class Beside, class Stacked, class Function>
-void for_each_head_block(const auto& exec, matrix_view<Beside> beside, matrix_view<Stacked> stacked,
-                         const ops::permute_heads_options& options, Function f) {
-    const std::ptrdiff_t tokens = beside.rows / options.batch;
-    const std::ptrdiff_t depth = stacked.columns;
-    const auto visit = [&](const auto& inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        for (std::ptrdiff_t i = begin; i < end; ++i) {
-            f(inner, beside.block(i / options.heads * tokens, i % options.heads * depth, tokens, depth),
-              stacked.block(i * tokens, 0, tokens, depth));
-        }
-    };
-    if constexpr (std::same_as<std::remove_cvref_t<decltype(exec)>, cpu>) {
-        for_each_task(exec, options.batch * options.heads, tokens * depth, visit);
-    } else {
-        visit(exec, std::ptrdiff_t{0}, options.batch * options.heads);
-    }
-}
+/// Names the walk between the layouts of heads, for permute().
+struct head_permutation {};
 
-template <executor Executor, class X, class Y>
-void permute(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
-             const ops::permute_heads_options& options, bool forward) {
+/// y = the heads of x, which lie side by side in x where `to_stacked`, else in y. On the CPU; on a GPU the
+/// function of this name in <mp/ops/rearrange/gpu.hpp>.
+template <class X, class Y>
+void permute(head_permutation, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
+             const ops::permute_heads_options& options, bool to_stacked) {
     if (x.rows == 0 || x.columns == 0) return;
-    if ((options.from == ops::head_layout::side_by_side) == forward) {
-        for_each_head_block(exec, x, y, options, [](const auto& inner, const auto& from, const auto& to) {
-            copy_elements(inner, from, to);
-        });
-    } else {
-        for_each_head_block(exec, y, x, options, [](const auto& inner, const auto& to, const auto& from) {
-            copy_elements(inner, from, to);
-        });
-    }
+    const std::ptrdiff_t tokens = (to_stacked ? x.rows : y.rows) / options.batch;
+    const std::ptrdiff_t depth = to_stacked ? y.columns : x.columns;
+    const auto beside = [&](auto matrix, std::ptrdiff_t i) {
+        return matrix.block(i / options.heads * tokens, i % options.heads * depth, tokens, depth);
+    };
+    const auto stacked = [&](auto matrix, std::ptrdiff_t i) {
+        return matrix.block(i * tokens, 0, tokens, depth);
+    };
+    for_each_task(exec, options.batch * options.heads, tokens * depth,
+                  [&](const cpu& inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                      for (std::ptrdiff_t i = begin; i < end; ++i) {
+                          if (to_stacked) {
+                              copy_elements(inner, beside(x, i), stacked(y, i));
+                          } else {
+                              copy_elements(inner, stacked(x, i), beside(y, i));
+                          }
+                      }
+                  });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -308,7 +304,7 @@ struct permute_heads_op {
     template <executor Executor, element X, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
                     const permute_heads_options& options) const {
-        detail::permute(exec, x, y, options, true);
+        permute(detail::head_permutation{}, exec, x, y, options, options.from == head_layout::side_by_side);
     }
 };
 
@@ -319,7 +315,7 @@ struct permute_heads_op {
 ///
 /// Shapes: side by side, (batch * tokens) x (heads * depth); stacked, (batch * heads * tokens) x depth. Any
 /// storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each element is
-/// rounded once to the format of y. A GPU has a launch for each head of each sequence. (Attention reads
+/// rounded once to the format of y. On CPUs and, with <mp/ops/rearrange/gpu.hpp>, on GPUs, with the same bits. (Attention reads
 /// either layout where it lies.)
 ///
 /// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, invalid views
@@ -348,7 +344,7 @@ struct permute_heads_backward_op {
     template <executor Executor, element DY, element DX>
     void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
                     const permute_heads_options& options) const {
-        detail::permute(exec, dy, dx, options, false);
+        permute(detail::head_permutation{}, exec, dy, dx, options, options.from != head_layout::side_by_side);
     }
 };
 
