@@ -34,6 +34,7 @@
 #include <mp/ops/embedding/gpu.hpp>
 #include <mp/ops/gpu_casts.hpp>
 #include <mp/ops/linear.hpp>
+#include <mp/ops/losses/gpu.hpp>
 #include <mp/ops/normalization/gpu.hpp>
 #include <mp/ops/rearrange/gpu.hpp>
 #include <mp/ops/reductions/gpu.hpp>

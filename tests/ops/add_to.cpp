@@ -175,6 +175,10 @@ void check_everywhere(const Executor& exec) {
     check(exec, rows, columns, [](auto& on, auto y) {
         ops::rotary_embedding_backward(on, in.dy_view(), y, {.heads = 2, .first_position = 5});
     });
+    check(exec, rows, columns,
+          [](auto& on, auto y) { ops::mean_squared_error_backward(on, in.x_view(), in.dy_view(), y); });
+    check(exec, rows, columns,
+          [](auto& on, auto y) { ops::mean_absolute_error_backward(on, in.x_view(), in.dy_view(), y); });
     check(exec, columns, columns,
           [](auto& on, auto y) { ops::embedding_backward(on, in.labels, in.dy_view(), y); });
     check(exec, columns, columns,
@@ -197,8 +201,6 @@ TEST_CASE("gradients are added, or written, with one rounding on a GPU") {
 TEST_CASE("and so are those of the ops that the CPU alone has") {
     namespace ops = mp::ops;
     const mp::cpu exec{.products = mp::accumulation::ordered};
-    check(exec, rows, columns,
-          [](auto& on, auto y) { ops::mean_squared_error_backward(on, in.x_view(), in.dy_view(), y); });
     check(exec, rows, columns, [](auto& on, auto y) { ops::sum_backward(on, 3.0F, y); });
     for (int which = 0; which < 3; ++which) {
         check(exec, rows, columns, [which](auto& on, auto y) {

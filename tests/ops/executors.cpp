@@ -214,6 +214,25 @@ TEST_CASE("and so has the loss of a classifier, with its options") {
     });
 }
 
+TEST_CASE("losses of numbers and their gradients: the same bits and casts") {
+    const auto loss = [](auto& on, auto a, auto b, auto y) {
+        float squared = 0, absolute = 0;
+        mp::ops::mean_squared_error(on, a, b, &squared, {.weight = 0.5F});
+        mp::ops::mean_absolute_error(on, a, b, &absolute);
+        y(0, 0) = squared;
+        y(0, 1) = absolute;
+    };
+    check<float>(0.0F, loss);
+    const auto gradients = [](auto& on, auto a, auto b, auto y) {
+        mp::ops::mean_squared_error_backward(on, a.block(0, 0, 2, columns), b.block(0, 0, 2, columns),
+                                             y.block(0, 0, 2, columns), {.scale = 64.0F});
+        mp::ops::mean_absolute_error_backward(on, a.block(2, 0, 3, columns), b.block(2, 0, 3, columns),
+                                              y.block(2, 0, 3, columns), {.scale = 64.0F});
+    };
+    check<float>(0.0F, gradients);
+    check<half>(0.0F, gradients);
+}
+
 TEST_CASE("sums and products have the casts of the CPU in every preset") {
     check<float>(0x1p-20F, [](auto& exec, auto a, auto, auto y) {
         mp::ops::sum(exec, a, std::span(y.data, columns), mp::ops::per::column);
@@ -316,17 +335,18 @@ void check_explained() {
 
 TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") {
     using namespace mp::ops;  // NOLINT(google-build-using-namespace)
-    check_explained<relu_op, relu_backward_op, gelu_op, gelu_backward_op, silu_op, silu_backward_op, tanh_op,
-                    tanh_backward_op, sigmoid_op, sigmoid_backward_op, softmax_op, softmax_backward_op,
-                    log_softmax_op, log_softmax_backward_op, layer_norm_op, layer_norm_backward_op,
-                    rms_norm_op, rms_norm_backward_op, add_op, add_backward_op, multiply_op,
-                    multiply_backward_op, embedding_op, embedding_backward_op, dropout_op,
-                    dropout_backward_op, concatenate_op, split_op, permute_heads_op,
-                    permute_heads_backward_op, rotary_embedding_op, rotary_embedding_backward_op, sum_op,
-                    mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
-                    softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
-                    softmax_cross_entropy_with_gradient_op, scaled_dot_product_attention_op,
-                    scaled_dot_product_attention_backward_op, conv2d_op, conv2d_backward_op>();
+    check_explained<
+        relu_op, relu_backward_op, gelu_op, gelu_backward_op, silu_op, silu_backward_op, tanh_op,
+        tanh_backward_op, sigmoid_op, sigmoid_backward_op, softmax_op, softmax_backward_op, log_softmax_op,
+        log_softmax_backward_op, layer_norm_op, layer_norm_backward_op, rms_norm_op, rms_norm_backward_op,
+        add_op, add_backward_op, multiply_op, multiply_backward_op, embedding_op, embedding_backward_op,
+        dropout_op, dropout_backward_op, mean_squared_error_to_memory_op, mean_squared_error_backward_op,
+        mean_absolute_error_to_memory_op, mean_absolute_error_backward_op, concatenate_op, split_op,
+        permute_heads_op, permute_heads_backward_op, rotary_embedding_op, rotary_embedding_backward_op,
+        sum_op, mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
+        softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
+        softmax_cross_entropy_with_gradient_op, scaled_dot_product_attention_op,
+        scaled_dot_product_attention_backward_op, conv2d_op, conv2d_backward_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

@@ -3,8 +3,10 @@
 /// What the losses share: the factors of a loss and of its gradient.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/format/classification.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/rules/rounded_doubles.hpp>
 
 #include <string_view>
@@ -34,8 +36,8 @@ inline void check_loss_factors(std::string_view function, const ops::loss_factor
 }
 
 /// The loss: the mean of `count` losses, times the weight.
-inline double weighted_mean(double sum, double count, float weight) {
-    return (rounded_doubles<1>(sum) / count * static_cast<double>(weight)).value();
+MP_HOST_DEVICE inline double weighted_mean(double sum, double count, float weight) {
+    return (rounded_doubles<1>(sum) / count * double_from_float(weight)).value();
 }
 
 /// What the slope of one of `count` losses is multiplied by.

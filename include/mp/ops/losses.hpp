@@ -20,6 +20,7 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -28,11 +29,12 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// (x - t)^2 and its slope.
 struct squared_difference {
     template <class T>
-    MP_ALWAYS_INLINE T operator()(T x, T t) const {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE T operator()(T x, T t) const {
         const T difference = x - t;
         return difference * difference;
     }
-    MP_ALWAYS_INLINE static rounded_doubles<1> slope(rounded_doubles<1> x, rounded_doubles<1> t) {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static rounded_doubles<1> slope(rounded_doubles<1> x,
+                                                                    rounded_doubles<1> t) {
         return rounded_doubles<1>(2.0) * (x - t);
     }
 };
@@ -40,19 +42,20 @@ struct squared_difference {
 /// |x - t| and its slope, which is 0 where they are equal.
 struct absolute_difference {
     template <class T>
-    MP_ALWAYS_INLINE T operator()(T x, T t) const {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE T operator()(T x, T t) const {
         return (x - t).magnitude();
     }
-    MP_ALWAYS_INLINE static rounded_doubles<1> slope(rounded_doubles<1> x, rounded_doubles<1> t) {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static rounded_doubles<1> slope(rounded_doubles<1> x,
+                                                                    rounded_doubles<1> t) {
         const double difference = (x - t).value();
         const double sign = difference > 0 ? 1.0 : difference < 0 ? -1.0 : 0.0;
         return isnan(difference) ? difference : sign;
     }
 };
 
-inline void check_regression(std::string_view function, cpu exec, const named_operand& prediction,
-                             const named_operand& target, const ops::loss_factors& factors) {
-    check_threads(function, exec);
+void check_regression(std::string_view function, const auto& exec, const named_operand& prediction,
+                      const named_operand& target, const ops::loss_factors& factors) {
+    check_executor(function, exec);
     check_operand(function, prediction);
     for (const auto& [name, size] : {std::pair("prediction.rows", prediction.extent.rows),
                                      std::pair("prediction.columns", prediction.extent.columns)}) {
@@ -62,6 +65,43 @@ inline void check_regression(std::string_view function, cpu exec, const named_op
     check_shape(function, target, prediction.extent.rows, "prediction.rows", prediction.extent.columns,
                 "prediction.columns");
     check_loss_factors(function, factors);
+}
+
+/// Names the walks of the losses, for regression_loss_to() and regression_gradient().
+struct regression_walk {
+    std::string_view function;  ///< by which errors call it
+};
+
+/// weight times the mean of the differences.
+template <class Difference, class X, class T>
+arithmetic_type<X, T> mean_difference(const cpu& exec, Difference difference, matrix_view<const X> prediction,
+                                      matrix_view<const T> target, float weight) {
+    const double sum = sum_all(exec, difference, prediction.rows, prediction.columns, prediction, target);
+    const auto count = static_cast<double>(prediction.rows * prediction.columns);
+    return as<arithmetic_type<X, T>>(weighted_mean(sum, count, weight));
+}
+
+/// loss[0] = weight times the mean of the differences, on the CPU; on a GPU the function of this name in
+/// <mp/ops/losses/gpu.hpp>.
+template <class Difference, class X, class T, class Loss>
+void regression_loss_to(regression_walk, const cpu& exec, Difference difference,
+                        matrix_view<const X> prediction, matrix_view<const T> target, std::span<Loss> loss,
+                        float weight) {
+    loss[0] = as<Loss>(mean_difference(exec, difference, prediction, target, weight));
+}
+
+/// dprediction = the slopes times the factor, on the CPU; on a GPU the function of this name in
+/// <mp/ops/losses/gpu.hpp>.
+template <class Difference, class X, class T, class DX>
+void regression_gradient(regression_walk, const cpu& exec, Difference /*difference*/,
+                         matrix_view<const X> prediction, matrix_view<const T> target,
+                         matrix_view<DX> dprediction, double factor) {
+    for_each_float(
+        exec,
+        [factor]<class Real>(Real x, Real t) {
+            return as<Real>((Difference::slope(as<double>(x), as<double>(t)) * factor).value());
+        },
+        dprediction, prediction, target);
 }
 
 /// What the losses share; Op is the tag.
@@ -76,17 +116,46 @@ struct regression_loss {
     template <ops::element X, ops::element T>
     arithmetic_type<X, T> operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
                                      const ops::loss_factors& factors) const {
-        const double sum =
-            sum_all(exec, typename Op::difference{}, prediction.rows, prediction.columns, prediction, target);
-        const auto count = static_cast<double>(prediction.rows * prediction.columns);
-        return as<arithmetic_type<X, T>>(weighted_mean(sum, count, factors.weight));
+        return mean_difference(exec, typename Op::difference{}, prediction, target, factors.weight);
+    }
+};
+
+/// The same, with the loss in memory.
+template <class Op, class Forward>
+struct regression_loss_to_memory {
+    using forward_op = Forward;
+    static constexpr std::string_view name = Forward::name;
+    static constexpr std::string_view function = Forward::function;
+    static constexpr auto category = Forward::category;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target", "loss",
+                                                                    "factors"};
+
+    static void validate(const auto& exec, const auto& prediction, const auto& target, const auto& loss,
+                         const ops::loss_factors& factors) {
+        const auto input = named("prediction", prediction);
+        const auto expected = named("target", target);
+        const auto result = named("loss", loss);
+        check_regression(function, exec, input, expected, factors);
+        if (result.extent.address == 0) {
+            throw_argument(function, "loss", "null", "must be a float in the memory of the executor");
+        }
+        check_separate(function, result, input);
+        check_separate(function, result, expected);
+    }
+
+    template <executor Executor, ops::element X, ops::element T, class Loss>
+    void operator()(const Executor& exec, matrix_view<const X> prediction, matrix_view<const T> target,
+                    std::span<Loss> loss, const ops::loss_factors& factors) const {
+        regression_loss_to(regression_walk{function}, exec, typename Forward::difference{}, prediction,
+                           target, loss, factors.weight);
     }
 };
 
 template <class Op>
 struct regression_loss_backward {
-    static void validate(cpu exec, const auto& prediction, const auto& target, const auto& dprediction,
-                         const ops::loss_factors& factors) {
+    static void validate(const auto& exec, const auto& prediction, const auto& target,
+                         const auto& dprediction, const ops::loss_factors& factors) {
         const auto input = named("prediction", prediction);
         const auto expected = named("target", target);
         const auto result = named("dprediction", dprediction);
@@ -97,18 +166,13 @@ struct regression_loss_backward {
         check_separate_or_same(Op::function, result, expected);
     }
 
-    template <ops::element X, ops::element T, ops::element DX>
-    void operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
+    template <executor Executor, ops::element X, ops::element T, ops::element DX>
+    void operator()(const Executor& exec, matrix_view<const X> prediction, matrix_view<const T> target,
                     matrix_view<DX> dprediction, const ops::loss_factors& factors) const {
         const double factor =
             gradient_factor(factors, static_cast<double>(prediction.rows * prediction.columns));
-        for_each_float(
-            exec,
-            [factor]<class Real>(Real x, Real t) {
-                return as<Real>(
-                    (Op::forward_op::difference::slope(as<double>(x), as<double>(t)) * factor).value());
-            },
-            dprediction, prediction, target);
+        regression_gradient(regression_walk{Op::function}, exec, typename Op::forward_op::difference{},
+                            prediction, target, dprediction, factor);
     }
 };
 
@@ -145,6 +209,22 @@ detail::arithmetic_type<X, T> mean_squared_error(cpu exec, matrix_view<X> predic
                                   detail::input_view(target), factors);
 }
 
+/// Tag of mean_squared_error() whose loss goes to memory.
+struct mean_squared_error_to_memory_op
+    : detail::regression_loss_to_memory<mean_squared_error_to_memory_op, mean_squared_error_op> {};
+
+/// The same into *loss, memory of the executor that overlaps nothing that is read; a double where an operand has
+/// doubles. Throws argument_error for a null loss, too.
+///
+/// On a GPU (<mp/ops/losses/gpu.hpp>) the loss has the CPU's bits: the order of the sum is the same. It takes
+/// regression_loss_workspace(prediction.rows, prediction.columns) bytes of the executor's workspace.
+template <class Policy = autocast::by_region, executor Executor, element X, element T>
+void mean_squared_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
+                        detail::arithmetic_type<X, T>* loss, const loss_factors& factors = {}) {
+    autocast::call<Policy>(mean_squared_error_to_memory_op{}, exec, detail::input_view(prediction),
+                           detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
+}
+
 /// Tag of mean_squared_error_backward().
 struct mean_squared_error_backward_op : detail::regression_loss_backward<mean_squared_error_backward_op> {
     using forward_op = mean_squared_error_op;
@@ -166,9 +246,10 @@ struct mean_squared_error_backward_op : detail::regression_loss_backward<mean_sq
 /// too small for it become zero and too large ones infinity, which is what the loss scale is there to avoid.
 ///
 /// Throws argument_error as mean_squared_error() does, and for a dprediction of another shape or a scale that
-/// is not finite and positive; dprediction is then unchanged.
-template <class Policy = autocast::by_region, element X, element T, matrix_result DX>
-void mean_squared_error_backward(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+/// is not finite and positive; dprediction is then unchanged. Runs on CPUs and, with <mp/ops/losses/gpu.hpp>, on
+/// GPUs, with the same bits.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, element T, matrix_result DX>
+void mean_squared_error_backward(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
                                  const DX& dprediction, const loss_factors& factors = {}) {
     autocast::call<Policy>(mean_squared_error_backward_op{}, exec, detail::input_view(prediction),
                            detail::input_view(target), detail::output_view(dprediction), factors);
@@ -195,6 +276,22 @@ detail::arithmetic_type<X, T> mean_absolute_error(cpu exec, matrix_view<X> predi
                                   detail::input_view(target), factors);
 }
 
+/// Tag of mean_absolute_error() whose loss goes to memory.
+struct mean_absolute_error_to_memory_op
+    : detail::regression_loss_to_memory<mean_absolute_error_to_memory_op, mean_absolute_error_op> {};
+
+/// The same into *loss, memory of the executor that overlaps nothing that is read; a double where an operand has
+/// doubles. Throws argument_error for a null loss, too.
+///
+/// On a GPU (<mp/ops/losses/gpu.hpp>) the loss has the CPU's bits: the order of the sum is the same. It takes
+/// regression_loss_workspace(prediction.rows, prediction.columns) bytes of the executor's workspace.
+template <class Policy = autocast::by_region, executor Executor, element X, element T>
+void mean_absolute_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
+                         detail::arithmetic_type<X, T>* loss, const loss_factors& factors = {}) {
+    autocast::call<Policy>(mean_absolute_error_to_memory_op{}, exec, detail::input_view(prediction),
+                           detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
+}
+
 /// Tag of mean_absolute_error_backward().
 struct mean_absolute_error_backward_op : detail::regression_loss_backward<mean_absolute_error_backward_op> {
     using forward_op = mean_absolute_error_op;
@@ -209,9 +306,9 @@ struct mean_absolute_error_backward_op : detail::regression_loss_backward<mean_a
 
 /// The gradient of mean_absolute_error() with respect to the prediction, times the loss scale:
 /// dprediction = sign(prediction - target) * weight * scale / (rows * columns), 0 where they are equal and
-/// NaN where one of them is NaN. Operands, rounding and errors are those of mean_squared_error_backward().
-template <class Policy = autocast::by_region, element X, element T, matrix_result DX>
-void mean_absolute_error_backward(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
+/// NaN where one of them is NaN. Operands, rounding, executors and errors are those of mean_squared_error_backward().
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, element T, matrix_result DX>
+void mean_absolute_error_backward(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
                                   const DX& dprediction, const loss_factors& factors = {}) {
     autocast::call<Policy>(mean_absolute_error_backward_op{}, exec, detail::input_view(prediction),
                            detail::input_view(target), detail::output_view(dprediction), factors);

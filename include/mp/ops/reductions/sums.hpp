@@ -112,13 +112,23 @@ void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, 
     });
 }
 
+/// Parts of the sum of all elements: rows of which element_block columns are added up, one column after the
+/// other. Kernels for GPUs keep to them, too.
+inline constexpr std::ptrdiff_t sum_part_rows = 256;
+inline constexpr auto sum_part_columns = static_cast<std::ptrdiff_t>(element_block);
+
+/// Whether columns are added up, and not rows.
+[[nodiscard]] constexpr bool sums_transposed(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    return columns < sum_part_columns && rows > columns;
+}
+
 /// The sum of term(elements of `in` at the same place...) over all places of a matrix of this shape.
 template <class Term, class... In>
 double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
                matrix_view<const In>... in) {
-    constexpr auto width = static_cast<std::ptrdiff_t>(element_block);
-    if (columns < width && rows > columns) return sum_all(exec, term, columns, rows, transposed(in)...);
-    constexpr std::ptrdiff_t height = 256;
+    constexpr std::ptrdiff_t width = sum_part_columns;
+    constexpr std::ptrdiff_t height = sum_part_rows;
+    if (sums_transposed(rows, columns)) return sum_all(exec, term, columns, rows, transposed(in)...);
     const std::ptrdiff_t across = (columns + width - 1) / width;
     const std::ptrdiff_t down = (rows + height - 1) / height;
     std::vector<double> parts(static_cast<std::size_t>(across * down));
