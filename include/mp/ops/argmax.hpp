@@ -32,6 +32,23 @@ std::ptrdiff_t largest_column(matrix_view<const Value> values, std::ptrdiff_t ro
     return best;
 }
 
+/// Names the walk over rows, for write_largest_columns().
+struct argmax_walk {};
+
+/// indices[r] = largest_column of row r, on the CPU; on a GPU the function of this name in
+/// <mp/ops/argmax/gpu.hpp>.
+template <class Value, class Index>
+void write_largest_columns(argmax_walk, const cpu& exec, matrix_view<const Value> values,
+                           std::span<Index> indices) {
+    parallel_arithmetic(
+        exec, indices.size(), 1 + 16384 / static_cast<std::size_t>(values.columns),
+        [&](std::size_t begin, std::size_t end) {
+            for (std::size_t i = begin; i < end; ++i) {
+                indices[i] = static_cast<Index>(largest_column(values, static_cast<std::ptrdiff_t>(i)));
+            }
+        });
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
@@ -39,17 +56,20 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 /// indices[r] = the column of the largest value in row r; the first of equals, and the first NaN where there
 /// is one. values is a matrix view with at least one column, in any storage order; indices is a contiguous
 /// range of values.rows integers. Autocast has no part in it. Throws argument_error for sizes that do not fit
-/// and invalid views; indices is then unchanged.
-template <element Value, detail::contiguous Indices>
-void argmax(cpu exec, matrix_view<Value> values, Indices&& indices) {
+/// and invalid views; indices is then unchanged. On CPUs and, with <mp/ops/argmax/gpu.hpp>, on GPUs, where
+/// values are no doubles and indices lie in device memory, too.
+template <executor Executor = cpu, element Value, detail::contiguous Indices>
+void argmax(const Executor& exec, matrix_view<Value> values, Indices&& indices) {
     constexpr std::string_view function = "mp::ops::argmax";
     using index = detail::contiguous_element<Indices>;
     static_assert(std::integral<index>,
                   "mp::ops::argmax: indices is a range of integers that can be written");
+    static_assert(!detail::any_double<Value> || std::same_as<Executor, cpu>,
+                  "mp::ops::argmax: a GPU computes in float; doubles are for mp::cpu");
     const std::span<index> results = detail::as_span(indices);
     const matrix_view<const Value> input = detail::input_view(values);
     const auto operand = detail::named("values", input);
-    detail::check_threads(function, exec);
+    detail::check_executor(function, exec);
     detail::check_operand(function, operand);
     if (values.columns == 0) detail::throw_argument(function, "values.columns", 0, "must be at least 1");
     detail::check_size(function, detail::named("indices", results), values.rows, "values.rows");
@@ -57,13 +77,7 @@ void argmax(cpu exec, matrix_view<Value> values, Indices&& indices) {
         detail::throw_argument(function, "values.columns", values.columns,
                                "must be small enough for the type of indices");
     }
-    detail::parallel_arithmetic(exec, results.size(), 1 + 16384 / static_cast<std::size_t>(values.columns),
-                                [&](std::size_t begin, std::size_t end) {
-                                    for (std::size_t i = begin; i < end; ++i) {
-                                        results[i] = static_cast<index>(
-                                            detail::largest_column(input, static_cast<std::ptrdiff_t>(i)));
-                                    }
-                                });
+    write_largest_columns(detail::argmax_walk{}, exec, input, results);
 }
 
 /// The share of rows, from 0 to 1, whose largest value is in the column that labels names; the first of
