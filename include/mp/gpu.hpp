@@ -27,6 +27,7 @@
 #include <mp/gpu/training_iteration.hpp>
 #include <mp/gpu/unscale.hpp>
 #include <mp/ops/activations.hpp>
+#include <mp/ops/argmax/gpu.hpp>
 #include <mp/ops/arithmetic.hpp>
 #include <mp/ops/attention/gpu.hpp>
 #include <mp/ops/convolution/gpu.hpp>
@@ -36,6 +37,7 @@
 #include <mp/ops/linear.hpp>
 #include <mp/ops/losses/gpu.hpp>
 #include <mp/ops/normalization/gpu.hpp>
+#include <mp/ops/pooling/gpu.hpp>
 #include <mp/ops/rearrange/gpu.hpp>
 #include <mp/ops/reductions/gpu.hpp>
 #include <mp/ops/relu.hpp>

@@ -5,8 +5,12 @@
 #include <mp/gpu/block_dequantize.hpp>
 #include <mp/gpu/block_quantize.hpp>
 #include <mp/ops/activations.hpp>
+#include <mp/ops/argmax/gpu.hpp>
+#include <mp/ops/dropout/gpu.hpp>
 #include <mp/ops/gpu_casts.hpp>
+#include <mp/ops/losses/gpu.hpp>
 #include <mp/ops/normalization/gpu.hpp>
+#include <mp/ops/pooling/gpu.hpp>
 #include <mp/ops/reductions/gpu.hpp>
 #include <mp/ops/relu.hpp>
 #include <mp/ops/softmax/gpu.hpp>
@@ -111,6 +115,34 @@ TEST_CASE("activations and block scales see infinities and NaN") {
     CHECK(scales[0].bits() == 0xFF);
     mp::dequantize(simulated{}, q, y.view);
     CHECK(gpu_test::is_nan(y.view(0, 0)));
+}
+
+TEST_CASE("choices, losses and dropout find NaN and infinity") {
+    matrix<float> x(5, 6), y(5, 6), dx(5, 6), pooled(5, 3), expected(5, 3);
+    fill_rows(x);
+    x.view(0, 5) = from_bits(1);
+    std::vector<int> indices(5), on_cpu(5);
+    mp::ops::argmax(simulated{}, x.view, indices);
+    mp::ops::argmax(mp::cpu{}, x.view, on_cpu);
+    CHECK(indices == on_cpu);
+    CHECK(indices == std::vector<int>{2, 2, 0, 2, 3});
+    const mp::ops::pool2d_geometry g{.height = 1, .width = 6, .kernel = {1, 2}};
+    mp::ops::max_pool2d(simulated{}, x.view, pooled.view, g);
+    mp::ops::max_pool2d(mp::cpu{}, x.view, expected.view, g);
+    CHECK(gpu_test::same_bits(pooled, expected));
+    CHECK(bits_of(pooled.view(0, 2)) == bits_of(1.0F));
+    CHECK(gpu_test::is_nan(pooled.view(4, 1)));
+    mp::host_workspace workspace;
+    y.fill([](auto, auto) { return 1.0F; });
+    float loss = 0.0F;
+    mp::ops::mean_absolute_error(simulated{.workspace = &workspace}, x.view, y.view, &loss);
+    CHECK(gpu_test::is_nan(loss));
+    mp::ops::mean_absolute_error_backward(simulated{}, x.view, y.view, dx.view);
+    CHECK(gpu_test::is_nan(dx.view(4, 3)));
+    CHECK(bits_of(dx.view(3, 2)) == bits_of(1.0F / 30.0F));
+    CHECK(bits_of(dx.view(2, 2)) == bits_of(-1.0F / 30.0F));
+    mp::ops::dropout(simulated{}, x.view, y.view, {.probability = 1.0F});
+    for (std::ptrdiff_t r = 0; r < 5; ++r) CHECK(bits_of(y.view(r, 3)) == 0);
 }
 
 }  // namespace

@@ -179,6 +179,13 @@ void check_everywhere(const Executor& exec) {
           [](auto& on, auto y) { ops::mean_squared_error_backward(on, in.x_view(), in.dy_view(), y); });
     check(exec, rows, columns,
           [](auto& on, auto y) { ops::mean_absolute_error_backward(on, in.x_view(), in.dy_view(), y); });
+    const ops::pool2d_geometry pooled{.height = 4, .width = 4, .kernel = {2, 2}};
+    check(exec, rows, columns, [&](auto& on, auto y) {
+        ops::max_pool2d_backward(on, in.x_view(), in.dy_view().block(0, 0, rows, 4), y, pooled);
+    });
+    check(exec, rows, columns, [&](auto& on, auto y) {
+        ops::average_pool2d_backward(on, in.dy_view().block(0, 0, rows, 4), y, pooled);
+    });
     check(exec, columns, columns,
           [](auto& on, auto y) { ops::embedding_backward(on, in.labels, in.dy_view(), y); });
     check(exec, columns, columns,

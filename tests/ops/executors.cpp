@@ -233,6 +233,30 @@ TEST_CASE("losses of numbers and their gradients: the same bits and casts") {
     check<half>(0.0F, gradients);
 }
 
+TEST_CASE("pooling and the largest columns: the same bits and casts") {
+    // An image of 2 channels of 3 x 4 in each row, pooled to 2 x 3 cells.
+    const mp::ops::pool2d_geometry g{
+        .channels = 2, .height = 3, .width = 4, .kernel = {2, 2}, .stride = {1, 1}};
+    const auto forward = [&](auto& on, auto a, auto b, auto y) {
+        mp::ops::max_pool2d(on, a, y.block(0, 0, rows, 12), g);
+        mp::ops::average_pool2d(on, b, y.block(0, 12, rows, 12), g);
+    };
+    check<float>(0.0F, forward);
+    check<half>(0.0F, forward);
+    const auto largest = [&](auto& on, auto a, auto b, auto y) {
+        mp::ops::max_pool2d_backward(on, a, b.block(0, 0, rows, 12), y, g);
+        std::vector<int> indices(rows);
+        mp::ops::argmax(on, a, indices);
+        y(0, 0) = static_cast<float>(indices[0] + 32 * indices[1]);
+    };
+    check<float>(0.0F, largest);
+    const auto average = [&](auto& on, auto a, auto /*b*/, auto y) {
+        mp::ops::average_pool2d_backward(on, a.block(0, 0, rows, 12), y, g);
+    };
+    check<float>(0.0F, average);
+    check<half>(0.0F, average);
+}
+
 TEST_CASE("sums and products have the casts of the CPU in every preset") {
     check<float>(0x1p-20F, [](auto& exec, auto a, auto, auto y) {
         mp::ops::sum(exec, a, std::span(y.data, columns), mp::ops::per::column);
@@ -341,7 +365,8 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
         log_softmax_backward_op, layer_norm_op, layer_norm_backward_op, rms_norm_op, rms_norm_backward_op,
         add_op, add_backward_op, multiply_op, multiply_backward_op, embedding_op, embedding_backward_op,
         dropout_op, dropout_backward_op, mean_squared_error_to_memory_op, mean_squared_error_backward_op,
-        mean_absolute_error_to_memory_op, mean_absolute_error_backward_op, concatenate_op, split_op,
+        mean_absolute_error_to_memory_op, mean_absolute_error_backward_op, max_pool2d_op,
+        max_pool2d_backward_op, average_pool2d_op, average_pool2d_backward_op, concatenate_op, split_op,
         permute_heads_op, permute_heads_backward_op, rotary_embedding_op, rotary_embedding_backward_op,
         sum_op, mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
         softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
