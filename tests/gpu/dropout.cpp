@@ -59,7 +59,8 @@ TEST_CASE("dropout has the CPU's mask and bits, in every layout, format and sche
     check_layouts<mp::float8_e4m3fn, mp::float8_e4m3fn>(3, 50);
 }
 
-/// A word of the stream by the paper's definition: ten rounds over a counter of 64 bits, with the seed as key.
+/// A word of the stream by the paper's definition: ten rounds over a counter of 64 bits, with the seed as
+/// key.
 std::uint32_t word(std::uint64_t seed, std::uint64_t index) {
     std::array<std::uint32_t, 4> x{static_cast<std::uint32_t>(index / 4),
                                    static_cast<std::uint32_t>(index / 4 >> 32), 0, 0};

@@ -120,9 +120,9 @@ struct map_kernel<Function, To, First, Second> {
     }
 };
 
-/// Writes function(from...), a float of floats, to every element of `to`, rounded once to its format. Function is
-/// plain bytes with a call operator for devices. Matrices without gaps whose first elements lie at multiples of
-/// 16 bytes are the fastest.
+/// Writes function(from...), a float of floats, to every element of `to`, rounded once to its format.
+/// Function is plain bytes with a call operator for devices. Matrices without gaps whose first elements lie
+/// at multiples of 16 bytes are the fastest.
 template <class Executor, class Function, class To, class... From>
 void map_elements_by(std::string_view name, const Executor& exec, const Function& function,
                      matrix_view<To> to, matrix_view<const From>... from) {

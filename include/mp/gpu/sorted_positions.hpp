@@ -23,7 +23,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A value and where it stands.
-struct keyed_position {
+struct alignas(8) keyed_position {
     std::uint32_t key;
     std::uint32_t position;
 };

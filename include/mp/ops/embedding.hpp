@@ -275,9 +275,9 @@ struct embedding_backward_op {
 /// that is no row of dtable; dtable is then unchanged.
 ///
 /// On a GPU (<mp/ops/embedding/gpu.hpp>) dtable has the same bits: indices are sorted on the device, in the
-/// executor's workspace of embedding_backward_workspace(indices.size()) bytes, and rows are summed in the order
-/// of the indices, without atomic operations on numbers. An index that is no row of dtable, which cannot be
-/// checked before the launch, adds nothing.
+/// executor's workspace of embedding_backward_workspace(indices.size()) bytes, and rows are summed in the
+/// order of the indices, without atomic operations on numbers. An index that is no row of dtable, which
+/// cannot be checked before the launch, adds nothing.
 template <class Policy = autocast::by_region, executor Executor = cpu, detail::contiguous Indices, element DY,
           matrix_result DTable>
 void embedding_backward(const Executor& exec, const Indices& indices, matrix_view<DY> dy,

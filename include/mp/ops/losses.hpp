@@ -20,6 +20,7 @@
 
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -213,14 +214,15 @@ detail::arithmetic_type<X, T> mean_squared_error(cpu exec, matrix_view<X> predic
 struct mean_squared_error_to_memory_op
     : detail::regression_loss_to_memory<mean_squared_error_to_memory_op, mean_squared_error_op> {};
 
-/// The same into *loss, memory of the executor that overlaps nothing that is read; a double where an operand has
-/// doubles. Throws argument_error for a null loss, too.
+/// The same into *loss, a float in memory of the executor (a double where an operand has doubles), which is
+/// no element of the operands. Throws argument_error for a null loss, too.
 ///
 /// On a GPU (<mp/ops/losses/gpu.hpp>) the loss has the CPU's bits: the order of the sum is the same. It takes
 /// regression_loss_workspace(prediction.rows, prediction.columns) bytes of the executor's workspace.
-template <class Policy = autocast::by_region, executor Executor, element X, element T>
-void mean_squared_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
-                        detail::arithmetic_type<X, T>* loss, const loss_factors& factors = {}) {
+template <class Policy = autocast::by_region, executor Executor, element X, element T,
+          std::same_as<detail::arithmetic_type<X, T>> Loss>
+void mean_squared_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target, Loss* loss,
+                        const loss_factors& factors = {}) {
     autocast::call<Policy>(mean_squared_error_to_memory_op{}, exec, detail::input_view(prediction),
                            detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
 }
@@ -246,8 +248,9 @@ struct mean_squared_error_backward_op : detail::regression_loss_backward<mean_sq
 /// too small for it become zero and too large ones infinity, which is what the loss scale is there to avoid.
 ///
 /// Throws argument_error as mean_squared_error() does, and for a dprediction of another shape or a scale that
-/// is not finite and positive; dprediction is then unchanged. Runs on CPUs and, with <mp/ops/losses/gpu.hpp>, on
-/// GPUs, with the same bits.
+/// is not finite and positive; dprediction is then unchanged.
+///
+/// Runs on CPUs and, with <mp/ops/losses/gpu.hpp>, on GPUs, with the same bits.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, element T, matrix_result DX>
 void mean_squared_error_backward(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
                                  const DX& dprediction, const loss_factors& factors = {}) {
@@ -280,14 +283,15 @@ detail::arithmetic_type<X, T> mean_absolute_error(cpu exec, matrix_view<X> predi
 struct mean_absolute_error_to_memory_op
     : detail::regression_loss_to_memory<mean_absolute_error_to_memory_op, mean_absolute_error_op> {};
 
-/// The same into *loss, memory of the executor that overlaps nothing that is read; a double where an operand has
-/// doubles. Throws argument_error for a null loss, too.
+/// The same into *loss, a float in memory of the executor (a double where an operand has doubles), which is
+/// no element of the operands. Throws argument_error for a null loss, too.
 ///
 /// On a GPU (<mp/ops/losses/gpu.hpp>) the loss has the CPU's bits: the order of the sum is the same. It takes
 /// regression_loss_workspace(prediction.rows, prediction.columns) bytes of the executor's workspace.
-template <class Policy = autocast::by_region, executor Executor, element X, element T>
-void mean_absolute_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
-                         detail::arithmetic_type<X, T>* loss, const loss_factors& factors = {}) {
+template <class Policy = autocast::by_region, executor Executor, element X, element T,
+          std::same_as<detail::arithmetic_type<X, T>> Loss>
+void mean_absolute_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target, Loss* loss,
+                         const loss_factors& factors = {}) {
     autocast::call<Policy>(mean_absolute_error_to_memory_op{}, exec, detail::input_view(prediction),
                            detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
 }
@@ -306,7 +310,8 @@ struct mean_absolute_error_backward_op : detail::regression_loss_backward<mean_a
 
 /// The gradient of mean_absolute_error() with respect to the prediction, times the loss scale:
 /// dprediction = sign(prediction - target) * weight * scale / (rows * columns), 0 where they are equal and
-/// NaN where one of them is NaN. Operands, rounding, executors and errors are those of mean_squared_error_backward().
+/// NaN where one of them is NaN. Operands, rounding, executors and errors are those of
+/// mean_squared_error_backward().
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, element T, matrix_result DX>
 void mean_absolute_error_backward(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
                                   const DX& dprediction, const loss_factors& factors = {}) {

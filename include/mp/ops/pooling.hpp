@@ -165,10 +165,10 @@ struct max_pool2d_op {
 /// y = the largest cell of each window; a window with NaN gives NaN. Padding takes no part.
 ///
 /// Shapes: x is batch x (channels * height * width), y is batch x (channels * output height * output width),
-/// in any storage order. The values are those of x; where y has another format, each is rounded to it once.
-/// y must not overlap x. Throws argument_error for a geometry that has no output, shapes that do not fit and
-/// invalid views; y is then unchanged. Runs on CPUs and, with <mp/ops/pooling/gpu.hpp>, on GPUs, with the same
-/// bits, but that NaNs become quiet.
+/// in any storage order. The values are those of x; where y has another format, each is rounded to it once. y
+/// must not overlap x. Throws argument_error for a geometry that has no output, shapes that do not fit and
+/// invalid views; y is then unchanged. Runs on CPUs and, with <mp/ops/pooling/gpu.hpp>, on GPUs, with the
+/// same bits.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void max_pool2d(const Executor& exec, matrix_view<X> x, const Y& y, const pool2d_geometry& geometry) {
     autocast::call<Policy>(max_pool2d_op{}, exec, detail::input_view(x), detail::output_view(y), geometry);

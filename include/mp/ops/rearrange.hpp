@@ -315,8 +315,8 @@ struct permute_heads_op {
 ///
 /// Shapes: side by side, (batch * tokens) x (heads * depth); stacked, (batch * heads * tokens) x depth. Any
 /// storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each element is
-/// rounded once to the format of y. On CPUs and, with <mp/ops/rearrange/gpu.hpp>, on GPUs, with the same bits. (Attention reads
-/// either layout where it lies.)
+/// rounded once to the format of y. Runs on CPUs and, with <mp/ops/rearrange/gpu.hpp>, on GPUs, in one
+/// launch. (Attention reads either layout where it lies.)
 ///
 /// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, invalid views
 /// and a y that overlaps x; y is then unchanged.

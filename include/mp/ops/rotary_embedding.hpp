@@ -395,8 +395,8 @@ struct rotary_embedding_backward_op {
 };
 
 /// The gradient of x of y = rotary_embedding(x), given dy = dL/dy and the same options: dy turned by the
-/// negative angles. Shapes, formats, rounding, executors and errors are those of rotary_embedding(); dx may be
-/// dy.
+/// negative angles. Shapes, formats, rounding, executors and errors are those of rotary_embedding(); dx may
+/// be dy.
 template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>
 void rotary_embedding_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
                                const rotary_options& options = {}) {

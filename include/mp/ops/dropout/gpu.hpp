@@ -22,7 +22,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// to = from under a mask. Element (r, c) has the random word number first + r * row_words + c * column_words.
+/// to = from under a mask. Element (r, c) has the random word with the index
+/// first + r * row_words + c * column_words.
 template <class To, class From>
 struct dropout_kernel {
     static constexpr int threads = row_threads;

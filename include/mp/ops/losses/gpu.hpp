@@ -23,8 +23,8 @@
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that mean_squared_error() and mean_absolute_error() need on a GPU for
-/// matrices of this shape, casts not included: a double for 16384 elements, or for 64 where there is but one row
-/// or column. Their gradients need none.
+/// matrices of this shape, casts not included: a double for 16384 elements, or for 64 where there is but one
+/// row or column. Their gradients need none.
 [[nodiscard]] constexpr std::size_t regression_loss_workspace(std::ptrdiff_t rows, std::ptrdiff_t columns) {
     return detail::sum_all_bytes(rows, columns) + workspace::alignment;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Rotary position embedding on a GPU: first the sines and cosines of all angles, in the executor's workspace,
-/// then the turns.
+/// Rotary position embedding on a GPU: first the sines and cosines of all angles, in the executor's
+/// workspace, then the turns.
 #pragma once
 
 #include <mp/config.hpp>
