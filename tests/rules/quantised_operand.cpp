@@ -112,4 +112,45 @@ TEST_CASE("arrays are quantised as their numbers are, infinities and NaNs among 
     }
 }
 
+template <class Format>
+void check_vectors() {
+    // Codes of bfloat16, scaled back, and their neighbours as floats: with all ties, subnormal results and zeros.
+    const double most = static_cast<double>(std::numeric_limits<Format>::max());
+    for (const int exponent : {0, 7, -9, 126, -126}) {
+        std::vector<float> values;
+        for (std::uint32_t code = 0; code < 0x10000; ++code) {
+            for (const std::uint32_t next : {0U, 1U, 0xffffU}) {
+                const float scaled = mp::detail::bit_cast<float>((code << 16) + next);
+                const float value = std::ldexp(scaled, -exponent);
+                if (std::abs(std::ldexp(static_cast<double>(value), exponent)) <= most &&
+                    !std::isinf(value)) {
+                    values.push_back(value);
+                }
+            }
+        }
+        for (int isa = 0; isa <= static_cast<int>(mp::processor_instruction_set()); ++isa) {
+            if (!mp::processor_has(static_cast<mp::instruction_set>(isa))) continue;
+            std::vector<float> found(values.size());
+            mp::detail::quantise_floats(static_cast<mp::instruction_set>(isa), values.size(), found.data(),
+                                        values.data(), mp::detail::quantisation::of<Format>(exponent));
+            int wrong = 0;
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double rounded =
+                    static_cast<double>(Format(std::ldexp(static_cast<double>(values[i]), exponent)));
+                const auto expected = static_cast<float>(std::ldexp(rounded, -exponent));
+                if (std::memcmp(&found[i], &expected, sizeof expected) != 0) ++wrong;
+            }
+            CAPTURE(isa);
+            CAPTURE(exponent);
+            CHECK(wrong == 0);
+        }
+    }
+}
+
+TEST_CASE(
+    "numbers are quantised in floats as through their codes, ties, subnormals and minus zero among them") {
+    check_vectors<mp::float8_e4m3fn>();
+    check_vectors<mp::float8_e5m2>();
+}
+
 }  // namespace

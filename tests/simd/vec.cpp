@@ -70,15 +70,16 @@ struct vector_kind {
     decltype(&d::single_lane::apply_to_floats) floats = &d::single_lane::apply_to_floats;
     decltype(&d::single_lane::apply_to_doubles) doubles = &d::single_lane::apply_to_doubles;
     decltype(&d::single_lane::sum_lanes_of) sum = &d::single_lane::sum_lanes_of;
+    decltype(&d::single_lane::largest_lane_of) largest = &d::single_lane::largest_lane_of;
     decltype(&d::single_lane::copy_first) copy_first = &d::single_lane::copy_first;
 };
 
 /// All that this processor has.
 std::vector<vector_kind> vector_kinds() {
     namespace p = d::portable_vectors;
-    std::vector<vector_kind> kinds = {
-        {"single_lane"},
-        {"portable_vectors", &p::apply_to_floats, &p::apply_to_doubles, &p::sum_lanes_of, &p::copy_first}};
+    std::vector<vector_kind> kinds = {{"single_lane"},
+                                      {"portable_vectors", &p::apply_to_floats, &p::apply_to_doubles,
+                                       &p::sum_lanes_of, &p::largest_lane_of, &p::copy_first}};
     for (const mp::instruction_set isa :
          {mp::instruction_set::neon, mp::instruction_set::avx2, mp::instruction_set::avx512}) {
         if (!mp::processor_has(isa)) continue;
@@ -86,6 +87,7 @@ std::vector<vector_kind> vector_kinds() {
                          MP_SELECT_TARGET(isa, &p::apply_to_floats, apply_to_floats),
                          MP_SELECT_TARGET(isa, &p::apply_to_doubles, apply_to_doubles),
                          MP_SELECT_TARGET(isa, &p::sum_lanes_of, sum_lanes_of),
+                         MP_SELECT_TARGET(isa, &p::largest_lane_of, largest_lane_of),
                          MP_SELECT_TARGET(isa, &p::copy_first, copy_first)});
     }
     return kinds;
@@ -116,7 +118,10 @@ constexpr std::array float_operations = {"a + b",
                                          "a > 1",
                                          "a < 1",
                                          "select_by_sign(a, b, c)",
+                                         "b where a is above -2.5 or NaN",
                                          "min of words",
+                                         "min of integers",
+                                         "max of integers",
                                          "other sign",
                                          "broadcast(b)",
                                          "broadcast",
@@ -138,7 +143,12 @@ std::array<float, float_operations.size()> expected_of(float a, float b, float c
             a > 1.0F ? b : c,
             a < 1.0F ? b : c,
             negative ? b : c,
+            a <= -2.5F ? 0.0F : b,
             from_bits(std::min(x, y)),
+            from_bits(std::bit_cast<std::uint32_t>(
+                std::min(std::bit_cast<std::int32_t>(a), std::bit_cast<std::int32_t>(b)))),
+            from_bits(std::bit_cast<std::uint32_t>(
+                std::max(std::bit_cast<std::int32_t>(a), std::bit_cast<std::int32_t>(b)))),
             from_bits(x ^ 0x8000'0001U),
             b,
             -0.0F,
@@ -236,6 +246,25 @@ TEST_CASE("the lanes of a vector of doubles are added by halves") {
                 for (std::size_t i = 0; i < half; ++i) x[i] = stored(x[i] + x[i + half]);
             }
             CHECK(same(found, x[0]));
+        }
+    }
+}
+
+TEST_CASE("the largest lane of a vector is found wherever it is") {
+    for (const vector_kind& kind : vector_kinds()) {
+        CAPTURE(kind.name);
+        double unused = 0;
+        const double numbers[16] = {};
+        const std::size_t lanes = kind.sum(numbers, &unused);
+        for (const int largest : {-5, 7}) {
+            for (std::size_t at = 0; at < lanes; ++at) {
+                float bits[16];
+                for (std::size_t i = 0; i < 16; ++i) {
+                    const int value = i == at ? largest : i < lanes ? -6 - static_cast<int>(i) : 100;
+                    bits[i] = std::bit_cast<float>(value);
+                }
+                CHECK(kind.largest(bits) == largest);
+            }
         }
     }
 }

@@ -25,7 +25,10 @@ inline void apply_to_floats(const float* a, const float* b, const float* c, std:
         put(select(x > 1.0F, y, z));
         put(select(x < 1.0F, y, z));
         put(select_by_sign(x, y, z));
+        put(zero_unless_above(-2.5F, x, y));
         put(as_float((min)(as_uint32(x), as_uint32(y))));
+        put(as_float(as_uint32((min)(as_int32(x), as_int32(y)))));
+        put(as_float(as_uint32((max)(as_int32(x), as_int32(y)))));
         put(as_float(as_uint32(x) ^ broadcast(0x8000'0001U)));
         put(broadcast(y));
         put(broadcast(-0.0F));
@@ -59,6 +62,11 @@ inline void apply_to_doubles(const float* a, const double* b, std::size_t count,
 inline std::size_t sum_lanes_of(const double* from, double* sum) {
     *sum = reduce_add(load_doubles(from));
     return lanes;
+}
+
+/// The largest of the first lanes.
+inline std::int32_t largest_lane_of(const float* bits) {
+    return reduce_max(as_int32(load(bits)));
 }
 
 /// Reads and writes the first n < lanes elements; the lanes of floats, doubles and filled doubles go to
