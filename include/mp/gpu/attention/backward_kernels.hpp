@@ -73,8 +73,10 @@ struct attention_statistics_kernel {
         const std::ptrdiff_t mine = first + thread.warp() * 16 + attention_row(thread.lane(), 0);
         const std::ptrdiff_t rows[2] = {mine, mine + 8};
         const typename products::pointer second{std::uint32_t{stage::bytes}};
-        const attention_row_products<Input, Width, Q, K> score_products{q, k, {0}, second};
-        const attention_row_products<Input, Width, DY, V> slope_products{dy, v, {0}, second};
+        const attention_row_products<Input, Width, Q, K> score_products{
+            q.head(head), k.head(key_head), {0}, second};
+        const attention_row_products<Input, Width, DY, V> slope_products{
+            dy.head(head), v.head(key_head), {0}, second};
 
         online_rows softmax;
         float_float means[2];
@@ -83,9 +85,9 @@ struct attention_statistics_kernel {
         MP_UNROLL_BY(1)
         for (std::ptrdiff_t key = 0; key < end; key += attention_tile) {
             typename products::row_sums weights{};
-            score_products.add(thread, head, first, key_head, key, false, weights);
+            score_products.add(thread, first, key, false, weights);
             typename products::row_sums slopes{};
-            slope_products.add(thread, head, first, key_head, key, false, slopes);
+            slope_products.add(thread, first, key, false, slopes);
             to_slopes<false>(thread, shape, head, mine, key, slopes);
             softmax.take_scores(thread, shape, head, rows, key, weights);
             float factor[2];
@@ -179,24 +181,27 @@ struct attention_gradient_kernel {
             const std::ptrdiff_t begin = shape.queries_from(first) / attention_tile * attention_tile;
             MP_UNROLL_BY(1)
             for (std::ptrdiff_t i = 0; i < shape.group; ++i) {
+                const operands one = operands_of(head * shape.group + i, head);
                 MP_UNROLL_BY(1)
                 for (std::ptrdiff_t query = begin; query < shape.queries; query += attention_tile) {
-                    add_tile(thread, head * shape.group + i, head, query, first, column, sums);
+                    add_tile(thread, one, query, first, column, sums);
                 }
             }
         } else {
             const std::ptrdiff_t end = shape.keys_before(
                 first + attention_tile < shape.queries ? first + attention_tile : shape.queries);
+            const operands one = operands_of(head, head / shape.group);
             MP_UNROLL_BY(1)
             for (std::ptrdiff_t key = 0; key < end; key += attention_tile) {
-                add_tile(thread, head, head / shape.group, first, key, column, sums);
+                add_tile(thread, one, first, key, column, sums);
             }
         }
         const std::ptrdiff_t mine = first + own_row(thread);
         const float factor = has_slopes ? shape.scale : shape.kept_scale;
+        const head_matrix<Result> results = result.head(head);
         MP_UNROLL
         for (int half = 0; half < 2; ++half) {
-            store_attention_rows(thread, result, head, mine + 8 * half, half, column, factor, sums);
+            store_attention_rows(thread, results, mine + 8 * half, half, column, factor, sums);
         }
     }
 
@@ -207,12 +212,24 @@ private:
         return thread.warp() * 16 + attention_row(thread.lane(), 0);
     }
 
+    /// One head of q, and its part of the others.
+    struct operands {
+        std::ptrdiff_t head;
+        head_matrix<const Q> q;
+        head_matrix<const K> k;
+        head_matrix<const V> v;
+        head_matrix<const DY> dy;
+    };
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE operands operands_of(std::ptrdiff_t head,
+                                                                       std::ptrdiff_t key_head) const {
+        return {head, q.head(head), k.head(key_head), v.head(key_head), dy.head(head)};
+    }
+
     /// Adds what a tile of queries and a tile of keys give.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void add_tile(Thread thread, std::ptrdiff_t head, std::ptrdiff_t key_head,
-                                                  std::ptrdiff_t query, std::ptrdiff_t key,
-                                                  std::ptrdiff_t column,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void add_tile(Thread thread, const operands& of, std::ptrdiff_t query,
+                                                  std::ptrdiff_t key, std::ptrdiff_t column,
                                                   typename products::column_sums& sums) const {
         const typename products::pointer second{std::uint32_t{stage::bytes}};
         const typename products::pointer third{std::uint32_t{2} * stage::bytes};
@@ -220,34 +237,34 @@ private:
         const std::ptrdiff_t other = by_keys ? query : key;
         thread.sync_block();  // the stage of what weights are multiplied with has been read
         if constexpr (Of == attention_gradient::queries) {
-            stage::copy(thread, third, k, key_head, key, column);
+            stage::copy(thread, third, of.k, key, column);
         } else if constexpr (Of == attention_gradient::keys) {
-            stage::copy(thread, third, q, head, query, column);
+            stage::copy(thread, third, of.q, query, column);
         } else {
-            stage::copy(thread, third, dy, head, query, column);
+            stage::copy(thread, third, of.dy, query, column);
         }
         row_sums weights{};
         if constexpr (by_keys) {
-            const attention_row_products<Input, Width, K, Q> score_products{k, q, {0}, second};
-            score_products.add(thread, key_head, key, head, query, false, weights);
+            const attention_row_products<Input, Width, K, Q> score_products{of.k, of.q, {0}, second};
+            score_products.add(thread, key, query, false, weights);
         } else {
-            const attention_row_products<Input, Width, Q, K> score_products{q, k, {0}, second};
-            score_products.add(thread, head, query, key_head, key, false, weights);
+            const attention_row_products<Input, Width, Q, K> score_products{of.q, of.k, {0}, second};
+            score_products.add(thread, query, key, false, weights);
         }
         if constexpr (has_slopes) {
             row_sums slopes{};
             if constexpr (by_keys) {
-                const attention_row_products<Input, Width, V, DY> slope_products{v, dy, {0}, second};
-                slope_products.add(thread, key_head, key, head, query, false, slopes);
+                const attention_row_products<Input, Width, V, DY> slope_products{of.v, of.dy, {0}, second};
+                slope_products.add(thread, key, query, false, slopes);
             } else {
-                const attention_row_products<Input, Width, DY, V> slope_products{dy, v, {0}, second};
-                slope_products.add(thread, head, query, key_head, key, false, slopes);
+                const attention_row_products<Input, Width, DY, V> slope_products{of.dy, of.v, {0}, second};
+                slope_products.add(thread, query, key, false, slopes);
             }
-            to_slopes<by_keys>(thread, shape, head, row, other, slopes);
-            to_weights(thread, head, row, other, weights, slopes);
+            to_slopes<by_keys>(thread, shape, of.head, row, other, slopes);
+            to_weights(thread, of.head, row, other, weights, slopes);
         } else {
-            to_weights(thread, head, row, other, weights, weights);
-            if (shape.drops_any()) drop_weights<by_keys>(thread, shape, head, row, other, weights);
+            to_weights(thread, of.head, row, other, weights, weights);
+            if (shape.drops_any()) drop_weights<by_keys>(thread, shape, of.head, row, other, weights);
         }
         const std::ptrdiff_t count = by_keys ? shape.queries - query : shape.keys - key;
         products::add_weighted_rows(thread, weights, third, left_of(count, attention_tile),

@@ -21,11 +21,10 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 MP_ANY_EXECUTION_SPACE
 template <class Thread, class Value, int Columns>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store_attention_rows(Thread thread, const head_matrix<Value>& to,
-                                                          std::ptrdiff_t head, std::ptrdiff_t row, int half,
-                                                          std::ptrdiff_t column, float factor,
-                                                          const attention_sums<Columns>& sums) {
+                                                          std::ptrdiff_t row, int half, std::ptrdiff_t column,
+                                                          float factor, const attention_sums<Columns>& sums) {
     if (row >= to.rows) return;
-    const row_matrix<Value> target = to.template head<2>(head);
+    const row_matrix<Value> target = to.template in_chunks<2>();
     MP_UNROLL
     for (int j = 0; j < attention_sums<Columns>::fragments; ++j) {
         const std::ptrdiff_t at = column + attention_column(thread.lane(), j);
@@ -83,7 +82,8 @@ struct attention_kernel {
 
         const typename products::pointer of_values{std::uint32_t{2} * stage::bytes};
         const attention_row_products<Input, Width, Q, K> score_products{
-            q, k, {0}, {std::uint32_t{stage::bytes}}};
+            q.head(head), k.head(key_head), {0}, {std::uint32_t{stage::bytes}}};
+        const head_matrix<const V> values = v.head(key_head);
         online_rows softmax;
         typename products::column_sums sums{};
         const std::ptrdiff_t end = shape.keys_before(
@@ -91,9 +91,9 @@ struct attention_kernel {
         MP_UNROLL_BY(1)
         for (std::ptrdiff_t key = 0; key < end; key += attention_tile) {
             thread.sync_block();  // the values have been read
-            stage::copy(thread, of_values, v, key_head, key, column);
+            stage::copy(thread, of_values, values, key, column);
             typename products::row_sums weights{};
-            score_products.add(thread, head, first, key_head, key, key != 0, weights);
+            score_products.add(thread, first, key, key != 0, weights);
             softmax.take_scores(thread, shape, head, rows, key, weights);
             float factor[2];
             softmax.exponentiate(thread, weights, factor);
@@ -107,12 +107,13 @@ struct attention_kernel {
                                         left_of(v.columns - column, Width), sums);
         }
         softmax.finish(thread);
+        const head_matrix<Y> results = y.head(head);
         MP_UNROLL
         for (int half = 0; half < 2; ++half) {
             const online_softmax& row = softmax.of[half];
             float factor = row.sees_any ? float_divide(shape.kept_scale, row.sum.value()) : 0.0F;
             if (row.is_undefined()) factor = float_quiet_nan();
-            store_attention_rows(thread, y, head, rows[half], half, column, factor, sums);
+            store_attention_rows(thread, results, rows[half], half, column, factor, sums);
             if (log_sums != nullptr && column == 0 && thread.lane() % 4 == 0 && rows[half] < shape.queries) {
                 thread.store(log_sums + (head * shape.queries + rows[half]), row.log_sum());
             }

@@ -43,17 +43,22 @@ struct head_matrix {
     std::ptrdiff_t per_row = 1;
     std::ptrdiff_t rows = 0;
     std::ptrdiff_t columns = 0;
-    int alignment =
-        1;  ///< every row of every head begins at a multiple of this many bytes: see vector_alignment
+    int alignment = 1;  ///< every row of every head begins at a multiple of so many bytes: vector_alignment
 
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Value* at(std::ptrdiff_t head, std::ptrdiff_t row) const {
-        return data + ((head / per_row * rows + row) * row_stride + head % per_row * columns * column_stride);
+    /// One head by itself, its first row at `data`: once for all tiles of it, for the sake of the divisions.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE head_matrix head(std::ptrdiff_t number) const {
+        head_matrix one = *this;
+        one.per_row = 1;
+        if (data != nullptr) {
+            one.data += number / per_row * rows * row_stride + number % per_row * columns * column_stride;
+        }
+        return one;
     }
-    /// One head, to be accessed in chunks of `Width` elements.
+    /// To be accessed in chunks of `Width` elements; of one head.
     template <int Width>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE row_matrix<Value> head(std::ptrdiff_t number) const {
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE row_matrix<Value> in_chunks() const {
         const bool wide = column_stride == 1 && alignment >= Width * static_cast<int>(sizeof(Value));
-        return {at(number, 0), row_stride, column_stride, wide};
+        return {data, row_stride, column_stride, wide};
     }
 };
 
@@ -87,13 +92,12 @@ struct attention_stage {
         return stage + (row * pitch + column);
     }
 
-    /// Begins to copy the tile that starts at `row` and `column` of a head; what lies outside of the head
+    /// Begins to copy the tile that starts at `row` and `column` of one head; what lies outside of the head
     /// becomes zero. All threads of the block call it.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Value>
     MP_HOST_DEVICE static MP_ALWAYS_INLINE void copy(Thread thread, pointer stage,
-                                                     const head_matrix<const Value>& from,
-                                                     std::ptrdiff_t head, std::ptrdiff_t row,
+                                                     const head_matrix<const Value>& from, std::ptrdiff_t row,
                                                      std::ptrdiff_t column) {
         constexpr int across = Width / chunk_elements;
         // The columns behind those that are there, up to the next multiple of 16, are multiplied as well.
@@ -106,7 +110,9 @@ struct attention_stage {
             const int inside =
                 row + line < from.rows ? left_of(from.columns - column - position, chunk_elements) : 0;
             const Value* const at =
-                inside > 0 ? from.at(head, row + line) + (column + position) * from.column_stride : from.data;
+                inside > 0
+                    ? from.data + ((row + line) * from.row_stride + (column + position) * from.column_stride)
+                    : from.data;
             copy_elements(thread, element(stage, line, position), from, at, inside);
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The two products of attention by a warp: of rows with rows, and of weights in registers with rows. By mma.sync
-/// where the tensor cores of the device take the format of the tiles, else by fused multiply-adds; lanes hold
-/// the same elements either way, those of mma_c_coordinate.
+/// The two products of attention by a warp: of rows with rows, and of weights in registers with rows. By
+/// mma.sync where the tensor cores of the device take the format of the tiles, else by fused multiply-adds;
+/// lanes hold the same elements either way, those of mma_c_coordinate.
 #pragma once
 
 #include <mp/bfloat16.hpp>
@@ -21,8 +21,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What a lane has of a warp's 16 x Columns sums: element n of fragment j is row mma_c_coordinate(lane, n).row and
-/// column 8 j + mma_c_coordinate(lane, n).position.
+/// What a lane has of a warp's 16 x Columns sums: element n of fragment j is row mma_c_coordinate(lane,
+/// n).row and column 8 j + mma_c_coordinate(lane, n).position.
 template <int Columns>
 struct attention_sums {
     static constexpr int fragments = Columns / simt::mma_columns;
@@ -30,8 +30,8 @@ struct attention_sums {
     float of[std::size_t{fragments}][4];
 };
 
-/// The row of a lane's elements 0 and 1 (half 0), or 2 and 3 (half 1), among the 16, and the column of its first
-/// element.
+/// The row of a lane's elements 0 and 1 (half 0), or 2 and 3 (half 1), among the 16, and the column of its
+/// first element.
 [[nodiscard]] MP_HOST_DEVICE constexpr int attention_row(int lane, int half) {
     return simt::mma_c_coordinate(lane, 2 * half).row;
 }
@@ -58,7 +58,8 @@ struct attention_products {
     using row_sums = attention_sums<attention_tile>;
     using column_sums = attention_sums<Width>;
 
-    /// sum += the products of the 16 rows of `a` from `row` on with all rows of `b`, over the first `depth` columns.
+    /// sum += the products of the 16 rows of `a` from `row` on with all rows of `b`, over the first `depth`
+    /// columns.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_row_products(Thread thread, pointer a, int row, pointer b,
@@ -107,9 +108,9 @@ struct attention_products {
         }
     }
 
-    /// sum += the products of 16 rows of weights with the rows of `b`, as many as weights have columns, of which the
-    /// first `count` are not zero; of `b` the first `columns` columns. The tensor cores take weights rounded to
-    /// the format of the tiles.
+    /// sum += the products of 16 rows of weights with the rows of `b`, as many as weights have columns, of
+    /// which the first `count` are not zero; of `b` the first `columns` columns. The tensor cores take
+    /// weights rounded to the format of the tiles.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_weighted_rows(Thread thread, const row_sums& weights,
@@ -174,31 +175,30 @@ private:
     }
 };
 
-/// Adds the products of rows of one head with rows of another over their whole depth, a slice of `Width` columns at
-/// a time in shared memory. All threads of the block call it.
+/// Adds the products of rows of one head with rows of another over their whole depth, a slice of `Width`
+/// columns at a time in shared memory. All threads of the block call it.
 template <class Input, int Width, class A, class B>
 struct attention_row_products {
     using products = attention_products<Input, Width>;
     using stage = typename products::stage;
 
-    head_matrix<const A> a;
-    head_matrix<const B> b;
+    head_matrix<const A> a;  ///< one head
+    head_matrix<const B> b;  ///< one head
     typename products::pointer a_stage;
     typename products::pointer b_stage;
 
-    /// Of the tile of head `a_head` that starts at `a_row`, of which a warp takes 16 rows, with that of `b`. Where
-    /// `keeps` and one slice is all, the tile of a is already there. All copies that were begun before have landed
-    /// when it returns.
+    /// Of the tile of a that starts at `a_row`, of which a warp takes 16 rows, with that of `b`.
+    /// Where `keeps` and one slice is all, the tile of a is already there. All copies that were begun before
+    /// have landed when it returns.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void add(Thread thread, std::ptrdiff_t a_head, std::ptrdiff_t a_row,
-                                             std::ptrdiff_t b_head, std::ptrdiff_t b_row, bool keeps,
-                                             typename products::row_sums& sum) const {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void add(Thread thread, std::ptrdiff_t a_row, std::ptrdiff_t b_row,
+                                             bool keeps, typename products::row_sums& sum) const {
         std::ptrdiff_t column = 0;
         do {
             thread.sync_block();  // the stages have been read
-            if (!keeps || a.columns > Width) stage::copy(thread, a_stage, a, a_head, a_row, column);
-            stage::copy(thread, b_stage, b, b_head, b_row, column);
+            if (!keeps || a.columns > Width) stage::copy(thread, a_stage, a, a_row, column);
+            stage::copy(thread, b_stage, b, b_row, column);
             thread.commit_copies();
             thread.template wait_copies<0>();
             thread.sync_block();
