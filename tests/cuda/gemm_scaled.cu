@@ -31,11 +31,11 @@ std::vector<float> draw_scales(std::ptrdiff_t count, unsigned seed) {
     }
     return scales;
 }
-std::vector<input> draw_factor(std::ptrdiff_t count, unsigned seed) {
+std::vector<input> draw_operand(std::ptrdiff_t count, unsigned seed) {
     std::mt19937 random(seed);
     std::vector<input> operand(static_cast<std::size_t>(count));
     for (input& value : operand) value = input(std::normal_distribution<float>()(random));
-    return factor;
+    return operand;
 }
 
 struct problem {
@@ -56,8 +56,8 @@ template <gpu_gemm_kernel Kernel>
 void check(const problem& p) {
     mp::unique_cuda_stream stream;
     const std::ptrdiff_t blocks = groups(p.k, 128);
-    const std::vector<input> a = draw_factor(p.rows * p.k, 1);
-    const std::vector<input> b = draw_factor(p.columns * p.k, 2);
+    const std::vector<input> a = draw_operand(p.rows * p.k, 1);
+    const std::vector<input> b = draw_operand(p.columns * p.k, 2);
     const std::vector<float> a_scales = draw_scales(groups(p.rows, p.a_vectors_per_scale) * blocks, 3);
     const std::vector<float> b_scales = draw_scales(groups(p.columns, p.b_vectors_per_scale) * blocks, 4);
     std::vector<output> expected(static_cast<std::size_t>(p.rows * p.columns));
