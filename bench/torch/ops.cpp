@@ -85,9 +85,9 @@ struct named_op {
 template <class Format>
 void quantise(buffers& b, const matrix& from) {
     const auto count = static_cast<std::size_t>(from.view.rows * from.view.columns);
-    mp::detail::quantise_factor(mp::detail::quantised_to<Format>{}, mp::cpu{},
-                                std::span<const float>(from.view.data, count),
-                                std::span(b.quantised.data(), count));
+    mp::detail::quantise_operand(mp::detail::quantised_to<Format>{}, mp::cpu{},
+                                 std::span<const float>(from.view.data, count),
+                                 std::span(b.quantised.data(), count));
 }
 
 const std::vector<named_op>& all_ops() {
