@@ -16,7 +16,7 @@
 
 namespace bench {
 
-/// Adds two columns to a row that reads and writes so many bytes with `elements` elements: memcpy of half of
+/// Adds two columns to a row that reads `read` and writes `written` bytes with `elements` elements: memcpy of half of
 /// the sum, and the fastest way to read and write as many without calculating, which is the limit of the row.
 inline void add_copies(const std::string& table, const std::string& row, std::size_t read,
                        std::size_t written, std::size_t elements) {

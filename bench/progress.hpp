@@ -18,7 +18,7 @@ namespace bench::progress {
 /// What is known of one cell.
 struct cell {
     benchmark::IterationCount iterations = 0;  ///< of the last run
-    int runs = 0;                              ///< with so many
+    int runs = 0;                              ///< with that number of iterations
 };
 
 struct state {

@@ -29,7 +29,7 @@
 
 namespace {
 
-/// A network as its optimizer sees it: so many tensors of so many elements.
+/// A network as its optimizer sees it: a number of tensors of one size.
 struct network {
     const char* name;
     std::size_t tensors;
@@ -50,7 +50,7 @@ std::size_t size_of(const network& shape) {
     return shape.tensors * shape.elements;
 }
 
-/// What a pass with so many bytes an element reads and writes in all.
+/// Bytes that a pass with bytes_per_element reads and writes in all.
 double bytes_of(const network& shape, std::size_t bytes_per_element) {
     return static_cast<double>(size_of(shape) * bytes_per_element);
 }
@@ -77,7 +77,7 @@ tensors<Value>& tensors_of(const network& shape, const std::string& role) {
     return result;
 }
 
-/// Moves so many bytes an element in all: half of them are read and half are written.
+/// Moves bytes_per_element for each element: half of them are read and half are written.
 void add_memcpy(const std::string& table, const network& shape, std::size_t bytes_per_element) {
     if (left_out(shape)) return;
     const auto copy = [=](benchmark::State& state) {

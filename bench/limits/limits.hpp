@@ -30,7 +30,7 @@ const peak* float_peak();
 const peak* bfloat16_peak();
 const peak* int8_peak();
 
-/// At least so many operations, on so many threads in all; returns how many it were.
+/// Runs at least `operations` operations on `threads` threads in all; returns how many.
 double run(const peak& it, double operations, int threads);
 
 /// Waits until this thread does multiply-adds of both kinds, float and bfloat16, at nine tenths of the best
@@ -56,7 +56,7 @@ struct move {
 /// there are vectors for them.
 std::span<const move> copies();
 
-/// Of the ways that read and write so many bytes the one that took the least time, of a few tries. In
+/// Of the ways that read and write this number of bytes, the one that took the least time, of a few tries. In
 /// proportions other than 1:1, 1:2, 1:4, 2:1, 3:1 and 4:1, and without vectors, a copy of as many bytes in
 /// all.
 const move& fastest_move(void* to, const void* from, std::size_t read, std::size_t written);

@@ -12,7 +12,7 @@
 
 namespace examples {
 
-/// Calls work(0) to work(count - 1) on so many threads. The first exception stops the rest and is thrown.
+/// Calls work(0) to work(count - 1) on `threads` threads. The first exception stops the rest and is thrown.
 template <class Work>
 void run_jobs(int threads, std::size_t count, Work work) {
     std::atomic<std::size_t> next{0};

@@ -62,7 +62,7 @@ struct logmax_interpreter {
     }
 };
 
-/// Whether a number is the expected one but for what another order of float operations may do.
+/// Whether a number is the expected one up to what another order of float operations may do.
 bool close(float number, float expected, float tolerance) {
     return std::abs(number - expected) <= tolerance * std::max(std::abs(expected), 1e-3F);
 }

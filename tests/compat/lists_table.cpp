@@ -231,7 +231,7 @@ mean, Apex dropped its own; TensorFlow and MXNet in float16 run it in float.
 in PyTorch on the CPU. Batch normalisation is full on Metal and in what NVIDIA writes. The others give half
 to its kernels, which keep the statistics in float themselves.
 
-**Matrix product.** Low, but for MXNet in bfloat16: there layers and convolutions are low, the bare products
+**Matrix product.** Low, except for MXNet in bfloat16: there layers and convolutions are low, the bare products
 of matrices and recurrent networks full. Batched products take the widest type in MXNet.
 
 **Concatenation.** PyTorch on CUDA and Metal leaves it to the native promotion of types; on the CPU it has a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Attention on a device: of floats the bits of the simulated GPU, and of formats of the tensor cores, whose
-// sums differ from one architecture to the next, its results but for their rounding.
+// sums differ from one architecture to the next, its results up to rounding.
 #include <mp/cuda.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 

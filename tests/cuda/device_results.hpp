@@ -28,7 +28,7 @@ std::vector<Value> random_values(std::size_t size, unsigned seed) {
 }
 
 /// Calls op(exec, x, z, out) with pointers to two arrays of inputs and one of results, on the simulated GPU
-/// and on the device, with a workspace of so many bytes, and compares the results. x and z begin `shift`
+/// and on the device, with a workspace of `workspace` bytes, and compares the results. x and z begin `shift`
 /// elements behind a multiple of 16 bytes.
 template <class X, class Out, class Op>
 void check_op(std::size_t in_size, std::size_t out_size, std::size_t workspace, std::size_t shift, Op op) {

@@ -35,7 +35,7 @@ std::string content(const fs::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// No file may grow beyond so many bytes while it lives: a disk that is nearly full.
+/// Limits the size of files while it lives: a disk that is nearly full.
 struct small_disk {
     rlimit before{};
     void (*handler)(int);

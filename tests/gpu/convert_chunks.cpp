@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ways in which threads convert chunks, for every pair of types, without a launch: so many kernels would
+// The ways in which threads convert chunks, for every pair of types, without a launch: that number of kernels would
 // take long to compile. tests/gpu/convert.cpp has the kernels.
 #include <gpu/convert_checks.hpp>
 

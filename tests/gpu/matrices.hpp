@@ -105,7 +105,7 @@ bool same_bits(const matrix<Value>& a, const matrix<Value>& b) {
     return true;
 }
 
-/// A workspace of so many bytes and no more.
+/// A workspace of `bytes` bytes that does not grow.
 class workspace {
 public:
     explicit workspace(std::size_t bytes) : memory_(bytes), of_(memory_) {}

@@ -133,7 +133,7 @@ void check_against_cpu(double share) {
     CHECK(static_cast<double>(different) <= share * static_cast<double>(all));
 }
 
-TEST_CASE("results of 16 bits are the CPU's but for a few in a thousand") {
+TEST_CASE("results of 16 bits are the CPU's except for a few in a thousand") {
     check_against_cpu<true, half, half, half>(0.003);
     check_against_cpu<true, bfloat16, float, bfloat16>(0.001);
     check_against_cpu<false, float, half, half>(0.003);

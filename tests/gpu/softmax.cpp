@@ -133,7 +133,7 @@ void check_against_cpu(float span, double share) {
     CHECK(static_cast<double>(different) <= share * static_cast<double>(all));
 }
 
-TEST_CASE_TEMPLATE("results of 16 bits are the CPU's but for a few in a thousand", Case, softmax_case,
+TEST_CASE_TEMPLATE("results of 16 bits are the CPU's except for a few in a thousand", Case, softmax_case,
                    log_softmax_case) {
     check_against_cpu<Case, half, half>(8.0F, 0.003);
     check_against_cpu<Case, bfloat16, bfloat16>(30.0F, 0.001);

@@ -89,7 +89,7 @@ TEST_CASE("losses and gradients are as close to the exact ones as promised") {
     check_floats(700, 10, 3.0F);
 }
 
-TEST_CASE("gradients of 16 bits are the CPU's but for a few in a thousand") {
+TEST_CASE("gradients of 16 bits are the CPU's except for a few in a thousand") {
     const auto check = [](auto value, double share) {
         using number = decltype(value);
         std::size_t different = 0, all = 0;

@@ -104,7 +104,7 @@ TEST_CASE("CUDA's types have the same codes") {
     compare_codes<mp::float4_e2m1fn, __nv_fp4_e2m1>();
 }
 
-TEST_CASE("CUDA's conversions agree, but for NaN, which loses its sign and payload") {
+TEST_CASE("CUDA's conversions agree, except for NaN, which loses its sign and payload") {
     compare_conversion<mp::half>({}, 0x7fff, [](float x) { return bytes_of(__float2half_rn(x)); });
     compare_conversion<mp::half>({mp::rounding::toward_zero}, 0x7fff,
                                  [](float x) { return bytes_of(__float2half_rz(x)); });

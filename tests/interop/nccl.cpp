@@ -33,7 +33,7 @@ struct fake_machine {
     ncclResult_t reduction = ncclSuccess;
     ncclResult_t later = ncclSuccess;
     int open_groups = 0;
-    int stuck = 0;  ///< so many queries find the stream at work; -1 for ever
+    int stuck = 0;  ///< queries that find the stream at work; -1 for ever
     cudaError_t last_error = cudaSuccess;
 
     [[nodiscard]] bool holds_bytes(const void* address, std::size_t bytes) const {

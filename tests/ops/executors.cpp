@@ -186,7 +186,8 @@ TEST_CASE("and so have their gradients") {
     });
 }
 
-TEST_CASE("functions of rows have the casts of the CPU in every preset, and its results but for a few bits") {
+TEST_CASE(
+    "functions of rows have the casts of the CPU in every preset, and its results except for a few bits") {
     check<float>(0x1p-21F, [](auto& exec, auto a, auto, auto y) { mp::ops::softmax(exec, a, y); });
     check<float>(0x1p-18F,
                  [](auto& exec, auto a, auto b, auto y) { mp::ops::softmax_backward(exec, a, b, y); });

@@ -24,7 +24,7 @@
 
 namespace {
 
-/// The values of the codes 0, 1, 2 ... up to 1, from the definition of a float with so many bits.
+/// The values of the codes 0, 1, 2 ... up to 1, from the definition of a float with `fraction_bits`.
 std::vector<double> values_of_codes(int fraction_bits, int min_exponent) {
     std::vector<double> result;
     const int fractions = 1 << fraction_bits;

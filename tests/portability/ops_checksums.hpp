@@ -318,7 +318,7 @@ private:
         keep("scaled_dot_product_attention", out, hash.value());
     }
 
-    /// What else attention is told. Queries, keys and values have so many rows and columns.
+    /// Attention with these options, and with these sizes of queries, keys and values.
     void attend(const char* name, const mp::ops::attention_options& options, std::ptrdiff_t queries,
                 std::ptrdiff_t keys, std::ptrdiff_t query_columns, std::ptrdiff_t key_columns,
                 std::ptrdiff_t value_columns, std::ptrdiff_t result_columns) {

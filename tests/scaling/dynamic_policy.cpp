@@ -36,7 +36,7 @@ mp::dynamic_policy<mp::growth_on_underflow> watchful() {
     return policy;
 }
 
-/// Of `values` values, so many zeros and so many flushed to zero.
+/// `values` values, of which `zeros` are zero and `flushed` were flushed to zero.
 mp::gradient_observation measured(std::uint64_t values, std::uint64_t zeros, std::uint64_t flushed) {
     return {.values = values, .zeros = zeros, .flushed = flushed};
 }
@@ -254,7 +254,7 @@ TEST_CASE("a back-off divides where the system divides, and multiplies where it 
     CHECK(different > 20);  // so the check above tells division from multiplication
 }
 
-TEST_CASE("growth on underflow waits for a share of flushed values in so many iterations in a row") {
+TEST_CASE("growth on underflow waits for a share of flushed values in some iterations in a row") {
     const auto policy = watchful();
     const auto bad = times(1, measured(100, 20, 21));  // 21 of 80: more than a quarter
     const auto good = times(1, measured(100, 20, 20));

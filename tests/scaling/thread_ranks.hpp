@@ -56,7 +56,7 @@ private:
 struct thread_reducer {
     meeting* place = nullptr;
     int calls = 0;
-    int fails_after = -1;  ///< so many further calls are good; -1 for any number
+    int fails_after = -1;  ///< further calls that succeed; -1 for any number
 
     void max(std::span<std::uint64_t> values) {
         fail_if_due();

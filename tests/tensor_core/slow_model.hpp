@@ -96,7 +96,7 @@ int exponent_of(Value x) {
     return std::max(std::ilogb(value_of(x)), least_exponent<Value>);
 }
 
-/// sum * 2^unit with so many bits of precision, no bit below 2^lowest, cut off or rounded to nearest even.
+/// sum * 2^unit with `precision` bits, no bit below 2^lowest, cut off or rounded to nearest even.
 inline double rounded(std::int64_t sum, int unit, int precision, int lowest, bool to_nearest) {
     if (sum == 0) return 0;
     const int top = std::ilogb(static_cast<double>(sum)) + unit;  // sums have less than 53 bits

@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::string_literals;
 
-/// A file with this header and so many bytes behind it.
+/// A file with this header and `bytes` bytes behind it.
 std::string file_of(std::string_view header, std::size_t bytes) {
     std::string result;
     for (unsigned i = 0; i < 8; ++i)

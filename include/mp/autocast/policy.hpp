@@ -21,7 +21,7 @@
 namespace mp::autocast {
 
 /// Gives Op another category in a policy than its own, and the op whose forward Op is as well, unless that
-/// has an override of its own. It also lifts or imposes a ban.
+/// has its own override. It also lifts or imposes a ban.
 template <op Op, op_category Category>
 struct override_op {
     using op_type = Op;

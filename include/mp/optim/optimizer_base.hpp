@@ -35,7 +35,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// them by the inverse scale and by the clip factor as floats, so that nothing that scaling saved from
 /// underflow is lost again, and no copy is kept. Only what looks at single values or changes them otherwise
 /// (unscaled_gradients, clip_gradient_value, scaling twice, unscale_gradients_from) has them as floats in
-/// memory of their own, allocated at the first time. Gradients of type float are unscaled in place.
+/// other memory, allocated at the first time. Gradients of type float are unscaled in place.
 ///
 /// The memory of the parameters belongs to the caller and must outlive the optimizer. Between a call of
 /// unscale_gradients and step the gradients must not be changed. Results depend neither on the number of

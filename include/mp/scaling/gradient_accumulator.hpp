@@ -24,7 +24,7 @@
 namespace mp::inline MP_ISA_NAMESPACE {
 
 /// The sum of gradients of several backward passes, in float. The scale may differ from pass to pass, as it
-/// does when it is updated in between or when losses have scalers of their own: the sum carries the scale of
+/// does when it is updated in between or when each loss has its scaler: the sum carries the scale of
 /// the gradient that was added last, and what was there before is multiplied by the ratio of the scales. With
 /// scales that are powers of two that is exact, except for results beyond the range of float. (Apex calls
 /// this unscaling with stashed gradients.)

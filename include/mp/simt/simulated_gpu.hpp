@@ -33,7 +33,7 @@ template <arch Arch>
 struct simulated_gpu {
     static constexpr arch architecture = Arch;
 
-    /// Which schedule: 0 runs blocks, warps and lanes in order, any other number in an order of its own.
+    /// Which schedule: 0 runs blocks, warps and lanes in order, any other number selects another order.
     std::uint64_t seed = 0;
     /// Threads of the host, each of which runs blocks. The results of kernels that add up in global memory by
     /// floating-point atomics may depend on it.

@@ -3,7 +3,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// Where the results of unscaling go: to memory of their own or back, to memory past the caches, or nowhere.
+/// Where the results of unscaling go: to other memory or back, to memory past the caches, or nowhere.
 enum class unscale_target { memory, non_temporal, nowhere };
 
 /// One vector; says by a sign bit in `carries` whether there is something bad. See carry_of.
