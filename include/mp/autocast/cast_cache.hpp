@@ -38,7 +38,7 @@ public:
     /// The buffer has been written to.
     void changed() { count_->fetch_add(1, std::memory_order_acq_rel); }
 
-    /// How often changed() has been called.
+    /// Number of calls of changed().
     std::uint64_t count() const { return count_->load(std::memory_order_acquire); }
 
     /// Whether both are copies of one counter.
@@ -113,7 +113,7 @@ struct cast_cache_statistics {
 /// MP_CHECK_KEPT_CASTS.
 class cast_cache {
 public:
-    /// What is large enough for the weights of the networks that train on a CPU.
+    /// Large enough for the weights of networks that train on a CPU.
     static constexpr std::size_t default_max_bytes = std::size_t{256} << 20;
 
     explicit cast_cache(std::size_t max_bytes = default_max_bytes, bool compares = MP_CHECK_KEPT_CASTS != 0)
@@ -136,7 +136,7 @@ public:
         return statistics_;
     }
 
-    /// What is kept now, the most recently used last.
+    /// The entries, the most recently used last.
     std::vector<cached_cast> contents() const {
         const std::lock_guard lock(mutex_);
         std::vector<cached_cast> result;

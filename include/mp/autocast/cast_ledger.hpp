@@ -25,7 +25,7 @@
 
 namespace mp::autocast {
 
-/// What casts did to the numbers. An element is counted once in each count that it belongs to.
+/// Effects of casts on numbers. An element is counted once in each count that it belongs to.
 struct cast_losses {
     std::uint64_t elements = 0;    ///< numbers cast
     std::uint64_t overflowed = 0;  ///< finite, and rounded to as many bits beyond the largest finite number:
@@ -120,7 +120,7 @@ struct input_record {
     double smallest = 0.0;  ///< non-zero magnitude; 0 where there was none
 };
 
-/// What happened to the calls of an op.
+/// Counts of the calls of an op.
 struct op_record {
     std::string op;
     op_category category = op_category::pass_through;

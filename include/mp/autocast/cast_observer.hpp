@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Who may look on while the ops of a region are cast: the interface of the cast ledger.
+/// The interface of observers of casts in a region, such as the cast ledger.
 #pragma once
 
 #include <mp/autocast/category.hpp>
@@ -21,13 +21,13 @@ struct region_decision;
 
 namespace mp::autocast {
 
-/// Which way a cast went.
+/// Direction of a cast.
 enum class cast_direction : unsigned char {
     input,  ///< from the caller's array to what the op's kernel reads
     output  ///< from what the kernel wrote to the caller's array
 };
 
-/// What counting needs to know of the format that was cast to.
+/// Properties of the target format of a cast, for counting.
 struct cast_target {
     std::string_view name;
     std::size_t bytes;  ///< of an element
@@ -61,7 +61,7 @@ constexpr cast_target cast_target_of() {
 
 namespace mp::autocast {
 
-/// Where a value comes from that is not finite.
+/// Origin of a value that is not finite.
 enum class value_origin : unsigned char {
     argument,  ///< the caller's array had it before the op
     cast,      ///< it was finite before the cast of the argument

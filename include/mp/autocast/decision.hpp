@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What a region decides about a call: in which category the op runs, and which rule said so.
+/// The decision of a region about a call: the category of the op, and the rule that gives it.
 #pragma once
 
 #include <mp/autocast/op_names.hpp>
@@ -100,7 +100,7 @@ region_decision decide(const autocast_state& state, const Arguments&... argument
     return result;
 }
 
-/// Which rule decided, as text.
+/// The deciding rule, as text.
 inline std::string rule_text(autocast::decided_by by, std::string_view list, const autocast::op_rule* rule,
                              const autocast::region_rule* scope) {
     std::string text(name_of(by));

@@ -19,7 +19,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What is known of a call in a precision and category.
+/// Properties of a call in a precision and category.
 struct plan_entry {
     std::size_t plan;             ///< index among the plans of the call
     std::string_view compute;     ///< name of the type that the op computes in
@@ -99,8 +99,8 @@ struct without_float<cast_plan<Target, Output, Quantising>> {
     using type = cast_plan<unless_float<Target>, unless_float<Output>, Quantising>;
 };
 
-/// All that regions may do with a call on these types of data: the plans that differ, and which of them belongs
-/// to a precision and category. One table for all ops whose calls resolve alike.
+/// All that regions may do with a call on these types of data: the plans that differ, and which of them
+/// belongs to a precision and category. One table for all ops whose calls resolve alike.
 /// \tparam Requested    the type of result that the call asks for, or void
 /// \tparam FloatIsFree  see without_float
 template <class Requested, bool FloatIsFree, class DataList>

@@ -19,7 +19,7 @@
 
 namespace mp::autocast {
 
-/// What the dispatcher does with one argument; both names are "none" for arguments without floating-point
+/// The treatment of one argument; both names are "none" for arguments without floating-point
 /// data and for those that the op writes.
 struct explained_cast {
     std::string_view from;              ///< the type of its numbers or elements
@@ -63,7 +63,7 @@ struct explanation {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What Policy does with Op in Category.
+/// The treatment of Op in Category by Policy.
 template <class Policy, op_category Category, autocast::op Op, class... Arguments>
 constexpr autocast::explanation<sizeof...(Arguments)> explain_category(autocast::decided_by by,
                                                                        std::string_view list) {
@@ -135,7 +135,8 @@ autocast::explanation<sizeof...(Arguments)> explain_decision(const region_decisi
     }
 }
 
-/// What the calling thread's region does with Op on Arguments. Values are the arguments themselves, or none.
+/// The treatment of Op on Arguments by the calling thread's region. Values are the arguments themselves, or
+/// none.
 template <class Op, class Arguments, class... Overrides>
 struct region_explainer;
 

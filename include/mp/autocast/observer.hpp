@@ -16,7 +16,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Of a call whose policy is known at compile time. It costs nothing.
+/// The observer of calls whose policy is known at compile time. It costs nothing.
 struct null_observer {
     static constexpr bool enabled = false;
 };

@@ -43,7 +43,7 @@ struct use_list {
 template <class Op, device_kind Device>
 inline constexpr auto registered_category = nullptr;
 
-/// What decided the category of an op, from the strongest to the weakest.
+/// Sources of the category of an op, from the strongest to the weakest.
 enum class decided_by : unsigned char {
     call,          ///< an override that the call itself has, or that its policy has
     scope,         ///< a rule of a region
@@ -106,7 +106,7 @@ struct found_category {
     op_category category{};
 };
 
-/// How many of the overrides are for Op, and the category of the last of them.
+/// Number of overrides for Op, and the category of the last one.
 template <class Op, class... Overrides>
 struct override_of {
     template <class Override>
@@ -201,7 +201,7 @@ struct policy {
         return result;
     }();
 
-    /// What decides about Op, without regard to rules with conditions.
+    /// The source of the category of Op, ignoring rules with conditions.
     template <op Op>
     static constexpr detail::category_decision decision = [] {
         constexpr detail::found_category overridden = detail::find_override<Op, Overrides...>();

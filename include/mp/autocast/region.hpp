@@ -45,7 +45,7 @@ struct preset {
 
 namespace mp {
 
-/// What a region sets. Whatever is left out is as in the region around it.
+/// Settings of a region. Those left out are inherited from the enclosing region.
 ///
 ///     mp::autocast_region region({.cpu = mp::precision::bf16,
 ///                                 .rules = {{"softmax", mp::op_category::lower_precision}},
@@ -69,7 +69,7 @@ struct autocast_options {
 
 namespace detail {
 
-/// What ops on this thread are to do. Lives in the region, or in the token that the region was made from.
+/// The settings in effect on this thread. Lives in the region, or in the token that the region was made from.
 struct autocast_state {
     std::array<precision, device_kind_count> precisions{};
     const autocast::op_list* list = &autocast::own_categories;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What autocast asks about element types: which may be cast, which is the widest, what they are called.
+/// Properties of element types: whether autocast may cast them, their order by width, their names.
 #pragma once
 
 #include <mp/format/basic_float.hpp>

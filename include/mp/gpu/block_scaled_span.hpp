@@ -52,7 +52,7 @@ struct block_scaled_span {
         return vector_length() / 8 * width + (vector_length() % 8 * width + 7) / 8;
     }
 
-    /// What a matrix of this shape needs: sizes of `elements` and `scales`.
+    /// Sizes of `elements` and `scales` for a matrix of this shape.
     [[nodiscard]] static constexpr std::size_t element_bytes(
         std::ptrdiff_t rows, std::ptrdiff_t columns,
         block_direction direction = block_direction::along_rows) noexcept {

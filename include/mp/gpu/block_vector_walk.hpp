@@ -22,7 +22,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class Value>
 inline constexpr int block_chunk_width = static_cast<int>((std::min<std::size_t>)(8, 16 / sizeof(Value)));
 
-/// Where the vectors of a matrix lie, with what they are divided into.
+/// The vectors of a matrix in memory, and their division into blocks.
 template <class BlockScaled, class Value>
 struct block_vector_walk {
     static constexpr int width = block_chunk_width<std::remove_const_t<Value>>;

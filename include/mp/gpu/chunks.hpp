@@ -54,7 +54,7 @@ template <class From, class To>
 inline constexpr int chunk_count =
     static_cast<int>(16 / (sizeof(From) < sizeof(To) ? sizeof(To) : sizeof(From)));
 
-/// How to go through several arrays of one size together in chunks of `Count` elements that are aligned in
+/// The division of several arrays of one size into chunks of `Count` elements that are aligned in
 /// all of them. Where no element is the first of an aligned chunk in all arrays, everything is handled one by
 /// one. Null arrays, which are not gone through, do not count.
 template <int Count, class... Values>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What kernels find and measure in gradients, and how a thread counts it.
+/// Counts and measurements of gradients by kernels.
 #pragma once
 
 #include <mp/config.hpp>
@@ -22,7 +22,8 @@ namespace detail::inline MP_ISA_NAMESPACE {
 
 static_assert(sizeof(std::size_t) == 8, "mp: gradients on GPUs need a host whose addresses have 64 bits");
 
-// A location is the number of an array and the index in it, in one integer whose order is the order of locations.
+// A location is the number of an array and the index in it, in one integer whose order is the order of
+// locations.
 inline constexpr int location_index_bits = 44;
 inline constexpr unsigned long long no_location = ~0ull;
 inline constexpr std::size_t most_gradient_arrays = 1ull << (64 - location_index_bits);
@@ -72,7 +73,7 @@ struct device_gradient_report {
         return detail::bit_cast<double>(static_cast<std::uint64_t>(largest_bits));
     }
 
-    /// What a scale policy decides on.
+    /// The input of a scale policy.
     [[nodiscard]] MP_HOST_DEVICE constexpr gradient_observation observation() const {
         return {infinities, nans, values, zeros, flushed, subnormals, overflows, large, largest()};
     }
@@ -89,7 +90,7 @@ struct device_gradient_report {
                    : static_cast<std::size_t>(first & (detail::most_gradient_values - 1));
     }
 
-    /// What was found, in the words of the host's scalers.
+    /// As a report of the host's scalers.
     [[nodiscard]] constexpr gradient_report on_host() const {
         return {checked, infinities, nans, first_parameter(), first_element()};
     }
@@ -99,7 +100,7 @@ struct device_gradient_report {
 
 namespace detail::inline MP_ISA_NAMESPACE {
 
-/// What one thread found.
+/// The counts of one thread.
 struct unscale_findings {
     unsigned long long infinities = 0;
     unsigned long long nans = 0;
@@ -161,7 +162,7 @@ template <class Gradient>
     return same_value(inverse_scale, 1.0F) ? value : float_multiply(value, inverse_scale);
 }
 
-/// What one thread measured; magnitudes as the bits of floats, whose order is theirs.
+/// The measurements of one thread; magnitudes as the bits of floats, whose order is theirs.
 struct measured_values {
     unsigned long long zeros = 0;
     unsigned long long flushed = 0;

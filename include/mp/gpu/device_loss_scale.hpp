@@ -78,7 +78,7 @@ struct device_loss_scale {
     unsigned long long failed = 0;
     detail::device_event_ring<Events> ring = {};  ///< see events()
 
-    /// What to multiply the loss by.
+    /// The factor of the loss.
     [[nodiscard]] MP_HOST_DEVICE constexpr float current_scale() const {
         return detail::scale_as_float(state.scale);
     }

@@ -80,7 +80,7 @@ template <class Options>
 
 namespace mp {
 
-/// What is known about the gradients of a step, all of it in device memory; null for what there is not.
+/// Inputs of a step about its gradients, all in device memory; null where absent.
 struct gpu_gradient_state {
     const float* inverse_scale = nullptr;  ///< the gradients are multiplied by it; null for 1
     const float* clip_factor = nullptr;    ///< and by this then; see device_gradient_norm. Null for 1

@@ -60,7 +60,7 @@ public:
     [[nodiscard]] state_type state() const { return state_.read(exec_); }
     /// Continues a run.
     void set_state(const state_type& state) { state_.write(exec_, state); }
-    /// Of the steps from now on. Not for graphs: what they replay reads the device's. Waits.
+    /// Sets that of the steps from now on. Not for graphs: what they replay reads the device's. Waits.
     void set_learning_rate(double learning_rate) {
         Options changed = options_;
         changed.learning_rate = learning_rate;
@@ -69,7 +69,7 @@ public:
         state.learning_rate = learning_rate;
         state_.write(exec_, state);
     }
-    /// What clip_gradient_norm has found, in device memory.
+    /// The result of clip_gradient_norm, in device memory.
     [[nodiscard]] const device_gradient_norm* gradient_norm() const { return norm_.data(); }
     /// As gradient_norm(), on the host; waits.
     [[nodiscard]] device_gradient_norm read_gradient_norm() const { return norm_.read(exec_); }

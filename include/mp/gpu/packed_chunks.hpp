@@ -20,7 +20,7 @@ struct packed_chunk {
     static constexpr bool shares_words = Bits % 3 == 0;
     static constexpr int word_bits = shares_words ? Bits / 3 * 4 : Bits;
     static constexpr std::ptrdiff_t bytes = Bits / 8;
-    /// What the beginning of all codes and of every vector has to be a multiple of for whole words.
+    /// Alignment of the codes and of every vector that whole words need.
     static constexpr std::ptrdiff_t alignment = word_bits / 8;
     using word = std::conditional_t<
         word_bits == 64, std::uint64_t,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What algorithms have to know of the GPU that they run on.
+/// Properties of GPUs on which the choice of algorithms depends.
 #pragma once
 
 #include <mp/simt/simulated_gpu.hpp>
@@ -10,7 +10,7 @@
 
 namespace mp {
 
-/// What decides which kernel is taken, and how work is divided.
+/// Properties that decide on kernels and the division of work.
 struct gpu_properties {
     /// Compute capability that the kernels in this program were compiled for, as far as the device takes it:
     /// 75, 80, 90 ... A device may run code of an earlier one.

@@ -53,11 +53,11 @@ inline constexpr std::size_t most_tensor_values = static_cast<std::size_t>(1ull 
 ///  - `most_blocks`: of a launch; blocks do several tiles where there are more of them;
 ///  - `interleaved`: whether a thread's chunks are four chunks apart, so that four neighbouring threads have
 ///    sixteen neighbouring chunks if four are in flight, or as far apart as there are threads;
-///  - `begin(thread)`: what a thread keeps while it works, a Data, whose `active` says whether there is
+///  - `begin(thread)`: what a thread keeps while it works, Data, whose `active` says whether there is
 ///    anything to do at all, the same for all threads; and `end(thread, data, elements)`, where `elements`
 ///    is the number of elements of the launch. All threads come to both.
 ///
-/// A Data has `operands<Count>`, what is loaded for Count elements; `load<Count>(thread, tensor, index)`;
+/// Data has `operands<Count>`, what is loaded for Count elements; `load<Count>(thread, tensor, index)`;
 /// and `finish<Count>(thread, tensor, index, operands, i)`, which calculates and stores, for the i-th of the
 /// chunks that the thread has in flight.
 template <class Work>
@@ -135,7 +135,7 @@ private:
         }
     }
 
-    /// Which chunk of a tile is the i-th of a thread. In either way a warp's accesses are whole sectors.
+    /// Index of the i-th chunk of a thread in its tile. In either way a warp's accesses are whole sectors.
     template <int Width>
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static int turn(int thread, int i) {
         constexpr int together = 4;

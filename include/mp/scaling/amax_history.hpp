@@ -60,7 +60,7 @@ MP_HOST_DEVICE constexpr float quotient_as_scale(float numerator, float amax) {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Which amax of the window a delayed scale follows.
+/// Choice of the amax in the window.
 enum class amax_algorithm : unsigned char {
     max,         ///< the largest of the window, NaNs left out; the one about to fall out still counts
     most_recent  ///< the newest
@@ -78,7 +78,7 @@ enum class delayed_rule : unsigned char {
     ms_amp
 };
 
-/// What an update of a delayed scale did.
+/// Result of an update of a delayed scale.
 enum class amax_update_kind : unsigned char {
     scaled,      ///< the scale follows from an amax of the window; it may be the same as before
     unused,      ///< the newest amax is 0: the module did not run, and nothing changed

@@ -57,7 +57,7 @@ std::string hexadecimal_text(Number number) {
     return text;
 }
 
-/// How reading went.
+/// Result of reading.
 enum class hexadecimal_outcome : unsigned char {
     good,
     malformed,     ///< not spelled as hexadecimal_text does it; NaN included

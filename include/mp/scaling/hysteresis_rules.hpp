@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How many overflows a dynamic scale puts up with before it backs off. What the field calls hysteresis is
-/// four things: none, a budget that is refilled when the scale grows, a budget that is refilled at every
-/// clean iteration (so that only overflows in a row count), and a tolerated share of overflows.
+/// Hysteresis: the number of overflows that a dynamic scale tolerates before it backs off. Four
+/// rules go by that name: none, a budget that is refilled when the scale grows, a budget that is
+/// refilled at every clean iteration (so that only overflows in a row count), and a tolerated share of
+/// overflows.
 ///
 /// A hysteresis rule is a small value with a state:
 ///  - `overflow(state)` is told of an overflow and returns whether the scale backs off;

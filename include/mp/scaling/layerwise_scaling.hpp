@@ -112,7 +112,7 @@ private:
     }
 };
 
-/// What a factor was decided by.
+/// Reason of a factor.
 enum class layerwise_limit : unsigned char {
     underflow,          ///< no bound: it is as large as few underflows ask for
     one,                ///< nothing underflows that matters: at least 1
@@ -181,7 +181,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// Not safe to be used by several threads at once.
 class layerwise_scaler {
 public:
-    /// What has to be saved.
+    /// The state to save.
     struct state_type {
         std::int64_t iteration = 0;  ///< decisions so far
         double factor = 1.0;         ///< of the last look at the statistics, before the bounds

@@ -83,7 +83,7 @@ public:
         return enabled_ ? detail::scale_as_float(state_.scale) : 1.0F;
     }
 
-    /// What unscaling multiplies by: inverse_of_scale(current_scale()).
+    /// The factor of unscaling: inverse_of_scale(current_scale()).
     [[nodiscard]] float inverse_scale() const noexcept { return inverse_of_scale(current_scale()); }
 
     /// The loss times the scale: in double for double, and in float for float and the reduced formats, since

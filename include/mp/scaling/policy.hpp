@@ -58,7 +58,7 @@ struct gradient_observation {
 #endif
 };
 
-/// What an update did to the scale.
+/// Effect of an update on the scale.
 enum class scale_change_kind : unsigned char {
     unchanged,       ///< the scale stays, for example because a clean iteration was counted
     grown,           ///< enough clean iterations in a row: the scale went up

@@ -51,7 +51,7 @@ public:
 
     /// The values with the scale in them.
     [[nodiscard]] std::span<Value> values_with_scale() const noexcept { return values_; }
-    /// What they are multiplied by.
+    /// The factor of the values.
     [[nodiscard]] float scale() const noexcept { return scale_; }
     [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
 
@@ -104,7 +104,7 @@ explicit unscaled_gradient(Range&) -> unscaled_gradient<detail::contiguous_eleme
 template <detail::contiguous Range>
 explicit unscaled_gradient(const Range&) -> unscaled_gradient<detail::contiguous_element<const Range>>;
 
-/// What unscale_and_check returns for a gradient that knows its scale.
+/// Result of unscale_and_check() for a gradient that knows its scale.
 struct unscaled_result {
     unscaled_gradient<float> gradient;  ///< the memory that was given for it
     non_finite_report report;           ///< infinities and NaNs among the results

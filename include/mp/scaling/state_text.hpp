@@ -264,7 +264,7 @@ void read_state_section(state_line_reader& lines, std::string_view terminator, O
     });
 }
 
-/// What the first two lines say.
+/// Contents of the first two lines.
 struct state_head {
     int version;
     std::string_view policy;

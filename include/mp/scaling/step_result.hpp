@@ -13,7 +13,7 @@
 
 namespace mp {
 
-/// What happened to a step.
+/// Result of a step.
 enum class step_status : unsigned char {
     applied,           ///< the optimizer stepped
     skipped_infinity,  ///< skipped: there was an infinity, so the scale is too large (NaNs may follow from

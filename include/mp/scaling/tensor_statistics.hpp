@@ -21,7 +21,7 @@
 
 namespace mp {
 
-/// What an array looks like. Infinities and NaNs are counted and have no part in the rest.
+/// Statistics of an array. Infinities and NaNs are counted and have no part in the rest.
 struct tensor_statistics {
     std::uint64_t count = 0;       ///< finite values
     std::uint64_t zeros = 0;       ///< of those, zeros

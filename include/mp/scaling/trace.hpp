@@ -43,7 +43,7 @@ struct magnitude_range {
     friend constexpr bool operator==(const magnitude_range&, const magnitude_range&) = default;
 };
 
-/// How many gradient values have a magnitude in [2^exponent, 2^(exponent + 1)).
+/// Number of gradient values with a magnitude in [2^exponent, 2^(exponent + 1)).
 struct exponent_count {
     std::int32_t exponent = 0;
     std::uint64_t count = 0;
@@ -81,7 +81,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::int32_t largest_trace_exponent = 1100;
 
-/// What is wrong with the numbers of a step; empty if nothing is.
+/// The error in the numbers of a step; empty if there is none.
 inline std::string_view fault_of(const trace_step& step) {
     if (is_non_finite(step.largest) || step.largest < 0.0)
         return "must have a largest magnitude that is finite and not negative";

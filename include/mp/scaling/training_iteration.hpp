@@ -154,7 +154,7 @@ public:
         each([&](auto& optimizer) { optimizer.clip_gradient_value(limit); });
     }
 
-    /// What finish returns.
+    /// Result of finish().
     struct result {
         std::array<step_result, sizeof...(Optimizers)> steps = {};  ///< in the order of the optimizers
         scale_change change = {};                                   ///< the scale before and after
@@ -240,7 +240,7 @@ template <scale_policy Policy, scalable_optimizer... Optimizers>
 training_iteration(loss_scaler<Policy>&, Optimizers&...)
     -> training_iteration<loss_scaler<Policy>, Optimizers...>;
 
-/// What train_with_retries did.
+/// Result of train_with_retries().
 struct retry_result {
     int attempts = 0;      ///< backward passes over the batch, at least 1
     bool applied = false;  ///< whether the last of them was applied

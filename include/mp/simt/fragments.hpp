@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Which lane holds what of the matrices that the matrix instructions of a warp work with, as functions.
+/// The layout of the fragments of warp-level matrix instructions: which lane holds which elements.
 /// Kernels and the host backend both read it here; the tests show that each is one to one.
 ///
 /// The instructions m16n8k8 (tf32), m16n8k16 (half, bfloat16) and m16n8k32 (8 bits) are one thing for all
@@ -28,7 +28,7 @@ inline constexpr int mma_k = mma_k_bytes / static_cast<int>(sizeof(Input));
 template <class Input>
 inline constexpr int wmma_k = std::is_same_v<Input, tfloat32> ? 8 : 16;
 
-/// A place in a matrix: its row of A (column of B), and where along k, in bytes; for C row and
+/// A coordinate in a matrix: its row of A (column of B), and where along k, in bytes; for C row and
 /// column.
 struct fragment_coordinate {
     int row;
@@ -41,15 +41,15 @@ struct fragment_coordinate {
 
 namespace mp::simt::inline MP_ISA_NAMESPACE {
 
-/// Where the four bytes of register 0 to 3 of A lie.
+/// Coordinate of the four bytes of register 0 to 3 of A.
 [[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate mma_a_coordinate(int lane, int number) {
     return {lane / 4 + number % 2 * 8, lane % 4 * 4 + number / 2 * 16};
 }
-/// Where the four bytes of register 0 or 1 of B lie.
+/// Coordinate of the four bytes of register 0 or 1 of B.
 [[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate mma_b_coordinate(int lane, int number) {
     return {lane / 4, lane % 4 * 4 + number * 16};
 }
-/// Where sum 0 to 3 of C lies.
+/// Coordinate of accumulator 0 to 3 of C.
 [[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate mma_c_coordinate(int lane, int number) {
     return {lane / 4 + number / 2 * 8, lane % 4 * 2 + number % 2};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What is thrown when a kernel that runs on the host does something that a device does not define.
+/// The exception for undefined behaviour of a kernel that runs on the host.
 #pragma once
 
 #include <mp/error.hpp>
@@ -10,7 +10,7 @@
 
 namespace mp {
 
-/// What a kernel did wrong.
+/// Kinds of undefined behaviour.
 enum class kernel_violation : unsigned char {
     divergence,          ///< lanes of a warp came to different operations that all of them have to come to
     deadlock,            ///< threads wait for what nobody will do any more

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What a kernel says about itself, and what a launch says.
+/// The properties of a kernel, and the parameters of a launch.
 #pragma once
 
 #include <mp/error.hpp>
@@ -13,7 +13,7 @@
 
 namespace mp::simt {
 
-/// What a launch chooses; the rest is the kernel's.
+/// Parameters of a launch; the rest are properties of the kernel.
 struct launch_size {
     std::ptrdiff_t blocks = 1;
     std::size_t shared_bytes = 0;  ///< shared memory of each block

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How a tile lies in shared memory, as the matrix instructions of a warpgroup are told.
+/// Matrix descriptors: the layout of a tile in shared memory, for wgmma.
 #pragma once
 
 #include <mp/config.hpp>
@@ -45,8 +45,8 @@ namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 namespace mp::simt::inline MP_ISA_NAMESPACE {
 
-/// Where sum `number` of a thread of a warpgroup lies in the 64 rows: each warp has 16 of them, in fragments
-/// of 8 columns that follow each other, as in mma_c_coordinate.
+/// Coordinate of accumulator `number` of a thread of a warpgroup in the 64 rows: each warp has 16 of them, in
+/// fragments of 8 columns that follow each other, as in mma_c_coordinate.
 [[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate wgmma_coordinate(int thread, int number) {
     const fragment_coordinate at = mma_c_coordinate(thread % 32, number % 4);
     return {thread / 32 * 16 + at.row, number / 4 * 8 + at.position};

@@ -23,7 +23,7 @@ class access_statistics;
 ///
 ///     mp::gemm(mp::simulated_gpu<mp::arch::sm_90>{.seed = 7}, 1, a, b, 0, c);
 ///
-/// What is noticed: lanes of a warp at different operations; barriers at which not all threads arrive; shared
+/// Detected are: lanes of a warp at different operations; barriers at which not all threads arrive; shared
 /// memory that is read before anybody wrote it, before the copy into it was waited for, or with nothing
 /// between the threads that orders the accesses (whatever order they ran in); addresses out of bounds or
 /// misaligned; missing fences of asynchronous units. Global memory is ordinary memory of the program:
@@ -33,7 +33,7 @@ template <arch Arch>
 struct simulated_gpu {
     static constexpr arch architecture = Arch;
 
-    /// Which schedule: 0 runs blocks, warps and lanes in order, any other number selects another order.
+    /// Seed of the schedule: 0 runs blocks, warps and lanes in order, any other number selects another order.
     std::uint64_t seed = 0;
     /// Threads of the host, each of which runs blocks. The results of kernels that add up in global memory by
     /// floating-point atomics may depend on it.
@@ -45,7 +45,7 @@ struct simulated_gpu {
     int multiprocessors = 0;
     /// Stack of each GPU thread.
     std::size_t stack_bytes = std::size_t{256} << 10;
-    /// What ops take memory from while they run, as on a device. See <mp/workspace.hpp>.
+    /// Workspace memory of ops, as on a device. See <mp/workspace.hpp>.
     mp::workspace* workspace = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Where rows of a tile are put in shared memory so that neither rows nor columns of it meet in a bank.
+/// Swizzled layouts of tiles in shared memory, in which neither rows nor columns have bank conflicts.
 #pragma once
 
 #include <mp/config.hpp>

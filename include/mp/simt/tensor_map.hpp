@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the unit that copies tiles of matrices (TMA, sm_90) has to know of a matrix.
+/// Tensor maps: the description of a matrix for TMA (sm_90), which copies its tiles.
 #pragma once
 
 #include <mp/error.hpp>

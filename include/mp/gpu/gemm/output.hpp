@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// From the sums of a matrix product to the memory of C.
+/// The epilogue: from accumulators to the memory of C.
 #pragma once
 
 #include <mp/config.hpp>
@@ -27,7 +27,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float scale_product(const product_output<Output,
                              double_from_float(output.beta) * double_from_float(c));
 }
 
-/// Where the sums of a slice of k go: a separate row-major matrix, number `slice` behind
+/// Output of the accumulators of a slice of k: a separate row-major matrix, number `slice` behind
 /// `sums`. See split_sum_kernel.
 [[nodiscard]] MP_HOST_DEVICE inline product_output<float, identity_epilogue> sums_of_slice(
     float* sums, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t slice) {

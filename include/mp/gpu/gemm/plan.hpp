@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Which kernel computes a matrix product on a GPU, and how the work is divided.
+/// Plans of matrix products on GPUs: the kernel, its tile, and the division of the work.
 #pragma once
 
 #include <mp/bfloat16.hpp>
@@ -81,7 +81,7 @@ inline constexpr int most_splits = 64;
 
 namespace mp {
 
-/// What a caller may ask for.
+/// Options of a plan.
 struct gpu_gemm_options {
     /// Slices of k that different blocks of threads add up, for products with few elements and much
     /// k. With more than one the product needs a workspace. Zero: as many as fill the device.

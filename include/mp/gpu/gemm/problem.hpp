@@ -56,7 +56,7 @@ struct product_problem {
     float* sums;
 };
 
-/// Where a tile lies in C.
+/// Coordinate of a tile of C.
 struct tile_coordinate {
     std::ptrdiff_t row;
     std::ptrdiff_t column;
@@ -118,7 +118,7 @@ operand_vectors<std::remove_const_t<Value>> vectors_of(matrix_view<Value> view, 
             view.order == k_major};
 }
 
-/// What of a problem is not in the types of its matrices.
+/// The properties of a problem that the types of its matrices do not have.
 struct batch_strides {
     std::ptrdiff_t a = 0;
     std::ptrdiff_t b = 0;

@@ -66,7 +66,7 @@ struct tile_stage {
         }
     }
 
-    /// What wgmma multiplies: from row `first` on, and 32 bytes of k from step `step` on.
+    /// The descriptor of the operand of wgmma: from row `first` on, and 32 bytes of k from step `step` on.
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static simt::matrix_descriptor describe(Thread thread,
                                                                             std::uint32_t stage, int first,

@@ -86,7 +86,7 @@ struct warp_specialized_gemm_kernel {
     int b_matrices;
     Scales scales;
 
-    /// What clusters have to do: tiles of a cluster, of all slices of all products.
+    /// Work items of clusters: tiles of a cluster, of all slices of all products.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t work_count() const {
         return cluster_rows() * cluster_columns() * splits * batch;
     }
@@ -313,7 +313,7 @@ private:
         }
     }
 
-    /// Which place of a warp's ring of scales is written and read next.
+    /// The stages of a warp's ring of scales that are written and read next.
     struct scale_ring {
         int writes = 0;
         int reads = 0;
@@ -326,7 +326,7 @@ private:
         return simt::shared_pointer<float>{scales_begin} + (warp * scale_stages + stage) * scales_of_stage;
     }
 
-    /// Begins to copy the scales of a step of the tile, if it has it, as one group of copies.
+    /// Begins to copy the scales of a step of the tile, if there is one, as one group of copies.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_scales(Thread thread, int group, const tile_work& work,

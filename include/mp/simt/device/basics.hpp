@@ -47,20 +47,20 @@ public:
     [[nodiscard]] __device__ __forceinline__ Value shuffle(Value value, int from_lane) const {
         return exchange(value, [from_lane](unsigned word) { return __shfl_sync(everyone, word, from_lane); });
     }
-    /// From the lane whose number is one's own, exclusive or `lane_mask`.
+    /// From lane() ^ lane_mask.
     template <class Value>
     [[nodiscard]] __device__ __forceinline__ Value shuffle_xor(Value value, int lane_mask) const {
         return exchange(value,
                         [lane_mask](unsigned word) { return __shfl_xor_sync(everyone, word, lane_mask); });
     }
-    /// From `distance` lanes above; one's own where there is none.
+    /// From lane() + distance; the lane's own value where there is none.
     template <class Value>
     [[nodiscard]] __device__ __forceinline__ Value shuffle_down(Value value, int distance) const {
         return exchange(value, [distance](unsigned word) {
             return __shfl_down_sync(everyone, word, static_cast<unsigned>(distance));
         });
     }
-    /// From `distance` lanes below; one's own where there is none.
+    /// From lane() - distance; the lane's own value where there is none.
     template <class Value>
     [[nodiscard]] __device__ __forceinline__ Value shuffle_up(Value value, int distance) const {
         return exchange(value, [distance](unsigned word) {

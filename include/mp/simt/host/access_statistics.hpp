@@ -20,7 +20,7 @@
 
 namespace mp::simt {
 
-/// What the warps' accesses of one kind at one line of a kernel cost.
+/// Cost of the warps' accesses of one kind at one source line of a kernel.
 struct access_cost {
     std::string place;               ///< file and line
     std::string operation;           ///< load, store, load_matrix ...

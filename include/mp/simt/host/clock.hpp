@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What a thread knows of the progress of the others: vector clocks.
+/// Vector clocks.
 #pragma once
 
 #include <mp/config.hpp>

@@ -33,7 +33,7 @@
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-/// What is the same for all clusters of a launch on the host.
+/// State that all clusters of a launch on the host share.
 struct host_settings {
     std::uint64_t seed = 0;
     std::size_t stack_bytes = std::size_t{256} << 10;
@@ -155,7 +155,7 @@ public:
     }
     void wake(int number) { scheduler_.set_runnable(static_cast<std::size_t>(number)); }
 
-    /// Begins a new epoch of the thread, after it has told others of the one before.
+    /// Begins a new epoch of the thread, after the one before was published to others.
     static void next_epoch(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
 
     /// Throws kernel_error in the name of a thread: "mp::simulated_gpu: block 0, thread 37 (warp 1, lane 5),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// In which order the threads of a kernel run on the host.
+/// The scheduler of the threads of a kernel on the host.
 #pragma once
 
 #include <mp/detail/bits.hpp>
@@ -30,10 +30,10 @@ private:
     std::uint64_t state_;
 };
 
-/// Which threads can run, and which one is next. With seed 0 warps and lanes take turns in order. Any other
-/// seed draws: how likely it is that the warp that ran last runs on (from never to nearly always, so that
-/// warps keep step in some schedules and run far ahead of each other in others), and then warp and lane each
-/// time.
+/// The runnable threads, and the choice of the next one. With seed 0 warps and lanes take turns in order. Any
+/// other seed draws: how likely it is that the warp that ran last runs on (from never to nearly always, so
+/// that warps keep step in some schedules and run far ahead of each other in others), and then warp and lane
+/// each time.
 class scheduler {
 public:
     scheduler(std::size_t threads, std::uint64_t seed)

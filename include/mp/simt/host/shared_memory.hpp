@@ -24,7 +24,7 @@ struct memory_fault {
     int other = -1;    ///< the participant with whom the access is in conflict
 };
 
-/// Who accesses memory: a participant of the clocks, and what it knows.
+/// The accessor of memory: a participant of the vector clocks, and its clock.
 struct accessor {
     int participant;
     const vector_clock* clock;
@@ -42,7 +42,7 @@ struct accessor {
 /// write that is ordered after that one is ordered after them.
 class shared_memory {
 public:
-    /// What poisoned memory is filled with: NaN in every format that has one.
+    /// Fill of poisoned memory: NaN in every format that has one.
     static constexpr int poison = 0xFF;
 
     explicit shared_memory(std::size_t bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What one matrix instruction computes, by the exact model.
+/// The result of one matrix instruction, by the exact model.
 #pragma once
 
 #include <mp/detail/bits.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What is known of a thread on the host, of what threads wait at, and of what is under way for them.
+/// State of a thread on the host, of barriers, and of asynchronous operations in flight.
 #pragma once
 
 #include <mp/simt/host/clock.hpp>

@@ -108,7 +108,7 @@ public:
     }
 
 private:
-    /// Which lane holds which element: a permutation of their numbers.
+    /// The layout of fragments: a permutation of lanes and elements.
     struct placing {
         std::uint64_t step;
         std::uint64_t offset;
