@@ -50,7 +50,8 @@ public:
     thread_executor(const thread_executor&) = delete;
     thread_executor& operator=(const thread_executor&) = delete;
 
-    /// How many tasks may run at once, the calling thread included; at least 1. Work is not divided further.
+    /// Number of tasks that may run at once, the calling thread included; at least 1. Work is not divided
+    /// further.
     [[nodiscard]] virtual int threads() const noexcept = 0;
 
     /// Calls function(work, i) exactly once for each i in [0, tasks), in any order, on any threads, one after
@@ -75,7 +76,7 @@ struct cpu {
     int threads = 1;
     instruction_set instructions = instruction_set::best;
     accumulation products = accumulation::fastest;
-    /// What ops take memory from while they run; null for the heap. See <mp/workspace.hpp>.
+    /// Workspace of ops; null for the heap. See <mp/workspace.hpp>.
     mp::workspace* workspace = nullptr;
     /// Whose threads run the work, at most pool->threads() of them; null for threads that are started for
     /// each call, or OpenMP's where the including project is compiled with it. It must outlive what keeps the
@@ -110,7 +111,7 @@ namespace mp {
 template <class Executor>
 concept gpu_executor = detail::is_gpu_executor<std::remove_cvref_t<Executor>>::value;
 
-/// Where an op can run.
+/// Executors of ops.
 template <class Executor>
 concept executor = std::same_as<std::remove_cvref_t<Executor>, cpu> || gpu_executor<Executor>;
 

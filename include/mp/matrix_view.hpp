@@ -10,7 +10,7 @@
 
 namespace mp {
 
-/// Which elements of a matrix are neighbours in memory.
+/// Storage order of a matrix.
 enum class storage_order {
     row_major,     ///< those of one row: element (r, c) is data[r * leading_dimension + c], as in C and NumPy
     column_major,  ///< those of one column: element (r, c) is data[c * leading_dimension + r], as in Fortran

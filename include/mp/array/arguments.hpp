@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the functions of <mp/array.hpp> check about their arguments.
+/// Checks of the arguments of the functions of <mp/array.hpp>.
 #pragma once
 
 #include <mp/convert/number_range.hpp>

@@ -30,7 +30,7 @@ void selection(cpu exec, instruction_set isa, std::span<Value> out, Operand... o
                operands...);
 }
 
-/// What the functions of two arrays have in common.
+/// Checks and dispatch of functions of two arrays.
 template <class Operation, class A, class B, class Out>
 void binary_arithmetic(std::string_view function, cpu exec, const A& a, const B& b, Out& out) {
     static_assert(std::same_as<array_element<A>, array_element<Out>> &&
@@ -47,7 +47,7 @@ void binary_arithmetic(std::string_view function, cpu exec, const A& a, const B&
     }
 }
 
-/// What the functions of one array have in common.
+/// Checks and dispatch of functions of one array.
 template <class Operation, class X, class Out>
 void unary_arithmetic(std::string_view function, cpu exec, const X& x, Out& out) {
     static_assert(std::same_as<array_element<X>, array_element<Out>>,

@@ -14,7 +14,7 @@
 
 namespace mp {
 
-/// How far an array of computed numbers is from its references.
+/// Errors of an array of computed numbers against references.
 ///
 /// The distances are taken over the elements whose computed value and reference are both finite; all are zero
 /// when there are none. Relative errors leave out elements whose reference is zero.

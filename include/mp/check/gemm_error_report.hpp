@@ -46,7 +46,7 @@ concept readable_matrix = requires(const Matrix& m, std::ptrdiff_t i) {
 
 namespace mp {
 
-/// What the product should have been and how it was accumulated.
+/// The product that is checked, and its accumulation.
 struct gemm_check {
     /// The computed matrix is alpha * a * b + beta * initial. Both factors are taken as exact.
     double alpha = 1;

@@ -73,7 +73,7 @@ struct gradient_check_options {
     double floor = 1e-3;
 };
 
-/// How far the gradient of one array is from its differences.
+/// Errors of the gradient of one array against differences.
 struct gradient_comparison {
     std::string name;
     std::size_t size = 0;     ///< of the array
@@ -91,7 +91,7 @@ struct gradient_comparison {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// What check_gradients() found, array by array; there is at least one.
+/// Result of check_gradients(), array by array; there is at least one.
 struct gradient_check_report {
     std::vector<gradient_comparison> arrays;
 

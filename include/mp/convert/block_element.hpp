@@ -62,7 +62,7 @@ private:
     std::uint8_t code_;
 };
 
-/// What a block-scaled array may hold: a number of up to 8 bits that has a zero and a sign, or mx_int8.
+/// Element types of block-scaled arrays: a number of up to 8 bits that has a zero and a sign, or mx_int8.
 template <class T>
 concept block_element = std::same_as<T, mx_int8> ||(
     reduced<T>&& requires { requires layout_of<typename T::format>::width <= 8; } &&
@@ -70,7 +70,7 @@ concept block_element = std::same_as<T, mx_int8> ||(
 
 namespace detail::inline MP_ISA_NAMESPACE {
 
-/// How an element is rounded, and how its codes lie in memory.
+/// Rounding and storage of an element type.
 template <class Element>
 struct element_coding {
     using format = typename Element::format;

@@ -14,7 +14,7 @@
 
 namespace mp {
 
-/// What becomes of a block with infinities and NaNs.
+/// Treatment of blocks with infinities and NaNs.
 enum class nonfinite_handling : unsigned char {
     /// One NaN makes the scale NaN, and thereby the whole block, as in torchao and as NaN spreads in
     /// arithmetic. An infinity counts as the largest magnitude: the scale becomes the largest that the rule
@@ -26,9 +26,9 @@ enum class nonfinite_handling : unsigned char {
     by_element
 };
 
-/// How a matrix is quantised.
+/// Options of quantisation.
 struct quantize_options {
-    /// How scales follow from the largest magnitude of a block.
+    /// Rule that gives the scale of a block from its largest magnitude.
     scale_rule rule = scale_rule::standard;
     /// How value / scale is rounded to an element: once, from the exact quotient. What is too large becomes
     /// the largest finite number unless the projection says otherwise (OCP MX 1.0, section 6.3: clamped).

@@ -14,7 +14,7 @@
 
 namespace mp {
 
-/// Which elements of a matrix share a scale.
+/// Direction of the blocks that share a scale.
 enum class block_direction : unsigned char {
     along_rows,    ///< neighbours in a row: (r, c), (r, c + 1) ...
     along_columns  ///< neighbours in a column: (r, c), (r + 1, c) ...
@@ -24,8 +24,8 @@ enum class block_direction : unsigned char {
 ///
 /// Rows are divided into blocks of `Block` elements from their first element on (columns, if the direction is
 /// along_columns); the last block of each may be shorter. A vector is what is divided so: a row, or a column.
-/// The elements lie vector after vector, each vector beginning at a byte, elements of fewer than 8 bits packed as
-/// in packed_array; the scales lie vector after vector without gaps.
+/// The elements lie vector after vector, each vector beginning at a byte, elements of fewer than 8 bits
+/// packed as in packed_array; the scales lie vector after vector without gaps.
 ///
 /// With a scale of E8M0, a power of two, the tensor scale is 1 always (has_tensor_scale is false); with any
 /// other it is a float, as in NVFP4. mp::quantize makes such matrices, mp::dequantize turns them back.
@@ -107,7 +107,7 @@ public:
         tensor_scale_ = scale;
     }
 
-    /// What belongs to row r and column c, both counted from 0 and not checked.
+    /// Element and scale at row r and column c, counted from 0 and not checked.
     [[nodiscard]] Element element(std::ptrdiff_t r, std::ptrdiff_t c) const noexcept {
         const place at = place_of(r, c);
         const std::byte* vector = elements_.data() + static_cast<std::size_t>(at.vector) * bytes_per_vector();

@@ -142,7 +142,7 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, Targe
 
 namespace mp {
 
-/// What quantisation did to the values of a matrix. Errors are those of the finite values, computed in
+/// Quantisation errors of a matrix. Errors are those of the finite values, computed in
 /// double.
 struct quantization_report {
     std::uint64_t count = 0;      ///< elements

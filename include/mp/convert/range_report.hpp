@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What would become of an array's values in a format: how many flush to zero, overflow, lose bits as
+/// Effects of a conversion to a format on an array's values: how many flush to zero, overflow, lose bits as
 /// subnormals, and how their exponents are spread. On its own, or while the array is converted.
 #pragma once
 
@@ -97,7 +97,7 @@ constexpr bool beyond_range(Source x) noexcept {
     }
 }
 
-/// What a finite value that is not zero becomes in a format. Ordered by magnitude.
+/// Classes of results of finite values that are not zero. Ordered by magnitude.
 enum class range_class { flushed, subnormal, normal, overflow };
 template <reduced Target, number Source>
 constexpr range_class classify_in(Source x) noexcept {

@@ -125,7 +125,7 @@ public:
     }
 
 private:
-    /// Where a cell lies: in the text, or, if quotes in it were doubled, in unquoted_.
+    /// The range of a cell: in the text, or, if quotes in it were doubled, in unquoted_.
     struct cell_range {
         std::size_t begin;
         std::size_t length;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Splitting a range of work over threads: those of the executor's pool, which are there already. Without one,
-/// threads live for one call, so they cost nothing while nothing runs, and a call costs some ten microseconds
-/// a thread; where the including project is compiled with OpenMP, its threads are used instead.
+/// Splitting a range of work over threads: those of the executor's pool, which are there already. Without
+/// one, threads live for one call, so they cost nothing while nothing runs, and a call costs some ten
+/// microseconds a thread; where the including project is compiled with OpenMP, its threads are used instead.
 #pragma once
 
 #include <mp/error.hpp>
@@ -28,7 +28,7 @@ inline void check_threads(std::string_view function, cpu exec) {
     }
 }
 
-/// How many threads the executor has for one call.
+/// Number of threads of the executor for one call.
 inline int threads_of(cpu exec) noexcept {
     return exec.pool == nullptr ? exec.threads
                                 : (std::min)(exec.threads, (std::max)(exec.pool->threads(), 1));

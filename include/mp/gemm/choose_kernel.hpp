@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Which kernel computes a matrix product.
+/// Selects the kernel of a matrix product.
 #pragma once
 
 #include <mp/config.hpp>

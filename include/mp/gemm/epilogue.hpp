@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What happens to an element of a matrix product between its float accumulator and the memory of C.
+/// Epilogues: functions of the elements of a matrix product between float accumulator and the memory of C.
 #pragma once
 
 #include <mp/config.hpp>

@@ -18,8 +18,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Part of an operand, whose vectors are rows of A or columns of B, each along k, the dimension that is summed
-/// over. What is between the sizes and the padded ones is filled with zeros.
+/// Part of an operand, whose vectors are rows of A or columns of B, each along k, the dimension that is
+/// summed over. What is between the sizes and the padded ones is filled with zeros.
 struct operand_block {
     std::ptrdiff_t first_vector;
     std::ptrdiff_t vectors;
@@ -152,7 +152,7 @@ void widen_panels_portably(const product_operand_source& source, const operand_b
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// How the rows of A are packed for a kernel of this instruction set.
+/// The function that packs rows of A for a kernel of this instruction set.
 template <class Value>
 pack_rows_function pack_rows_for(instruction_set isa, const product_kernel& kernel) {
 #if MP_X86_TARGETS
@@ -167,7 +167,7 @@ pack_rows_function pack_rows_for(instruction_set isa, const product_kernel& kern
                             pack_rows<Value, panel_element::float32, a_layout::rows>);
 }
 
-/// How the columns of B are packed: into the type's own panel_element, or as floats.
+/// The function that packs columns of B: into the type's own panel_element, or as floats.
 template <class Value>
 pack_panels_function pack_panels_for(instruction_set isa, panel_element element) {
     constexpr panel_element own = panel_element_of<Value>();
@@ -180,7 +180,7 @@ pack_panels_function pack_panels_for(instruction_set isa, panel_element element)
     return MP_SELECT_TARGET(isa, (&pack_panels_portably<Value, own>), pack_panels<Value, own>);
 }
 
-/// How panels that are packed in a type's own panel_element become panels of floats.
+/// The function that widens panels of a type's own panel_element to panels of floats.
 template <class Value>
 pack_panels_function widen_panels_for(instruction_set isa) {
     constexpr panel_element own = panel_element_of<Value>();

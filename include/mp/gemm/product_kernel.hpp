@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the loops around a matrix product know of its innermost part: the shape of a tile, the panels that it
+/// The interface of micro-kernels: the shape of a tile, the panels that it
 /// reads, and the functions that compute it.
 #pragma once
 
@@ -37,14 +37,14 @@ inline constexpr std::ptrdiff_t a_row_bytes = 2048 + 64;
 /// Bytes from one panel of a block of B to the next beyond what the panel takes, for the same reason.
 inline constexpr std::ptrdiff_t panel_padding = 128;
 
-/// How a block of A lies in memory.
+/// Layouts of a packed block of A.
 enum class a_layout : unsigned char {
     rows,   ///< rows, packed ones a_row_bytes apart
     tiles,  ///< for every 32 rows, one after the other: tiles of 32 rows by 64 bytes, which follow each
             ///< other along k
 };
 
-/// What the elements of blocks and panels are.
+/// Element types of blocks and panels.
 enum class panel_element : unsigned char {
     float32,         ///< float
     binary16,        ///< half, widened where it is used
@@ -164,8 +164,8 @@ constexpr operand_range operand_range_of() {
     }
 }
 
-/// Whether every product of two finite operands is a float, so that it makes no difference whether it is fused
-/// with the addition.
+/// Whether every product of two finite operands is a float, so that it makes no difference whether it is
+/// fused with the addition.
 template <class A, class B>
 inline constexpr bool has_exact_products = [] {
     constexpr operand_range a = operand_range_of<A>();
@@ -174,7 +174,7 @@ inline constexpr bool has_exact_products = [] {
            a.max_exponent + b.max_exponent + 2 <= 128;
 }();
 
-/// What the choice of a kernel depends on.
+/// Inputs of the choice of a kernel.
 struct product_types {
     bool a_is_exact_in_bfloat16;
     panel_element b_element;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What Adam is told, and what it multiplies by: for mp::adamw on a CPU and mp::adamw_step on a GPU.
+/// Options and coefficients of Adam: for mp::adamw on a CPU and mp::adamw_step on a GPU.
 #pragma once
 
 #include <mp/config.hpp>

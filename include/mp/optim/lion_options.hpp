@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What Lion is told, and what it multiplies by: for mp::lion on a CPU and mp::gpu_optimizer on a GPU.
+/// Options and coefficients of Lion: for mp::lion on a CPU and mp::gpu_optimizer on a GPU.
 #pragma once
 
 #include <mp/config.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What all optimizers do: the passes that apply an update.
+/// The passes of all optimizers that apply an update.
 #pragma once
 
 #include <mp/detail/parallel.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What optimizers do with gradients before a step: unscaling, checking, clipping.
+/// Gradients before a step: unscaling, checking, clipping.
 #pragma once
 
 #include <mp/error.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What all optimizers keep: parameters, master weights, state, and unscaled gradients.
+/// The memory of all optimizers: parameters, master weights, state, and unscaled gradients.
 #pragma once
 
 #include <mp/detail/parallel.hpp>
@@ -31,7 +31,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What an optimizer keeps state in.
+/// Storage types of optimizer state.
 template <class State>
 concept state_format = exact_in_float<State> || std::same_as<State, block_moment>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the optimizers of a CPU and of a GPU know of a kind of update through the type of its options.
+/// The traits of an optimizer, keyed by the type of its options, for CPUs and GPUs.
 #pragma once
 
 #include <mp/config.hpp>

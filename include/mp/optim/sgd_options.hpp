@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What stochastic gradient descent is told, and what it multiplies by: for mp::sgd on a CPU and
+/// Options and coefficients of stochastic gradient descent: for mp::sgd on a CPU and
 /// mp::sgd_step on a GPU.
 #pragma once
 

@@ -61,7 +61,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 namespace mp {
 
-/// Which rounding of an optimizer random bits are for.
+/// The use of random bits in an optimizer.
 struct rounding_stream {
     std::uint64_t seed = 0;       ///< the options' seed
     std::uint32_t parameter = 0;  ///< index of the parameter

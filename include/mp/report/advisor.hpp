@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What to change, after what a cast ledger has counted.
+/// Advice from the counts of a cast ledger.
 #pragma once
 
 #include <mp/autocast/cast_ledger.hpp>
@@ -26,7 +26,7 @@
 
 namespace mp::autocast {
 
-/// What an advice is about.
+/// Subjects of advice.
 enum class finding : unsigned char {
     non_finite,      ///< the first infinity or NaN
     overflow,        ///< numbers too large for the format they are cast to

@@ -105,7 +105,7 @@ inline std::vector<std::string> op_names_in(const autocast::ledger_contents& con
     return names;
 }
 
-/// What a first value that is not finite means.
+/// Meaning of the first value that is not finite.
 inline std::string_view meaning_of(autocast::value_origin origin) {
     switch (origin) {
         case autocast::value_origin::argument:
@@ -125,7 +125,7 @@ inline std::string_view meaning_of(autocast::value_origin origin) {
     return "Its origin is not known.";
 }
 
-/// Where the first value that is not finite was met.
+/// Origin of the first value that is not finite.
 inline std::string place_of(const autocast::non_finite_value& value) {
     std::string text(value.is_nan ? "NaN" : "infinity");
     text.append(" in '").append(value.argument).append("' of op '").append(value.op).append("', element ");

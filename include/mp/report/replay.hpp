@@ -33,7 +33,7 @@
 
 namespace mp {
 
-/// What a policy made of a trace.
+/// Result of a policy on a trace.
 struct replay_result {
     std::string name;
     scale_event_totals totals = {};      ///< of the steps that were replayed
@@ -73,7 +73,7 @@ inline std::uint64_t count_below(std::span<const exponent_count> exponents, doub
     return count;
 }
 
-/// What a scaler would have seen in a step at a scale.
+/// The observation of a scaler in a step at a scale.
 ///
 /// \param edge  magnitudes of scaled gradients above it count as large
 inline gradient_observation observation_at(const trace_step& step, float scale, const magnitude_range& range,

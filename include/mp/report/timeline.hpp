@@ -80,7 +80,7 @@ inline std::optional<std::size_t> mark_of_change(const scale_change& change) {
     return std::nullopt;
 }
 
-/// What the events of a timeline range over.
+/// The extent of the events of a timeline.
 struct timeline_extent {
     std::uint64_t first = ~0ULL;  ///< the least number of an iteration
     std::uint64_t last = 0;

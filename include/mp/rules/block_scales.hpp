@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How the scale of a block follows from the largest magnitude in it: what is the same for exact integers, for
-/// vectors and for threads of a GPU.
+/// How the scale of a block follows from the largest magnitude in it: what is the same for exact integers,
+/// for vectors and for threads of a GPU.
 #pragma once
 
 #include <mp/config.hpp>
@@ -43,7 +43,7 @@ namespace detail::inline MP_ISA_NAMESPACE {
 template <class Format>
 inline constexpr exact_value largest_of = unpack<Format>(layout_of<Format>::max_finite_code);
 
-/// How a scale that is no power of two is rounded.
+/// Rounding of scales that are not powers of two.
 MP_HOST_DEVICE constexpr projection scale_projection(scale_rule rule) noexcept {
     return {rule == scale_rule::floor  ? rounding::toward_zero
             : rule == scale_rule::ceil ? rounding::upward

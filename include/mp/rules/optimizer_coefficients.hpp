@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the updates of the optimizers multiply by; the options' functions coefficients_of make it.
+/// Coefficients of the optimizers' updates; the functions coefficients_of make them of options.
 #pragma once
 
 #include <mp/config.hpp>
@@ -9,7 +9,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What the update of SGD multiplies by.
+/// Coefficients of the update of SGD.
 struct sgd_coefficients {
     static constexpr std::size_t states = 1;
     float rate;
@@ -21,7 +21,7 @@ struct sgd_coefficients {
     bool nesterov;
 };
 
-/// What the update of AdamW multiplies by.
+/// Coefficients of the update of AdamW.
 struct adamw_coefficients {
     static constexpr std::size_t states = 2;
     float decay;            // fraction of itself that the weight loses
@@ -36,7 +36,7 @@ struct adamw_coefficients {
     bool couples;
 };
 
-/// What the update of Lion multiplies by.
+/// Coefficients of the update of Lion.
 struct lion_coefficients {
     static constexpr std::size_t states = 1;
     float rate;

@@ -9,7 +9,7 @@
 
 namespace mp {
 
-/// What a kernel may use of the processor. Those of x86-64 include the ones before them, down to avx2, and all
+/// Instruction sets that kernels may use. Those of x86-64 include the ones before them, down to avx2, and all
 /// include portable: x86-64 has portable < avx2 < ... < amx, 64-bit ARM portable < neon (see includes).
 ///
 /// The library compiles its kernels for several of them into one program, whatever processor the compiler was

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the processor at hand can do, and which instruction set an executor means.
+/// Detection of instruction sets, and the choice of an executor.
 #pragma once
 
 #include <mp/config.hpp>
@@ -135,7 +135,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What MP_ISA leads to on a processor that has `most`.
+/// The choice by MP_ISA on a processor that has `most`.
 struct wished_isa {
     instruction_set isa;
     std::string complaint = {};  ///< empty, or why it is not the one that was asked for

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What the tensor cores of each GPU architecture do to a sum of products, as data.
+/// The arithmetic of the tensor cores of each GPU architecture, as data.
 ///
 /// Sources, by the names that the table uses:
 /// - MATLAB-tensor-core: F. A. Khattak and M. Mikaitis, "Accurate Models of NVIDIA Tensor Cores",
@@ -43,7 +43,7 @@ enum class operand_kind : unsigned char {
     fp8,   ///< mp::float8_e4m3fn and mp::float8_e5m2, each or mixed
 };
 
-/// How the exact sum of a block becomes a number.
+/// Rounding of the exact sum of a block.
 enum class output_rule : unsigned char {
     float_truncated,    ///< to float, toward zero; but overflow gives infinity
     half_nearest_even,  ///< to half, to nearest even
@@ -51,13 +51,14 @@ enum class output_rule : unsigned char {
                         ///< infinity
 };
 
-/// What a row of the table rests on.
+/// Evidence for a row of the table.
 enum class evidence : unsigned char {
     recorded,   ///< equals every recorded result of this architecture in the data of MATLAB-tensor-core
     published,  ///< read from published models only; no recorded result was compared
 };
 
-/// Which unit multiplies numbers of 8 bits, where an architecture has two. Of no meaning for other operands.
+/// The unit that multiplies numbers of 8 bits, where an architecture has two. Of no meaning for other
+/// operands.
 enum class float8_unit : unsigned char {
     /// The unit for 8 bits: mma.sync on sm_89 and sm_120, wgmma on sm_90, tcgen05 on sm_100.
     native,

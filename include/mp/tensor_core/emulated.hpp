@@ -23,7 +23,7 @@ struct emulated {
     /// As in mp::cpu: threads of the host, and instructions of its processor. No result depends on them.
     int threads = 1;
     instruction_set instructions = instruction_set::best;
-    /// Which unit multiplies 8-bit numbers.
+    /// The unit that multiplies 8-bit numbers.
     float8_unit float8 = float8_unit::native;
     /// Where the accumulators of 8-bit operands have 13 fraction bits only (float8_unit::native on sm_89 and
     /// sm_90, accumulators of float), their sum is added to a float, rounded to nearest even, and they start

@@ -28,7 +28,7 @@ inline constexpr int no_exponent = -30000;
 /// is not regular goes through block_fma_bits.
 inline constexpr int regular_binades = 48;
 
-/// What is known of the vectors of a block.
+/// Properties of a vector of a block.
 struct block_vector {
     int base = 0;  ///< binade of the largest number: values are divided by 2^base
     bool regular = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What weights are before the first step: functions of a seed and an index, so the same bits everywhere.
+/// Initial weights: functions of a seed and an index, so the same bits everywhere.
 #pragma once
 
 #include <mp/error.hpp>
@@ -17,7 +17,7 @@
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// How weights are drawn. Made by the functions of mp::initializers.
+/// A distribution of weights. Made by the functions of mp::initializers.
 struct initializer {
     enum class distribution : unsigned char { constant, uniform, normal };
 
@@ -98,8 +98,8 @@ inline double standard_normal(std::uint64_t seed, std::uint64_t index) {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Draws values: element i is a function of the seed and first_index + i, computed in double and rounded once,
-/// so the same bits on every platform whatever else is drawn.
+/// Draws values: element i is a function of the seed and first_index + i, computed in double and rounded
+/// once, so the same bits on every platform whatever else is drawn.
 ///
 ///     mp::initialize(weights, mp::initializers::normal(0.02), seed);
 ///

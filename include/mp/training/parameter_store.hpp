@@ -22,7 +22,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What a parameter_store and its tensors share.
+/// State shared by a parameter_store and its tensors.
 template <class Weight, class Gradient>
 struct parameter_memory {
     struct entry {
@@ -64,7 +64,7 @@ public:
     [[nodiscard]] bool exists() const noexcept { return memory_ != nullptr; }
     /// The weights.
     [[nodiscard]] matrix_view<Weight> weights() const { return in(memory_->weights); }
-    /// What the backward pass writes, or adds to.
+    /// The gradient, which the backward pass writes or adds to.
     [[nodiscard]] matrix_view<Gradient> gradient() const { return in(memory_->gradients); }
     /// The weights of a vector, or of a matrix row after row.
     [[nodiscard]] std::span<Weight> values() const { return flat(weights()); }
@@ -74,7 +74,7 @@ public:
         return autocast::cached(matrix_view<const Weight>(weights()), memory_->version);
     }
 
-    /// How often parameter_store::weights_changed() has been called.
+    /// Number of calls of parameter_store::weights_changed().
     [[nodiscard]] std::uint64_t version() const { return memory_->version.count(); }
     [[nodiscard]] std::ptrdiff_t rows() const { return entry().rows; }
     [[nodiscard]] std::ptrdiff_t columns() const { return entry().columns; }

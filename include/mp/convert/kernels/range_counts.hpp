@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What range reports count, by vectors. See range_counts.inl.
+/// The counts of range reports, by vectors. See range_counts.inl.
 #pragma once
 
 #include <mp/convert/kernels/number_vectors.hpp>

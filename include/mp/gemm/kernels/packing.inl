@@ -104,7 +104,7 @@ struct float_square {
     }
 };
 
-/// Where element k of a row of A is.
+/// Address of element k of a row of A.
 template <a_layout Layout>
 MP_ALWAYS_INLINE std::byte* address_in_block(std::byte* block, std::ptrdiff_t row, std::ptrdiff_t p,
                                              std::ptrdiff_t padded_k, std::ptrdiff_t element_size) {

@@ -12,7 +12,7 @@ inline constexpr int tile_vectors = 2;
 #endif
 using vectors_of_row = std::make_integer_sequence<int, tile_vectors>;
 
-/// How a kernel reads one step of B as floats; Together steps stand beside each other.
+/// Loads one step of B as floats; Together steps stand beside each other.
 struct float_steps {
     static constexpr int together = 1;
     static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {

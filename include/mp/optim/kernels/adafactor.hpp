@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The update of Adafactor, a parameter at a time. Elements are floats, every operation rounded by itself; sums
-/// are doubles in an order that depends on the parameter's shape alone: that of square_sums.hpp in a row and
-/// over all elements, ascending rows in a column.
+/// The update of Adafactor, a parameter at a time. Elements are floats, every operation rounded by itself;
+/// sums are doubles in an order that depends on the parameter's shape alone: that of square_sums.hpp in a row
+/// and over all elements, ascending rows in a column.
 #pragma once
 
 #include <mp/config.hpp>
@@ -20,7 +20,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What a step multiplies by that is the same for all parameters with this number of updates.
+/// Coefficients of a step, the same for all parameters with this number of updates.
 struct adafactor_coefficients {
     double beta2;            // of the old means of squares
     double one_minus_beta2;  // of the new squares: t^-beta2_decay, so 1 in the first update

@@ -25,7 +25,7 @@ struct normalization_options {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// What both norms have: gamma, the result, and memory for the statistics of rows.
+/// The base of both norms: gamma, the result, and memory for the statistics of rows.
 template <class Weight, class Activation, class Gradient>
 class normalization_layer {
 public:
@@ -65,8 +65,8 @@ protected:
 
 namespace mp::layers::inline MP_ISA_NAMESPACE {
 
-/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row; gamma is ".weight" in the store, beta
-/// ".bias". See mp::ops::layer_norm() and mp::layers::linear, whose template parameters these are.
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row; gamma is ".weight" in the store,
+/// beta ".bias". See mp::ops::layer_norm() and mp::layers::linear, whose template parameters these are.
 template <class Weight, class Activation = Weight, class Policy = autocast::by_region,
           class Gradient = Weight>
 class layer_norm : public detail::normalization_layer<Weight, Activation, Gradient> {
