@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The weights and gradients of a model in one piece of memory each, with names, shapes and initial values.
+/// The weights and gradients of a model in one allocation each, with names, shapes and initial values.
 #pragma once
 
 #include <mp/autocast/cast_cache.hpp>
