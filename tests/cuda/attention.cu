@@ -34,7 +34,7 @@ struct sizes {
     std::ptrdiff_t queries, keys, depth;
 };
 
-/// Arrays of a problem, one after the other in one piece of memory, with heads side by side: q, k, v, dy, and
+/// Arrays of a problem, one after the other in one allocation, with heads side by side: q, k, v, dy, and
 /// the results y, dq, dk, dv.
 template <class Value>
 struct problem {

@@ -42,7 +42,7 @@ TEST_CASE("what is taken is aligned, does not overlap, and is given back by fram
     CHECK(space.high_water() >= 3 * sizeof(double) + 100);
 }
 
-TEST_CASE("a workspace that has grown in pieces has one piece afterwards, and stays as it is") {
+TEST_CASE("a workspace that has grown in blocks has one block afterwards, and stays as it is") {
     mp::host_workspace space;
     const auto step = [&] {
         const frame outer(&space);
