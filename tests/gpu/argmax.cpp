@@ -98,6 +98,10 @@ TEST_CASE("subnormals are compared, and rows without a number above -infinity ha
     std::vector<int> indices(3);
     mp::ops::argmax(simulated{}, x.view, indices);
     CHECK(indices == std::vector<int>{17, 0, 39});
+    // Zeros of either sign are equal.
+    x.fill([](auto r, auto c) { return c == 3 + r ? -0.0F : c > 3 ? 0.0F : -1.0F; });
+    mp::ops::argmax(simulated{}, x.view, indices);
+    CHECK(indices == std::vector<int>{3, 4, 4});
 }
 
 TEST_CASE("wrong arguments are refused before anything is written") {

@@ -89,15 +89,20 @@ TEST_CASE("more parts than a block has threads are added in their order") {
     matrix<float> x(1, size), t(1, size);
     x.randomize(1);
     t.randomize(2);
-    double sum = 0;
+    double sum = 0, sum_of_magnitudes = 0;
     for (std::ptrdiff_t c = 0; c < size; ++c) {
         sum += std::pow(static_cast<double>(x.view(0, c)) - static_cast<double>(t.view(0, c)), 2);
+    }
+    for (std::ptrdiff_t c = 0; c < size; ++c) {
+        sum_of_magnitudes += std::abs(static_cast<double>(x.view(0, c)) - static_cast<double>(t.view(0, c)));
     }
     workspace room(mp::ops::regression_loss_workspace(1, size));
     float loss = 0;
     mp::ops::mean_squared_error(room.on(), x.view, t.view, &loss);
     CHECK(std::abs(static_cast<double>(loss) * size / sum - 1) < 0x1p-24);
     CHECK(loss == mp::ops::mean_squared_error(mp::cpu{}, x.view, t.view));
+    mp::ops::mean_absolute_error(room.on(), x.view, t.view, &loss);
+    CHECK(std::abs(static_cast<double>(loss) * size / sum_of_magnitudes - 1) < 0x1p-24);
 }
 
 TEST_CASE("NaN and infinity show in the loss, and in their gradient alone") {
