@@ -49,6 +49,42 @@ void check_shape(std::ptrdiff_t rows, std::ptrdiff_t columns) {
     }
 }
 
+template <class DY, class DX>
+void check_gradients(std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    CAPTURE(rows);
+    CAPTURE(columns);
+    for (const per axis : {per::row, per::column}) {
+        matrix<DY> dy(1, axis == per::row ? rows : columns);
+        dy.randomize(2, 3.0F);
+        const std::span<const DY> gradient(dy.view.data, static_cast<std::size_t>(dy.view.columns));
+        for (const layout& how : gpu_test::layouts) {
+            for (const bool mean : {false, true}) {
+                matrix<DX> expected(rows, columns, how);
+                matrix<DX> dx(rows, columns, how);
+                const auto compute = [&](auto exec, mp::matrix_view<DX> to) {
+                    if (mean) {
+                        mp::ops::mean_backward(exec, gradient, to, axis);
+                    } else {
+                        mp::ops::sum_backward(exec, gradient, to, axis);
+                    }
+                };
+                compute(mp::cpu{}, expected.view);
+                compute(simulated{.seed = 3}, dx.view);
+                CHECK(same_bits(dx, expected));
+            }
+        }
+    }
+}
+
+TEST_CASE("gradients of sums and means have the CPU's bits, in every layout") {
+    for (const std::ptrdiff_t rows : {1, 3, 65}) {
+        for (const std::ptrdiff_t columns : {1, 9, 130}) {
+            check_gradients<float, float>(rows, columns);
+            check_gradients<half, bfloat16>(rows, columns);
+        }
+    }
+}
+
 TEST_CASE("sums of rows and columns have the CPU's bits, in every layout and schedule") {
     for (const std::ptrdiff_t rows : {1, 3, 63, 65, 700}) {
         for (const std::ptrdiff_t columns : {1, 9, 130, 300}) {

@@ -8,6 +8,7 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/for_each_element.hpp>
@@ -101,6 +102,31 @@ struct reduction {
     }
 };
 
+/// The gradient of each of `count` elements from that of their sum or mean: the quotient in double, rounded once.
+template <bool IsMean>
+struct gradient_of_each {
+    std::ptrdiff_t count;
+
+    template <class Real>
+    MP_HOST_DEVICE Real operator()(Real dy) const {
+        if constexpr (!IsMean) {
+            return dy;
+        } else if constexpr (std::same_as<Real, float>) {
+            return float_from_double(double_divide(dy, static_cast<double>(count)));
+        } else {
+            return double_divide(dy, static_cast<double>(count));
+        }
+    }
+};
+
+/// dx = f(dy) with dy as the row or column that is broadcast, on the CPU; on a GPU the function of this name in
+/// <mp/ops/reductions/gpu.hpp>.
+template <class Function, class DY, class DX>
+void broadcast_per(vector_sums, const cpu& exec, const Function& f, matrix_view<const DY> dy,
+                   matrix_view<DX> dx) {
+    for_each_float(exec, f, dx, dy);
+}
+
 template <class Op>
 struct reduction_backward {
     template <std::floating_point DY>
@@ -108,8 +134,8 @@ struct reduction_backward {
         check_threads(Op::function, exec);
         check_operand(Op::function, named("dx", dx));
     }
-    static void validate(cpu exec, const auto& dy, const auto& dx, ops::per axis) {
-        check_threads(Op::function, exec);
+    static void validate(const auto& exec, const auto& dy, const auto& dx, ops::per axis) {
+        check_executor(Op::function, exec);
         const auto gradient = named("dy", dy);
         const auto result = named("dx", dx);
         check_operand(Op::function, result);
@@ -119,23 +145,16 @@ struct reduction_backward {
 
     template <std::floating_point DY, ops::element DX>
     void operator()(cpu exec, DY dy, matrix_view<DX> dx) const {
-        const DY value = share(dy, dx.rows * dx.columns);
+        const DY value = gradient_of_each<Op::is_mean>{dx.rows * dx.columns}(dy);
         for_each_float(exec, [value] { return value; }, dx);
     }
-    template <ops::element DY, ops::element DX>
-    void operator()(cpu exec, std::span<const DY> dy, matrix_view<DX> dx, ops::per axis) const {
+    template <executor Executor, ops::element DY, ops::element DX>
+    void operator()(const Executor& exec, std::span<const DY> dy, matrix_view<DX> dx, ops::per axis) const {
         const bool rows = axis == ops::per::row;
-        // The row, or the column, that is repeated.
-        const matrix_view<const DY> repeated{dy.data(), dx.rows, dx.columns, 0,
-                                             rows ? storage_order::column_major : storage_order::row_major};
-        const std::ptrdiff_t count = rows ? dx.columns : dx.rows;
-        for_each_float(exec, [count](auto gradient) { return share(gradient, count); }, dx, repeated);
-    }
-
-private:
-    template <class Real>
-    static Real share(Real dy, std::ptrdiff_t count) {
-        return Op::is_mean ? as<Real>(double_divide(as<double>(dy), static_cast<double>(count))) : dy;
+        const matrix_view<const DY> broadcast{dy.data(), dx.rows, dx.columns, 0,
+                                              rows ? storage_order::column_major : storage_order::row_major};
+        broadcast_per(vector_sums{}, exec, gradient_of_each<Op::is_mean>{rows ? dx.columns : dx.rows},
+                      broadcast, dx);
     }
 };
 
@@ -230,9 +249,10 @@ void sum_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
 
 /// The gradient of the sums of each row or column: dx(r, c) = dy[r], or dy[c], rounded once. dy is a
 /// contiguous range with one element per row, or column, of dx. Throws argument_error for sizes that do not
-/// fit, invalid views and a dx that overlaps dy; dx is then unchanged.
-template <class Policy = autocast::by_region, detail::contiguous DY, matrix_result DX>
-void sum_backward(cpu exec, const DY& dy, const DX& dx, per axis) {
+/// fit, invalid views and a dx that overlaps dy; dx is then unchanged. A GPU gives the same bits.
+template <class Policy = autocast::by_region, executor Executor = cpu, detail::contiguous DY,
+          matrix_result DX>
+void sum_backward(const Executor& exec, const DY& dy, const DX& dx, per axis) {
     autocast::call<Policy>(sum_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 
@@ -257,8 +277,9 @@ void mean_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
 
 /// The gradient of the means of each row or column: dx(r, c) = dy[r] / columns, or dy[c] / rows, else like
 /// sum_backward().
-template <class Policy = autocast::by_region, detail::contiguous DY, matrix_result DX>
-void mean_backward(cpu exec, const DY& dy, const DX& dx, per axis) {
+template <class Policy = autocast::by_region, executor Executor = cpu, detail::contiguous DY,
+          matrix_result DX>
+void mean_backward(const Executor& exec, const DY& dy, const DX& dx, per axis) {
     autocast::call<Policy>(mean_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 

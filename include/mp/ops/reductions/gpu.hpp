@@ -5,6 +5,7 @@
 
 #include <mp/executor.hpp>
 #include <mp/gpu/column_sums.hpp>
+#include <mp/gpu/map_elements.hpp>
 #include <mp/gpu/row_access.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arithmetic.hpp>
@@ -143,6 +144,13 @@ void sum_per(vector_sums, const Executor& exec, matrix_view<const X> x, std::spa
                row_sums_kernel<group_type, X, Y>{rows_of<width>(x), y.data(), x.rows, x.columns,
                                                  static_cast<float>(divisor)});
     });
+}
+
+/// broadcast_per() of the CPU, enqueued.
+template <gpu_executor Executor, class Function, class DY, class DX>
+void broadcast_per(vector_sums, const Executor& exec, const Function& f, matrix_view<const DY> dy,
+                   matrix_view<DX> dx) {
+    map_elements_by("mp::ops::sum_backward", exec, f, dx, dy);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
