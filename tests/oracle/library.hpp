@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -176,10 +177,22 @@ public:
     template <std::integral Number>
     constexpr word(Number number) : is_(kind::number), number_(static_cast<std::uint64_t>(number)) {}
     constexpr word(double number) : is_(kind::floating), number_(std::bit_cast<std::uint64_t>(number)) {}
+    /// Anything that a stream takes, such as a number of Boost's, for as long as it lives.
+    template <class Other>
+        requires(!std::convertible_to<Other, std::string_view> && !std::is_arithmetic_v<Other>)
+    word(const Other& other)
+        : is_(kind::streamed),
+          other_(&other),
+          print_([](std::ostream& to, const void* it) { to << *static_cast<const Other*>(it); }) {}
 
     std::string text() const {
         if (is_ == kind::text) return std::string(text_);
         if (is_ == kind::floating) return std::to_string(std::bit_cast<double>(number_));
+        if (is_ == kind::streamed) {
+            std::ostringstream line;
+            print_(line, other_);
+            return line.str();
+        }
         std::string digits;
         std::uint64_t rest = number_;
         do {
@@ -190,10 +203,12 @@ public:
     }
 
 private:
-    enum class kind : unsigned char { text, number, floating };
+    enum class kind : unsigned char { text, number, floating, streamed };
     std::string_view text_;
     kind is_ = kind::text;
     std::uint64_t number_ = 0;
+    const void* other_ = nullptr;
+    void (*print_)(std::ostream&, const void*) = nullptr;
 };
 
 /// Collects disagreements: counts all and describes the first few, so that a test checks one number and fails

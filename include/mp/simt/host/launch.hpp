@@ -78,8 +78,9 @@ template <arch Arch, class Kernel>
 void launch(std::string_view function, simulated_gpu<Arch> exec, const launch_size& size,
             const Kernel& kernel) {
     const launch_shape shape = shape_of_launch<Kernel>(function, size);
-    detail::run_grid(function, cpu{.threads = exec.threads}, {exec.seed, exec.stack_bytes, exec.statistics},
-                     shape, &detail::run_thread<Arch, Kernel>, &kernel);
+    const detail::host_settings settings{exec.seed, exec.stack_bytes, exec.statistics};
+    detail::run_grid(function, cpu{.threads = exec.threads}, settings, shape,
+                     &detail::run_thread<Arch, Kernel>, &kernel);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE
