@@ -40,7 +40,7 @@ float sums, and compares each result with exact arithmetic. Prints a table, and 
 of products on a page for the browser.
 
   --format NAME   of the factors: half (the default), bfloat16, tfloat32, float8_e4m3fn, float8_e5m2
-  --depth K       products of each sum, 1 to 65536 (4096)
+  --k K           products of each sum, 1 to 65536 (4096)
   --size M        rows and columns of the result, 1 to 256 (16)
   --values NAME   uniform (between 0 and 1), normal, or both (the default)
   --threads N     1 to 256 (1)
@@ -52,7 +52,7 @@ of products on a page for the browser.
 struct options {
     bool help = false;
     std::string format = "half";
-    std::ptrdiff_t depth = 4096;
+    std::ptrdiff_t k = 4096;
     std::ptrdiff_t size = 16;
     std::string values = "both";
     int threads = 1;
@@ -77,8 +77,7 @@ options parse(int count, char** arguments) {
         }
         const std::size_t equals = argument.find('=');
         const std::string_view name = argument.substr(0, equals);
-        constexpr std::string_view known[] = {"--format", "--depth",   "--size",
-                                              "--values", "--threads", "--html"};
+        constexpr std::string_view known[] = {"--format", "--k", "--size", "--values", "--threads", "--html"};
         if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
             throw examples::user_error("unknown option '" + std::string(name) + "'; --help lists them");
         }
@@ -89,7 +88,7 @@ options parse(int count, char** arguments) {
             equals == std::string_view::npos ? arguments[++i] : argument.substr(equals + 1);
         if (name == "--format") result.format = one_of(name, value, formats);
         if (name == "--values") result.values = one_of(name, value, kinds);
-        if (name == "--depth") result.depth = examples::parse_integer<std::ptrdiff_t>(name, value, 1, 65536);
+        if (name == "--k") result.k = examples::parse_integer<std::ptrdiff_t>(name, value, 1, 65536);
         if (name == "--size") result.size = examples::parse_integer<std::ptrdiff_t>(name, value, 1, 256);
         if (name == "--threads") result.threads = examples::parse_integer<int>(name, value, 1, 256);
         if (name == "--html") {
@@ -108,23 +107,23 @@ struct error_summary {
     double largest = 0;
 };
 
-/// One line of the table, and one in the picture with errors for several depths.
+/// One line of the table, and one in the picture with errors for several k.
 struct contender {
     std::string name;
     std::string style;
-    std::vector<std::pair<std::ptrdiff_t, error_summary>> by_depth;
+    std::vector<std::pair<std::ptrdiff_t, error_summary>> by_k;
 };
 
 /// Factors, stored so that the first k columns of A and rows of B are a product of their own.
 template <class Value>
 struct problem {
     std::ptrdiff_t size;
-    std::vector<Value> a;  ///< size x depth, row after row
-    std::vector<Value> b;  ///< depth x size, column after column
-    std::ptrdiff_t depth;
+    std::vector<Value> a;  ///< size x k, row after row
+    std::vector<Value> b;  ///< k x size, column after column
+    std::ptrdiff_t k_stride;
 
-    [[nodiscard]] auto left(std::ptrdiff_t k) const { return mp::row_major(a.data(), size, k, depth); }
-    [[nodiscard]] auto right(std::ptrdiff_t k) const { return mp::column_major(b.data(), k, size, depth); }
+    [[nodiscard]] auto left(std::ptrdiff_t k) const { return mp::row_major(a.data(), size, k, k_stride); }
+    [[nodiscard]] auto right(std::ptrdiff_t k) const { return mp::column_major(b.data(), k, size, k_stride); }
 
     /// The exact product of the first k columns and rows, rounded to double.
     [[nodiscard]] std::vector<double> exact(std::ptrdiff_t k) const {
@@ -132,8 +131,8 @@ struct problem {
         const auto length = static_cast<std::size_t>(k);
         for (std::ptrdiff_t i = 0; i < size; ++i) {
             for (std::ptrdiff_t j = 0; j < size; ++j) {
-                const std::span row(a.data() + i * depth, length);
-                const std::span column(b.data() + j * depth, length);
+                const std::span row(a.data() + i * k_stride, length);
+                const std::span column(b.data() + j * k_stride, length);
                 result.push_back(mp::exact_dot(row, column).template convert_to<double>());
             }
         }
@@ -152,8 +151,8 @@ problem<Value> random_problem(const options& chosen, std::string_view kind) {
         for (int i = 0; i < 12; ++i) sum += uniform();
         return sum;
     };
-    problem<Value> result{chosen.size, {}, {}, chosen.depth};
-    for (std::ptrdiff_t i = 0; i < chosen.size * chosen.depth; ++i) {
+    problem<Value> result{chosen.size, {}, {}, chosen.k};
+    for (std::ptrdiff_t i = 0; i < chosen.size * chosen.k; ++i) {
         result.a.push_back(Value(draw()));
         result.b.push_back(Value(draw()));
     }
@@ -179,26 +178,26 @@ error_summary compare(const std::vector<float>& computed, const std::vector<doub
     return result;
 }
 
-/// All contenders over the depths 16, 32, ... and the one that was asked for.
+/// All contenders over k = 16, 32, ... and the one that was asked for.
 template <class Value>
 std::vector<contender> results_for(const options& chosen, std::string_view kind) {
     const problem<Value> it = random_problem<Value>(chosen, kind);
-    std::vector<std::ptrdiff_t> depths;
-    for (std::ptrdiff_t k = 16; k < chosen.depth; k *= 2) depths.push_back(k);
-    depths.push_back(chosen.depth);
+    std::vector<std::ptrdiff_t> lengths;
+    for (std::ptrdiff_t k = 16; k < chosen.k; k *= 2) lengths.push_back(k);
+    lengths.push_back(chosen.k);
     std::vector<contender> all;
     const auto add = [&](std::string name, std::string style) {
         all.push_back({std::move(name), std::move(style), {}});
         return all.size() - 1;
     };
-    for (const std::ptrdiff_t k : depths) {
+    for (const std::ptrdiff_t k : lengths) {
         const std::vector<double> exact = it.exact(k);
         std::size_t index = 0;
         const auto run = [&](const char* name, const char* style, auto exec) {
             if (index == all.size()) add(name, style);
             std::vector<float> c(static_cast<std::size_t>(it.size * it.size));
             mp::gemm(exec, 1.0F, it.left(k), it.right(k), 0.0F, mp::row_major(c.data(), it.size, it.size));
-            all[index++].by_depth.emplace_back(k, compare(c, exact));
+            all[index++].by_k.emplace_back(k, compare(c, exact));
         };
         const int threads = chosen.threads;
         constexpr bool is_half = std::is_same_v<Value, mp::half>;
@@ -227,7 +226,7 @@ std::string picture(const std::vector<contender>& all, const std::string& title)
     double low = std::numeric_limits<double>::infinity();
     double high = -low;
     for (const contender& it : all) {
-        for (const auto& [k, error] : it.by_depth) {
+        for (const auto& [k, error] : it.by_k) {
             if (!(error.rms > 0)) continue;
             low = std::min(low, std::floor(std::log10(error.rms)));
             high = std::max(high, std::ceil(std::log10(error.rms)));
@@ -235,12 +234,12 @@ std::string picture(const std::vector<contender>& all, const std::string& title)
     }
     if (!(low <= high)) return {};  // all are exact
     high = std::max(high, low + 1);
-    const auto& depths = all.front().by_depth;
-    const double first = std::log2(static_cast<double>(depths.front().first));
-    const double last = std::max(std::log2(static_cast<double>(depths.back().first)), first + 1);
+    const auto& lengths = all.front().by_k;
+    const double first = std::log2(static_cast<double>(lengths.front().first));
+    const double last = std::max(std::log2(static_cast<double>(lengths.back().first)), first + 1);
     mp::report::chart chart(title, {first, low}, {last, high});
-    for (const auto& depth : depths) {
-        chart.x_tick(std::log2(static_cast<double>(depth.first)), std::to_string(depth.first), true);
+    for (const auto& length : lengths) {
+        chart.x_tick(std::log2(static_cast<double>(length.first)), std::to_string(length.first), true);
     }
     for (double y = low; y <= high; y += 1) chart.y_tick(y, "1e" + examples::fixed(y, 0));
     chart.x_title("products of a sum, k");
@@ -248,15 +247,15 @@ std::string picture(const std::vector<contender>& all, const std::string& title)
     std::string legend = "<div class=\"legend\">";
     for (const contender& it : all) {
         std::vector<mp::report::chart_point> points;
-        for (const auto& [k, error] : it.by_depth) {
+        for (const auto& [k, error] : it.by_k) {
             points.push_back(
                 {std::log2(static_cast<double>(k)),
                  error.rms > 0 ? std::log10(error.rms) : std::numeric_limits<double>::quiet_NaN()});
         }
         chart.polyline("line " + it.style, points);
         for (std::size_t i = 0; i < points.size(); ++i) {
-            chart.hover(points[i], it.name + ", k = " + std::to_string(it.by_depth[i].first) + ": " +
-                                       examples::formatted("%.2e", it.by_depth[i].second.rms));
+            chart.hover(points[i], it.name + ", k = " + std::to_string(it.by_k[i].first) + ": " +
+                                       examples::formatted("%.2e", it.by_k[i].second.rms));
         }
         legend += examples::legend_line(it.style, it.name);
     }
@@ -273,7 +272,7 @@ examples::table table_of(const std::vector<contender>& all) {
                    {"error, root", "mean square"},
                    {"largest", "error"}};
     for (const contender& it : all) {
-        const error_summary& error = it.by_depth.back().second;
+        const error_summary& error = it.by_k.back().second;
         result.rows.push_back({it.name, examples::formatted("%.9g", static_cast<double>(error.first)),
                                examples::formatted("%+.2e", error.mean),
                                examples::formatted("%.2e", error.rms),
@@ -299,7 +298,7 @@ int run(int count, char** arguments) {
     const examples::report_file report(chosen.html);
     const std::string size = std::to_string(chosen.size);
     const std::string title =
-        size + " x " + size + " sums of " + std::to_string(chosen.depth) + " products of " + chosen.format;
+        size + " x " + size + " sums of " + std::to_string(chosen.k) + " products of " + chosen.format;
     std::string page = examples::page_begin(title, style_sheet);
     std::printf(
         "%s, compared with exact arithmetic; errors over the root mean square of the exact elements\n",

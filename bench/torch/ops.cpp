@@ -127,6 +127,8 @@ const std::vector<named_op>& all_ops() {
         {"cross_entropy", [] { b.loss = ops::softmax_cross_entropy(exec, b.x.view, b.labels); }},
         {"cross_entropy_backward",
          [] { ops::softmax_cross_entropy_backward(exec, b.x.view, b.labels, b.dx.view); }},
+        {"cross_entropy_with_gradient",
+         [] { b.loss = ops::softmax_cross_entropy_with_gradient(exec, b.x.view, b.labels, b.dx.view); }},
         {"linear", [] { ops::linear(exec, b.x.view, b.weights.view, b.bias, b.hy.view); }},
         {"linear_backward",
          [] {

@@ -81,6 +81,7 @@ def torch_ops():
         "log_softmax": lambda: torch.log_softmax(x, 1),
         "cross_entropy": lambda: torch.nn.functional.cross_entropy(x, labels),
         "cross_entropy_backward": cross_entropy_backward,
+        "cross_entropy_with_gradient": lambda: (torch.nn.functional.cross_entropy(x, labels), cross_entropy_backward()),
         "linear": lambda: torch.nn.functional.linear(x, weights, bias),
         "linear_backward": lambda: (dh @ weights, dh.t() @ x, dh.sum(0)),
         "attention": no_grad(lambda: attention(q, k, v, is_causal=True)),

@@ -31,7 +31,7 @@ using mp::row_major;
 using mp::ops::absent;
 
 struct sizes {
-    std::ptrdiff_t queries, keys, depth;
+    std::ptrdiff_t queries, keys, head_dim;
 };
 
 /// Arrays of a problem, one after the other in one allocation, with heads side by side: q, k, v, dy, and
@@ -41,8 +41,8 @@ struct problem {
     sizes of;
     mp::ops::attention_options options;
 
-    [[nodiscard]] std::ptrdiff_t width() const { return options.heads * of.depth; }
-    [[nodiscard]] std::ptrdiff_t key_width() const { return options.key_heads * of.depth; }
+    [[nodiscard]] std::ptrdiff_t width() const { return options.heads * of.head_dim; }
+    [[nodiscard]] std::ptrdiff_t key_width() const { return options.key_heads * of.head_dim; }
     [[nodiscard]] std::size_t query_count() const {
         return static_cast<std::size_t>(options.batch * of.queries * width());
     }
@@ -135,12 +135,12 @@ TEST_CASE("attention on a device gives the results of the simulated GPU") {
 }
 
 TEST_CASE("attention with a mask, and of several formats, on a device") {
-    constexpr std::ptrdiff_t rows = 40, depth = 24;
+    constexpr std::ptrdiff_t rows = 40, head_dim = 24;
     device_test::check_op<float, half>(
-        static_cast<std::size_t>(2 * rows * depth), static_cast<std::size_t>(rows * depth), 0, 1,
+        static_cast<std::size_t>(2 * rows * head_dim), static_cast<std::size_t>(rows * head_dim), 0, 1,
         [](auto exec, const float* x, const float* z, half* out) {
-            const auto view = [](auto* at) { return row_major(at, rows, depth); };
-            mp::ops::scaled_dot_product_attention<mp::autocast::off>(exec, view(x), view(x + rows * depth),
+            const auto view = [](auto* at) { return row_major(at, rows, head_dim); };
+            mp::ops::scaled_dot_product_attention<mp::autocast::off>(exec, view(x), view(x + rows * head_dim),
                                                                      view(z), row_major(z, rows, rows),
                                                                      view(out), mp::ops::attention_options{});
         });

@@ -111,11 +111,11 @@ TEST_CASE("rotary embeddings on a device give the bits of the simulated GPU") {
 }
 
 template <class X, class Y>
-void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t tokens, std::ptrdiff_t depth,
+void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t tokens, std::ptrdiff_t head_dim,
                  std::size_t shift) {
-    const auto size = static_cast<std::size_t>(batch * heads * tokens * depth);
-    const auto beside = [=](auto* data) { return row_major(data, batch * tokens, heads * depth); };
-    const auto stacked = [=](auto* data) { return row_major(data, batch * heads * tokens, depth); };
+    const auto size = static_cast<std::size_t>(batch * heads * tokens * head_dim);
+    const auto beside = [=](auto* data) { return row_major(data, batch * tokens, heads * head_dim); };
+    const auto stacked = [=](auto* data) { return row_major(data, batch * heads * tokens, head_dim); };
     const mp::ops::permute_heads_options options{.heads = heads, .batch = batch};
     check_op<X, Y>(size, size, 0, shift, [=](auto exec, const X* x, const X*, Y* y) {
         mp::ops::permute_heads(exec, beside(x), stacked(y), options);
@@ -125,7 +125,7 @@ void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t toke
     });
     check_op<X, Y>(size, 2 * size, 0, shift, [=](auto exec, const X* x, const X* z, Y* y) {
         mp::ops::concatenate(exec, mp::ops::parts_along::columns, std::tuple(beside(x), beside(z)),
-                             row_major(y, batch * tokens, 2 * heads * depth));
+                             row_major(y, batch * tokens, 2 * heads * head_dim));
     });
 }
 

@@ -56,10 +56,10 @@ struct operands {
 
     explicit operands(const attention_case& what, layout how = {}, float span = 2.0F)
         : of(what),
-          q(what.query_rows(), what.columns(what.options.heads, what.depth), how),
-          k(what.key_rows(), what.columns(what.options.key_heads, what.depth), how),
-          v(what.key_rows(), what.columns(what.options.key_heads, what.value_depth), how),
-          y(what.query_rows(), what.columns(what.options.heads, what.value_depth), how),
+          q(what.query_rows(), what.columns(what.options.heads, what.head_dim), how),
+          k(what.key_rows(), what.columns(what.options.key_heads, what.head_dim), how),
+          v(what.key_rows(), what.columns(what.options.key_heads, what.value_head_dim), how),
+          y(what.query_rows(), what.columns(what.options.heads, what.value_head_dim), how),
           log_sums(static_cast<std::size_t>(what.heads() * what.queries)) {
         q.randomize(1, span);
         k.randomize(2, span);
@@ -74,13 +74,13 @@ struct operands {
 };
 
 /// Scores are sums of products in float, whose error is a relative one of the exponentials, twice in a
-/// quotient: depth 2^-24 times the magnitudes by fused multiply-adds, less in tensor cores, which cut off
+/// quotient: head_dim 2^-24 times the magnitudes by fused multiply-adds, less in tensor cores, which cut off
 /// what is below 2^-24 of the largest term of a block of 8 or 16. Weights are rounded to the format that
 /// tiles have, and what is below its smallest number is lost; the exponentials, scalings, sums and the
 /// quotient add a few 2^-24.
 template <class Input, class... Operands>
 double bound_of(const operands<Operands...>& it, const gpu_test::exact_row& row) {
-    const double of_scores = static_cast<double>(it.of.depth + 4) * 0x1p-23 * row.magnitude;
+    const double of_scores = static_cast<double>(it.of.head_dim + 4) * 0x1p-23 * row.magnitude;
     const double lost = std::is_same_v<Input, half> ? 0x1p-25 * static_cast<double>(it.of.keys) : 0;
     return 2 * of_scores + (sizeof(Input) == 2 ? unit<Input> : 0) + lost + 0x1p-20;
 }
@@ -93,7 +93,7 @@ void check_exact(operands<Q, K, V, Y>& it, const Mask& mask) {
         for (std::ptrdiff_t query = 0; query < it.of.queries; ++query) {
             const auto row = gpu_test::exact_probabilities(it.of, it.q.view, it.k.view, mask, head, query);
             const double bound = bound_of<input>(it, row);
-            for (std::ptrdiff_t c = 0; c < it.of.value_depth; ++c) {
+            for (std::ptrdiff_t c = 0; c < it.of.value_head_dim; ++c) {
                 double exact = 0;
                 for (std::ptrdiff_t key = 0; key < it.of.keys; ++key) {
                     exact += row.p[static_cast<std::size_t>(key)] * it.of.of_value(it.v.view, head, key, c);
@@ -107,8 +107,8 @@ void check_exact(operands<Q, K, V, Y>& it, const Mask& mask) {
                 CHECK(found == row.log_sum);
                 continue;
             }
-            const double of_sum = static_cast<double>(it.of.depth + 4) * 0x1p-23 * row.magnitude + 0x1p-21 +
-                                  0x1p-24 * std::fabs(row.log_sum);
+            const double of_sum = static_cast<double>(it.of.head_dim + 4) * 0x1p-23 * row.magnitude +
+                                  0x1p-21 + 0x1p-24 * std::fabs(row.log_sum);
             worst_sum = std::max(worst_sum, std::fabs(found - row.log_sum) / of_sum);
         }
     }
@@ -338,7 +338,7 @@ TEST_CASE("wrong arguments are refused as on the CPU, and nothing is done for no
     mp::ops::scaled_dot_product_attention(simulated{}, empty, k.view, v.view, absent, nothing);
     mp::ops::scaled_dot_product_attention(simulated{}, q.view, empty, nothing, absent, y.view);
     CHECK(static_cast<float>(y.view(3, 2)) == 0.0F);
-    // No depth: all keys alike.
+    // No head_dim: all keys alike.
     mp::ops::scaled_dot_product_attention(simulated{}, mp::row_major(q.view.data, 4, 0),
                                           mp::row_major(k.view.data, 6, 0), v.view, absent, y.view);
     double mean = 0;

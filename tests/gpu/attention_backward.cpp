@@ -47,10 +47,10 @@ struct operands {
 
     explicit operands(const attention_case& what, layout how = {})
         : of(what),
-          q(what.query_rows(), what.columns(what.options.heads, what.depth), how),
-          k(what.key_rows(), what.columns(what.options.key_heads, what.depth), how),
-          v(what.key_rows(), what.columns(what.options.key_heads, what.value_depth), how),
-          dy(what.query_rows(), what.columns(what.options.heads, what.value_depth), how),
+          q(what.query_rows(), what.columns(what.options.heads, what.head_dim), how),
+          k(what.key_rows(), what.columns(what.options.key_heads, what.head_dim), how),
+          v(what.key_rows(), what.columns(what.options.key_heads, what.value_head_dim), how),
+          dy(what.query_rows(), what.columns(what.options.heads, what.value_head_dim), how),
           dq(q.view.rows, q.view.columns, how),
           dk(k.view.rows, k.view.columns, how),
           dv(v.view.rows, v.view.columns, how) {
@@ -130,11 +130,11 @@ template <class Value, class Mask>
 void check_exact(const operands<Value>& it, const Mask& mask) {
     const attention_case& of = it.of;
     const double scale = of.options.scale ? static_cast<double>(*of.options.scale)
-                                          : 1 / std::sqrt(static_cast<double>(of.depth));
+                                          : 1 / std::sqrt(static_cast<double>(of.head_dim));
     const double rounding = sizeof(Value) == 2 ? unit<Value> : 0;
     const double lost = std::is_same_v<Value, half> ? 0x1p-25 : 0;
-    exact_gradient dq(of.heads(), of.queries, of.depth), dk(of.key_heads(), of.keys, of.depth),
-        dv(of.key_heads(), of.keys, of.value_depth);
+    exact_gradient dq(of.heads(), of.queries, of.head_dim), dk(of.key_heads(), of.keys, of.head_dim),
+        dv(of.key_heads(), of.keys, of.value_head_dim);
     for (std::ptrdiff_t head = 0; head < of.heads(); ++head) {
         const std::ptrdiff_t key_head = head / of.group();
         for (std::ptrdiff_t query = 0; query < of.queries; ++query) {
@@ -143,7 +143,7 @@ void check_exact(const operands<Value>& it, const Mask& mask) {
             double mean = 0, magnitude = 0, largest = 0;
             for (std::ptrdiff_t key = 0; key < of.keys; ++key) {
                 double slope = 0, sum = 0;
-                for (std::ptrdiff_t c = 0; c < of.value_depth; ++c) {
+                for (std::ptrdiff_t c = 0; c < of.value_head_dim; ++c) {
                     const double term =
                         of.of_result(it.dy.view, head, query, c) * of.of_value(it.v.view, head, key, c);
                     slope += term;
@@ -155,20 +155,20 @@ void check_exact(const operands<Value>& it, const Mask& mask) {
                 magnitude += p * std::fabs(slope);
                 largest = std::max(largest, sum);
             }
-            const double of_p = 2 * static_cast<double>(of.depth + 4) * 0x1p-23 * row.magnitude + 0x1p-20 +
+            const double of_p = 2 * static_cast<double>(of.head_dim + 4) * 0x1p-23 * row.magnitude + 0x1p-20 +
                                 (std::isinf(row.log_sum) ? 0 : 0x1p-23 * std::fabs(row.log_sum));
-            const double of_slope = 2 * static_cast<double>(of.value_depth + 4) * 0x1p-23 * largest;
+            const double of_slope = 2 * static_cast<double>(of.value_head_dim + 4) * 0x1p-23 * largest;
             for (std::ptrdiff_t key = 0; key < of.keys; ++key) {
                 const double p = row.p[static_cast<std::size_t>(key)];
                 const double slope = slopes[static_cast<std::size_t>(key)];
                 const double g = p * (slope - mean);
                 const double of_g = p * ((std::fabs(slope) + magnitude) * 2 * of_p + of_slope) +
                                     rounding * std::fabs(g) + lost;
-                for (std::ptrdiff_t c = 0; c < of.depth; ++c) {
+                for (std::ptrdiff_t c = 0; c < of.head_dim; ++c) {
                     dq.add(head, query, c, g, of_g, scale * of.of_key(it.k.view, head, key, c));
                     dk.add(key_head, key, c, g, of_g, scale * of.of_query(it.q.view, head, query, c));
                 }
-                for (std::ptrdiff_t c = 0; c < of.value_depth; ++c) {
+                for (std::ptrdiff_t c = 0; c < of.value_head_dim; ++c) {
                     dv.add(key_head, key, c, p, p * (of_p + rounding) + lost,
                            of.of_result(it.dy.view, head, query, c));
                 }
@@ -190,7 +190,7 @@ template <class Value>
 void check_case(const attention_case& of, bool saved = false) {
     CAPTURE(of.queries);
     CAPTURE(of.keys);
-    CAPTURE(of.depth);
+    CAPTURE(of.head_dim);
     operands<Value> it(of);
     if (saved) it.save_log_sums(absent);
     it.run(simulated{.seed = 3}, absent);

@@ -17,7 +17,7 @@ namespace gpu_test {
 
 /// Sizes of a problem; options.key_heads is not zero.
 struct attention_case {
-    std::ptrdiff_t queries, keys, depth, value_depth;
+    std::ptrdiff_t queries, keys, head_dim, value_head_dim;
     mp::ops::attention_options options;
 
     [[nodiscard]] bool stacked() const { return options.layout == mp::ops::head_layout::stacked; }
@@ -45,22 +45,22 @@ struct attention_case {
     template <class Value>
     double of_query(mp::matrix_view<Value> q, std::ptrdiff_t head, std::ptrdiff_t row,
                     std::ptrdiff_t column) const {
-        return at(q, options.heads, head, queries, depth, row, column);
+        return at(q, options.heads, head, queries, head_dim, row, column);
     }
     template <class Value>
     double of_result(mp::matrix_view<Value> y, std::ptrdiff_t head, std::ptrdiff_t row,
                      std::ptrdiff_t column) const {
-        return at(y, options.heads, head, queries, value_depth, row, column);
+        return at(y, options.heads, head, queries, value_head_dim, row, column);
     }
     template <class Value>
     double of_key(mp::matrix_view<Value> k, std::ptrdiff_t head, std::ptrdiff_t row,
                   std::ptrdiff_t column) const {
-        return at(k, options.key_heads, head / group(), keys, depth, row, column);
+        return at(k, options.key_heads, head / group(), keys, head_dim, row, column);
     }
     template <class Value>
     double of_value(mp::matrix_view<Value> v, std::ptrdiff_t head, std::ptrdiff_t row,
                     std::ptrdiff_t column) const {
-        return at(v, options.key_heads, head / group(), keys, value_depth, row, column);
+        return at(v, options.key_heads, head / group(), keys, value_head_dim, row, column);
     }
 };
 
@@ -78,13 +78,13 @@ exact_row exact_probabilities(const attention_case& of, mp::matrix_view<Q> q, mp
     const double scale =
         of.options.scale
             ? static_cast<double>(*of.options.scale)
-            : static_cast<double>(static_cast<float>(1 / std::sqrt(static_cast<double>(of.depth))));
+            : static_cast<double>(static_cast<float>(1 / std::sqrt(static_cast<double>(of.head_dim))));
     const std::ptrdiff_t shift =
         of.options.alignment == mp::ops::causal_alignment::last_key ? of.keys - of.queries : 0;
     double largest = -std::numeric_limits<double>::infinity();
     for (std::ptrdiff_t key = 0; key < of.keys; ++key) {
         double score = 0, magnitude = 0;
-        for (std::ptrdiff_t c = 0; c < of.depth; ++c) {
+        for (std::ptrdiff_t c = 0; c < of.head_dim; ++c) {
             const double term = of.of_query(q, head, query, c) * of.of_key(k, head, key, c);
             score += term;
             magnitude += std::fabs(term);

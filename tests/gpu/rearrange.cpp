@@ -21,14 +21,14 @@ using mp::ops::head_layout;
 using mp::ops::parts_along;
 
 template <class X, class Y>
-void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t tokens, std::ptrdiff_t depth) {
+void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t tokens, std::ptrdiff_t head_dim) {
     CAPTURE(tokens);
-    CAPTURE(depth);
+    CAPTURE(head_dim);
     std::uint64_t seed = 1;
     for (const layout& in : gpu_test::layouts) {
         for (const layout& out : gpu_test::layouts) {
-            matrix<X> x(batch * tokens, heads * depth, in), again(batch * tokens, heads * depth, in);
-            matrix<Y> y(batch * heads * tokens, depth, out);
+            matrix<X> x(batch * tokens, heads * head_dim, in), again(batch * tokens, heads * head_dim, in);
+            matrix<Y> y(batch * heads * tokens, head_dim, out);
             x.randomize(1, 5.0F);
             mp::ops::permute_heads(simulated{.seed = seed++}, x.view, y.view,
                                    {.heads = heads, .batch = batch});
@@ -37,8 +37,8 @@ void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t toke
             for (std::ptrdiff_t b = 0; b < batch; ++b) {
                 for (std::ptrdiff_t h = 0; h < heads; ++h) {
                     for (std::ptrdiff_t t = 0; t < tokens; ++t) {
-                        for (std::ptrdiff_t d = 0; d < depth; ++d) {
-                            const Y expected(static_cast<float>(x.view(b * tokens + t, h * depth + d)));
+                        for (std::ptrdiff_t d = 0; d < head_dim; ++d) {
+                            const Y expected(static_cast<float>(x.view(b * tokens + t, h * head_dim + d)));
                             wrong += same_bits(y.view((b * heads + h) * tokens + t, d), expected) ? 0 : 1;
                         }
                     }
@@ -48,7 +48,7 @@ void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t toke
             CHECK(y.is_contained());
             mp::ops::permute_heads_backward(simulated{.seed = seed++}, y.view, again.view,
                                             {.heads = heads, .batch = batch});
-            matrix<X> returned(batch * tokens, heads * depth, in);
+            matrix<X> returned(batch * tokens, heads * head_dim, in);
             mp::ops::permute_heads(mp::cpu{}, y.view, returned.view,
                                    {.heads = heads, .batch = batch, .from = head_layout::stacked});
             CHECK(same_bits(again, returned));
@@ -58,9 +58,9 @@ void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t toke
 }
 
 TEST_CASE("heads change their layout, in every layout of matrices, format and schedule") {
-    for (const std::ptrdiff_t depth : {1, 8, 31, 33}) {
-        check_heads<half, half>(2, 3, 5, depth);
-        check_heads<float, bfloat16>(1, 2, 33, depth);
+    for (const std::ptrdiff_t head_dim : {1, 8, 31, 33}) {
+        check_heads<half, half>(2, 3, 5, head_dim);
+        check_heads<float, bfloat16>(1, 2, 33, head_dim);
     }
     check_heads<bfloat16, float>(3, 1, 1, 130);
 }

@@ -72,22 +72,22 @@ TEST_CASE("rotary embeddings have the CPU's bits, in every layout, pairing, form
 }
 
 TEST_CASE("points are turned by the angles of the definition") {
-    constexpr std::ptrdiff_t tokens = 9, depth = 20;
-    matrix<float> x(tokens, depth), y(tokens, depth);
+    constexpr std::ptrdiff_t tokens = 9, head_dim = 20;
+    matrix<float> x(tokens, head_dim), y(tokens, head_dim);
     x.randomize(4);
-    workspace room(mp::ops::rotary_embedding_workspace(tokens, depth));
+    workspace room(mp::ops::rotary_embedding_workspace(tokens, head_dim));
     mp::ops::rotary_embedding(room.on(), x.view, y.view, {.first_position = 3});
     double worst = 0;
     for (std::ptrdiff_t t = 0; t < tokens; ++t) {
-        for (std::ptrdiff_t i = 0; i < depth / 2; ++i) {
+        for (std::ptrdiff_t i = 0; i < head_dim / 2; ++i) {
             const double angle =
-                static_cast<double>(t + 3) * std::pow(10000.0, -2.0 * static_cast<double>(i) / depth);
+                static_cast<double>(t + 3) * std::pow(10000.0, -2.0 * static_cast<double>(i) / head_dim);
             const auto a = static_cast<double>(x.view(t, i)),
-                       b = static_cast<double>(x.view(t, depth / 2 + i));
+                       b = static_cast<double>(x.view(t, head_dim / 2 + i));
             const double first = a * std::cos(angle) - b * std::sin(angle);
             const double second = a * std::sin(angle) + b * std::cos(angle);
             worst = std::fmax(worst, std::abs(first - static_cast<double>(y.view(t, i))));
-            worst = std::fmax(worst, std::abs(second - static_cast<double>(y.view(t, depth / 2 + i))));
+            worst = std::fmax(worst, std::abs(second - static_cast<double>(y.view(t, head_dim / 2 + i))));
         }
     }
     CHECK(worst < 0x1p-22);

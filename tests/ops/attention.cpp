@@ -44,7 +44,7 @@ const float infinity = std::numeric_limits<float>::infinity();
 /// A problem in numbers of type Wide, by the definition, with whole matrices.
 template <class Wide>
 struct reference {
-    std::ptrdiff_t heads, queries, keys, depth, value_depth;
+    std::ptrdiff_t heads, queries, keys, head_dim, value_head_dim;
     bool causal;
     Wide scale;
     matrix<double> q, k, v, mask;
@@ -54,8 +54,8 @@ struct reference {
         : heads(h),
           queries(nq),
           keys(nk),
-          depth(d),
-          value_depth(dv),
+          head_dim(d),
+          value_head_dim(dv),
           causal(c),
           scale(1 / sqrt(Wide(static_cast<double>(d)))),
           q(h * nq, d),
@@ -92,7 +92,7 @@ struct reference {
         for (std::ptrdiff_t key = 0; key < keys; ++key) {
             if (hidden(row, key)) continue;
             Wide score = 0;
-            for (std::ptrdiff_t c = 0; c < depth; ++c) {
+            for (std::ptrdiff_t c = 0; c < head_dim; ++c) {
                 score += Wide(q.view(row, c)) * Wide(k.view(row / queries * keys + key, c));
             }
             p[static_cast<std::size_t>(key)] = exp(scale * score + Wide(mask.view(row, key)));

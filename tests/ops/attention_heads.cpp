@@ -35,7 +35,7 @@ constexpr auto side_by_side = head_layout::side_by_side;
 
 /// Sizes of a problem, whatever its layout.
 struct shape {
-    std::ptrdiff_t batch, heads, key_heads, queries, keys, depth, value_depth;
+    std::ptrdiff_t batch, heads, key_heads, queries, keys, head_dim, value_head_dim;
 };
 
 /// Attention in double by its definition, element by element.
@@ -47,10 +47,10 @@ struct definition {
     definition(const shape& s, const attention_options& o)
         : size(s),
           options(o),
-          q(rows(s.heads, s.queries), columns(s.heads, s.depth)),
-          k(rows(s.key_heads, s.keys), columns(s.key_heads, s.depth)),
-          v(rows(s.key_heads, s.keys), columns(s.key_heads, s.value_depth)),
-          dy(rows(s.heads, s.queries), columns(s.heads, s.value_depth)),
+          q(rows(s.heads, s.queries), columns(s.heads, s.head_dim)),
+          k(rows(s.key_heads, s.keys), columns(s.key_heads, s.head_dim)),
+          v(rows(s.key_heads, s.keys), columns(s.key_heads, s.value_head_dim)),
+          dy(rows(s.heads, s.queries), columns(s.heads, s.value_head_dim)),
           mask(s.batch * s.heads * s.queries, s.keys) {
         unsigned seed = 1;
         for (auto* m : {&q, &k, &v, &dy}) {
@@ -63,15 +63,15 @@ struct definition {
     std::ptrdiff_t rows(std::ptrdiff_t heads, std::ptrdiff_t tokens) const {
         return size.batch * tokens * (options.layout == side_by_side ? 1 : heads);
     }
-    std::ptrdiff_t columns(std::ptrdiff_t heads, std::ptrdiff_t depth) const {
-        return depth * (options.layout == side_by_side ? heads : 1);
+    std::ptrdiff_t columns(std::ptrdiff_t heads, std::ptrdiff_t head_dim) const {
+        return head_dim * (options.layout == side_by_side ? heads : 1);
     }
     /// Element c of a token of a head of a sequence.
     template <class Value>
     Value& at(const mp::matrix_view<Value>& m, std::ptrdiff_t sequence, std::ptrdiff_t head,
               std::ptrdiff_t token, std::ptrdiff_t c, std::ptrdiff_t heads, std::ptrdiff_t tokens,
-              std::ptrdiff_t depth) const {
-        return options.layout == side_by_side ? m(sequence * tokens + token, head * depth + c)
+              std::ptrdiff_t head_dim) const {
+        return options.layout == side_by_side ? m(sequence * tokens + token, head * head_dim + c)
                                               : m((sequence * heads + head) * tokens + token, c);
     }
     bool sees(std::ptrdiff_t row, std::ptrdiff_t query, std::ptrdiff_t key) const {
@@ -91,25 +91,25 @@ struct definition {
         for (std::ptrdiff_t key = 0; key < size.keys; ++key) {
             if (!sees(row, query, key)) continue;
             double score = 0;
-            for (std::ptrdiff_t c = 0; c < size.depth; ++c) {
-                score += at(q.view, sequence, head, query, c, size.heads, size.queries, size.depth) *
-                         at(k.view, sequence, key_head, key, c, size.key_heads, size.keys, size.depth);
+            for (std::ptrdiff_t c = 0; c < size.head_dim; ++c) {
+                score += at(q.view, sequence, head, query, c, size.heads, size.queries, size.head_dim) *
+                         at(k.view, sequence, key_head, key, c, size.key_heads, size.keys, size.head_dim);
             }
             auto& value = p[static_cast<std::size_t>(key)];
-            value = std::exp(score / std::sqrt(static_cast<double>(size.depth)) + mask.view(row, key));
+            value = std::exp(score / std::sqrt(static_cast<double>(size.head_dim)) + mask.view(row, key));
             sum += value;
         }
-        std::vector<double> result(static_cast<std::size_t>(size.value_depth));
+        std::vector<double> result(static_cast<std::size_t>(size.value_head_dim));
         if (sum == 0) return result;
         const double probability = static_cast<double>(options.dropout.probability);
         for (std::ptrdiff_t key = 0; key < size.keys; ++key) {
             const auto index = static_cast<std::uint64_t>(row * size.keys + key);
             const auto word = mp::random_bits(options.dropout.seed, options.dropout.offset + index);
             if (static_cast<double>(word) < probability * 0x1p32) continue;
-            for (std::ptrdiff_t c = 0; c < size.value_depth; ++c) {
+            for (std::ptrdiff_t c = 0; c < size.value_head_dim; ++c) {
                 result[static_cast<std::size_t>(c)] +=
                     p[static_cast<std::size_t>(key)] / sum / (1 - probability) *
-                    at(v.view, sequence, key_head, key, c, size.key_heads, size.keys, size.value_depth);
+                    at(v.view, sequence, key_head, key, c, size.key_heads, size.keys, size.value_head_dim);
             }
         }
         return result;
@@ -126,9 +126,9 @@ struct definition {
         double sum = 0;
         for_each_query([&](auto sequence, auto head, auto query) {
             const auto y = output(sequence, head, query);
-            for (std::ptrdiff_t c = 0; c < size.value_depth; ++c) {
+            for (std::ptrdiff_t c = 0; c < size.value_head_dim; ++c) {
                 sum += y[static_cast<std::size_t>(c)] *
-                       at(dy.view, sequence, head, query, c, size.heads, size.queries, size.value_depth);
+                       at(dy.view, sequence, head, query, c, size.heads, size.queries, size.value_head_dim);
             }
         });
         return sum;
@@ -155,9 +155,9 @@ void check(const shape& size, attention_options options, bool masked) {
     bool y_is_right = true;
     exact.for_each_query([&](auto sequence, auto head, auto query) {
         const auto expected = exact.output(sequence, head, query);
-        for (std::ptrdiff_t c = 0; c < size.value_depth; ++c) {
+        for (std::ptrdiff_t c = 0; c < size.value_head_dim; ++c) {
             const float found =
-                exact.at(y.view, sequence, head, query, c, size.heads, size.queries, size.value_depth);
+                exact.at(y.view, sequence, head, query, c, size.heads, size.queries, size.value_head_dim);
             // The exponentials are rounded to half, the format of v.
             y_is_right = y_is_right && std::abs(static_cast<double>(found) -
                                                 expected[static_cast<std::size_t>(c)]) < 1.5e-3;
@@ -202,8 +202,8 @@ TEST_CASE(
                              .key_heads = grouped ? 1 : 2,
                              .queries = 3,
                              .keys = keys,
-                             .depth = 2,
-                             .value_depth = 3};
+                             .head_dim = 2,
+                             .value_head_dim = 3};
             attention_options options{
                 .causal = causal,
                 .alignment = last ? causal_alignment::last_key : causal_alignment::first_key,
@@ -221,7 +221,8 @@ TEST_CASE(
 
 /// A problem of several blocks of queries in one matrix of queries, keys and values, as one projection leaves it.
 struct fused {
-    static constexpr std::ptrdiff_t batch = 2, heads = 3, tokens = 100, depth = 8, width = heads * depth;
+    static constexpr std::ptrdiff_t batch = 2, heads = 3, tokens = 100, head_dim = 8,
+                                    width = heads * head_dim;
     matrix<float> qkv{batch * tokens, 3 * width, 5}, dy{batch * tokens, width, 2};
     attention_options options{.heads = heads,
                               .causal = true,
@@ -269,15 +270,15 @@ TEST_CASE("heads are read and written where a fused projection has them, with th
     const auto for_each = [](auto f) {
         for (std::ptrdiff_t h = 0; h < all; ++h) {
             for (std::ptrdiff_t t = 0; t < fused::tokens; ++t) {
-                for (std::ptrdiff_t c = 0; c < fused::depth; ++c) {
+                for (std::ptrdiff_t c = 0; c < fused::head_dim; ++c) {
                     f(h * fused::tokens + t, c, h / fused::heads * fused::tokens + t,
-                      h % fused::heads * fused::depth + c);
+                      h % fused::heads * fused::head_dim + c);
                 }
             }
         }
     };
     std::vector<matrix<float>> stacked;  // q, k, v, dy, y, dq, dk, dv
-    for (int i = 0; i < 8; ++i) stacked.emplace_back(all * fused::tokens, fused::depth);
+    for (int i = 0; i < 8; ++i) stacked.emplace_back(all * fused::tokens, fused::head_dim);
     for_each([&](auto r, auto c, auto row, auto column) {
         for (std::ptrdiff_t i = 0; i < 3; ++i) {
             stacked[static_cast<std::size_t>(i)].view(r, c) = fused::part(p.qkv, i)(row, column);

@@ -256,7 +256,7 @@ TEST_CASE("dropout") {
 }
 
 TEST_CASE("attention") {
-    // batch 2, 4 heads (2 of keys), 3 queries, 5 keys, depth 2, width of values 3
+    // batch 2, 4 heads (2 of keys), 3 queries, 5 keys, head_dim 2, width of values 3
     for (const auto layout : {head_layout::stacked, head_layout::side_by_side}) {
         const bool stacked = layout == head_layout::stacked;
         for (int option = 0; option < 6; ++option) {

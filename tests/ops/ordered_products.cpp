@@ -73,16 +73,17 @@ TEST_CASE("an ordered convolution has the same bits on every instruction set, an
 TEST_CASE("ordered attention has the same bits on every instruction set") {
     constexpr std::ptrdiff_t heads = 4;
     constexpr std::ptrdiff_t tokens = 40;
-    constexpr std::ptrdiff_t depth = 24;
-    const auto q = random_numbers(heads * tokens * depth, 4);
-    const auto k = random_numbers(heads * tokens * depth, 5);
-    const auto v = random_numbers(heads * tokens * depth, 6);
+    constexpr std::ptrdiff_t head_dim = 24;
+    const auto q = random_numbers(heads * tokens * head_dim, 4);
+    const auto k = random_numbers(heads * tokens * head_dim, 5);
+    const auto v = random_numbers(heads * tokens * head_dim, 6);
     check_instruction_sets([&](mp::cpu exec) {
-        std::vector<float> y(heads * tokens * depth);
+        std::vector<float> y(heads * tokens * head_dim);
         mp::ops::scaled_dot_product_attention(
-            exec, mp::row_major(q.data(), heads * tokens, depth),
-            mp::row_major(k.data(), heads * tokens, depth), mp::row_major(v.data(), heads * tokens, depth),
-            mp::ops::absent, mp::row_major(y.data(), heads * tokens, depth), {.heads = heads});
+            exec, mp::row_major(q.data(), heads * tokens, head_dim),
+            mp::row_major(k.data(), heads * tokens, head_dim),
+            mp::row_major(v.data(), heads * tokens, head_dim), mp::ops::absent,
+            mp::row_major(y.data(), heads * tokens, head_dim), {.heads = heads});
         return y;
     });
 }

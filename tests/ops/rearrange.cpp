@@ -102,14 +102,15 @@ void check_parts(const Executor& exec) {
 
 template <class X, class Y, class Executor>
 void check_heads(const Executor& exec) {
-    constexpr std::ptrdiff_t batch = 2, heads = 3, tokens = 4, depth = 5;
+    constexpr std::ptrdiff_t batch = 2, heads = 3, tokens = 4, head_dim = 5;
     const auto stacked_place = [](auto r, auto c) {
-        return place{(r / tokens * heads + c / depth) * tokens + r % tokens, c % depth};
+        return place{(r / tokens * heads + c / head_dim) * tokens + r % tokens, c % head_dim};
     };
     for (const auto order : orders) {
         for (const auto y_order : orders) {
-            matrix<X> x(batch * tokens, heads * depth, 2, order), dx(batch * tokens, heads * depth, 1, order);
-            matrix<Y> y(batch * heads * tokens, depth, 1, y_order);
+            matrix<X> x(batch * tokens, heads * head_dim, 2, order),
+                dx(batch * tokens, heads * head_dim, 1, order);
+            matrix<Y> y(batch * heads * tokens, head_dim, 1, y_order);
             x.randomize(1);
             mp::ops::permute_heads(exec, x.view, y.view, {.heads = heads, .batch = batch});
             CHECK(differences(x, y, stacked_place) == 0);
@@ -119,8 +120,8 @@ void check_heads(const Executor& exec) {
             CHECK(same_bits(dx, rounded));
             CHECK(dx.padding_is_untouched());
             // From the other side
-            matrix<X> again(batch * tokens, heads * depth, 2, order);
-            matrix<Y> dy(batch * heads * tokens, depth, 1, y_order);
+            matrix<X> again(batch * tokens, heads * head_dim, 2, order);
+            matrix<Y> dy(batch * heads * tokens, head_dim, 1, y_order);
             mp::ops::permute_heads(exec, y.view, again.view,
                                    {.heads = heads, .batch = batch, .from = head_layout::stacked});
             CHECK(same_bits(again, rounded));

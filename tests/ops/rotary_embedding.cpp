@@ -42,10 +42,10 @@ template <class X>
 double expected(const rotary_options& options, double direction, mp::matrix_view<X> x, std::ptrdiff_t row,
                 std::ptrdiff_t column) {
     const bool stacked = options.layout == head_layout::stacked;
-    const std::ptrdiff_t depth = stacked ? x.columns : x.columns / options.heads;
+    const std::ptrdiff_t head_dim = stacked ? x.columns : x.columns / options.heads;
     const std::ptrdiff_t tokens = x.rows / (stacked ? options.heads : options.batch);
-    const std::ptrdiff_t rotated = options.rotated == 0 ? depth : options.rotated;
-    const std::ptrdiff_t e = column % depth;
+    const std::ptrdiff_t rotated = options.rotated == 0 ? head_dim : options.rotated;
+    const std::ptrdiff_t e = column % head_dim;
     const auto value = [&](std::ptrdiff_t c) {
         return static_cast<long double>(static_cast<float>(x(row, c)));
     };
@@ -97,7 +97,7 @@ void check(const rotary_options& options, std::ptrdiff_t rows, std::ptrdiff_t co
 template <class X, class Y>
 void check_all() {
     for (const auto pairing : {rotary_pairing::half_split, rotary_pairing::interleaved}) {
-        // 2 sequences of 3 heads of 5 tokens, depth 10
+        // 2 sequences of 3 heads of 5 tokens, head_dim 10
         check<X, Y>({.heads = 6, .pairing = pairing}, 30, 10);
         check<X, Y>({.heads = 3, .layout = head_layout::side_by_side, .batch = 2, .pairing = pairing}, 10,
                     30);
@@ -141,11 +141,12 @@ TEST_CASE("sines and cosines have errors below 2^-52 up to angles of 2^24") {
 TEST_CASE("the table has the exact sines and cosines rounded to float, at the ends of its range, too") {
     for (const double base : {1.0, 10000.0, 500000.0, 1e30}) {
         for (const std::ptrdiff_t first : {0, 4090, (1 << 20) - 4, (1 << 24) - 8}) {
-            const std::ptrdiff_t depth = base == 500000.0 ? 128 : 6;
-            const mp::ops::rotary_table table(mp::cpu{}, 8, depth, {.base = base, .first_position = first});
+            const std::ptrdiff_t head_dim = base == 500000.0 ? 128 : 6;
+            const mp::ops::rotary_table table(mp::cpu{}, 8, head_dim,
+                                              {.base = base, .first_position = first});
             int wrong = 0;
-            for (std::ptrdiff_t i = 0; i < depth / 2; ++i) {
-                const exact frequency = pow(exact(base), exact(-2 * i) / exact(depth));
+            for (std::ptrdiff_t i = 0; i < head_dim / 2; ++i) {
+                const exact frequency = pow(exact(base), exact(-2 * i) / exact(head_dim));
                 for (std::ptrdiff_t p = first; p < first + 8; ++p) {
                     const exact angle = exact(p) * frequency;
                     // Half a unit of float, of 2^-25 at most, and the error of the double.
@@ -355,7 +356,7 @@ TEST_CASE("rotary_embedding names the argument that does not fit, and writes not
           "mp::ops::rotary_table: positions is -1; it must be from 0 to 16777216, so that positions stay "
           "below 16777216");
     CHECK(message_of([] { mp::ops::rotary_table(mp::cpu{}, 1, 5); }) ==
-          "mp::ops::rotary_table: depth is 5; it must be even where options.rotated is 0");
+          "mp::ops::rotary_table: head_dim is 5; it must be even where options.rotated is 0");
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ numbers norm_of(const numbers& x, const numbers& gamma, const numbers& beta, boo
 
 /// Causal self-attention; the row of a token has queries, then keys and values of `key_heads` heads.
 numbers attention_of(const numbers& qkv, std::size_t key_heads) {
-    const std::size_t depth = width / heads, stride = width + 2 * key_heads * depth;
+    const std::size_t head_dim = width / heads, stride = width + 2 * key_heads * head_dim;
     numbers y(static_cast<std::size_t>(rows * width));
     for (std::size_t s = 0; s < batch; ++s) {
         for (std::size_t h = 0; h < heads; ++h) {
@@ -89,16 +89,16 @@ numbers attention_of(const numbers& qkv, std::size_t key_heads) {
                 double sum = 0;
                 for (std::size_t u = 0; u <= t; ++u) {
                     double score = 0;
-                    for (std::size_t c = 0; c < depth; ++c) {
-                        score += at(t, h * depth + c) * at(u, width + kh * depth + c);
+                    for (std::size_t c = 0; c < head_dim; ++c) {
+                        score += at(t, h * head_dim + c) * at(u, width + kh * head_dim + c);
                     }
-                    p.push_back(std::exp(score / std::sqrt(static_cast<double>(depth))));
+                    p.push_back(std::exp(score / std::sqrt(static_cast<double>(head_dim))));
                     sum += p.back();
                 }
                 for (std::size_t u = 0; u <= t; ++u) {
-                    for (std::size_t c = 0; c < depth; ++c) {
-                        y[(s * tokens + t) * width + h * depth + c] +=
-                            p[u] / sum * at(u, width + (key_heads + kh) * depth + c);
+                    for (std::size_t c = 0; c < head_dim; ++c) {
+                        y[(s * tokens + t) * width + h * head_dim + c] +=
+                            p[u] / sum * at(u, width + (key_heads + kh) * head_dim + c);
                     }
                 }
             }

@@ -68,7 +68,7 @@ struct scaled_dot_product_attention_op {
     static autocast::product_size product(const auto&, const auto& q, const auto& k, const auto&, const auto&,
                                           const auto&, const attention_options& options, const auto&) {
         const auto heads = detail::attention_heads::of(q, k, k, options);
-        return {heads.queries, heads.keys, heads.depth};
+        return {heads.queries, heads.keys, heads.head_dim};
     }
 
     template <gpu_executor Executor, element Q, element K, element V, class Mask, element Y>
@@ -153,11 +153,11 @@ struct scaled_dot_product_attention_op {
 
 /// y = softmax(scale q k^T + mask) v, for each head by itself.
 ///
-/// Shapes, with heads stacked: q is (heads * queries) x depth, k is (key_heads * keys) x depth, v is
-/// (key_heads * keys) x value_depth and y is (heads * queries) x value_depth, one head below the other;
+/// Shapes, with heads stacked: q is (heads * queries) x head_dim, k is (key_heads * keys) x head_dim, v is
+/// (key_heads * keys) x value_head_dim and y is (heads * queries) x value_head_dim, one head below the other;
 /// options.heads is the batch size times the number of heads. Side by side: q is (batch * queries) x (heads *
-/// depth), k is (batch * keys) x (key_heads * depth), v is (batch * keys) x (key_heads * value_depth) and y
-/// is (batch * queries) x (heads * value_depth). All in any storage order and with any leading dimension:
+/// head_dim), k is (batch * keys) x (key_heads * head_dim), v is (batch * keys) x (key_heads * value_head_dim) and y
+/// is (batch * queries) x (heads * value_head_dim). All in any storage order and with any leading dimension:
 ///
 ///     // tokens x 3 width, as one projection leaves them; nothing is copied
 ///     mp::ops::scaled_dot_product_attention(
@@ -196,7 +196,7 @@ struct scaled_dot_product_attention_op {
 /// multiply, with their sums (mp::mma) in place of float's; 8 bits are multiplied as half, and exponentials
 /// are rounded to half then. In other formats and mixes products are floats' fused multiply-adds, and
 /// exponentials are not rounded. Masks, dropout, rows without a meaning and results for no keys are the
-/// CPU's. With m the largest sum of magnitudes of a score's terms, a score has an error of (depth + 4) 2^-23
+/// CPU's. With m the largest sum of magnitudes of a score's terms, a score has an error of (head_dim + 4) 2^-23
 /// m at most, and an element of y of twice that and u (2^-20 in the formats that are not rounded), both times
 /// max |v|. Exponentials of less than e^-87 count as nothing. The results have the same bits in every layout,
 /// whatever runs beside, and without tensor cores on every device. Heads of up to 64 (16-bit formats: 128)
@@ -286,8 +286,8 @@ struct scaled_dot_product_attention_backward_op {
         const detail::dropout_mask dropout(options.dropout);
         const detail::softmax_kernels_of<real> kernels;
         const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
-        const auto key_count = static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.depth : 0);
-        const auto value_count = static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_depth : 0);
+        const auto key_count = static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.head_dim : 0);
+        const auto value_count = static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_head_dim : 0);
         detail::thread_buffers<real> buffers(exec, 2 * score_count + key_count + value_count);
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace kept;  // from product to product, on several threads

@@ -264,14 +264,14 @@ void permute(head_permutation, const cpu& exec, matrix_view<const X> x, matrix_v
              const ops::permute_heads_options& options, bool to_stacked) {
     if (x.rows == 0 || x.columns == 0) return;
     const std::ptrdiff_t tokens = (to_stacked ? x.rows : y.rows) / options.batch;
-    const std::ptrdiff_t depth = to_stacked ? y.columns : x.columns;
+    const std::ptrdiff_t head_dim = to_stacked ? y.columns : x.columns;
     const auto beside = [&](auto matrix, std::ptrdiff_t i) {
-        return matrix.block(i / options.heads * tokens, i % options.heads * depth, tokens, depth);
+        return matrix.block(i / options.heads * tokens, i % options.heads * head_dim, tokens, head_dim);
     };
     const auto stacked = [&](auto matrix, std::ptrdiff_t i) {
-        return matrix.block(i * tokens, 0, tokens, depth);
+        return matrix.block(i * tokens, 0, tokens, head_dim);
     };
-    for_each_task(exec, options.batch * options.heads, tokens * depth,
+    for_each_task(exec, options.batch * options.heads, tokens * head_dim,
                   [&](const cpu& inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
                       for (std::ptrdiff_t i = begin; i < end; ++i) {
                           if (to_stacked) {
@@ -308,12 +308,12 @@ struct permute_heads_op {
     }
 };
 
-/// y = the heads of x in the other layout: (batch, tokens, heads, depth) to (batch, heads, tokens, depth), or
+/// y = the heads of x in the other layout: (batch, tokens, heads, head_dim) to (batch, heads, tokens, head_dim), or
 /// back where options.from is stacked.
 ///
 ///     mp::ops::permute_heads(exec, q, q_stacked, {.heads = 12, .batch = batch});
 ///
-/// Shapes: side by side, (batch * tokens) x (heads * depth); stacked, (batch * heads * tokens) x depth. Any
+/// Shapes: side by side, (batch * tokens) x (heads * head_dim); stacked, (batch * heads * tokens) x head_dim. Any
 /// storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each element is
 /// rounded once to the format of y. Runs on CPUs and, with <mp/ops/rearrange/gpu.hpp>, on GPUs, in one
 /// launch. (Attention reads either layout where it lies.)

@@ -57,8 +57,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 inline constexpr std::ptrdiff_t most_rotary_positions = std::ptrdiff_t{1} << 24;
 
 /// Elements of a head that are turned.
-inline std::ptrdiff_t rotated_elements(std::ptrdiff_t depth, const ops::rotary_options& options) {
-    return options.rotated == 0 ? depth : options.rotated;
+inline std::ptrdiff_t rotated_elements(std::ptrdiff_t head_dim, const ops::rotary_options& options) {
+    return options.rotated == 0 ? head_dim : options.rotated;
 }
 
 /// The frequencies of the angles, base^(-i / count) for i from 0 to count - 1: each from the one before, with
@@ -71,17 +71,17 @@ inline std::vector<double_pair> rotary_frequencies(double base, std::ptrdiff_t c
     return frequencies;
 }
 
-/// Checks what angles depend on; `depth_name` is what messages call the depth by.
+/// Checks what angles depend on; `head_dim_name` is what messages call the head_dim by.
 inline void check_angles(std::string_view function, std::string_view tokens_name, std::ptrdiff_t tokens,
-                         std::string_view depth_name, std::ptrdiff_t depth,
+                         std::string_view head_dim_name, std::ptrdiff_t head_dim,
                          const ops::rotary_options& options) {
-    if (options.rotated < 0 || options.rotated % 2 != 0 || options.rotated > depth) {
-        throw_argument(
-            function, "options.rotated", options.rotated,
-            "must be even, and from 0 to " + std::string(depth_name) + ", which is " + error_text(depth));
+    if (options.rotated < 0 || options.rotated % 2 != 0 || options.rotated > head_dim) {
+        throw_argument(function, "options.rotated", options.rotated,
+                       "must be even, and from 0 to " + std::string(head_dim_name) + ", which is " +
+                           error_text(head_dim));
     }
-    if (options.rotated == 0 && depth % 2 != 0) {
-        throw_argument(function, depth_name, depth, "must be even where options.rotated is 0");
+    if (options.rotated == 0 && head_dim % 2 != 0) {
+        throw_argument(function, head_dim_name, head_dim, "must be even where options.rotated is 0");
     }
     // Bits, as a compiler may assume that there is no NaN.
     const auto bits = bit_cast<std::uint64_t>(options.base);
@@ -105,7 +105,7 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// The cosines and sines that rotary_embedding() turns by, for callers who keep them from call to call:
 ///
-///     const mp::ops::rotary_table table(exec, longest_sequence, depth, options);
+///     const mp::ops::rotary_table table(exec, longest_sequence, head_dim, options);
 ///     mp::ops::rotary_embedding(exec, q, table, q, options);
 ///
 /// Each is the exact value rounded to double, with an error of 2^-51, and from there to float; no C library,
@@ -115,19 +115,19 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 template <class Real>
 class basic_rotary_table {
 public:
-    /// For positions from options.first_position on, and heads of `depth` elements. heads, layout, batch and
+    /// For positions from options.first_position on, and heads of `head_dim` elements. heads, layout, batch and
     /// pairing do not matter. Throws argument_error for a negative number of positions, one that leads beyond
-    /// position 2^24, a depth that is odd or less than options.rotated, and options out of range.
-    basic_rotary_table(cpu exec, std::ptrdiff_t positions, std::ptrdiff_t depth,
+    /// position 2^24, a head_dim that is odd or less than options.rotated, and options out of range.
+    basic_rotary_table(cpu exec, std::ptrdiff_t positions, std::ptrdiff_t head_dim,
                        const rotary_options& options = {}) {
         constexpr std::string_view function = "mp::ops::rotary_table";
         detail::check_threads(function, exec);
-        if (depth < 0) detail::throw_argument(function, "depth", depth, "must not be negative");
-        detail::check_angles(function, "positions", positions, "depth", depth, options);
+        if (head_dim < 0) detail::throw_argument(function, "head_dim", head_dim, "must not be negative");
+        detail::check_angles(function, "positions", positions, "head_dim", head_dim, options);
         base_ = options.base;
         first_position_ = options.first_position;
         positions_ = positions;
-        rotated_ = detail::rotated_elements(depth, options);
+        rotated_ = detail::rotated_elements(head_dim, options);
         if (rotated_ > 0) fill(exec);
     }
 
@@ -193,12 +193,12 @@ struct rotary_call {
 struct rotary_shape {
     std::ptrdiff_t heads_in_row;
     std::ptrdiff_t tokens;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t head_dim;
 
     rotary_shape(std::ptrdiff_t rows, std::ptrdiff_t columns, const ops::rotary_options& options)
         : heads_in_row(options.layout == ops::head_layout::stacked ? 1 : options.heads),
           tokens(rows / (options.layout == ops::head_layout::stacked ? options.heads : options.batch)),
-          depth(columns / heads_in_row) {}
+          head_dim(columns / heads_in_row) {}
 };
 
 template <class Real>
@@ -219,14 +219,14 @@ void check_rotary(std::string_view function, const auto& exec, const named_opera
     }
     const rotary_shape shape(x.extent.rows, x.extent.columns, options);
     check_angles(function, name + ".rows / " + std::string(sequences), shape.tokens,
-                 stacked ? name + ".columns" : name + ".columns / options.heads", shape.depth, options);
+                 stacked ? name + ".columns" : name + ".columns / options.heads", shape.head_dim, options);
     check_shape(function, y, x.extent.rows, name + ".rows", x.extent.columns, name + ".columns");
     check_separate_or_same(function, y, x);
     if (call.table == nullptr) return;
     const ops::basic_rotary_table<Real>& table = *call.table;
     check_equal_sizes(function, "table.rotated()", table.rotated(),
-                      options.rotated == 0 ? "the depth" : "options.rotated",
-                      rotated_elements(shape.depth, options));
+                      options.rotated == 0 ? "head_dim" : "options.rotated",
+                      rotated_elements(shape.head_dim, options));
     if (bit_cast<std::uint64_t>(table.base()) != bit_cast<std::uint64_t>(options.base)) {
         throw_argument(function, "table.base()", table.base(),
                        "must equal options.base, which is " + error_text(options.base));
@@ -247,7 +247,8 @@ struct rotary_room {
     std::vector<Real> apart;  ///< first coordinates, then second ones
     std::vector<Real> results;
 
-    rotary_room(std::size_t depth, std::size_t rotated) : loaded(depth), apart(rotated), results(depth) {}
+    rotary_room(std::size_t head_dim, std::size_t rotated)
+        : loaded(head_dim), apart(rotated), results(head_dim) {}
 
     template <class X, class Y>
     void turn(matrix_view<const X> x, matrix_view<Y> y, ops::rotary_pairing pairing, std::size_t rotated,
@@ -290,22 +291,22 @@ void rotate_heads(rotary_walk walk, const cpu& exec, double direction, matrix_vi
     const ops::rotary_options& options = call.options;
     const rotary_shape shape(x.rows, x.columns, options);
     if (call.table == nullptr) {
-        const ops::basic_rotary_table<Real> table(exec, shape.tokens, shape.depth, options);
+        const ops::basic_rotary_table<Real> table(exec, shape.tokens, shape.head_dim, options);
         return rotate_heads<X, Y, Real>(walk, exec, direction, x, y, {options, &table});
     }
     const auto rotated = static_cast<std::size_t>(call.table->rotated());
     const std::size_t grain = 1 + 8192 / static_cast<std::size_t>(x.columns);
     parallel_arithmetic(
         exec, static_cast<std::size_t>(x.rows), grain, [&](std::size_t begin, std::size_t end) {
-            rotary_room<Real> room(static_cast<std::size_t>(shape.depth), rotated);
+            rotary_room<Real> room(static_cast<std::size_t>(shape.head_dim), rotated);
             for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end);
                  ++row) {
                 const std::ptrdiff_t position = options.first_position + row % shape.tokens;
                 for (std::ptrdiff_t head = 0; head < shape.heads_in_row; ++head) {
-                    const std::ptrdiff_t column = head * shape.depth;
-                    room.turn(x.block(row, column, 1, shape.depth), y.block(row, column, 1, shape.depth),
-                              options.pairing, rotated, direction, call.table->cosines(position),
-                              call.table->sines(position));
+                    const std::ptrdiff_t column = head * shape.head_dim;
+                    room.turn(x.block(row, column, 1, shape.head_dim),
+                              y.block(row, column, 1, shape.head_dim), options.pairing, rotated, direction,
+                              call.table->cosines(position), call.table->sines(position));
                 }
             }
         });
@@ -339,8 +340,8 @@ struct rotary_embedding_op {
 ///
 ///     y_1 = x_1 cos a - x_2 sin a,   y_2 = x_1 sin a + x_2 cos a,   a = position * base^(-2 i / rotated).
 ///
-/// Shapes: stacked, x is (heads * tokens) x depth, where options.heads is the batch size times the number of
-/// heads; side by side, (batch * tokens) x (heads * depth). y is like x, and may be x. Both in any storage
+/// Shapes: stacked, x is (heads * tokens) x head_dim, where options.heads is the batch size times the number of
+/// heads; side by side, (batch * tokens) x (heads * head_dim). y is like x, and may be x. Both in any storage
 /// order and with any leading dimension: queries and keys are turned where one product left them,
 ///
 ///     const mp::ops::rotary_options options{.heads = 12, .layout = mp::ops::head_layout::side_by_side,
@@ -351,7 +352,7 @@ struct rotary_embedding_op {
 /// their sum are in double, and the result is rounded to float and from there to the format of y; it does not
 /// depend on threads. Without a table, one is made for the call.
 ///
-/// Throws argument_error for shapes that differ, sizes that heads and batch do not divide, a depth that is
+/// Throws argument_error for shapes that differ, sizes that heads and batch do not divide, a head_dim that is
 /// odd or less than options.rotated, positions beyond 2^24, a table of other angles or too few positions,
 /// invalid views and a y that overlaps x but is not x; y is then unchanged.
 ///

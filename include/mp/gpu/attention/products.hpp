@@ -58,17 +58,17 @@ struct attention_products {
     using row_sums = attention_sums<attention_tile>;
     using column_sums = attention_sums<Width>;
 
-    /// sum += the products of the 16 rows of `a` from `row` on with all rows of `b`, over the first `depth`
+    /// sum += the products of the 16 rows of `a` from `row` on with all rows of `b`, over the first `head_dim`
     /// columns.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_row_products(Thread thread, pointer a, int row, pointer b,
-                                                                 int depth, row_sums& sum) {
+                                                                 int head_dim, row_sums& sum) {
         const int lane = thread.lane();
         if constexpr (has_matrix_units<Input, Thread>) {
             constexpr int k = simt::mma_k<Input>;
             MP_UNROLL_BY(1)
-            for (int p = 0; p < depth; p += k) {
+            for (int p = 0; p < head_dim; p += k) {
                 const simt::registers<4> left = thread.template load_matrix<4>(
                     stage::element(a, row + lane % 16, p + lane / 16 * stage::chunk_elements));
                 MP_UNROLL
@@ -82,7 +82,7 @@ struct attention_products {
         } else {
             using elements = chunk<Input, 4>;
             MP_UNROLL_BY(1)
-            for (int p = 0; p < depth; p += 4) {
+            for (int p = 0; p < head_dim; p += 4) {
                 elements left[2];
                 for (int half = 0; half < 2; ++half) {
                     left[half] = thread.load(
@@ -175,7 +175,7 @@ private:
     }
 };
 
-/// Adds the products of rows of one head with rows of another over their whole depth, a slice of `Width`
+/// Adds the products of rows of one head with rows of another over all of head_dim, a slice of `Width`
 /// columns at a time in shared memory. All threads of the block call it.
 template <class Input, int Width, class A, class B>
 struct attention_row_products {

@@ -235,7 +235,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void drop_weights(Thread thread, const attention
                                                   std::ptrdiff_t head, std::ptrdiff_t row,
                                                   std::ptrdiff_t column,
                                                   attention_sums<attention_tile>& weights) {
-    // Bits first, in a loop: ten rounds for each element would be a long piece of code.
+    // Bits first, in a loop: ten rounds for each element would be much code.
     std::uint32_t kept = 0;
     MP_UNROLL_BY(1)
     for (int pair = 0; pair < 2 * attention_sums<attention_tile>::fragments; ++pair) {

@@ -76,7 +76,7 @@ template <class Mask>
 template <class Input, class Function>
 void with_attention_width(const attention_sizes& sizes, Function f) {
     if constexpr (sizeof(Input) == 2) {
-        if ((std::max)(sizes.depth, sizes.value_depth) > 64) {
+        if ((std::max)(sizes.head_dim, sizes.value_head_dim) > 64) {
             f(std::integral_constant<int, 128>{});
             return;
         }

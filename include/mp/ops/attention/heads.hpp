@@ -40,8 +40,8 @@ struct attention_heads {
     std::ptrdiff_t keys_per_row;
     std::ptrdiff_t queries;
     std::ptrdiff_t keys;
-    std::ptrdiff_t depth;
-    std::ptrdiff_t value_depth;
+    std::ptrdiff_t head_dim;
+    std::ptrdiff_t value_head_dim;
 
     template <class Extent>
     static attention_heads of(const Extent& q, const Extent& k, const Extent& v,
@@ -92,7 +92,7 @@ struct attention_sizes : attention_heads {
               options.scale
                   ? as<arithmetic_type<Q, K, V>>(*options.scale)
                   : as<arithmetic_type<Q, K, V>>(double_divide(
-                        1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(depth, 1))))))),
+                        1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(head_dim, 1))))))),
           causal(options.causal),
           earlier_keys(options.alignment == ops::causal_alignment::last_key ? keys - queries : 0) {}
 
@@ -111,7 +111,7 @@ struct attention_sizes : attention_heads {
         return dropout.offset + query * static_cast<std::uint64_t>(keys);
     }
     [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const {
-        return rows * keys * (depth + value_depth);
+        return rows * keys * (head_dim + value_head_dim);
     }
 };
 
@@ -178,7 +178,7 @@ void check_attention(std::string_view function, const Executor& exec, const name
     if (stacked || key_heads == options.heads) {
         check_shape(function, k, k.extent.rows, "k.rows", q.extent.columns, "q.columns");
     } else {
-        check_shape(function, k, k.extent.rows, "k.rows", key_heads * heads.depth,
+        check_shape(function, k, k.extent.rows, "k.rows", key_heads * heads.head_dim,
                     "options.key_heads * q.columns / options.heads");
     }
     check_shape(function, v, k.extent.rows, "k.rows", v.extent.columns, "v.columns");
@@ -200,7 +200,7 @@ void check_attention(std::string_view function, const Executor& exec, const name
         check_shape(function, y, q.extent.rows, "q.rows", v.extent.columns, "v.columns");
     } else {
         check_shape(
-            function, y, q.extent.rows, "q.rows", options.heads * heads.value_depth,
+            function, y, q.extent.rows, "q.rows", options.heads * heads.value_head_dim,
             key_heads == options.heads ? "v.columns" : "options.heads * v.columns / options.key_heads");
     }
     if (!log_sums.extent.empty()) {

@@ -14,10 +14,10 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Where the heads of attention lie in the matrices of queries, keys, values and results.
 enum class head_layout : unsigned char {
-    /// One head below the other, each of them rows x depth: (batch, heads, tokens, depth) of torch.
+    /// One head below the other, each of them rows x head_dim: (batch, heads, tokens, head_dim) of torch.
     stacked,
-    /// Side by side in the rows, each of them `depth` columns, and one sequence below the other: (batch,
-    /// tokens, heads, depth), as a projection leaves them. Queries, keys and values may be column blocks of
+    /// Side by side in the rows, each of them `head_dim` columns, and one sequence below the other: (batch,
+    /// tokens, heads, head_dim), as a projection leaves them. Queries, keys and values may be column blocks of
     /// one matrix.
     side_by_side
 };
@@ -34,7 +34,7 @@ struct attention_options {
     std::ptrdiff_t heads = 1;
     /// Query i sees keys 0 to i only, counted as `alignment` says.
     bool causal = false;
-    /// Factor of the products of queries and keys, finite; 1 / sqrt(depth) if not given.
+    /// Factor of the products of queries and keys, finite; 1 / sqrt(head_dim) if not given.
     std::optional<float> scale = std::nullopt;
     head_layout layout = head_layout::stacked;
     /// Sequences, one below the other; 1 where heads are stacked, which do not need it.

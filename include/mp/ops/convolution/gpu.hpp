@@ -91,8 +91,8 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Throws unless so much memory can be taken at once, before anything is launched; what is taken piece by
-/// piece afterwards then fits.
+/// Throws unless so much memory can be taken at once, before anything is launched; what is taken part by
+/// part afterwards then fits.
 template <class Executor>
 void check_workspace(std::string_view function, const Executor& exec, std::size_t bytes) {
     const workspace::frame frame(workspace_of(exec));

@@ -29,29 +29,29 @@ struct permute_heads_kernel {
     std::ptrdiff_t stacked_rows;
     std::ptrdiff_t heads;
     std::ptrdiff_t tokens;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t head_dim;
     bool to_stacked;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
-        const std::ptrdiff_t across = (depth + width - 1) / width;
+        const std::ptrdiff_t across = (head_dim + width - 1) / width;
         const std::ptrdiff_t step = thread.blocks() * threads;
         std::ptrdiff_t i = thread.block() * threads + thread.index();
         for (; i < stacked_rows * across; i += step) {
             const std::ptrdiff_t row = i / across;
             const std::ptrdiff_t column = (i - row * across) * width;
-            const std::ptrdiff_t piece = row / tokens;  // the head of a sequence
-            const std::ptrdiff_t sequence = piece / heads;
-            const std::ptrdiff_t other_row = sequence * tokens + (row - piece * tokens);
-            const std::ptrdiff_t first = (piece - sequence * heads) * depth;
+            const std::ptrdiff_t sequence_head = row / tokens;  // the head of a sequence
+            const std::ptrdiff_t sequence = sequence_head / heads;
+            const std::ptrdiff_t other_row = sequence * tokens + (row - sequence_head * tokens);
+            const std::ptrdiff_t first = (sequence_head - sequence * heads) * head_dim;
             if (to_stacked) {
                 store_row_floats(
-                    thread, to, row, column, depth,
-                    load_row_floats<width>(thread, from, other_row, first + column, first + depth));
+                    thread, to, row, column, head_dim,
+                    load_row_floats<width>(thread, from, other_row, first + column, first + head_dim));
             } else {
-                store_row_floats(thread, to, other_row, first + column, first + depth,
-                                 load_row_floats<width>(thread, from, row, column, depth));
+                store_row_floats(thread, to, other_row, first + column, first + head_dim,
+                                 load_row_floats<width>(thread, from, row, column, head_dim));
             }
         }
     }
@@ -65,19 +65,19 @@ void permute(head_permutation, const Executor& exec, matrix_view<const X> x, mat
     using kernel = permute_heads_kernel<X, Y>;
     constexpr int width = kernel::width;
     const std::ptrdiff_t stacked_rows = to_stacked ? y.rows : x.rows;
-    const std::ptrdiff_t depth = to_stacked ? y.columns : x.columns;
+    const std::ptrdiff_t head_dim = to_stacked ? y.columns : x.columns;
     row_matrix<const X> from = rows_of<width>(x);
     row_matrix<Y> to = rows_of<width>(y);
     // Heads that lie side by side begin at chunks, too.
-    const bool fits = depth % width == 0;
+    const bool fits = head_dim % width == 0;
     from.wide = from.wide && fits;
     to.wide = to.wide && fits;
-    const std::ptrdiff_t chunks = stacked_rows * ((depth + width - 1) / width);
+    const std::ptrdiff_t chunks = stacked_rows * ((head_dim + width - 1) / width);
     const std::ptrdiff_t blocks =
         (std::min)((chunks - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
     launch("mp::ops::permute_heads", exec, simt::launch_size{.blocks = blocks},
            kernel{from, to, stacked_rows, options.heads, stacked_rows / (options.batch * options.heads),
-                  depth, to_stacked});
+                  head_dim, to_stacked});
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

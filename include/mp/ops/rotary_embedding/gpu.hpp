@@ -29,7 +29,7 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 [[nodiscard]] inline std::size_t rotary_embedding_workspace(std::ptrdiff_t rows, std::ptrdiff_t columns,
                                                             const rotary_options& options = {}) {
     const detail::rotary_shape shape(rows, columns, options);
-    const std::ptrdiff_t floats = shape.tokens * detail::rotated_elements(shape.depth, options);
+    const std::ptrdiff_t floats = shape.tokens * detail::rotated_elements(shape.head_dim, options);
     return workspace::aligned_size(static_cast<std::size_t>(floats) * sizeof(float)) + workspace::alignment;
 }
 
@@ -77,7 +77,7 @@ struct rotary_kernel {
     std::ptrdiff_t rows;
     std::ptrdiff_t heads_in_row;
     std::ptrdiff_t tokens;
-    std::ptrdiff_t depth;
+    std::ptrdiff_t head_dim;
     std::ptrdiff_t rotated;
     bool interleaved;
 
@@ -85,21 +85,21 @@ struct rotary_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         const std::ptrdiff_t turning = (rotated / 2 + width - 1) / width;
-        const std::ptrdiff_t across = turning + (depth - rotated + width - 1) / width;
+        const std::ptrdiff_t across = turning + (head_dim - rotated + width - 1) / width;
         const std::ptrdiff_t step = thread.blocks() * threads;
         std::ptrdiff_t i = thread.block() * threads + thread.index();
         for (; i < rows * heads_in_row * across; i += step) {
             const std::ptrdiff_t head = i / across;
             const std::ptrdiff_t row = head / heads_in_row;
-            const std::ptrdiff_t first = (head - row * heads_in_row) * depth;
+            const std::ptrdiff_t first = (head - row * heads_in_row) * head_dim;
             const std::ptrdiff_t part = i - head * across;
             if (part < turning) {
                 turn(thread, row, first, part * width);
             } else {
                 const std::ptrdiff_t column = first + rotated + (part - turning) * width;
                 const row_floats<width> values =
-                    load_row_floats<width>(thread, x, row, column, first + depth);
-                store_row_floats(thread, y, row, column, first + depth, values);
+                    load_row_floats<width>(thread, x, row, column, first + head_dim);
+                store_row_floats(thread, y, row, column, first + head_dim, values);
             }
         }
     }
@@ -160,7 +160,7 @@ void rotate_heads(rotary_walk, const Executor& exec, double direction, matrix_vi
     constexpr int width = row_chunk<X, Y>;
     if (x.rows == 0 || x.columns == 0) return;
     const rotary_shape shape(x.rows, x.columns, call.options);
-    const std::ptrdiff_t rotated = rotated_elements(shape.depth, call.options);
+    const std::ptrdiff_t rotated = rotated_elements(shape.head_dim, call.options);
     const std::ptrdiff_t half = rotated / 2;
     const workspace::frame frame(workspace_of(exec));
     auto* const cosines =
@@ -182,14 +182,14 @@ void rotate_heads(rotary_walk, const Executor& exec, double direction, matrix_vi
     row_matrix<const X> from = rows_of<width>(x);
     row_matrix<Y> to = rows_of<width>(y);
     // Heads and their halves begin at chunks, too.
-    const bool fits = shape.depth % width == 0 && half % width == 0;
+    const bool fits = shape.head_dim % width == 0 && half % width == 0;
     from.wide = from.wide && fits;
     to.wide = to.wide && fits;
-    const std::ptrdiff_t chunks = (half + width - 1) / width + (shape.depth - rotated + width - 1) / width;
-    launch(
-        function, exec, simt::launch_size{.blocks = blocks_for(x.rows * shape.heads_in_row * chunks)},
-        rotary_kernel<X, Y>{from, to, cosines, direction, x.rows, shape.heads_in_row, shape.tokens,
-                            shape.depth, rotated, call.options.pairing == ops::rotary_pairing::interleaved});
+    const std::ptrdiff_t chunks = (half + width - 1) / width + (shape.head_dim - rotated + width - 1) / width;
+    launch(function, exec, simt::launch_size{.blocks = blocks_for(x.rows * shape.heads_in_row * chunks)},
+           rotary_kernel<X, Y>{from, to, cosines, direction, x.rows, shape.heads_in_row, shape.tokens,
+                               shape.head_dim, rotated,
+                               call.options.pairing == ops::rotary_pairing::interleaved});
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -47,8 +47,8 @@ public:
                  .causal = options.causal,
                  .layout = ops::head_layout::side_by_side,
                  .key_heads = options.key_heads},
-          depth_(depth_of(width, options)),
-          key_width_(depth_ * (options.key_heads == 0 ? options.heads : options.key_heads)),
+          head_dim_(head_dim_of(width, options)),
+          key_width_(head_dim_ * (options.key_heads == 0 ? options.heads : options.key_heads)),
           qkv_(store, name + ".qkv", width, width + 2 * key_width_, options.projection),
           out_(store, name + ".out", width, width, options.output) {}
 
@@ -95,7 +95,7 @@ public:
     }
 
 private:
-    static std::ptrdiff_t depth_of(std::ptrdiff_t width, const attention_options& options) {
+    static std::ptrdiff_t head_dim_of(std::ptrdiff_t width, const attention_options& options) {
         constexpr std::string_view function = "mp::layers::attention";
         if (options.heads < 1) {
             detail::throw_argument(function, "options.heads", options.heads, "must be at least 1");
@@ -110,7 +110,7 @@ private:
         }
         return width / options.heads;
     }
-    [[nodiscard]] std::ptrdiff_t width() const { return depth_ * heads_.heads; }
+    [[nodiscard]] std::ptrdiff_t width() const { return head_dim_ * heads_.heads; }
     template <class Value>
     matrix_view<Value> queries(matrix_view<Value> all) const {
         return all.block(0, 0, all.rows, width());
@@ -125,7 +125,7 @@ private:
     }
 
     ops::attention_options heads_;
-    std::ptrdiff_t depth_;
+    std::ptrdiff_t head_dim_;
     std::ptrdiff_t key_width_;
     projection qkv_;
     projection out_;
