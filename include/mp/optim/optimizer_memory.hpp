@@ -175,6 +175,44 @@ public:
         }
     }
 
+    /// Continues a run of another program: sets all states, rounded to nearest, and the numbers of updates.
+    ///
+    /// \param states   of parameter after parameter; an empty one stands for zeros. Of parameters that have no
+    ///                 state here, such as momentum, all are empty
+    /// \param updates  of every parameter; step_count() becomes the largest
+    /// \throws state_error     the gradients are unscaled: an iteration is under way
+    /// \throws argument_error  there are more or fewer of either, or of values; nothing has changed
+    void set_states(std::span<const std::vector<float>> states, std::span<const std::uint64_t> updates) {
+        constexpr std::string_view function = "mp::optimizer_base::set_states";
+        const std::size_t count = parameters_.size();
+        if (unscaled_) {
+            detail::throw_error(state_error(std::string(function) +
+                                            ": the gradients are unscaled; do it between iterations"));
+        }
+        if (updates.size() != count) {
+            detail::throw_argument(function, "updates.size()", updates.size(),
+                                   "must be the number of parameters, which is " + detail::error_text(count));
+        }
+        const std::size_t each = count == 0 ? 0 : states.size() / count;
+        if (states.size() != each * count || each < states_.size()) {
+            detail::throw_argument(
+                function, "states.size()", states.size(),
+                "must be that of all parameters, which is " + detail::error_text(states_.size() * count));
+        }
+        for (std::size_t i = 0; i < states.size(); ++i) {
+            const std::size_t size = i % each < states_.size() ? parameters_[i / each].weights.size() : 0;
+            if (states[i].empty() || states[i].size() == size) continue;
+            detail::throw_argument(function, "states[" + detail::error_text(i) + "].size()", states[i].size(),
+                                   size == 0 ? std::string("must be 0, for there is no such state here")
+                                             : "must be 0 or " + detail::error_text(size));
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            for (std::size_t s = 0; s < states_.size(); ++s) write_state(i, s, states[i * each + s]);
+        }
+        std::copy(updates.begin(), updates.end(), updates_.begin());
+        steps_ = updates.empty() ? 0 : *std::max_element(updates.begin(), updates.end());
+    }
+
     /// Memory that training takes for each weight, in bytes: weight, gradient, master copy or compensation,
     /// state, and the unscaled gradients once they have been looked at.
     [[nodiscard]] double bytes_per_parameter() const noexcept {
@@ -349,6 +387,26 @@ protected:
 
     /// Memory for the norm of the gradients; allocates at the first call only.
     void allocate_square_sums() { square_sums_.resize(layout_.chunks()); }
+
+    /// Sets a state; no values stand for zeros.
+    void write_state(std::size_t index, std::size_t state, std::span<const float> from) noexcept {
+        const std::size_t size = parameters_[index].weights.size();
+        State* const to = states_[state].data() + layout_.offset(index);
+        if constexpr (has_block_moments) {
+            const detail::moment_window window(isa_);
+            for (std::size_t at = 0; at < size; at += detail::moments_block) {
+                const std::size_t count = (std::min)(detail::moments_block, size - at);
+                float block[detail::moments_block] = {};
+                if (!from.empty()) std::copy_n(from.data() + at, count, block);
+                window.store(block, count, state, to + at,
+                             scales_[state].data() + first_block_[index] + at / detail::moments_block);
+            }
+        } else if (from.empty()) {
+            std::fill(to, to + size, State{});
+        } else {
+            detail::copy_block(from.data(), to, size);
+        }
+    }
 
     /// Whether State is codes that share scales.
     static constexpr bool has_block_moments = std::is_same_v<State, block_moment>;
