@@ -12,5 +12,6 @@
 #include <mp/training/layers/mlp.hpp>
 #include <mp/training/layers/normalization.hpp>
 #include <mp/training/parameter_store.hpp>
+#include <mp/training/tape.hpp>
 #include <mp/training/tensor.hpp>
 #include <mp/training/tensor_file.hpp>

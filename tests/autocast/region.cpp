@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/region.hpp>
 
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -123,6 +125,57 @@ TEST_CASE("a token remembers the state at its capture; an empty one is off") {
     CHECK(autocast_precision() == precision::bf16);
     const autocast_region off{mp::autocast_token{}};
     CHECK_FALSE(mp::autocast_active());
+}
+
+TEST_CASE("a token is current where the thread is in the state that it carries, wherever that came from") {
+    const mp::autocast_token off;
+    CHECK(off.is_current());
+    mp::autocast_token token;
+    const auto cache = std::make_shared<mp::autocast::cast_cache>();
+    const mp::autocast_options options{.cpu = precision::bf16,
+                                       .rules = {{"softmax", mp::op_category::lower_precision}},
+                                       .only_ops = {"linear"},
+                                       .only_layers = {"encoder"},
+                                       .cache = cache};
+    {
+        const autocast_region region(options);
+        const mp::autocast_layer layer("encoder");
+        token = mp::capture_autocast();
+        CHECK(token.is_current());
+        CHECK_FALSE(off.is_current());
+        const mp::autocast_layer inner("inner");
+        CHECK_FALSE(token.is_current());
+    }
+    CHECK_FALSE(token.is_current());
+    const mp::autocast::op_list list{"mine", {}, mp::op_category::pass_through};
+    mp::autocast::cast_ledger observer;
+    const auto is_current_in = [&](auto change) {
+        mp::autocast_options changed = options;
+        change(changed);
+        const autocast_region region(changed);
+        const mp::autocast_layer layer("encoder");
+        return token.is_current();
+    };
+    CHECK(is_current_in([](auto&) {}));
+    CHECK_FALSE(is_current_in([](auto& it) { it.cpu = precision::fp16; }));
+    CHECK_FALSE(is_current_in([](auto& it) { it.cuda = precision::fp16; }));
+    CHECK_FALSE(is_current_in([&](auto& it) { it.list = &list; }));
+    CHECK_FALSE(is_current_in([](auto& it) { it.rules.clear(); }));
+    CHECK_FALSE(is_current_in([](auto& it) { it.rules.push_back(it.rules[0]); }));
+    CHECK_FALSE(is_current_in([](auto& it) { it.rules[0].op = "linear"; }));
+    CHECK_FALSE(is_current_in([](auto& it) { it.only_ops[0] = "matmul"; }));
+    CHECK_FALSE(is_current_in([](auto& it) { it.only_layers[0] = "*"; }));
+    CHECK_FALSE(is_current_in([](auto& it) { it.cache = nullptr; }));
+    CHECK_FALSE(is_current_in([&](auto& it) { it.ledger = &observer; }));
+    // Rules of regions within each other are one list.
+    const autocast_region outer(options);
+    const mp::autocast_layer layer("encoder");
+    const autocast_region inner({.rules = {{"gelu", mp::op_category::banned}}});
+    CHECK_FALSE(token.is_current());
+    token = mp::capture_autocast();
+    CHECK(token.is_current());
+    const autocast_region same(token);
+    CHECK(token.is_current());
 }
 
 TEST_CASE("words for precisions read back") {

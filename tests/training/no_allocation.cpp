@@ -108,4 +108,54 @@ TEST_CASE("a step of a transformer allocates nothing after the first, in any for
     check<mp::bfloat16, ac::off>(3);
 }
 
+/// Allocations of each step of a small network whose backward pass is recorded.
+template <class Storage>
+std::vector<long> allocations_by_tape(mp::cpu exec, mp::tape& tape) {
+    mp::parameter_store<Storage> store;
+    layers::linear<Storage, Storage, ac::off> first(store, "first", width, width);
+    layers::rms_norm<Storage, Storage, ac::off> norm(store, "norm", width);
+    layers::mlp<Storage, Storage, ac::off> mlp(store, "mlp", width, 4 * width);
+    layers::linear<Storage, Storage, ac::off> head(store, "head", width, classes);
+    store.build(1);
+    const mp::tensor<Storage> x(batch, width);
+    const std::vector<int> labels(batch, 1);
+    std::vector<long> found;
+    for (int step = 0; step < 4; ++step) {
+        const long before = allocations;
+        const auto h = tape.call(first, exec, x.view());
+        const auto z = tape.add<ac::off>(exec, h, tape.call(mlp, exec, tape.call(norm, exec, h)));
+        const auto y = tape.call(head, exec, z);
+        mp::ops::softmax_cross_entropy_with_gradient<ac::off>(exec, y.value(), labels, y.add_to_gradient());
+        tape.backward();
+        found.push_back(allocations - before);
+    }
+    return found;
+}
+
+TEST_CASE("a recorded backward pass allocates nothing from the second step on, in a region, too") {
+    mp::host_workspace workspace;
+    const mp::cpu exec{.workspace = &workspace};
+    const auto check_steps = [&](const std::vector<long>& found) {
+        CHECK(found[0] > 0);
+        for (std::size_t step = 1; step < found.size(); ++step) {
+            CAPTURE(step);
+            CHECK(found[step] == 0);
+        }
+    };
+    {
+        mp::tape tape;
+        check_steps(allocations_by_tape<float>(exec, tape));
+        const std::size_t bytes = tape.high_water();
+        CHECK(bytes > 0);
+        check_steps(allocations_by_tape<float>(exec, tape));  // the layers' memory
+        CHECK(tape.high_water() == bytes);
+    }
+    const mp::autocast_region region(
+        {.cpu = mp::precision::bf16, .rules = {{"softmax", mp::op_category::banned}}});
+    const mp::autocast_layer layer("a name that is too long to be kept inside of a string");
+    mp::tape tape;
+    check_steps(allocations_by_tape<mp::bfloat16>(exec, tape));
+    check_steps(allocations_by_tape<mp::bfloat16>(exec, tape));
+}
+
 }  // namespace

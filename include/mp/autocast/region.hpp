@@ -27,6 +27,8 @@ struct region_rule {
     op_category category = op_category::pass_through;
     std::optional<device_kind> device{};  ///< only on this kind of device; nothing for all
     std::string layer{};                  ///< only in layers whose names match this pattern; empty for all
+
+    friend bool operator==(const region_rule&, const region_rule&) = default;
 };
 
 /// The list that is none: ops keep their own categories, also inside a region with a list.
@@ -144,6 +146,10 @@ public:
     /// Whether both were copied from one capture.
     friend bool operator==(const autocast_token&, const autocast_token&) = default;
 
+    /// Whether the calling thread is in the state that the token carries, so that there is no need to capture
+    /// it again. Allocates nothing.
+    [[nodiscard]] bool is_current() const noexcept;
+
 private:
     friend autocast_token capture_autocast();
     friend class autocast_region;
@@ -173,6 +179,24 @@ inline autocast_token capture_autocast() {
     if (thread.layer != nullptr) carried->layer = *thread.layer;
     token.carried_ = carried;
     return token;
+}
+
+inline bool autocast_token::is_current() const noexcept {
+    const detail::autocast_thread_state& thread = detail::autocast_thread;
+    if (carried_ == nullptr || thread.state == nullptr) return carried_ == nullptr && thread.state == nullptr;
+    const detail::autocast_state& a = carried_->state;
+    const detail::autocast_state& b = *thread.state;
+    std::size_t matched = 0;  // rules
+    for (const detail::autocast_state* it = &b; it != nullptr; it = it->outer) {
+        if (it->rules.size() > a.rules.size() - matched) return false;
+        for (const autocast::region_rule& rule : it->rules) {
+            if (!(a.rules[matched++] == rule)) return false;
+        }
+    }
+    const std::string_view layer = thread.layer == nullptr ? std::string_view() : *thread.layer;
+    return matched == a.rules.size() && a.precisions == b.precisions && a.list == b.list &&
+           a.only_ops == b.only_ops && a.only_layers == b.only_layers && a.cache == b.cache &&
+           a.ledger == b.ledger && carried_->layer == layer;
 }
 
 /// While the object lives, ops that its thread dispatches run in the given precision. Regions nest: the
