@@ -155,19 +155,8 @@ public:
         }
         const State* const from = states_[state].data() + layout_.offset(index) + first;
         if constexpr (has_block_moments) {
-            const detail::moment_window window(isa_);
-            const std::size_t size = parameters_[index].weights.size();
-            float block[detail::moments_block];
-            for (std::size_t i = 0; i < to.size();) {
-                const std::size_t number = (first + i) / detail::moments_block;
-                const std::size_t begin = number * detail::moments_block;
-                const std::size_t count = (std::min)(detail::moments_block, size - begin);
-                window.load(states_[state].data() + layout_.offset(index) + begin,
-                            scales_[state][first_block_[index] + number], count, state, block);
-                const std::size_t copied = (std::min)(begin + count - (first + i), to.size() - i);
-                std::copy_n(block + (first + i - begin), copied, to.begin() + static_cast<std::ptrdiff_t>(i));
-                i += copied;
-            }
+            detail::moment_window(isa_).read(from - first, scales_[state].data() + first_block_[index],
+                                             parameters_[index].weights.size(), state, first, to);
         } else if constexpr (std::is_same_v<State, float>) {
             std::copy_n(from, to.size(), to.begin());
         } else {
@@ -393,14 +382,8 @@ protected:
         const std::size_t size = parameters_[index].weights.size();
         State* const to = states_[state].data() + layout_.offset(index);
         if constexpr (has_block_moments) {
-            const detail::moment_window window(isa_);
-            for (std::size_t at = 0; at < size; at += detail::moments_block) {
-                const std::size_t count = (std::min)(detail::moments_block, size - at);
-                float block[detail::moments_block] = {};
-                if (!from.empty()) std::copy_n(from.data() + at, count, block);
-                window.store(block, count, state, to + at,
-                             scales_[state].data() + first_block_[index] + at / detail::moments_block);
-            }
+            detail::moment_window(isa_).write(from, size, state, to,
+                                              scales_[state].data() + first_block_[index]);
         } else if (from.empty()) {
             std::fill(to, to + size, State{});
         } else {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -95,6 +96,31 @@ public:
         std::uint8_t codes[moments_block];
         *scale = encode_[is_square(state) ? 1 : 0](from, codes);
         std::memcpy(static_cast<void*>(to), codes, count);
+    }
+
+    /// The moments `first` to first + to.size() - 1 of a parameter of `size` weights.
+    void read(const block_moment* codes, const float* scales, std::size_t size, std::size_t state,
+              std::size_t first, std::span<float> to) const noexcept {
+        float block[moments_block];
+        for (std::size_t i = 0; i < to.size();) {
+            const std::size_t begin = (first + i) / moments_block * moments_block;
+            const std::size_t count = (std::min)(moments_block, size - begin);
+            load(codes + begin, scales[begin / moments_block], count, state, block);
+            const std::size_t copied = (std::min)(begin + count - (first + i), to.size() - i);
+            std::copy_n(block + (first + i - begin), copied, to.data() + i);
+            i += copied;
+        }
+    }
+
+    /// All moments of a parameter of `size` weights, zeros if there are no values.
+    void write(std::span<const float> from, std::size_t size, std::size_t state, block_moment* codes,
+               float* scales) const noexcept {
+        for (std::size_t at = 0; at < size; at += moments_block) {
+            const std::size_t count = (std::min)(moments_block, size - at);
+            float block[moments_block] = {};
+            if (!from.empty()) std::copy_n(from.data() + at, count, block);
+            store(block, count, state, codes + at, scales + at / moments_block);
+        }
     }
 
 private:
