@@ -7,6 +7,7 @@
 #include <mp/training/float8_scaling.hpp>
 #include <mp/training/initializers.hpp>
 #include <mp/training/layers/attention.hpp>
+#include <mp/training/layers/convolution.hpp>
 #include <mp/training/layers/embedding.hpp>
 #include <mp/training/layers/linear.hpp>
 #include <mp/training/layers/mlp.hpp>
