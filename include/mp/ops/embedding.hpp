@@ -6,7 +6,6 @@
 #include <mp/autocast/dispatch.hpp>
 #include <mp/autocast/staging_buffer.hpp>
 #include <mp/detail/contiguous.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -33,9 +32,6 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
 struct embedding_options {
     /// An index whose row of the table is not trained, as it only fills sequences up: its gradient is zero.
     std::optional<std::ptrdiff_t> padding_index = std::nullopt;
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(padding_idx, padding_idx);
 };
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -6,7 +6,6 @@
 
 #include <mp/autocast/dispatch.hpp>
 #include <mp/detail/contiguous.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/classification.hpp>
@@ -26,9 +25,6 @@ struct normalization_options {
     /// Added to the variance or the mean square; finite and not negative. With 0 a constant row (in rms_norm
     /// a row of zeros) gives NaN.
     float epsilon = 1e-5F;
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(eps, eps);
 };
 
 /// Memory of the caller for what a normalization found out about each row: one number a row, or an empty span

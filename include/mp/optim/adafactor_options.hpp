@@ -3,7 +3,6 @@
 /// Options of Adafactor.
 #pragma once
 
-#include <mp/detail/option_words.hpp>
 #include <mp/error.hpp>
 #include <mp/optim/option_checks.hpp>
 
@@ -27,16 +26,6 @@ struct adafactor_options {
     double weight_decay =
         0.0;  ///< finite and not negative; this times the learning rate is the fraction that
               ///< every weight loses in a step
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(lr, lr);
-    MP_OTHER_NAME(eps_pair, eps);
-    MP_OTHER_NAME(epsilon_1, epsilon_1);
-    MP_OTHER_NAME(epsilon_2, epsilon_2);
-    MP_OTHER_NAME(d, d);
-    MP_OTHER_NAME(scale_parameter, scale_parameter);
-    MP_OTHER_NAME(decay_rate, decay_rate);
-    MP_OTHER_NAME(beta_2_decay, beta_2_decay);
 
     friend constexpr bool operator==(const adafactor_options&, const adafactor_options&) = default;
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/optim/optimizer_traits.hpp>
 #include <mp/optim/option_checks.hpp>
@@ -32,12 +31,6 @@ struct lion_options {
     /// For weights of a reduced format without master copy; otherwise it must be nearest.
     weight_update low_precision_update = weight_update::nearest;
     std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(lr, lr);
-    MP_OTHER_NAME(betas, betas);
-    MP_OTHER_NAME(beta_1, beta_1);
-    MP_OTHER_NAME(beta_2, beta_2);
 
     friend constexpr bool operator==(const lion_options&, const lion_options&) = default;
 

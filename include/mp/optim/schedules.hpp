@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/error.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/optim/kernels/double_power.hpp>
@@ -70,10 +69,6 @@ struct linear_warmup {
     std::uint64_t steps = 0;
     double first_factor = 0.0;
 
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(start_factor, start_factor);
-    MP_OTHER_NAME(total_iters, total_iters);
-
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
         return detail::in_default_modes([this, step] {
             const double rest = detail::double_subtract(1.0, first_factor);
@@ -87,13 +82,6 @@ struct linear_warmup {
 struct cosine_decay {
     std::uint64_t steps = 0;
     double final_factor = 0.0;
-
-    // Names in other systems: see option_words.hpp.
-    // NOLINTNEXTLINE(readability-identifier-naming)
-    MP_OTHER_NAME(T_max, T_max);
-    MP_OTHER_NAME(eta_min, eta_min);
-    MP_OTHER_NAME(decay_steps, decay_steps);
-    MP_OTHER_NAME(alpha, alpha);
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
         if (step >= steps) return final_factor;
@@ -110,10 +98,6 @@ struct polynomial_decay {
     std::uint64_t power = 1;
     double final_factor = 0.0;
 
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(total_iters, total_iters);
-    MP_OTHER_NAME(decay_steps, decay_steps);
-
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
         return detail::in_default_modes([this, step] {
             const double left = detail::double_subtract(1.0, detail::fraction_of(step, steps));
@@ -129,10 +113,6 @@ struct step_decay {
     std::uint64_t every = 1;  ///< 0 is as good as never
     double factor = 0.1;
 
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(step_size, step_size);
-    MP_OTHER_NAME(gamma, gamma);
-
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
         if (every == 0) return 1.0;
         return detail::in_default_modes([this, step] { return detail::double_power(factor, step / every); });
@@ -143,9 +123,6 @@ struct step_decay {
 struct milestone_decay {
     std::vector<std::uint64_t> milestones = {};
     double factor = 0.1;
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(gamma, gamma);
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
         const auto passed = std::count_if(milestones.begin(), milestones.end(),
@@ -162,12 +139,6 @@ struct one_cycle {
     double warmup_fraction = 0.3;
     double initial_divisor = 25.0;
     double final_divisor = 1e4;
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(total_steps, total_steps);
-    MP_OTHER_NAME(pct_start, pct_start);
-    MP_OTHER_NAME(div_factor, div_factor);
-    MP_OTHER_NAME(final_div_factor, final_div_factor);
 
     [[nodiscard]] double at(std::uint64_t step) const noexcept {
         return detail::in_default_modes([this, step] { return in_these_modes(step); });

@@ -6,7 +6,6 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/error.hpp>
 #include <mp/optim/optimizer_traits.hpp>
 #include <mp/optim/option_checks.hpp>
@@ -32,9 +31,6 @@ struct sgd_options {
     /// For weights of a reduced format without master copy; otherwise it must be nearest.
     weight_update low_precision_update = weight_update::nearest;
     std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(lr, lr);
 
     friend constexpr bool operator==(const sgd_options&, const sgd_options&) = default;
 

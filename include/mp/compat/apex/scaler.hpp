@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
@@ -92,9 +91,6 @@ struct apex_hysteresis_policy {
     double backoff_factor = 0.5;          ///< strictly between 0 and 1
     std::int32_t growth_interval = 2000;  ///< at least 1
     std::int32_t hysteresis = 2;          ///< at least 1
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(init_scale, init_scale);
 
     friend constexpr bool operator==(const apex_hysteresis_policy&, const apex_hysteresis_policy&) = default;
 

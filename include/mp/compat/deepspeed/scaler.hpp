@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 
@@ -24,13 +23,6 @@ struct deepspeed_policy {
     bool consecutive_hysteresis = false;
     double min_loss_scale = 1.0;           ///< finite and greater than 2^-128
     bool raise_error_at_min_scale = true;  ///< there it has no key in the configuration file
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(init_scale, init_scale);
-    MP_OTHER_NAME(initial_scale_power, initial_scale_power);
-    MP_OTHER_NAME(scale_window, scale_window);
-    MP_OTHER_NAME(min_scale, min_scale);
-    MP_OTHER_NAME(delayed_shift, delayed_shift);
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
@@ -82,12 +74,6 @@ struct deepspeed_fused_policy {
     double initial_scale = 65536.0;         ///< finite, at least min_loss_scale
     std::int64_t loss_scale_window = 1000;  ///< at least 1
     double min_loss_scale = 1.0;            ///< finite and greater than 2^-128
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(init_scale, init_scale);
-    MP_OTHER_NAME(initial_scale_power, initial_scale_power);
-    MP_OTHER_NAME(scale_window, scale_window);
-    MP_OTHER_NAME(min_scale, min_scale);
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push

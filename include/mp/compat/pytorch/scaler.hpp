@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/scaling/dynamic_policy.hpp>
 #include <mp/scaling/loss_scaler.hpp>
 #include <mp/scaling/scale_checks.hpp>
@@ -30,9 +29,6 @@ struct pytorch_policy {
     double growth_factor = 2.0;           ///< finite and greater than 1
     double backoff_factor = 0.5;          ///< strictly between 0 and 1
     std::int32_t growth_interval = 2000;  ///< clean iterations until the scale grows; at least 1
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(init_scale, init_scale);
 
     friend constexpr bool operator==(const pytorch_policy&, const pytorch_policy&) = default;
 
@@ -76,9 +72,6 @@ struct sharded_pytorch_policy {
     double backoff_factor = 0.5;          ///< strictly between 0 and 1; before growth_factor, as there
     double growth_factor = 2.0;           ///< finite and greater than 1
     std::int32_t growth_interval = 2000;  ///< clean iterations until the scale grows; at least 1
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(init_scale, init_scale);
 
     friend constexpr bool operator==(const sharded_pytorch_policy&, const sharded_pytorch_policy&) = default;
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/autocast/operand.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/ops/dropout/mask.hpp>
 
 #include <cstddef>
@@ -47,11 +46,6 @@ struct attention_options {
     /// Drops probabilities after the softmax; the gradient takes the same options. The bits of query i and
     /// key j of head h (of all sequences) are those of element (h * queries + i) * keys + j of the stream.
     dropout_options dropout = {.probability = 0.0F};
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(num_heads, num_heads);
-    MP_OTHER_NAME(dropout_p, dropout_p);
-    MP_OTHER_NAME(is_causal, is_causal);
 };
 
 /// Memory of the caller for what the forward pass knows and the backward pass can use: for each query of each

@@ -5,7 +5,6 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
-#include <mp/detail/option_words.hpp>
 #include <mp/error.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/format/operations.hpp>
@@ -26,9 +25,6 @@ struct dropout_options {
     /// Where in the stream the bits of element (0, 0) are. A later call that needs other bits adds
     /// rows * columns to it.
     std::uint64_t offset = 0;
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(p, p);
 };
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE

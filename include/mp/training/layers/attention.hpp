@@ -3,7 +3,6 @@
 /// Self-attention of several heads, with its projections, as a layer.
 #pragma once
 
-#include <mp/detail/option_words.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
@@ -26,10 +25,6 @@ struct attention_options {
     bool causal = true;
     linear_options projection = {};  ///< of queries, keys and values
     linear_options output = {};
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(num_heads, num_heads);
-    MP_OTHER_NAME(is_causal, is_causal);
 };
 
 /// y = attention(x w_qkv^T + b_qkv) w^T + b over the tokens of each sequence. Queries, keys and values are one

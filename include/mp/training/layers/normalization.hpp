@@ -3,7 +3,6 @@
 /// Layer norm and rms norm with their parameters, statistics and results.
 #pragma once
 
-#include <mp/detail/option_words.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/normalization.hpp>
@@ -20,9 +19,6 @@ namespace mp::layers::inline MP_ISA_NAMESPACE {
 struct normalization_options {
     float epsilon = 1e-5F;
     std::size_t group = 0;  ///< of gamma and beta in the optimizer
-
-    // Names in other systems: see option_words.hpp.
-    MP_OTHER_NAME(eps, eps);
 };
 
 }  // namespace mp::layers::inline MP_ISA_NAMESPACE
