@@ -63,19 +63,18 @@ template <class Op>
 inline constexpr auto banned_reason = banned_reason_of<Op>();
 
 /// The policies of a region's precisions.
-template <precision Value, class... Overrides>
+template <precision Value>
 struct region_policies;
-template <class... Overrides>
-struct region_policies<precision::fp16, Overrides...> : autocast::policy<half, Overrides...> {
+template <>
+struct region_policies<precision::fp16> : autocast::fp16 {
     using low = half;
 };
-template <class... Overrides>
-struct region_policies<precision::bf16, Overrides...> : autocast::policy<bfloat16, Overrides...> {
+template <>
+struct region_policies<precision::bf16> : autocast::bf16 {
     using low = bfloat16;
 };
-template <class... Overrides>
-struct region_policies<precision::fp8, Overrides...>
-    : autocast::float8_policy<bfloat16, float8_e4m3fn, float8_e5m2, Overrides...> {
+template <>
+struct region_policies<precision::fp8> : autocast::fp8_hybrid {
     using low = bfloat16;
 };
 

@@ -201,7 +201,7 @@ struct scaled_dot_product_attention_op {
 /// max |v|. Exponentials of less than e^-87 count as nothing. The results have the same bits in every layout,
 /// whatever runs beside, and without tensor cores on every device. Heads of up to 64 (16-bit formats: 128)
 /// columns whose rows begin at multiples of 16 bytes are the fastest; wider ones compute their scores once
-/// for every so many columns of v.
+/// for every 64 (or 128) columns of v.
 ///
 /// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, a scale that
 /// is not finite, a probability outside 0 to 1, invalid views, and a y or log_sums that overlaps anything

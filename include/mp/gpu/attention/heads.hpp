@@ -43,7 +43,7 @@ struct head_matrix {
     std::ptrdiff_t per_row = 1;
     std::ptrdiff_t rows = 0;
     std::ptrdiff_t columns = 0;
-    int alignment = 1;  ///< every row of every head begins at a multiple of so many bytes: vector_alignment
+    int alignment = 1;  ///< bytes that divide the address of every row of every head: vector_alignment
 
     /// One head by itself, its first row at `data`: once for all tiles of it, for the sake of the divisions.
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE head_matrix head(std::ptrdiff_t number) const {

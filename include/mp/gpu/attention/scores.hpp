@@ -98,8 +98,8 @@ struct attention_shape {
     return x > -87.0F ? weight : 0.0F;
 }
 
-/// What a lane knows of a row of scores whose tiles come one after the other: the largest score of the whole
-/// row, and of its own columns the sum of the exponentials of the distances from that.
+/// A lane's state of the online softmax of a row: the largest score of the row so far, and the sum of
+/// exp(score - largest) over the columns that the lane holds.
 struct online_softmax {
     float largest = bit_cast<float>(std::uint32_t{0xFF80'0000});
     float_float sum{};

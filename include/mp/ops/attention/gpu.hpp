@@ -25,8 +25,8 @@
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
-/// Bytes of the executor's workspace that scaled_dot_product_attention_backward() needs on a GPU where all
-/// heads of all sequences together have so many queries, casts not included: 8 bytes a query.
+/// Bytes of the executor's workspace that scaled_dot_product_attention_backward() needs on a GPU, casts not
+/// included: 8 bytes a query. `queries` is the sum over all heads of all sequences.
 [[nodiscard]] constexpr std::size_t attention_backward_workspace(std::ptrdiff_t queries) {
     return 2 * workspace::aligned_size(static_cast<std::size_t>(queries) * sizeof(float)) +
            workspace::alignment;

@@ -29,7 +29,7 @@
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
-/// Bytes of the executor's workspace that embedding_backward() needs on a GPU for so many indices.
+/// Bytes of the executor's workspace that embedding_backward() needs on a GPU for `indices` indices.
 [[nodiscard]] constexpr std::size_t embedding_backward_workspace(std::size_t indices) {
     return indices == 0 ? 0 : detail::sort_bytes(indices) + workspace::alignment;
 }

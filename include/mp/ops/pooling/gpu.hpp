@@ -143,7 +143,7 @@ private:
     }
 };
 
-/// The launch for so many elements, which are not zero.
+/// The launch for `elements`, at least one.
 [[nodiscard]] inline simt::launch_size pooling_launch(std::ptrdiff_t elements) {
     return {.blocks = (std::min)((elements - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks))};
 }
