@@ -77,7 +77,7 @@ void check(const Executor& exec, std::ptrdiff_t height, std::ptrdiff_t width, Op
     CHECK(wrong == 0);
     CHECK(moved);
     // What is not marked is written as before.
-    if constexpr (std::is_same_v<Value, float>) {
+    if constexpr (std::is_same_v<Value, float> && std::is_same_v<Executor, mp::cpu>) {
         if (mp::autocast_precision() == mp::precision::off) {
             std::vector<float> plain(static_cast<std::size_t>(size), 9.0F);
             op(exec, row_major(plain.data(), height, width));
@@ -86,13 +86,11 @@ void check(const Executor& exec, std::ptrdiff_t height, std::ptrdiff_t width, Op
     }
 }
 
-/// In and outside of a region, to every format.
+/// In and outside of a region, to floats and bfloat16.
 template <class Executor, class Op>
 void check(const Executor& exec, std::ptrdiff_t height, std::ptrdiff_t width, Op op) {
-    check<float>(exec, height, width, op);
-    check<half>(exec, height, width, op);
-    {
-        mp::autocast_region region(mp::precision::bf16);
+    for (const auto precision : {mp::precision::off, mp::precision::bf16, mp::precision::fp16}) {
+        mp::autocast_region region(precision);
         check<float>(exec, height, width, op);
         check<bfloat16>(exec, height, width, op);
     }
@@ -203,6 +201,20 @@ TEST_CASE("gradients are added, or written, with one rounding on a GPU") {
     mp::host_workspace workspace;
     check_everywhere(simulated{.workspace = &workspace});
     CHECK(workspace.used() == 0);
+}
+
+TEST_CASE("gradients are added to arrays of half with one rounding") {
+    const auto silu = [](auto& on, auto y) { mp::ops::silu_backward(on, in.x_view(), in.dy_view(), y); };
+    const auto linear = [](auto& on, auto y) {
+        mp::ops::linear_backward(on, in.x_view(), in.w_view(), in.dy_view(), absent, y, absent);
+    };
+    for (const auto precision : {mp::precision::off, mp::precision::fp16}) {
+        mp::autocast_region region(precision);
+        mp::host_workspace workspace;
+        check<half>(mp::cpu{}, rows, columns, silu);
+        check<half>(simulated{.workspace = &workspace}, rows, columns, silu);
+        check<half>(mp::cpu{.products = mp::accumulation::ordered}, columns, columns, linear);
+    }
 }
 
 TEST_CASE("and so are those of the ops that the CPU alone has") {

@@ -19,15 +19,6 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-template <class Op>
-constexpr bool computes_in_float() {
-    if constexpr (requires { Op::computes_in_float; }) {
-        return Op::computes_in_float;
-    } else {
-        return false;
-    }
-}
-
 template <std::size_t Index, class Adaptor>
 struct adaptor_leaf {
     Adaptor adaptor;

@@ -91,7 +91,8 @@ namespace autocast {
 /// - `argument_names`, an array of std::string_view, for reports; the gradient that a backward op is given is
 ///   called "dy";
 /// - `product_operands`, an array of the names of the arguments that are multiplied with each other: where a policy
-///   quantises to float8, it quantises these and not, say, the bias;
+///   quantises to float8, it quantises these and not, say, the bias. Without it that is all data of the op, or
+///   none where it computes_in_float;
 /// - `sums`, an array of the names of the outputs that the kernel itself adds to: where the caller passes
 ///   add_to() of an array for one of them, the kernel receives that sum_operand. It computes in float;
 /// - `static constexpr std::string_view parameter(std::string_view name, args...)` returns the value of a

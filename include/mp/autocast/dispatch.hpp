@@ -21,9 +21,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Properties of a call in a precision and category.
 struct plan_entry {
-    std::size_t plan;             ///< index among the plans of the call
-    std::string_view compute;     ///< name of the type that the op computes in
-    std::string_view third_type;  ///< of a promotion that is refused; empty if it is fine
+    std::size_t plan;  ///< index among the plans of the call
+    resolution_names types;
 };
 inline constexpr std::size_t casting_categories = static_cast<std::size_t>(op_category::banned);
 /// By precision, without `off`, and category, without `banned`.
@@ -55,7 +54,7 @@ inline const plan_entry& allowed_entry(const plan_table& table, const region_dec
     if (decision.category == op_category::banned) throw_banned(op, banned_reason, decision);
     const plan_entry& entry =
         table[static_cast<std::size_t>(decision.active) - 1][static_cast<std::size_t>(decision.category)];
-    if (!entry.third_type.empty()) throw_third_type(op, entry.third_type, decision.active);
+    if (!entry.types.third_type.empty()) throw_third_type(op, entry.types.third_type, decision.active);
     return entry;
 }
 
@@ -101,13 +100,14 @@ struct without_float<cast_plan<Target, Output, Quantising>> {
 /// All that regions may do with a call on these types of data: the plans that differ, and which of them
 /// belongs to a precision and category. One table for all ops whose calls resolve alike.
 /// \tparam Requested    the type of result that the call asks for, or void
+/// \tparam Multiplies   whether the op has operands that fp8 quantises
 /// \tparam FloatIsFree  see without_float
-template <class Requested, bool FloatIsFree, class DataList>
+template <class Requested, bool Multiplies, bool FloatIsFree, class DataList>
 struct region_plans {
     template <precision Value, op_category Category>
     using types = data_resolution<
         Category, typename region_policies<Value>::low, Requested,
-        std::conditional_t<Value == precision::fp8 && Category == op_category::lower_precision,
+        std::conditional_t<Multiplies && Value == precision::fp8 && Category == op_category::lower_precision,
                            region_policies<Value>, void>,
         DataList>;
     template <precision Value, op_category Category, class Plan = typename types<Value, Category>::plan>
@@ -130,10 +130,7 @@ struct region_plans {
 
     template <precision Value, op_category Category>
     static constexpr plan_entry entry_of() {
-        using resolved = types<Value, Category>;
-        using third = typename resolved::third_type;
-        return {index_of<plan<Value, Category>>(plans{}), autocast::type_name<typename resolved::compute>(),
-                std::is_void_v<third> ? std::string_view() : autocast::type_name<third>()};
+        return {index_of<plan<Value, Category>>(plans{}), names_of_resolution<types<Value, Category>>()};
     }
     template <precision Value, std::size_t... Category>
     static constexpr std::array<plan_entry, casting_categories> entries_in(std::index_sequence<Category...>) {
@@ -151,7 +148,7 @@ using result_with_plan =
 
 /// The plans of a call of Op on Arguments.
 template <class Op, class... Arguments>
-using plans_of_call = region_plans<typename requested_result<Op>::type,
+using plans_of_call = region_plans<typename requested_result<Op>::type, has_product_operands<Op>(),
                                    computes_in_float<Op>() && (is_array_operand<Arguments> || ...) &&
                                        std::is_void_v<result_with_plan<uncast_plan, Op, Arguments...>>,
                                    data_list<std::remove_const_t<Arguments>...>>;
@@ -221,10 +218,10 @@ Result call_in_region(const autocast_state* state, const Op& tag, Arguments&... 
     validate(tag, without_cache(arguments)...);
     const region_observer observer(
         state->cache.get(), state->ledger,
-        {Op::name, &argument_name<Op>, &decision, entry.compute, autocast_layer_path(), 0});
+        {Op::name, &argument_name<Op>, &decision, entry.types.compute, autocast_layer_path(), 0});
     const autocast_excluded kernel_is_not_cast_again;
     if (observer.records())
-        report_product<Op>(decision, observer, entry.compute, without_cache(arguments)...);
+        report_product<Op>(decision, observer, entry.types.compute, without_cache(arguments)...);
     return call_plan<Result>(typename Plans::plans{}, entry.plan, tag, observer, arguments...);
 }
 

@@ -63,76 +63,92 @@ struct explanation {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The treatment of Op in Category by Policy.
-template <class Policy, op_category Category, autocast::op Op, class... Arguments>
-constexpr autocast::explanation<sizeof...(Arguments)> explain_category(autocast::decided_by by,
-                                                                       std::string_view list) {
-    using types = resolution<Policy, Op, Category, Arguments...>;
-    constexpr bool third = !std::is_void_v<typename types::third_type>;
-    constexpr bool banned = Policy::enabled && Category == op_category::banned;
-    const auto argument = []<class Argument, std::size_t Index>(std::type_identity<Argument>,
-                                                                std::integral_constant<std::size_t, Index>) {
-        using data = typename types::template data<Argument>;
-        using plan = typename types::plan;
+/// What an explanation says of the data in an argument, whatever becomes of it.
+struct explained_argument {
+    std::string_view data;
+    bool is_eligible;
+    std::string_view quantised;  ///< the float8 format that quantising policies round it to, or "none"
+};
+
+template <class Policy, class Op, class... Arguments>
+constexpr std::array<explained_argument, sizeof...(Arguments)> explained_arguments() {
+    const auto argument = []<class Data, std::size_t Index>(std::type_identity<Data>,
+                                                            std::integral_constant<std::size_t, Index>) {
+        constexpr bool eligible = autocast::eligible<Data>;
         using quantised =
-            std::conditional_t<autocast::eligible<data>,
-                               typename quantised_format<typename plan::quantising, Op, Index>::type, void>;
-        return autocast::explained_cast{autocast::type_name<data>(),
-                                        autocast::type_name<typename types::template cast<Argument>>(),
-                                        autocast::type_name<quantised>()};
+            std::conditional_t<eligible, typename quantised_format<Policy, Op, Index>::type, void>;
+        return explained_argument{autocast::type_name<Data>(), eligible, autocast::type_name<quantised>()};
     };
     return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
-        return autocast::explanation<sizeof...(Arguments)>{
-            Op::name,
-            Policy::name,
-            Category,
-            Category != Op::category,
-            !third && !banned,
-            !Policy::enabled ? std::string_view("autocast is off and arguments stay as they are")
-            : third
-                ? std::string_view("the op must not have a third floating-point format among its arguments")
-                : description_of(Category),
-            autocast::type_name<typename types::compute>(),
-            autocast::type_name<typename types::output>(),
-            {argument(std::type_identity<Arguments>{}, std::integral_constant<std::size_t, Index>{})...},
-            by,
-            list};
+        return std::array<explained_argument, sizeof...(Arguments)>{
+            argument(std::type_identity<data_of<Arguments, Arguments...>>{},
+                     std::integral_constant<std::size_t, Index>{})...};
     }(std::index_sequence_for<Arguments...>{});
 }
 
-/// The category's explanation, for a category that is known at run time.
-template <class Policy, class Op, class... Arguments>
-autocast::explanation<sizeof...(Arguments)> explain_decision(const region_decision& decision) {
-    const auto in = [&]<op_category Category>(std::integral_constant<op_category, Category>) {
-        auto result = explain_category<Policy, Category, Op, Arguments...>(decision.by, {});
-        if (decision.list != nullptr) result.list = decision.list->name;
-        result.list_rule = decision.rule;
-        result.scope_rule = decision.scope;
-        result.selected = decision.selected;
-        if (!decision.selected) result.rule = "the region casts in other ops or layers only";
-        return result;
-    };
-    const auto constant = [&]<op_category Category>() {
-        return in(std::integral_constant<op_category, Category>{});
-    };
-    switch (decision.category) {
-        case op_category::lower_precision:
-            return constant.template operator()<op_category::lower_precision>();
-        case op_category::full_precision:
-            return constant.template operator()<op_category::full_precision>();
-        case op_category::full_precision_output:
-            return constant.template operator()<op_category::full_precision_output>();
-        case op_category::append_output_type:
-            return constant.template operator()<op_category::append_output_type>();
-        case op_category::promote:
-            return constant.template operator()<op_category::promote>();
-        case op_category::promote_widest:
-            return constant.template operator()<op_category::promote_widest>();
-        case op_category::banned:
-            return constant.template operator()<op_category::banned>();
-        default:
-            return constant.template operator()<op_category::pass_through>();
+/// An op as policies see it.
+struct explained_policy {
+    std::string_view op;
+    op_category own_category;
+    std::string_view policy;
+    bool is_enabled;
+    op_category category;  ///< that decided
+    bool quantises;
+};
+
+template <std::size_t Count>
+constexpr autocast::explanation<Count> explain_types(const explained_policy& call,
+                                                     const resolution_names& types,
+                                                     const std::array<explained_argument, Count>& arguments) {
+    autocast::explanation<Count> result{};
+    const bool is_refused = !types.third_type.empty();
+    result.op = call.op;
+    result.policy = call.policy;
+    result.category = call.category;
+    result.overridden = call.category != call.own_category;
+    result.allowed = !is_refused && !(call.is_enabled && call.category == op_category::banned);
+    result.rule =
+        !call.is_enabled ? std::string_view("autocast is off and arguments stay as they are")
+        : is_refused
+            ? std::string_view("the op must not have a third floating-point format among its arguments")
+            : description_of(call.category);
+    result.compute_type = types.compute;
+    result.output_type = types.output;
+    for (std::size_t i = 0; i < Count; ++i) {
+        const explained_argument& argument = arguments[i];
+        const bool is_cast = argument.is_eligible && !types.target.empty();
+        result.arguments[i] = {argument.data, is_cast ? types.target : argument.data};
+        if (call.quantises) result.arguments[i].through = argument.quantised;
     }
+    return result;
+}
+
+/// The explanation of a region's decision.
+/// \param table  the region_plans of the call
+template <std::size_t Count>
+autocast::explanation<Count> explain_decision(const region_decision& decision, std::string_view op,
+                                              op_category own_category, const plan_table& table,
+                                              const std::array<explained_argument, Count>& arguments) {
+    constexpr std::string_view policies[] = {autocast::off::name, region_policies<precision::fp16>::name,
+                                             region_policies<precision::bf16>::name,
+                                             region_policies<precision::fp8>::name};
+    const bool casts = decision.casts();
+    const auto active = static_cast<std::size_t>(decision.active);
+    // What is banned, or in a region that is off, has the types of what passes through.
+    const op_category resolved =
+        casts && decision.category != op_category::banned ? decision.category : op_category::pass_through;
+    const resolution_names& types = table[casts ? active - 1 : 0][static_cast<std::size_t>(resolved)].types;
+    auto result = explain_types(
+        {op, own_category, policies[casts ? active : 0], casts, decision.category,
+         casts && decision.active == precision::fp8 && decision.category == op_category::lower_precision},
+        types, arguments);
+    result.by = decision.by;
+    if (decision.list != nullptr) result.list = decision.list->name;
+    result.list_rule = decision.rule;
+    result.scope_rule = decision.scope;
+    result.selected = decision.selected;
+    if (!decision.selected) result.rule = "the region casts in other ops or layers only";
+    return result;
 }
 
 /// The treatment of Op on Arguments by the calling thread's region. Values are the arguments themselves, or
@@ -145,23 +161,16 @@ struct region_explainer<Op, type_list<Arguments...>, Overrides...> {
     template <class... Values>
     static autocast::explanation<sizeof...(Arguments)> explain(const Values&... values) {
         using original = typename original_op<Op>::type;
+        using plans = region_plans<typename requested_result<Op>::type, has_product_operands<Op>(), false,
+                                   data_list<Arguments...>>;
         const autocast_state* state = autocast_thread.state;
         region_decision decision;
         decision.category = Op::category;
         if (state != nullptr) {
             decision = decide<original, device_of_call<Arguments...>, Overrides...>(*state, values...);
         }
-        if (decision.casts()) {
-            switch (decision.active) {
-                case precision::fp16:
-                    return explain_decision<region_policies<precision::fp16>, Op, Arguments...>(decision);
-                case precision::bf16:
-                    return explain_decision<region_policies<precision::bf16>, Op, Arguments...>(decision);
-                default:
-                    return explain_decision<region_policies<precision::fp8>, Op, Arguments...>(decision);
-            }
-        }
-        return explain_decision<autocast::off, Op, Arguments...>(decision);
+        return explain_decision(decision, Op::name, Op::category, plans::table,
+                                explained_arguments<region_policies<precision::fp8>, Op, Arguments...>());
     }
 };
 
@@ -185,7 +194,14 @@ constexpr explanation<sizeof...(Arguments)> explain() {
         if (by == decided_by::list || by == decided_by::unlisted) list = Policy::list->name;
     }
     if (category_of<Policy, Op> != Op::category && by == decided_by::op) by = decided_by::call;
-    return detail::explain_category<Policy, category_of<Policy, Op>, Op, Arguments...>(by, list);
+    using types = detail::resolution<Policy, Op, category_of<Policy, Op>, Arguments...>;
+    auto result = detail::explain_types<sizeof...(Arguments)>(
+        {Op::name, Op::category, Policy::name, Policy::enabled, category_of<Policy, Op>,
+         !std::is_void_v<typename types::plan::quantising>},
+        detail::names_of_resolution<types>(), detail::explained_arguments<Policy, Op, Arguments...>());
+    result.by = by;
+    result.list = list;
+    return result;
 }
 
 template <class Policy, op Op, class... Arguments>

@@ -137,6 +137,21 @@ template <class Op, std::size_t Index>
 inline constexpr bool is_incoming_gradient =
     !std::is_void_v<typename forward_of<Op>::type> && argument_name<Op>(Index) == "dy";
 
+template <class Op>
+constexpr bool computes_in_float() {
+    if constexpr (requires { Op::computes_in_float; }) {
+        return Op::computes_in_float;
+    } else {
+        return false;
+    }
+}
+
+/// Whether the op multiplies matrices. Where it does not say it: unless it computes in float.
+template <class Op>
+constexpr bool has_product_operands() {
+    return requires { Op::product_operands; } || !computes_in_float<Op>();
+}
+
 /// Whether the argument is an operand of the product that the op computes; any, where the op does not say it.
 template <class Op, std::size_t Index>
 constexpr bool is_product_operand() {
@@ -146,7 +161,7 @@ constexpr bool is_product_operand() {
         }
         return false;
     } else {
-        return true;
+        return has_product_operands<Op>();
     }
 }
 

@@ -6,6 +6,7 @@
 #include <mp/autocast/types.hpp>
 #include <mp/config.hpp>
 #include <mp/convert/bulk.hpp>
+#include <mp/convert/portable.hpp>
 #include <mp/executor.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/rules/elementwise.hpp>
@@ -14,6 +15,7 @@
 #include <mp/simd/processor.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <span>
 
@@ -48,6 +50,12 @@ void quantise_operand(quantised_to<Format>, const cpu& /*exec*/, std::span<const
     // The same in vectors; without a code of -0, through codes.
     using layout = layout_of<typename Format::format>;
     constexpr bool in_floats = layout::has_signed_zero && layout::has_zero && layout::min_exponent >= -100;
+    if constexpr (in_floats && std::same_as<To, basic_float<formats::bfloat16>>) {
+        if (quantisation::in_place(exponent)) {
+            const auto q = quantisation::of<Format>(exponent);
+            return quantise_floats(isa, from.size(), codes_of(to.data()), from.data(), q);
+        }
+    }
     constexpr std::size_t block = 512;
     for (std::size_t first = 0; first < from.size(); first += block) {
         const std::size_t count = (std::min)(block, from.size() - first);

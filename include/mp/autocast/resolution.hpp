@@ -224,6 +224,24 @@ struct data_resolution<Category, Low, Requested, Quantising, type_list<Data...>>
         std::conditional_t<std::is_void_v<typename types::output>, compute, typename types::output>;
 };
 
+/// The names of a resolution's types.
+struct resolution_names {
+    std::string_view compute;
+    std::string_view output;
+    std::string_view target;      ///< that eligible data is cast to; empty if it stays as it is
+    std::string_view third_type;  ///< of a promotion that is refused; empty if it is fine
+};
+template <class Resolution>
+constexpr resolution_names names_of_resolution() {
+    const auto name_unless_void = []<class Type>(std::type_identity<Type>) {
+        return std::is_void_v<Type> ? std::string_view() : autocast::type_name<Type>();
+    };
+    return {autocast::type_name<typename Resolution::compute>(),
+            autocast::type_name<typename Resolution::output>(),
+            name_unless_void(std::type_identity<typename Resolution::types::target>{}),
+            name_unless_void(std::type_identity<typename Resolution::third_type>{})};
+}
+
 template <class Policy, class Op, op_category Category>
 struct quantising_policy {
     using type = void;

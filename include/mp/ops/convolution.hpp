@@ -214,6 +214,7 @@ struct conv2d_backward_op {
     using forward_op = conv2d_op;
     static constexpr std::array<std::string_view, 8> argument_names = {"exec", "x",  "w",  "dy",
                                                                        "dx",   "dw", "db", "geometry"};
+    static constexpr std::array<std::string_view, 3> product_operands = {"x", "w", "dy"};
     /// TensorFlow has a node for dx and one for dw.
     static constexpr std::array<std::string_view, 3> known_as = {
         "convolution_backward", "Conv2DBackpropInput", "Conv2DBackpropFilter"};

@@ -36,6 +36,7 @@ struct matmul_op {
     static constexpr std::array<std::string_view, 7> known_as = {
         "mm", "__matmul__", "gemm", "MatMul", "BatchMatMulV2", "_npi_matmul", "_linalg_gemm2"};
     static constexpr std::array<std::string_view, 4> argument_names = {"exec", "a", "b", "c"};
+    static constexpr std::array<std::string_view, 2> product_operands = {"a", "b"};
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;
 
@@ -251,6 +252,7 @@ struct linear_backward_op {
     using forward_op = linear_op;
     static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x",  "w", "dy",
                                                                        "dx",   "dw", "db"};
+    static constexpr std::array<std::string_view, 3> product_operands = {"x", "w", "dy"};
     static constexpr std::array<std::string_view, 2> sums = {"dx", "dw"};
     static constexpr auto category = op_category::lower_precision;
     static constexpr bool computes_in_float = true;

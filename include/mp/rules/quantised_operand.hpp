@@ -80,6 +80,10 @@ struct quantisation {
                 power_of_two_float(layout::min_exponent),
                 (static_cast<std::uint32_t>(23 - layout::fraction_bits) << 23) + 0x40'0000U};
     }
+
+    /// Whether numbers can be rounded without scaling them, and are normal in bfloat16 then: what lies 24 binades
+    /// around the format's, scaled back, is far from the ends of float.
+    static constexpr bool in_place(int exponent) { return exponent >= -80 && exponent <= 80; }
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -97,6 +101,13 @@ inline largest_magnitudes magnitudes_of(instruction_set isa, const float* values
 inline void quantise_floats(instruction_set isa, std::size_t count, float* to, const float* from,
                             const quantisation& q) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::quantise_array, quantise_array);
+    kernel(count, to, from, q);
+}
+/// The same as codes of bfloat16, where quantisation::in_place().
+inline void quantise_floats(instruction_set isa, std::size_t count, std::uint16_t* to, const float* from,
+                            const quantisation& q) {
+    const auto kernel =
+        MP_SELECT_TARGET(isa, &portable_vectors::quantise_array_to_bfloat16, quantise_array_to_bfloat16);
     kernel(count, to, from, q);
 }
 
