@@ -62,11 +62,14 @@ struct elementwise<product_function> {
 
 template <class Function, class... From>
 void map_arrays(std::size_t count, float* to, const From*... from) {
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) store(to + i, elementwise<Function>::apply(load(from + i)...));
-    if (i == count) return;
-    const std::size_t rest = count - i;
-    store_partial(to + i, elementwise<Function>::apply(load_partial(from + i, rest)...), rest);
+    // In one place, since it may be thousands of instructions.
+    for (std::size_t i = 0; i < count; i += lanes) {
+        const std::size_t rest = count - i;
+        const vec<float> y =
+            elementwise<Function>::apply((rest >= lanes ? load(from + i) : load_partial(from + i, rest))...);
+        if (rest < lanes) return store_partial(to + i, y, rest);
+        store(to + i, y);
+    }
 }
 
 inline void scale_array(std::size_t count, float* to, const float* from, float factor) {
