@@ -9,8 +9,8 @@
 # - where anything but comments and headers stands before its last #include,
 # - where one of its lines reads `// alone: <why>`.
 #
-# The size of a batch is MP_TEST_BATCH sources, so that a change rebuilds little and all processors have something to
-# do; 1 compiles every source by itself.
+# The size of a batch is MP_TEST_BATCH sources of ops and of GPUs, which take longest, and twice as many of others, so
+# that a change rebuilds little and all processors have something to do; 1 compiles every source by itself.
 set(MP_TEST_BATCH 1 CACHE STRING "How many sources of tests are compiled together")
 
 function(mp_batches variable name)
@@ -19,6 +19,10 @@ function(mp_batches variable name)
   set(headers "")
   set(body "")
   set(number 0)
+  set(most ${MP_TEST_BATCH})
+  if(NOT name MATCHES "^test_(ops|gpu)")
+    math(EXPR most "2 * ${MP_TEST_BATCH}")
+  endif()
   foreach(source IN LISTS ARGN)
     mp_includes_of(includes "${source}")
     if(MP_TEST_BATCH LESS_EQUAL 1 OR NOT includes)
@@ -31,7 +35,7 @@ function(mp_batches variable name)
     string(MAKE_C_IDENTIFIER "${stem}" stem)
     string(APPEND body "namespace ${stem}_tests {\n#include \"${source}\"\n}\n")
     list(LENGTH batch length)
-    if(length GREATER_EQUAL MP_TEST_BATCH)
+    if(length GREATER_EQUAL most)
       mp_write_batch(file "${name}" ${number} "${headers}" "${body}")
       list(APPEND result "${file}")
       math(EXPR number "${number} + 1")
