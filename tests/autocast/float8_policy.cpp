@@ -46,7 +46,19 @@ struct layer_backward_op {
     }
 };
 
+/// Multiplies no matrices.
+struct twice_op {
+    static constexpr std::string_view name = "twice";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+    template <class X, class Y>
+    void operator()(std::span<const X> x, std::span<Y> y) const {
+        for (std::size_t i = 0; i < x.size(); ++i) y[i] = static_cast<Y>(2.0F * static_cast<float>(x[i]));
+    }
+};
+
 static_assert(std::same_as<ac::fp8_hybrid::quantised<layer_op, 0>, float8_e4m3fn>);
+static_assert(std::same_as<ac::fp8_hybrid::quantised<twice_op, 0>, void>);
 static_assert(std::same_as<ac::fp8_hybrid::quantised<layer_op, 1>, void>);
 static_assert(std::same_as<ac::fp8_hybrid::quantised<layer_backward_op, 0>, float8_e4m3fn>);
 static_assert(std::same_as<ac::fp8_hybrid::quantised<layer_backward_op, 1>, float8_e5m2>);
@@ -85,6 +97,23 @@ TEST_CASE("forward factors are e4m3 after scaling by the power of two that fits 
             CHECK(static_cast<double>(y[i]) == quantised(static_cast<double>(x[i]), amax, 448.0, 4, -6));
         }
     }
+}
+
+TEST_CASE("an op without a product runs in bfloat16 and is not quantised, in a region and by a policy") {
+    const std::vector<float> x = {1.0F, 1.0078125F, 300.0F};  // the second has a bit that e4m3 has not
+    std::vector<float> in_region(3), by_policy(3);
+    ac::call<ac::fp8_hybrid>(twice_op{}, std::span<const float>(x), ac::out(std::span<float>(by_policy)));
+    const mp::autocast_region region(mp::precision::fp8);
+    ac::dispatch(twice_op{}, std::span<const float>(x), ac::out(std::span<float>(in_region)));
+    CHECK(in_region == std::vector<float>{2.0F, 2.015625F, 600.0F});
+    CHECK(by_policy == in_region);
+    const auto why = ac::explain<ac::by_region, twice_op, std::span<const float>, std::span<float>>();
+    CHECK(why.compute_type == "bfloat16");
+    CHECK(why.arguments[0].through == "none");
+    CHECK(ac::explain<ac::by_region, layer_backward_op, std::span<const float>, std::span<const float>,
+                      std::span<float>>()
+              .arguments[1]
+              .through == "float8_e5m2");
 }
 
 TEST_CASE("the incoming gradient is e5m2, other arguments of backward e4m3") {
