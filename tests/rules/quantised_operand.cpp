@@ -4,6 +4,7 @@
 #include <mp/bfloat16.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/float8.hpp>
+#include <mp/half.hpp>
 #include <mp/rules/quantised_operand.hpp>
 #include <mp/simd/processor.hpp>
 
@@ -110,6 +111,16 @@ TEST_CASE("arrays are quantised as their numbers are, infinities and NaNs among 
             CHECK(wrong == 0);
         }
     }
+}
+
+TEST_CASE("a format that is finer than bfloat16 is rounded to it, not cut off") {
+    const std::vector<float> values = {65504.0F, 1.0F + 0x1.8p-8F, 1.0F + 0x3p-10F};
+    std::vector<mp::bfloat16> found(values.size());
+    mp::detail::quantise_operand(mp::detail::quantised_to<mp::half>{}, mp::cpu{},
+                                 std::span<const float>(values), std::span(found));
+    CHECK(static_cast<float>(found[0]) == 65536.0F);
+    CHECK(static_cast<float>(found[1]) == 1.0078125F);
+    CHECK(static_cast<float>(found[2]) == 1.0F);
 }
 
 template <class Format>

@@ -86,19 +86,18 @@ constexpr std::array<explained_argument, sizeof...(Arguments)> explained_argumen
     }(std::index_sequence_for<Arguments...>{});
 }
 
-/// An op as policies see it.
-struct explained_policy {
+/// An op under a policy.
+struct explained_op {
     std::string_view op;
     op_category own_category;
     std::string_view policy;
-    bool is_enabled;
+    bool is_enabled;       ///< whether the policy casts at all
     op_category category;  ///< that decided
-    bool quantises;
+    bool quantises;        ///< whether operands of products go through float8
 };
 
 template <std::size_t Count>
-constexpr autocast::explanation<Count> explain_types(const explained_policy& call,
-                                                     const resolution_names& types,
+constexpr autocast::explanation<Count> explain_types(const explained_op& call, const resolution_names& types,
                                                      const std::array<explained_argument, Count>& arguments) {
     autocast::explanation<Count> result{};
     const bool is_refused = !types.third_type.empty();

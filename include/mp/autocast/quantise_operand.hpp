@@ -50,7 +50,9 @@ void quantise_operand(quantised_to<Format>, const cpu& /*exec*/, std::span<const
     // The same in vectors; without a code of -0, through codes.
     using layout = layout_of<typename Format::format>;
     constexpr bool in_floats = layout::has_signed_zero && layout::has_zero && layout::min_exponent >= -100;
-    if constexpr (in_floats && std::same_as<To, basic_float<formats::bfloat16>>) {
+    // bfloat16 is the upper half of a float, which holds all bits that the format has.
+    if constexpr (in_floats && std::same_as<To, basic_float<formats::bfloat16>> &&
+                  layout::fraction_bits <= layout_of<formats::bfloat16>::fraction_bits) {
         if (quantisation::in_place(exponent)) {
             const auto q = quantisation::of<Format>(exponent);
             return quantise_floats(isa, from.size(), codes_of(to.data()), from.data(), q);

@@ -24,8 +24,9 @@ inline largest_magnitudes find_magnitudes(const float* values, std::size_t count
     return {find_magnitude<true>(values, count), all};
 }
 
-/// x, rounded to as many bits of fraction as there are above the binade of `to_coarse`, and below `least_normal` to
-/// multiples of the format's smallest number: of a format with all kinds of zeros and subnormals that x fits into.
+/// x, finite, rounded to nearest, ties to even, to the fraction bits that `to_coarse` stands for (see quantisation), and
+/// below `least_normal` to multiples of the smallest subnormal. The sign of zero stays. Exact where x does not exceed
+/// the format's largest number and x * 2^23 does not overflow.
 MP_ALWAYS_INLINE vec<float> round_fraction(vec<float> x, float least_normal, std::uint32_t to_coarse) {
     // Numbers near 1.5 2^(e + 23 - fraction_bits) are as far apart as those of the format from 2^e on.
     const vec<std::int32_t> exponent =
@@ -63,8 +64,8 @@ MP_ALWAYS_INLINE void store_upper_halves(std::uint16_t* to, vec<float> low, vec<
 #endif
 }
 
-/// The same as codes of bfloat16, of a quantisation that is in_place(): what it rounds to has few bits, which scaling
-/// does not change, so that the numbers are rounded where they are.
+/// The same as codes of bfloat16, for a quantisation that is in_place(), of a format with at most 7 bits of fraction. A
+/// power of two changes no bits of a fraction, so numbers are rounded unscaled, and the lower halves are zero.
 inline void quantise_array_to_bfloat16(std::size_t count, std::uint16_t* to, const float* from,
                                        const quantisation& q) {
     const float least_normal = q.least_normal * q.inverse;
