@@ -9,9 +9,25 @@
 # - where anything but comments and headers stands before its last #include,
 # - where one of its lines reads `// alone: <why>`.
 #
-# The size of a batch is MP_TEST_BATCH sources of ops and of GPUs, which take longest, and twice as many of others, so
-# that a change rebuilds little and all processors have something to do; 1 compiles every source by itself.
-set(MP_TEST_BATCH 1 CACHE STRING "How many sources of tests are compiled together")
+# The size of a batch is MP_TEST_BATCH sources; 1 compiles every source by itself. `auto` takes whole rooms where there
+# are few processors and much memory (a third of all machine code is in several sources; the largest room takes 4.5 GB),
+# and elsewhere eight sources, so that all processors have something to do.
+set(MP_TEST_BATCH 1 CACHE STRING "How many sources of tests are compiled together, or auto")
+
+# mp_batch_size(<variable>)
+function(mp_batch_size variable)
+  set(size "${MP_TEST_BATCH}")
+  if(size STREQUAL "auto")
+    cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+    cmake_host_system_information(RESULT megabytes QUERY TOTAL_PHYSICAL_MEMORY)
+    math(EXPR megabytes_each "${megabytes} / ${processors}")
+    set(size 8)
+    if(processors LESS_EQUAL 4 AND megabytes_each GREATER 5000)
+      set(size 1000)
+    endif()
+  endif()
+  set(${variable} ${size} PARENT_SCOPE)
+endfunction()
 
 function(mp_batches variable name)
   set(result "")
@@ -19,13 +35,10 @@ function(mp_batches variable name)
   set(headers "")
   set(body "")
   set(number 0)
-  set(most ${MP_TEST_BATCH})
-  if(NOT name MATCHES "^test_(ops|gpu)")
-    math(EXPR most "2 * ${MP_TEST_BATCH}")
-  endif()
+  mp_batch_size(most)
   foreach(source IN LISTS ARGN)
     mp_includes_of(includes "${source}")
-    if(MP_TEST_BATCH LESS_EQUAL 1 OR NOT includes)
+    if(most LESS_EQUAL 1 OR NOT includes)
       list(APPEND result "${source}")
       continue()
     endif()

@@ -61,7 +61,7 @@ Value rounded_to(float x, mp::weight_update how, const mp::rounding_stream& stre
 }
 
 /// The float whose nearest bfloat16 is `high`, by its distance from it.
-inline float joined(mp::bfloat16 high, mp::bfloat16 low) {
+inline float joined_halves(mp::bfloat16 high, mp::bfloat16 low) {
     if ((high.bits() & 0x7FFFU) > 0x7F80U) {
         return std::bit_cast<float>(std::uint32_t{high.bits()} << 16 | low.bits());
     }
@@ -79,7 +79,7 @@ void step(parameter_state<Weight, Master, State>& p, std::span<const Gradient> g
         float weight = widened(p.masters[i]);
         if (how == mp::weight_update::kahan) weight = add(weight, widened(p.compensation[i]));
         if constexpr (std::is_same_v<Master, mp::bfloat16>) {
-            if (how == mp::weight_update::split) weight = joined(p.masters[i], p.compensation[i]);
+            if (how == mp::weight_update::split) weight = joined_halves(p.masters[i], p.compensation[i]);
         }
         float states[2] = {widened(p.states[0][i]), widened(p.states[1][i])};
         rule(p.updates, weight, multiply(widened(gradient[i]), inverse_scale), states);

@@ -34,7 +34,7 @@ void run(Function function, std::uint64_t seed) {
 }
 
 template <int Threads, int ClusterBlocks = 1, class Function>
-mp::kernel_error error_of(Function function, std::uint64_t seed = 1) {
+mp::kernel_error error_of(const Function& function, std::uint64_t seed = 1) {
     try {
         run<Threads, ClusterBlocks>(function, seed);
     } catch (const mp::kernel_error& error) {

@@ -3,6 +3,7 @@
 /// Adafactor: means of squares of matrices by rows and columns.
 #pragma once
 
+#include <mp/detail/mistaken_arguments.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/adafactor_options.hpp>
@@ -10,6 +11,7 @@
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/scaling/scaled_gradient.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,6 +56,24 @@ public:
     /// Overload that runs on the calling thread.
     explicit adafactor(std::vector<parameter_type> parameters, const adafactor_options& options = {})
         : adafactor(cpu{}, std::move(parameters), options) {}
+
+    /// Options in torch's words, and arrays of another type: do not compile.
+    template <class Words = detail::optimizer_words>
+        requires std::same_as<Words, detail::optimizer_words>
+    adafactor(cpu /*exec*/, const std::vector<parameter_type>& parameters, const Words& /*options*/)
+        : adafactor(parameters, detail::instead_of_optimizer_words<Words, adafactor_options>()) {}
+    template <class Words = detail::optimizer_words>
+        requires std::same_as<Words, detail::optimizer_words>
+    adafactor(const std::vector<parameter_type>& parameters, const Words& /*options*/)
+        : adafactor(parameters, detail::instead_of_optimizer_words<Words, adafactor_options>()) {}
+    template <class Parameters = std::vector<detail::any_parameter>>
+        requires detail::mistaken_parameters<Parameters, parameter_type>
+    adafactor(cpu /*exec*/, const Parameters& /*parameters*/, const adafactor_options& options = {})
+        : adafactor(detail::instead_of_parameters<Parameters, std::vector<parameter_type>>(), options) {}
+    template <class Parameters = std::vector<detail::any_parameter>>
+        requires detail::mistaken_parameters<Parameters, parameter_type>
+    explicit adafactor(const Parameters& /*parameters*/, const adafactor_options& options = {})
+        : adafactor(detail::instead_of_parameters<Parameters, std::vector<parameter_type>>(), options) {}
 
     [[nodiscard]] const adafactor_options& options() const noexcept { return options_; }
 

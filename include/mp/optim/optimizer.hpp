@@ -3,6 +3,7 @@
 /// An optimizer of the library: groups of parameters, each with its options, and the step.
 #pragma once
 
+#include <mp/detail/mistaken_arguments.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/optim/optimizer_base.hpp>
@@ -13,11 +14,23 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The options of groups, from a list of them in braces; a vector would by g++ 12 be made of a number, too.
+template <class Options>
+struct option_groups {
+    std::vector<Options> values;
+    option_groups(std::initializer_list<Options> list) : values(list) {}
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
@@ -53,8 +66,7 @@ public:
     /// \throws argument_error  an option is out of range; there is no parameter; a parameter's group is not
     ///                         among the groups; memory is null with a size; a gradient's size differs from
     ///                         its weights'; arrays overlap
-    template <class Groups = std::vector<Options>>
-        requires std::same_as<Groups, std::vector<Options>>
+    template <std::same_as<std::vector<Options>> Groups>
     optimizer(cpu exec, std::vector<parameter_type> parameters, Groups groups)
         : base(traits::name, exec, std::move(parameters), rates_of(groups), states_of(groups),
                checked(groups).low_precision_update, checked(groups).seed),
@@ -65,10 +77,18 @@ public:
         }
     }
     /// Overload that runs on the calling thread.
-    template <class Groups = std::vector<Options>>
-        requires std::same_as<Groups, std::vector<Options>>
+    template <std::same_as<std::vector<Options>> Groups>
     optimizer(std::vector<parameter_type> parameters, Groups groups)
         : optimizer(cpu{}, std::move(parameters), std::move(groups)) {}
+    /// Overloads for groups in braces: {{.learning_rate = 1e-3}, {.learning_rate = 1e-4}}.
+    template <class Groups = detail::option_groups<Options>>
+        requires std::same_as<Groups, detail::option_groups<Options>>
+    optimizer(cpu exec, std::vector<parameter_type> parameters, const Groups& groups)
+        : optimizer(exec, std::move(parameters), groups.values) {}
+    template <class Groups = detail::option_groups<Options>>
+        requires std::same_as<Groups, detail::option_groups<Options>>
+    optimizer(std::vector<parameter_type> parameters, const Groups& groups)
+        : optimizer(cpu{}, std::move(parameters), groups.values) {}
 
     /// With the same options for all parameters, which are in group 0.
     optimizer(cpu exec, std::vector<parameter_type> parameters, const Options& options = {})
@@ -76,6 +96,24 @@ public:
     /// Overload that runs on the calling thread.
     explicit optimizer(std::vector<parameter_type> parameters, const Options& options = {})
         : optimizer(cpu{}, std::move(parameters), options) {}
+
+    /// Options in torch's words, and arrays of another type: do not compile.
+    template <class Words = detail::optimizer_words>
+        requires std::same_as<Words, detail::optimizer_words>
+    optimizer(cpu /*exec*/, const std::vector<parameter_type>& parameters, const Words& /*options*/)
+        : optimizer(parameters, detail::instead_of_optimizer_words<Words, Options>()) {}
+    template <class Words = detail::optimizer_words>
+        requires std::same_as<Words, detail::optimizer_words>
+    optimizer(const std::vector<parameter_type>& parameters, const Words& /*options*/)
+        : optimizer(parameters, detail::instead_of_optimizer_words<Words, Options>()) {}
+    template <class Parameters = std::vector<detail::any_parameter>>
+        requires detail::mistaken_parameters<Parameters, parameter_type>
+    optimizer(cpu /*exec*/, const Parameters& /*parameters*/, const Options& options = {})
+        : optimizer(detail::instead_of_parameters<Parameters, std::vector<parameter_type>>(), options) {}
+    template <class Parameters = std::vector<detail::any_parameter>>
+        requires detail::mistaken_parameters<Parameters, parameter_type>
+    explicit optimizer(const Parameters& /*parameters*/, const Options& options = {})
+        : optimizer(detail::instead_of_parameters<Parameters, std::vector<parameter_type>>(), options) {}
 
     /// The options of a group; for the present learning rate see learning_rate().
     ///

@@ -3,6 +3,7 @@
 /// The loss scaler: scale the loss, unscale the gradients, step if they are finite, update the scale.
 #pragma once
 
+#include <mp/detail/mistaken_arguments.hpp>
 #include <mp/error.hpp>
 #include <mp/scaling/iteration_record.hpp>
 #include <mp/scaling/optimizer_protocol.hpp>
@@ -74,6 +75,12 @@ public:
         policy_.validate();
         state_ = initial_scale_state(policy_);
     }
+
+    /// Parameters in torch's words: do not compile.
+    template <class Words = detail::scaler_words>
+        requires std::same_as<Words, detail::scaler_words>
+    explicit loss_scaler(const Words& /*policy*/, bool enabled = true)
+        : loss_scaler(detail::instead_of_scaler_words<Words, Policy>(), enabled) {}
 
     /// Whether the scaler does anything.
     [[nodiscard]] bool enabled() const noexcept { return enabled_; }
