@@ -8,6 +8,7 @@
 #include <mp/workspace.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,15 +27,17 @@ struct trained {
     virtual void for_each_weight(void (*visit)(const char* name, const float* values, long count)) = 0;
 };
 
-template <class Storage>
+/// In Storage; under autocast if Computing is on.
+template <class Storage, class Policy = mp::autocast::off, mp::precision Computing = mp::precision::off>
 struct trained_in final : trained {
     mp::host_workspace workspace;
     mp::thread_pool pool;
     mp::cpu exec;
-    gpt<Storage, mp::autocast::off> model;
+    gpt<Storage, Policy> model;
     mp::adamw<Storage, Storage, float, float> matrices;
     mp::adamw<float> norms;
     mp::dynamic_loss_scaler scaler{{}, false};
+    std::shared_ptr<mp::autocast::cast_cache> casts = std::make_shared<mp::autocast::cast_cache>();
 
     static mp::adamw_options with_decay(double decay) {
         return {.learning_rate = 2e-3, .beta2 = 0.95, .weight_decay = decay};
@@ -48,6 +51,7 @@ struct trained_in final : trained {
 
     float step(std::span<const int> ids, std::span<const int> labels, std::ptrdiff_t batch,
                double rate) override {
+        const mp::autocast_region region({.cpu = Computing, .cache = casts, .keep_cache = true});
         mp::training_iteration iteration(scaler, matrices, norms);
         model.forward(exec, ids, batch);
         const float loss = model.backward(exec, labels, {}, false);
@@ -74,11 +78,13 @@ struct trained_in final : trained {
 }  // namespace
 
 extern "C" {
-trained* gpt_make(int bfloat16, int threads, long vocabulary, long context, long layers, long width,
+trained* gpt_make(int format, int threads, long vocabulary, long context, long layers, long width,
                   long heads) {
     const gpt_sizes sizes{
         .vocabulary = vocabulary, .context = context, .layers = layers, .width = width, .heads = heads};
-    if (bfloat16 != 0) return new trained_in<mp::bfloat16>(sizes, threads);
+    if (format == 1) return new trained_in<mp::bfloat16>(sizes, threads);
+    if (format == 2)
+        return new trained_in<float, mp::autocast::by_region, mp::precision::bf16>(sizes, threads);
     return new trained_in<float>(sizes, threads);
 }
 float gpt_step(trained* it, const int* ids, const int* labels, long count, long batch, double rate) {

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """The GPT of examples/train_gpt beside the same model in torch: losses, and the time of a step, by turns.
 
-    python3 bench/torch/gpt.py                          # float and bfloat16, 1 and 2 threads
+    python3 bench/torch/gpt.py                          # float, bfloat16 and autocast, 1 and 2 threads
     python3 bench/torch/gpt.py --isa avx2 --threads 1   # as on a processor with AVX2 alone
     python3 bench/torch/gpt.py --layers 12 --width 768 --heads 12 --batch 2 --steps 10
 
 Needs torch (`pip install torch`) and g++. Both models start from the weights that mp draws, see the same random text
-of 100 characters, and take a step in turns, in one process; torch in bfloat16 is torch.autocast over float weights.
-Prints a table in Markdown.
+of 100 characters, and take a step in turns, in one process; torch in bfloat16 is torch.autocast over float weights, which
+mp does as `autocast`; as `bfloat16` it stores weights, gradients and activations in that. Prints a table in Markdown.
 """
 import argparse
 import ctypes
@@ -96,16 +96,19 @@ def batches(sizes, steps):
         yield text[:, :-1].contiguous(), text[:, 1:].contiguous()
 
 
-def compare(mp, sizes, bfloat16, threads):
+FORMATS = ("float", "bfloat16", "autocast")
+
+
+def compare(mp, sizes, format, threads):
     import torch
 
     torch.set_num_threads(threads)
-    handle = mp.gpt_make(bfloat16, threads, VOCABULARY, sizes.context, sizes.layers, sizes.width, sizes.heads)
+    handle = mp.gpt_make(FORMATS.index(format), threads, VOCABULARY, sizes.context, sizes.layers, sizes.width, sizes.heads)
     weights = {}
     visitor = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.POINTER(ctypes.c_float), ctypes.c_long)
     mp.gpt_weights(ctypes.c_void_p(handle), visitor(lambda name, values, count: weights.__setitem__(
         name.decode(), values[:count])))
-    theirs = torch_gpt(weights, sizes, bfloat16)
+    theirs = torch_gpt(weights, sizes, format != "float")
     times, worst, losses = {"mp": [], "torch": []}, 0.0, (0.0, 0.0)
     for step, (ids, labels) in enumerate(batches(sizes, sizes.steps)):
         rate = min((step + 1) / 20, 1.0)
@@ -118,7 +121,7 @@ def compare(mp, sizes, bfloat16, threads):
         worst, losses = max(worst, abs(ours - other)), (ours, other)
     mp.gpt_free(handle)
     ours, other = (1e3 * statistics.median(times[who][2:]) for who in ("mp", "torch"))
-    print(f"| {'bfloat16' if bfloat16 else 'float'} | {threads} | {ours:.1f} | {other:.1f} | {ours / other:.2f} | "
+    print(f"| {format} | {threads} | {ours:.1f} | {other:.1f} | {ours / other:.2f} | "
           f"{losses[0]:.4f} | {losses[1]:.4f} | {worst:.1e} |", flush=True)
 
 
@@ -127,6 +130,7 @@ def main():
     for name, value in (("layers", 4), ("width", 128), ("heads", 4), ("context", 128), ("batch", 16), ("steps", 100)):
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--threads", type=int, action="append")
+    parser.add_argument("--format", choices=FORMATS, action="append")
     parser.add_argument("--isa", help="MP_ISA of mp, and ATEN_CPU_CAPABILITY of torch")
     sizes = parser.parse_args()
     if sizes.isa:
@@ -140,9 +144,9 @@ def main():
         mp = library(folder)
         print("| format | threads | mp, ms a step | torch, ms | mp / torch | last loss, mp | torch | largest difference |")
         print("|---|---:|---:|---:|---:|---:|---:|---:|")
-        for bfloat16 in (False, True):
+        for format in sizes.format or FORMATS:
             for threads in sizes.threads or [1, 2]:
-                compare(mp, sizes, bfloat16, threads)
+                compare(mp, sizes, format, threads)
 
 
 if __name__ == "__main__":

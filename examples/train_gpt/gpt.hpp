@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace examples::train_gpt {
@@ -33,6 +34,8 @@ template <class Storage, class Policy>
 class gpt {
     using matrix = mp::matrix_view<Storage>;
     using norm = mp::layers::layer_norm<float, Storage, Policy>;
+    // The head decides about single tokens: it stays out of 8 bits.
+    using head = std::conditional_t<std::is_base_of_v<mp::autocast::off, Policy>, mp::autocast::off, Policy>;
 
     /// x + attention(norm(x)), and of that x + mlp(norm(x)).
     struct block {
@@ -111,9 +114,8 @@ public:
         matrix x = first_.view();
         for (block& it : blocks_) x = it.forward(exec, x, batch);
         logits_.resize(rows, sizes_.vocabulary);
-        // The head decides about single tokens: it stays out of 8 bits.
-        mp::ops::linear<mp::autocast::off>(exec, final_norm_.forward(exec, x), tokens_.weight().cached(),
-                                           mp::ops::absent, logits_.view());
+        mp::ops::linear<head>(exec, final_norm_.forward(exec, x), tokens_.weight().cached(), mp::ops::absent,
+                              logits_.view());
         return logits_.view();
     }
 
@@ -132,9 +134,8 @@ public:
         const matrix dx = gradient_.view(), room = room_.view();
         const float loss =
             mp::ops::softmax_cross_entropy_with_gradient<Policy>(exec, logits, labels, logits, factors);
-        mp::ops::linear_backward<mp::autocast::off>(
-            exec, final_norm_.result(), tokens_.weight().cached(), logits, room,
-            mp::ops::add_to(tokens_.weight().gradient(), add), mp::ops::absent);
+        mp::ops::linear_backward<head>(exec, final_norm_.result(), tokens_.weight().cached(), logits, room,
+                                       mp::ops::add_to(tokens_.weight().gradient(), add), mp::ops::absent);
         final_norm_.backward(exec, room, dx, add);
         for (std::size_t i = blocks_.size(); i > 0; --i) blocks_[i - 1].backward(exec, dx, room, add);
         places_.backward(exec, dx, add);

@@ -29,7 +29,8 @@ Trains a GPT on the characters of a text, by default of this library's own heade
 precisions, and writes in its style. The same seed gives the same bits on any number of threads, also when the
 run was killed and resumed.
 
-  --recipe LIST       fp32, bf16, fp16, fp16_alone, fp8, mxfp8, several with commas between, or all (bf16)
+  --recipe LIST       fp32, amp_bf16, amp_fp16, bf16, fp16, fp16_alone, fp8, mxfp8, several with commas between, or
+                      all (bf16)
   --text PATH         a file, or a folder whose headers are read (the headers of mp)
   --size NAME         tiny: 4 layers, 128 wide, context 128; small: 6, 384, 256; gpt2: 12, 768, 1024 (tiny)
   --layers N --width N --heads N --context N   one by one

@@ -87,8 +87,10 @@ std::string sample(mp::cpu exec, Model& model, const training_task& task) {
     return text;
 }
 
-/// Trains with weights, gradients and activations in Storage. This is the part to copy.
-template <class Storage, class Policy, class Master, bool Scales>
+/// Trains with weights, gradients and activations in Storage; ops compute in Computing where Policy asks the region.
+/// This is the part to copy.
+template <class Storage, class Policy, class Master, bool Scales,
+          mp::precision Computing = mp::precision::off>
 training_record train(const training_task& task) {
     mp::host_workspace workspace;
     mp::thread_pool pool(task.threads);
@@ -106,6 +108,9 @@ training_record train(const training_task& task) {
     const mp::warmup_then schedule{
         mp::linear_warmup{.steps = warm_up},
         mp::cosine_decay{.steps = std::max(task.steps, warm_up + 1) - warm_up, .final_factor = 0.1}};
+
+    mp::autocast::cast_timer casts;
+    const mp::autocast_region region({.cpu = Computing, .ledger = &casts});
 
     training_record record;
     std::uint64_t step = 0;
@@ -132,9 +137,11 @@ training_record train(const training_task& task) {
 
     batch_of_text batch;
     stopwatch forward, backward, update, all;
+    double cast_seconds = 0;
     all.start();
     for (; step < end; ++step) {
         mp::training_iteration iteration(scaler, matrices, norms);
+        casts.clear();
         double loss = 0;
         for (int micro = 0; micro < task.accumulate; ++micro) {
             batch.draw(
@@ -164,6 +171,7 @@ training_record train(const training_task& task) {
         if (!iteration.finish()) record.skipped.push_back(step);
         model.weights_changed();
         update.stop();
+        cast_seconds += casts.seconds();
         record.losses.push_back(loss);
         if (looks) {
             all.stop();
@@ -182,7 +190,7 @@ training_record train(const training_task& task) {
 
     const auto steps = static_cast<double>(end - first_step);
     record.parameters = model.parameter_count();
-    record.seconds = {forward.seconds(), backward.seconds(), update.seconds(), all.seconds()};
+    record.seconds = {forward.seconds(), backward.seconds(), update.seconds(), all.seconds(), cast_seconds};
     record.tokens_per_second =
         steps * static_cast<double>(task.batch * task.sizes.context * task.accumulate) / all.seconds();
     record.memory = {
@@ -191,7 +199,8 @@ training_record train(const training_task& task) {
         .masters = std::is_same_v<Storage, Master> ? 0 : model.matrices.count() * sizeof(Master),
         .moments = 2 * sizeof(float) * (model.matrices.count() + model.norms.count()),
         .activations = model.activation_bytes(),
-        .workspace = workspace.high_water()};
+        .workspace = workspace.high_water(),
+        .casts = mp::autocast_cache() == nullptr ? 0 : mp::autocast_cache()->bytes()};
     record.sample = sample(exec, model, task);
     return record;
 }
@@ -199,6 +208,10 @@ training_record train(const training_task& task) {
 namespace ac = mp::autocast;
 constexpr std::array recipes{
     recipe{"fp32", "float throughout", train<float, ac::off, float, false>},
+    recipe{"amp_bf16", "float under autocast, which computes in bfloat16 what PyTorch's does",
+           train<float, ac::by_region, float, false, mp::precision::bf16>},
+    recipe{"amp_fp16", "float under autocast, which computes in half, with dynamic loss scaling",
+           train<float, ac::by_region, float, true, mp::precision::fp16>},
     recipe{"bf16", "bfloat16 with float master weights", train<mp::bfloat16, ac::off, float, false>},
     recipe{"fp16", "half with float master weights and dynamic loss scaling",
            train<mp::half, ac::off, float, true>},

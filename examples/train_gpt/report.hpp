@@ -27,6 +27,7 @@ struct result {
 
 inline constexpr std::string_view line_colours = R"(
 .line.fp32 { stroke: #767676; } .line.bf16 { stroke: #2a6fb0; } .line.fp16 { stroke: #2a9d6f; }
+.line.amp_bf16 { stroke: #7fb0dd; } .line.amp_fp16 { stroke: #7fcfae; }
 .line.fp16_alone { stroke: #c8283c; } .line.fp8 { stroke: #8a4fb8; } .line.mxfp8 { stroke: #b8791f; }
 .line.limit { stroke: var(--grid); } .line.dashed { stroke-dasharray: 5 4; }
 pre { background: var(--grid); padding: 10px 12px; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 12px; }
@@ -49,6 +50,7 @@ inline table learning_table(const std::vector<result>& results) {
               {"tokens", "per s"},
               {"ms a step:", "forward"},
               {"", "backward"},
+              {"of both", "casts"},
               {"", "optimizer"},
               {"", "in all"}},
              {}};
@@ -64,7 +66,8 @@ inline table learning_table(const std::vector<result>& results) {
              fixed(bits(r.validation.empty() ? std::nan("") : r.validation.back()), 3),
              std::to_string(r.skipped.size()), r.scales.empty() ? "-" : power_text(r.scales.back()),
              fixed(r.tokens_per_second, 0), milliseconds(r.seconds.forward), milliseconds(r.seconds.backward),
-             milliseconds(r.seconds.optimizer), milliseconds(r.seconds.all)});
+             r.seconds.casts > 0 ? milliseconds(r.seconds.casts) : "-", milliseconds(r.seconds.optimizer),
+             milliseconds(r.seconds.all)});
     }
     return it;
 }
@@ -78,12 +81,13 @@ inline table memory_table(const std::vector<result>& results) {
               {"", "moments"},
               {"", "activations"},
               {"", "workspace"},
+              {"", "kept casts"},
               {"", "in all"}},
              {}};
     for (const result& each : results) {
         const memory_use& m = each.record.memory;
-        const std::size_t parts[] = {m.weights, m.gradients,   m.masters,
-                                     m.moments, m.activations, m.workspace};
+        const std::size_t parts[] = {m.weights,     m.gradients, m.masters, m.moments,
+                                     m.activations, m.workspace, m.casts};
         std::vector<std::string> row{std::string(each.by->name)};
         std::size_t sum = 0;
         for (const std::size_t bytes : parts) {

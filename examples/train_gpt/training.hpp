@@ -39,11 +39,13 @@ struct training_task {
 /// Seconds of the parts of all steps.
 struct step_seconds {
     double forward = 0, backward = 0, optimizer = 0, all = 0;
+    double casts = 0;  ///< of forward and backward, where a region casts
 };
 
-/// Bytes, at the end of the training.
+/// Bytes, at the end of the training. `casts` are those of weights that are kept from forward to backward.
 struct memory_use {
-    std::size_t weights = 0, gradients = 0, masters = 0, moments = 0, activations = 0, workspace = 0;
+    std::size_t weights = 0, gradients = 0, masters = 0, moments = 0, activations = 0, workspace = 0,
+                casts = 0;
 };
 
 /// What came out of a training.

@@ -8,6 +8,7 @@
 #include <mp/autocast/cast_cache.hpp>
 #include <mp/autocast/cast_ledger.hpp>
 #include <mp/autocast/cast_observer.hpp>
+#include <mp/autocast/cast_timer.hpp>
 #include <mp/autocast/category.hpp>
 #include <mp/autocast/custom_function.hpp>
 #include <mp/autocast/decision.hpp>

@@ -272,4 +272,31 @@ TEST_CASE("a cast in use outlives its eviction") {
     CHECK(*static_cast<const int*>(cache->find(key, version, 2).get()) == 2);
 }
 
+TEST_CASE("the memory of an outdated cast is handed on, unless somebody still reads it") {
+    ac::cast_cache cache;
+    const ac::buffer_version version;
+    const ac::cast_cache::key key{&version, 1, {1}, "float", "half", "half"};
+    const int* const memory = [&] {
+        auto cast = std::make_shared<int>(7);
+        const int* const address = cast.get();
+        cache.keep(key, version, 0, std::move(cast), sizeof(int));
+        return address;
+    }();
+    std::shared_ptr<void> outdated;
+    {
+        const auto held = cache.find(key, version, 0, &outdated);
+        CHECK(held.get() == memory);
+        CHECK(outdated == nullptr);
+        CHECK(cache.find(key, version, 1, &outdated) == nullptr);
+        CHECK(outdated == nullptr);
+        CHECK(*static_cast<const int*>(held.get()) == 7);
+        cache.keep(key, version, 1, held, sizeof(int));
+    }
+    CHECK(cache.find(key, version, 2, &outdated) == nullptr);
+    CHECK(outdated.get() == memory);
+    CHECK(outdated.use_count() == 1);
+    CHECK(cache.bytes() == 0);
+    CHECK(cache.contents().empty());
+}
+
 }  // namespace

@@ -121,4 +121,25 @@ TEST_CASE("a token may outlive its region while threads use it") {
     CHECK(wrong == 0);
 }
 
+TEST_CASE("a cast is written over only when no thread reads it") {
+    constexpr std::ptrdiff_t n = 8;
+    std::vector<float> weights(n * n, 0.0F);
+    for (std::ptrdiff_t i = 0; i < n; ++i) weights[static_cast<std::size_t>(i * (n + 1))] = 0.1F;
+    const float expected = static_cast<float>(static_cast<half>(0.1F));
+    ac::buffer_version version;
+    const autocast_region region(precision::fp16);
+    const auto token = mp::capture_autocast();
+    std::atomic<int> wrong{0};
+    on_threads([&](int i) {
+        const autocast_region same(token);
+        for (int round = 0; round < 200; ++round) {
+            if (i == 0) version.changed();
+            if (first_output(weights, version) < expected || first_output(weights, version) > expected)
+                ++wrong;
+        }
+    });
+    CHECK(wrong == 0);
+    CHECK(mp::autocast_cache()->statistics().invalidations > 0);
+}
+
 }  // namespace

@@ -45,7 +45,8 @@ std::vector<std::string> cells_of(const std::string& out, const std::string& nam
     return {};
 }
 
-const std::vector<std::string> names{"fp32", "bf16", "fp16", "fp16_alone", "fp8", "mxfp8"};
+const std::vector<std::string> names{"fp32", "amp_bf16",   "amp_fp16", "bf16",
+                                     "fp16", "fp16_alone", "fp8",      "mxfp8"};
 
 TEST_CASE("train_gpt: every recipe learns, and says where time and memory went, also on a page") {
     const workplace place;
@@ -54,15 +55,23 @@ TEST_CASE("train_gpt: every recipe learns, and says where time and memory went, 
     std::map<std::string, double> losses;
     for (const std::string& name : names) {
         const auto cells = cells_of(ran.out, name);
-        REQUIRE(cells.size() == 10);
+        REQUIRE(cells.size() == 11);
         losses[name] = std::strtod(cells[1].c_str(), nullptr);
         // 20 characters, so 4.3 bits at first; the mean of the last 20 of 30 steps is below.
         CHECK(losses[name] < 3.0);
         CHECK(std::strtod(cells[2].c_str(), nullptr) < 1.5);
+        // Casts: within the forward and the backward pass.
+        if (name.starts_with("amp")) {
+            const double casts = std::strtod(cells[8].c_str(), nullptr);
+            CHECK(casts >= 0.0);
+            CHECK(casts < std::strtod(cells[6].c_str(), nullptr) + std::strtod(cells[7].c_str(), nullptr));
+        } else {
+            CHECK(cells[8] == "-");
+        }
     }
     CHECK(cells_of(ran.out, "fp16")[4].starts_with("2^"));
     CHECK(cells_of(ran.out, "bf16")[4] == "1");
-    for (const char* const name : {"bf16", "fp16"}) {
+    for (const char* const name : {"bf16", "fp16", "amp_bf16", "amp_fp16"}) {
         CHECK(losses[name] == doctest::Approx(losses["fp32"]).epsilon(0.03));
     }
     CHECK(ran.error.find("100% done") != std::string::npos);
@@ -138,7 +147,8 @@ TEST_CASE("train_gpt: what it does not understand is said in a line, with exit c
         return ran.error;
     };
     CHECK(error("--recipe fp64") ==
-          "train_gpt: --recipe is 'fp64'; it must be one of fp32 bf16 fp16 fp16_alone fp8 mxfp8\n");
+          "train_gpt: --recipe is 'fp64'; it must be one of fp32 amp_bf16 amp_fp16 bf16 fp16 fp16_alone fp8 "
+          "mxfp8\n");
     CHECK(error("--size huge") == "train_gpt: --size is 'huge'; it must be one of tiny small gpt2\n");
     CHECK(error("--steps 0") ==
           "train_gpt: --steps is '0'; it must be a whole number from 1 to 1000000000\n");

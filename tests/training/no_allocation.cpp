@@ -14,6 +14,7 @@
 #include <mp/workspace.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -106,6 +107,16 @@ TEST_CASE("a step of a transformer allocates nothing after the first, in any for
     check<float, ac::fp16>();
     check<float, ac::off>(2);
     check<mp::bfloat16, ac::off>(3);
+}
+
+TEST_CASE("neither do the casts of a region, which are kept until the weights change") {
+    for (const auto value : {mp::precision::bf16, mp::precision::fp16, mp::precision::fp8}) {
+        // One that compares no casts, as debug builds do in memory of their own.
+        const auto cache = std::make_shared<ac::cast_cache>(ac::cast_cache::default_max_bytes, false);
+        const mp::autocast_region region({.cpu = value, .cache = cache});
+        check<float, ac::by_region>();
+        CHECK(cache->statistics().hits > 0);
+    }
 }
 
 /// Allocations of each step of a small network whose backward pass is recorded.

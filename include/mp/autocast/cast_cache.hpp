@@ -165,13 +165,18 @@ public:
         friend bool operator==(const key&, const key&) = default;
     };
 
-    /// The cast of the buffer as it was at `count`; null where there is none. For the dispatcher.
-    std::shared_ptr<const void> find(const key& wanted, const buffer_version& version, std::uint64_t count) {
+    /// The cast of the buffer as it was at `count`; null where there is none. `outdated` gets the memory of an older
+    /// cast that nobody uses any more: the new one may be written over it. For the dispatcher.
+    std::shared_ptr<const void> find(const key& wanted, const buffer_version& version, std::uint64_t count,
+                                     std::shared_ptr<void>* outdated = nullptr) {
         const std::lock_guard lock(mutex_);
         for (std::size_t i = 0; i < entries_.size(); ++i) {
             if (!(entries_[i].identity == wanted && entries_[i].version == version)) continue;
             if (entries_[i].description.version != count) {
                 ++statistics_.invalidations;
+                if (outdated != nullptr && is_unused(entries_[i].cast)) {
+                    *outdated = std::const_pointer_cast<void>(std::move(entries_[i].cast));
+                }
                 drop(i);
                 break;
             }
@@ -220,6 +225,17 @@ private:
         std::shared_ptr<const void> cast;
         cached_cast description;
     };
+
+    /// Whether the cache alone has the cast, and who had it before is done with reading.
+    static bool is_unused(const std::shared_ptr<const void>& cast) {
+        if (cast.use_count() != 1) return false;
+        // The count is read without an order. Who gave a reference back did so after reading, by a release; giving
+        // one back here acquires that.
+        {
+            const std::shared_ptr<const void> another = cast;
+        }
+        return true;
+    }
 
     void drop(std::size_t index) {
         bytes_ -= entries_[index].description.bytes;

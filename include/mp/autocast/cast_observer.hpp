@@ -124,6 +124,14 @@ public:
     virtual void not_finite(const observed_call& call, std::size_t index, std::size_t at, bool is_nan,
                             value_origin origin) = 0;
 
+    /// Whether multiplied(), cast(), reused() and read() are to be called: all numbers are copied for them.
+    virtual bool reads_values() const { return true; }
+    /// A cast of an array begins; what is returned is passed to cast_ends(), which the same thread calls next.
+    virtual std::int64_t cast_begins() { return 0; }
+    /// A cast of an array of so many elements ends. On a GPU it has been enqueued.
+    virtual void cast_ends(const observed_call& /*call*/, std::size_t /*index*/, cast_direction /*direction*/,
+                           std::size_t /*elements*/, std::int64_t /*begun*/) {}
+
 protected:
     cast_observer() = default;
     cast_observer(const cast_observer&) = default;

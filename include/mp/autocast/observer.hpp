@@ -11,6 +11,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -19,6 +20,13 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// The observer of calls whose policy is known at compile time. It costs nothing.
 struct null_observer {
     static constexpr bool enabled = false;
+
+    /// Tells nobody.
+    struct watched_cast {
+        constexpr watched_cast(const null_observer& /*observer*/, std::size_t /*index*/,
+                               autocast::cast_direction /*direction*/, std::size_t /*elements*/) {}
+        constexpr ~watched_cast() {}  // a use, for compilers that warn of variables without any
+    };
 };
 
 /// The observer of a call in a region: its cache, and its cast_observer.
@@ -35,7 +43,7 @@ public:
     autocast::cast_cache* cache() const { return cache_; }
 
     /// Whether anybody wants to see the numbers. The functions below may be called only then.
-    bool records() const { return told_ != nullptr; }
+    bool records() const { return told_ != nullptr && told_->reads_values(); }
 
     void multiplied(autocast::product_size size, std::string_view type) const {
         told_->multiplied(call_, size, type);
@@ -48,6 +56,32 @@ public:
     void reused(std::size_t index, std::string_view from, std::string_view to, bool scaled) const {
         told_->reused(call_, index, from, to, scaled);
     }
+
+    /// Tells when a cast begins and ends: while the object lives.
+    class [[nodiscard]] watched_cast {
+    public:
+        watched_cast(const region_observer& observer, std::size_t index, autocast::cast_direction direction,
+                     std::size_t elements)
+            : observer_(observer),
+              index_(index),
+              elements_(elements),
+              begun_(observer.told_ == nullptr ? 0 : observer.told_->cast_begins()),
+              direction_(direction) {}
+        ~watched_cast() {
+            if (observer_.told_ != nullptr) {
+                observer_.told_->cast_ends(observer_.call_, index_, direction_, elements_, begun_);
+            }
+        }
+        watched_cast(const watched_cast&) = delete;
+        watched_cast& operator=(const watched_cast&) = delete;
+
+    private:
+        const region_observer& observer_;
+        std::size_t index_;
+        std::size_t elements_;
+        std::int64_t begun_;
+        autocast::cast_direction direction_;
+    };
 
     /// Values that the op reads without a cast.
     template <class Element, std::floating_point Value>

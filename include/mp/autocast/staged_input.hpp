@@ -42,6 +42,15 @@ void cast_elements(const Executor& exec, const Argument& argument, std::span<Tar
     }
 }
 
+/// cast_elements(), while the observer watches.
+template <class Quantised, class Observer, class Executor, class Argument, class Target>
+void watched_cast_elements(const Observer& observer, std::size_t index, const Executor& exec,
+                           const Argument& argument, std::span<Target> to) {
+    const typename Observer::watched_cast watched(observer, index, autocast::cast_direction::input,
+                                                  to.size());
+    cast_elements<Quantised>(exec, argument, to);
+}
+
 template <class Target, class Quantised, class Observer, class Executor, class Argument>
 class argument_adaptor<adaptation::cast_number, Target, Quantised, Observer, Executor, Argument> {
 public:
@@ -99,7 +108,7 @@ public:
                      const Argument& argument)
         : argument_(argument), buffer_(exec, traits::size(argument)) {
         const std::span<Target> to(buffer_.data(), buffer_.elements().size());
-        cast_elements<Quantised>(exec, argument, to);
+        watched_cast_elements<Quantised>(observer, index, exec, argument, to);
         report_input<Quantised>(observer, index, exec, argument, buffer_.elements());
     }
     auto get() const { return traits::template dense<const Target>(buffer_.data(), argument_); }
@@ -129,9 +138,11 @@ public:
         // Read before the buffer is: what changes later is not mistaken for what was cast.
         const std::uint64_t count = argument.version.count();
         autocast::cast_cache::key key{};
+        std::shared_ptr<void> outdated;
         if (cache != nullptr) {
             key = key_of(exec, size);
-            kept_ = std::static_pointer_cast<const Target>(cache->find(key, argument.version, count));
+            kept_ =
+                std::static_pointer_cast<const Target>(cache->find(key, argument.version, count, &outdated));
         }
         if (kept_ != nullptr) {
             cast_ = kept_.get();
@@ -144,10 +155,14 @@ public:
             return;
         }
         std::shared_ptr<Target> made;
-        if (cache != nullptr) made = allocate_kept<Target>(exec, size);
+        if (outdated != nullptr) {
+            made = std::static_pointer_cast<Target>(outdated);
+        } else if (cache != nullptr) {
+            made = allocate_kept<Target>(exec, size);
+        }
         if (made == nullptr) buffer_ = staging_buffer<Target>(exec, size);
         const std::span<Target> to(made == nullptr ? buffer_.data() : made.get(), size);
-        cast_elements<Quantised>(exec, argument, to);
+        watched_cast_elements<Quantised>(observer, index, exec, argument, to);
         report_input<Quantised>(observer, index, exec, argument, std::span<const Target>(to));
         cast_ = to.data();
         kept_ = made;

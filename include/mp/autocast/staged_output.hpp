@@ -50,13 +50,14 @@ public:
           view_(output.view),
           buffer_(exec, traits::size(output.view)) {
         if constexpr (ReadsOldValues) {
-            traits::copy(exec, traits::as_input(view_), get());
+            watched_copy(autocast::cast_direction::input, traits::as_input(view_), get());
             report_input<void>(observer, index, exec, view_, buffer_.elements());
         }
     }
     auto get() const { return traits::template dense<Target>(buffer_.data(), view_); }
     void finish() const {
-        traits::copy(exec_, traits::template dense<const Target>(buffer_.data(), view_), view_);
+        watched_copy(autocast::cast_direction::output,
+                     traits::template dense<const Target>(buffer_.data(), view_), view_);
         if constexpr (Observer::enabled) {
             if (!observer_.records()) return;
             report_cast<Target, element>(observer_, index_, autocast::cast_direction::output,
@@ -66,6 +67,12 @@ public:
     }
 
 private:
+    template <class From, class To>
+    void watched_copy(autocast::cast_direction direction, const From& from, const To& to) const {
+        const typename Observer::watched_cast watched(observer_, index_, direction, traits::size(view_));
+        traits::copy(exec_, from, to);
+    }
+
     const Executor& exec_;
     const Observer& observer_;
     std::size_t index_;
@@ -117,6 +124,8 @@ public:
         if (sum_.adds) {
             traits::add(exec_, result, sum_.view);
         } else if constexpr (!same_type) {
+            const typename Observer::watched_cast watched(observer_, index_, autocast::cast_direction::output,
+                                                          traits::size(sum_.view));
             traits::copy(exec_, result, sum_.view);
         }
         look_at(observer_, index_, exec_, sum_.view, autocast::value_origin::kernel);
