@@ -9,12 +9,18 @@
 Needs torch (`pip install torch`) and g++. Both models start from the weights that mp draws, see the same random text
 of 100 characters, and take a step in turns, in one process; torch in bfloat16 is torch.autocast over float weights, which
 mp does as `autocast`; as `bfloat16` it stores weights, gradients and activations in that. Prints a table in Markdown.
+
+With --llm-c FOLDER, where https://github.com/karpathy/llm.c was cloned to, the table in float has llm.c's step, too,
+from the same weights and on the same text, compiled as its Makefile does. It clips no gradients and decays all
+weights, so that only its first loss is the same.
 """
 import argparse
+import array
 import ctypes
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -34,6 +40,49 @@ def library(folder):
     it.gpt_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_double]
     it.gpt_free.argtypes = [ctypes.c_void_p]
     return it
+
+
+class llm_c_gpt:
+    """llm.c's train_gpt2.c, compiled from its folder."""
+
+    def __init__(self, source, folder, weights, sizes):
+        path, checkpoint = os.path.join(folder, "llm_c.so"), os.path.join(folder, "weights.bin")
+        if not os.path.exists(path):
+            march = "-march=x86-64-v3" if sizes.isa == "avx2" else "-march=native"
+            subprocess.run(["gcc", "-Ofast", march, "-fopenmp", "-DOMP", "-fPIC", "-shared", "-w", "-I" + source,
+                            os.path.join(HERE, "llm_c.c"), "-o", path, "-lm"], check=True)
+        self.it, self.sizes, self.steps = ctypes.CDLL(path), sizes, 0
+        self.it.llm_c_make.restype = ctypes.c_void_p
+        self.it.llm_c_step.restype = ctypes.c_float
+        self.it.llm_c_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long, ctypes.c_long,
+                                       ctypes.c_float, ctypes.c_int]
+        padded = -VOCABULARY % 128
+        blocks = [f"h.{i}." for i in range(sizes.layers)]
+        order = [["wte.weight"], ["wpe.weight"]] + [[b + name for b in blocks] for name in (
+            "ln_1.weight", "ln_1.bias", "attn.qkv.weight", "attn.qkv.bias", "attn.out.weight", "attn.out.bias", "ln_2.weight",
+            "ln_2.bias", "mlp.fc.weight", "mlp.fc.bias", "mlp.proj.weight", "mlp.proj.bias")] + [["ln_f.weight"], ["ln_f.bias"]]
+        with open(checkpoint, "wb") as file:
+            header = [20240326, 3, sizes.context, VOCABULARY, sizes.layers, sizes.heads, sizes.width, VOCABULARY + padded]
+            array.array("i", header + (256 - len(header)) * [0]).tofile(file)
+            for names in order:
+                for name in names:
+                    array.array("f", weights[name]).tofile(file)
+                    if name == "wte.weight":
+                        array.array("f", padded * sizes.width * [0.0]).tofile(file)
+        with open(os.devnull, "w") as nothing:
+            stdout = os.dup(1)
+            sys.stdout.flush()
+            os.dup2(nothing.fileno(), 1)  # what it prints is no row of the table
+            self.handle = ctypes.c_void_p(self.it.llm_c_make(checkpoint.encode()))
+            ids = (ctypes.c_int * (sizes.batch * sizes.context))()
+            self.it.llm_c_step(self.handle, ctypes.addressof(ids), ctypes.addressof(ids), sizes.batch, sizes.context, 0.0, 1)
+            ctypes.CDLL(None).fflush(None)
+            os.dup2(stdout, 1)
+
+    def step(self, ids, labels, rate):
+        self.steps += 1
+        return self.it.llm_c_step(self.handle, ids.data_ptr(), labels.data_ptr(), self.sizes.batch, self.sizes.context,
+                                  2e-3 * rate, self.steps)
 
 
 class torch_gpt:
@@ -99,7 +148,7 @@ def batches(sizes, steps):
 FORMATS = ("float", "bfloat16", "autocast")
 
 
-def compare(mp, sizes, format, threads):
+def compare(mp, folder, sizes, format, threads):
     import torch
 
     torch.set_num_threads(threads)
@@ -109,7 +158,11 @@ def compare(mp, sizes, format, threads):
     mp.gpt_weights(ctypes.c_void_p(handle), visitor(lambda name, values, count: weights.__setitem__(
         name.decode(), values[:count])))
     theirs = torch_gpt(weights, sizes, format != "float")
-    times, worst, losses = {"mp": [], "torch": []}, 0.0, (0.0, 0.0)
+    llm_c = None
+    if sizes.llm_c and format == "float":
+        llm_c = llm_c_gpt(sizes.llm_c, folder, weights, sizes)
+        llm_c.it.llm_c_threads(threads)
+    times, worst, losses = {"mp": [], "torch": [], "llm.c": []}, 0.0, (0.0, 0.0)
     for step, (ids, labels) in enumerate(batches(sizes, sizes.steps)):
         rate = min((step + 1) / 20, 1.0)
         begin = time.perf_counter()
@@ -118,11 +171,20 @@ def compare(mp, sizes, format, threads):
         other = theirs.step(ids.long(), labels.long(), rate)
         times["torch"].append(time.perf_counter() - middle)
         times["mp"].append(middle - begin)
+        if llm_c:
+            begin = time.perf_counter()
+            loss = llm_c.step(ids, labels, rate)
+            times["llm.c"].append(time.perf_counter() - begin)
+            assert step > 0 or abs(loss - ours) < 1e-4, (loss, ours)
         worst, losses = max(worst, abs(ours - other)), (ours, other)
     mp.gpt_free(handle)
     ours, other = (1e3 * statistics.median(times[who][2:]) for who in ("mp", "torch"))
     print(f"| {format} | {threads} | {ours:.1f} | {other:.1f} | {ours / other:.2f} | "
-          f"{losses[0]:.4f} | {losses[1]:.4f} | {worst:.1e} |", flush=True)
+          f"{losses[0]:.4f} | {losses[1]:.4f} | {worst:.1e} |", end="", flush=True)
+    if sizes.llm_c:
+        third = 1e3 * statistics.median(times["llm.c"][2:]) if llm_c else 0
+        print(f" {third:.1f} | {ours / third:.2f} |" if llm_c else " | |", end="")
+    print(flush=True)
 
 
 def main():
@@ -131,6 +193,7 @@ def main():
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--threads", type=int, action="append")
     parser.add_argument("--format", choices=FORMATS, action="append")
+    parser.add_argument("--llm-c", help="the folder of llm.c")
     parser.add_argument("--isa", help="MP_ISA of mp, and ATEN_CPU_CAPABILITY of torch")
     sizes = parser.parse_args()
     if sizes.isa:
@@ -142,11 +205,12 @@ def main():
     os.environ.pop("OPENBLAS_CORETYPE", None)
     with tempfile.TemporaryDirectory() as folder:
         mp = library(folder)
-        print("| format | threads | mp, ms a step | torch, ms | mp / torch | last loss, mp | torch | largest difference |")
-        print("|---|---:|---:|---:|---:|---:|---:|---:|")
+        more = " llm.c, ms | mp / llm.c |" if sizes.llm_c else ""
+        print("| format | threads | mp, ms a step | torch, ms | mp / torch | last loss, mp | torch | largest difference |" + more)
+        print("|---|---:|---:|---:|---:|---:|---:|---:|" + ("---:|---:|" if more else ""))
         for format in sizes.format or FORMATS:
             for threads in sizes.threads or [1, 2]:
-                compare(mp, sizes, format, threads)
+                compare(mp, folder, sizes, format, threads)
 
 
 if __name__ == "__main__":
