@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: MIT A run that goes on from its checkpoint has the bits of the run that went on by
+// SPDX-License-Identifier: MIT
+// A run that goes on from its checkpoint has the bits of the run that went on by
 // itself; a checkpoint that does not fit, or is damaged at any byte, is refused and changes nothing.
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
