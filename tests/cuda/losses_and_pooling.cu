@@ -56,7 +56,7 @@ void check_pooling(const mp::ops::pool2d_geometry& g, std::ptrdiff_t batch, std:
     const auto size = static_cast<std::size_t>(batch * cells);
     const auto image = [=](auto* data) { return row_major(data, batch, cells); };
     const auto result = [=](auto* data) { return row_major(data, batch, pooled); };
-    const auto over = mp::ops::average_over::cells_inside;
+    const auto over = mp::ops::average_over::pixels_inside;
     check_op<X, Y>(
         size, static_cast<std::size_t>(batch * pooled), 0, shift,
         [=](auto exec, const X* x, const X*, Y* y) { mp::ops::max_pool2d(exec, image(x), result(y), g); });

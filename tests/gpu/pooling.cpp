@@ -64,7 +64,7 @@ void check_layouts(const pool2d_geometry& g, std::ptrdiff_t batch) {
             mp::ops::max_pool2d_backward(simulated{.seed = seed++}, x.view, dy.view, dx.view, g);
             mp::ops::max_pool2d_backward(mp::cpu{}, x.view, dy.view, dx0.view, g);
             compare();
-            for (const average_over over : {average_over::whole_window, average_over::cells_inside}) {
+            for (const average_over over : {average_over::whole_window, average_over::pixels_inside}) {
                 mp::ops::average_pool2d(simulated{.seed = seed++}, x.view, y.view, g, over);
                 mp::ops::average_pool2d(mp::cpu{}, x.view, expected.view, g, over);
                 mp::ops::average_pool2d_backward(simulated{.seed = seed++}, dy.view, dx.view, g, over);

@@ -157,7 +157,7 @@ TEST_CASE("pooling") {
     weights y(2, 2 * size.height * size.width);
     max_pool2d_backward(exec, x.in(), y.gradient(), x.out(), geometry);
     check("max_pool2d", [&] { return max_pool2d(exec, x.in(), y.result(), geometry), y.loss(); }, x);
-    for (const auto over : {average_over::whole_window, average_over::cells_inside}) {
+    for (const auto over : {average_over::whole_window, average_over::pixels_inside}) {
         average_pool2d_backward(exec, y.gradient(), x.out(), geometry, over);
         check(
             "average_pool2d",

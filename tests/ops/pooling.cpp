@@ -90,7 +90,7 @@ void check_pooling(const pool2d_geometry& g, storage_order order) {
     };
     enum class op { largest, whole, inside };
     for (const op which : {op::largest, op::whole, op::inside}) {
-        const auto over = which == op::whole ? average_over::whole_window : average_over::cells_inside;
+        const auto over = which == op::whole ? average_over::whole_window : average_over::pixels_inside;
         if (which == op::largest) {
             mp::ops::max_pool2d(mp::cpu{}, x.view, y.view, g);
             mp::ops::max_pool2d_backward(mp::cpu{}, x.view, dy.view, dx.view, g);

@@ -266,7 +266,7 @@ private:
         ops::max_pool2d<policy>(exec, matrix(x, 3), matrix(y, 3), windows);
         ops::max_pool2d_backward<policy>(exec, matrix(x, 3), matrix(dy, 3), matrix(dx, 3), windows);
         keep("max_pool2d", y, dx);
-        const auto over = ops::average_over::cells_inside;
+        const auto over = ops::average_over::pixels_inside;
         ops::average_pool2d<policy>(exec, matrix(x, 3), matrix(y, 3), windows, over);
         ops::average_pool2d_backward<policy>(exec, matrix(dy, 3), matrix(dx, 3), windows, over);
         keep("average_pool2d", y, dx);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/autocast/cast_observer.hpp>
+#include <mp/config.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -12,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::autocast {
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// Adds up the time of the casts of all regions that it is given to: those of arguments before a kernel, and of
 /// results after it. Casts that come from the cache take none. It looks at no numbers, so that a step takes as
@@ -80,4 +81,4 @@ private:
     std::atomic<std::uint64_t> elements_ = 0;
 };
 
-}  // namespace mp::autocast
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -25,8 +25,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Calls f(row, channel) for every channel of every image, images on different threads.
 template <class Function>
 void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometry& g, Function f) {
-    constexpr std::ptrdiff_t cells_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
-    const auto grain = static_cast<std::size_t>(1 + cells_per_chunk / (g.channels * g.height * g.width));
+    constexpr std::ptrdiff_t pixels_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
+    const auto grain = static_cast<std::size_t>(1 + pixels_per_chunk / (g.channels * g.height * g.width));
     parallel_arithmetic(exec, static_cast<std::size_t>(images), grain,
                         [&](std::size_t begin, std::size_t end) {
                             for (auto row = static_cast<std::ptrdiff_t>(begin);
@@ -38,15 +38,15 @@ void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometr
 }
 
 /// Writes dx from the windows: spread(row, channel, sums) adds what the windows of a channel give to each of
-/// its cells. The sums are in double and rounded once.
+/// its pixels. The sums are in double and rounded once.
 template <class DX, class Spread>
 void write_pooling_gradient(cpu exec, matrix_view<DX> dx, const ops::pool2d_geometry& g, Spread spread) {
-    const std::ptrdiff_t cells = g.height * g.width;
+    const std::ptrdiff_t pixels = g.height * g.width;
     for_each_channel(exec, dx.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
-        std::vector<double> sums(static_cast<std::size_t>(cells));
+        std::vector<double> sums(static_cast<std::size_t>(pixels));
         spread(row, channel, sums.data());
-        for (std::ptrdiff_t i = 0; i < cells; ++i) {
-            dx(row, channel * cells + i) = element_of_double<DX>(sums[static_cast<std::size_t>(i)]);
+        for (std::ptrdiff_t i = 0; i < pixels; ++i) {
+            dx(row, channel * pixels + i) = element_of_double<DX>(sums[static_cast<std::size_t>(i)]);
         }
     });
 }
@@ -66,7 +66,7 @@ void check_pooling(std::string_view function, const auto& exec, const named_oper
 }
 
 inline void check_average_over(std::string_view function, ops::average_over over) {
-    if (over > ops::average_over::cells_inside) {
+    if (over > ops::average_over::pixels_inside) {
         throw_argument(function, "over", static_cast<unsigned>(over),
                        "must be an enumerator of mp::ops::average_over");
     }
@@ -78,17 +78,17 @@ struct average_of_window {
     ops::average_over over;
 };
 
-/// y = the largest cells of the windows of x, on the CPU; on a GPU the functions of these names in
+/// y = the largest pixels of the windows of x, on the CPU; on a GPU the functions of these names in
 /// <mp/ops/pooling/gpu.hpp>.
 template <class X, class Y>
 void pool(largest_of_window, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
           const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
     for_each_channel(exec, x.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
-        const auto load = [&](std::ptrdiff_t cell) { return x(row, channel * windows.cells() + cell); };
-        for_each_window(g, [&](std::ptrdiff_t position, const window_cells& window) {
+        const auto load = [&](std::ptrdiff_t pixel) { return x(row, channel * windows.pixels() + pixel); };
+        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
             y(row, channel * windows.positions() + position) =
-                as<Y>(load(largest_cell(load, window, g.width)));
+                as<Y>(load(largest_pixel(load, window, g.width)));
         });
     });
 }
@@ -97,8 +97,8 @@ void pool(average_of_window average, const cpu& exec, matrix_view<const X> x, ma
           const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
     for_each_channel(exec, x.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
-        const auto load = [&](std::ptrdiff_t cell) { return x(row, channel * windows.cells() + cell); };
-        for_each_window(g, [&](std::ptrdiff_t position, const window_cells& window) {
+        const auto load = [&](std::ptrdiff_t pixel) { return x(row, channel * windows.pixels() + pixel); };
+        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
             const auto sum = window_sum(load, window, g.width);
             y(row, channel * windows.positions() + position) =
                 element_of_double<Y>((sum / window_divisor(windows, window, average.over)).value());
@@ -106,15 +106,15 @@ void pool(average_of_window average, const cpu& exec, matrix_view<const X> x, ma
     });
 }
 
-/// dx = the sums of what the windows give to each cell.
+/// dx = the sums of what the windows give to each pixel.
 template <class X, class DY, class DX>
 void pool_gradient(largest_of_window, const cpu& exec, matrix_view<const X> x, matrix_view<const DY> dy,
                    matrix_view<DX> dx, const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
     write_pooling_gradient(exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
-        const auto load = [&](std::ptrdiff_t cell) { return x(row, channel * windows.cells() + cell); };
-        for_each_window(g, [&](std::ptrdiff_t position, const window_cells& window) {
-            double& sum = sums[largest_cell(load, window, g.width)];
+        const auto load = [&](std::ptrdiff_t pixel) { return x(row, channel * windows.pixels() + pixel); };
+        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
+            double& sum = sums[largest_pixel(load, window, g.width)];
             const double gradient = double_of_element(dy(row, channel * windows.positions() + position));
             sum = (rounded_doubles<1>(sum) + gradient).value();
         });
@@ -125,12 +125,12 @@ void pool_gradient(average_of_window average, const cpu& exec, matrix_view<const
                    const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
     write_pooling_gradient(exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
-        for_each_window(g, [&](std::ptrdiff_t position, const window_cells& window) {
+        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
             const rounded_doubles<1> gradient =
                 double_of_element(dy(row, channel * windows.positions() + position));
             const auto share = gradient / window_divisor(windows, window, average.over);
-            for_each_cell(window, g.width,
-                          [&](std::ptrdiff_t cell) { sums[cell] = (share + sums[cell]).value(); });
+            for_each_pixel(window, g.width,
+                           [&](std::ptrdiff_t pixel) { sums[pixel] = (share + sums[pixel]).value(); });
         });
     });
 }
@@ -162,7 +162,7 @@ struct max_pool2d_op {
     }
 };
 
-/// y = the largest cell of each window; a window with NaN gives NaN. Padding takes no part.
+/// y = the largest pixel of each window; a window with NaN gives NaN. Padding takes no part.
 ///
 /// Shapes: x is batch x (channels * height * width), y is batch x (channels * output height * output width),
 /// in any storage order. The values are those of x; where y has another format, each is rounded to it once. y
@@ -203,9 +203,9 @@ struct max_pool2d_backward_op {
     }
 };
 
-/// The gradient of y = max_pool2d(x), given dy: each element of dy goes to the cell that its window chose,
-/// the first of equals and the first NaN, found again in x. Where windows overlap, a cell gets their sum, in
-/// double in the order of the windows, rounded once; cells that no window chose get +0. Shapes are those of
+/// The gradient of y = max_pool2d(x), given dy: each element of dy goes to the pixel that its window chose,
+/// the first of equals and the first NaN, found again in x. Where windows overlap, a pixel gets their sum, in
+/// double in the order of the windows, rounded once; pixels that no window chose get +0. Shapes are those of
 /// max_pool2d(), dx is like x and overlaps neither x nor dy. Executors and errors are those of max_pool2d().
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY,
           matrix_result DX>
@@ -240,7 +240,7 @@ struct average_pool2d_op {
     }
 };
 
-/// y = the average of each window: the sum of its cells, in double, divided as `over` says and rounded once.
+/// y = the average of each window: the sum of its pixels, in double, divided as `over` says and rounded once.
 /// Shapes, threads, executors and errors are those of max_pool2d().
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void average_pool2d(const Executor& exec, matrix_view<X> x, const Y& y, const pool2d_geometry& geometry,
@@ -276,7 +276,7 @@ struct average_pool2d_backward_op {
     }
 };
 
-/// The gradient of y = average_pool2d(x), given dy: each cell gets the share of every window that it is in,
+/// The gradient of y = average_pool2d(x), given dy: each pixel gets the share of every window that it is in,
 /// summed in double and rounded once. Shapes are those of average_pool2d(), dx is like x and does not overlap
 /// dy. Executors and errors are those of max_pool2d().
 template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Pooling of images on a GPU, forward and backward. Gradients are gathered: each cell looks through the
+/// Pooling of images on a GPU, forward and backward. Gradients are gathered: each pixel looks through the
 /// windows that it is in, in their order, so that there are no atomic operations.
 #pragma once
 
@@ -62,10 +62,10 @@ struct pool_kernel {
             const std::ptrdiff_t row = i / columns;
             const std::ptrdiff_t column = i - row * columns;
             const std::ptrdiff_t channel = column / windows.positions();
-            const window_cells window = windows.window(column - channel * windows.positions());
-            const row_elements<Thread, X> cells(thread, x, row, channel * windows.cells());
+            const window_pixels window = windows.window(column - channel * windows.positions());
+            const row_elements<Thread, X> pixels(thread, x, row, channel * windows.pixels());
             thread.store(y.data + (row * y.row_stride + column * y.column_stride),
-                         result(kind, cells, window));
+                         result(kind, pixels, window));
         }
     }
 
@@ -73,13 +73,13 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Load>
     [[nodiscard]] MP_HOST_DEVICE Y result(largest_of_window, const Load& load,
-                                          const window_cells& window) const {
-        return as<Y>(load(largest_cell(load, window, windows.columns.size)));
+                                          const window_pixels& window) const {
+        return as<Y>(load(largest_pixel(load, window, windows.columns.size)));
     }
     MP_ANY_EXECUTION_SPACE
     template <class Load>
     [[nodiscard]] MP_HOST_DEVICE Y result(average_of_window average, const Load& load,
-                                          const window_cells& window) const {
+                                          const window_pixels& window) const {
         const rounded_doubles<1> sum = window_sum(load, window, windows.columns.size);
         return element_of_double<Y>((sum / window_divisor(windows, window, average.over)).value());
     }
@@ -105,18 +105,19 @@ struct pool_gradient_kernel {
         for (; i < rows * columns; i += step) {
             const std::ptrdiff_t row = i / columns;
             const std::ptrdiff_t column = i - row * columns;
-            const std::ptrdiff_t channel = column / windows.cells();
-            const std::ptrdiff_t cell = column - channel * windows.cells();
-            const row_elements<Thread, X> cells(thread, x, row, channel * windows.cells());
+            const std::ptrdiff_t channel = column / windows.pixels();
+            const std::ptrdiff_t pixel = column - channel * windows.pixels();
+            const row_elements<Thread, X> pixels(thread, x, row, channel * windows.pixels());
             const row_elements<Thread, DY> gradients(thread, dy, row, channel * windows.positions());
-            const std::ptrdiff_t line = cell / windows.columns.size;
-            const index_range lines = windows.lines.places_of(line);
-            const index_range places = windows.columns.places_of(cell - line * windows.columns.size);
+            const std::ptrdiff_t image_row = pixel / windows.columns.size;
+            const index_range output_rows = windows.rows.outputs_of(image_row);
+            const index_range output_columns =
+                windows.columns.outputs_of(pixel - image_row * windows.columns.size);
             rounded_doubles<1> sum = 0.0;
-            for (std::ptrdiff_t a = lines.begin; a < lines.end; ++a) {
-                for (std::ptrdiff_t b = places.begin; b < places.end; ++b) {
-                    const window_cells window{windows.lines.cells_of(a), windows.columns.cells_of(b)};
-                    add(kind, sum, cells, gradients, window, cell, a * windows.columns.places + b);
+            for (std::ptrdiff_t a = output_rows.begin; a < output_rows.end; ++a) {
+                for (std::ptrdiff_t b = output_columns.begin; b < output_columns.end; ++b) {
+                    const window_pixels window{windows.rows.pixels_of(a), windows.columns.pixels_of(b)};
+                    add(kind, sum, pixels, gradients, window, pixel, a * windows.columns.outputs + b);
                 }
             }
             thread.store(dx.data + (row * dx.row_stride + column * dx.column_stride),
@@ -126,17 +127,17 @@ struct pool_gradient_kernel {
 
 private:
     MP_ANY_EXECUTION_SPACE
-    template <class Cells, class Gradients>
-    MP_HOST_DEVICE void add(largest_of_window, rounded_doubles<1>& sum, const Cells& cells,
-                            const Gradients& gradients, const window_cells& window, std::ptrdiff_t cell,
+    template <class Pixels, class Gradients>
+    MP_HOST_DEVICE void add(largest_of_window, rounded_doubles<1>& sum, const Pixels& pixels,
+                            const Gradients& gradients, const window_pixels& window, std::ptrdiff_t pixel,
                             std::ptrdiff_t position) const {
-        if (largest_cell(cells, window, windows.columns.size) != cell) return;
+        if (largest_pixel(pixels, window, windows.columns.size) != pixel) return;
         sum += double_of_element(gradients(position));
     }
     MP_ANY_EXECUTION_SPACE
-    template <class Cells, class Gradients>
-    MP_HOST_DEVICE void add(average_of_window average, rounded_doubles<1>& sum, const Cells& /*cells*/,
-                            const Gradients& gradients, const window_cells& window, std::ptrdiff_t /*cell*/,
+    template <class Pixels, class Gradients>
+    MP_HOST_DEVICE void add(average_of_window average, rounded_doubles<1>& sum, const Pixels& /*pixels*/,
+                            const Gradients& gradients, const window_pixels& window, std::ptrdiff_t /*pixel*/,
                             std::ptrdiff_t position) const {
         const rounded_doubles<1> gradient = double_of_element(gradients(position));
         sum += gradient / window_divisor(windows, window, average.over);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The windows of pooling ops, and what is taken of their cells: one text for CPUs and GPUs.
+/// The windows of pooling ops, and what is taken of their pixels: one text for CPUs and GPUs.
 #pragma once
 
 #include <mp/config.hpp>
@@ -18,7 +18,7 @@
 
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
-/// The windows that a pooling op looks through, in cells. Images are rows of a matrix as in conv2d_geometry,
+/// The windows that a pooling op looks through, in pixels. Images are rows of a matrix as in conv2d_geometry,
 /// and every channel is pooled by itself.
 ///
 ///     constexpr mp::ops::pool2d_geometry halves{.channels = 8, .height = 28, .width = 28, .kernel = {2, 2}};
@@ -26,9 +26,9 @@ struct pool2d_geometry {
     std::ptrdiff_t channels = 1;
     std::ptrdiff_t height = 1;          ///< of the input
     std::ptrdiff_t width = 1;           ///< of the input
-    height_and_width kernel = {1, 1};   ///< cells of a window
+    height_and_width kernel = {1, 1};   ///< pixels of a window
     height_and_width stride = {0, 0};   ///< between two neighbouring windows; {0, 0} means kernel
-    height_and_width padding = {0, 0};  ///< cells added on either side, at most half a window
+    height_and_width padding = {0, 0};  ///< pixels added on either side, at most half a window
 
     /// The convolution whose kernels lie where the windows do. It is not checked.
     [[nodiscard]] constexpr conv2d_geometry as_convolution() const {
@@ -48,7 +48,7 @@ struct pool2d_geometry {
     }
 
     /// Throws argument_error in the name of `function` for what conv2d_geometry::check() refuses, and for a
-    /// padding above half a window, with which a window could have no cell.
+    /// padding above half a window, with which a window could have no pixel.
     void check(std::string_view function = "mp::ops::pool2d_geometry") const {
         as_convolution().check(function);
         if (padding.height > kernel.height / 2) {
@@ -66,86 +66,86 @@ struct pool2d_geometry {
 
 /// What an average in a window that reaches into the padding is divided by.
 enum class average_over : unsigned char {
-    whole_window,  ///< by the cells of the window, as if the padding were zeros
-    cells_inside   ///< by the cells that lie inside the image
+    whole_window,  ///< by the pixels of the window, as if the padding were zeros
+    pixels_inside  ///< by the pixels that lie inside the image
 };
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The cells of an image that a window has: lines and columns of a channel.
-struct window_cells {
-    index_range lines;
+/// The pixels of an image that a window has: rows and columns of a channel.
+struct window_pixels {
+    index_range rows;
     index_range columns;
 
     [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t count() const {
-        return (lines.end - lines.begin) * (columns.end - columns.begin);
+        return (rows.end - rows.begin) * (columns.end - columns.begin);
     }
 };
 
-/// Along one axis: the cells of the window at a place, and the places whose windows have a cell.
+/// Along one axis: the pixels of the window of an output, and the outputs whose windows have a pixel.
 struct window_axis {
     std::ptrdiff_t size;  ///< of the image
-    std::ptrdiff_t places;
+    std::ptrdiff_t outputs;
     std::ptrdiff_t kernel;
     std::ptrdiff_t stride;
     std::ptrdiff_t padding;
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr index_range cells_of(std::ptrdiff_t place) const {
-        const std::ptrdiff_t begin = place * stride - padding;
+    [[nodiscard]] MP_HOST_DEVICE constexpr index_range pixels_of(std::ptrdiff_t output) const {
+        const std::ptrdiff_t begin = output * stride - padding;
         const std::ptrdiff_t end = begin + kernel;
         return {begin < 0 ? 0 : begin, end < size ? end : size};
     }
-    [[nodiscard]] MP_HOST_DEVICE constexpr index_range places_of(std::ptrdiff_t cell) const {
-        const std::ptrdiff_t first = cell + padding - kernel + 1;
-        const std::ptrdiff_t end = (cell + padding) / stride + 1;
-        return {first <= 0 ? 0 : (first + stride - 1) / stride, end < places ? end : places};
+    [[nodiscard]] MP_HOST_DEVICE constexpr index_range outputs_of(std::ptrdiff_t pixel) const {
+        const std::ptrdiff_t first = pixel + padding - kernel + 1;
+        const std::ptrdiff_t end = (pixel + padding) / stride + 1;
+        return {first <= 0 ? 0 : (first + stride - 1) / stride, end < outputs ? end : outputs};
     }
 };
 
 /// The windows of a geometry that has been checked.
 struct pooling_windows {
-    window_axis lines;
+    window_axis rows;
     window_axis columns;
 
     explicit pooling_windows(const ops::pool2d_geometry& geometry) {
         const ops::conv2d_geometry g = geometry.as_convolution();
         const ops::height_and_width out = g.output_size();
-        lines = {g.height, out.height, g.kernel.height, g.stride.height, g.padding.height};
+        rows = {g.height, out.height, g.kernel.height, g.stride.height, g.padding.height};
         columns = {g.width, out.width, g.kernel.width, g.stride.width, g.padding.width};
     }
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t cells() const { return lines.size * columns.size; }
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t pixels() const { return rows.size * columns.size; }
     [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t positions() const {
-        return lines.places * columns.places;
+        return rows.outputs * columns.outputs;
     }
-    /// The window at a position, counted line after line.
-    [[nodiscard]] MP_HOST_DEVICE constexpr window_cells window(std::ptrdiff_t position) const {
-        const std::ptrdiff_t line = position / columns.places;
-        return {lines.cells_of(line), columns.cells_of(position - line * columns.places)};
+    /// The window at a position, counted row after row.
+    [[nodiscard]] MP_HOST_DEVICE constexpr window_pixels window(std::ptrdiff_t position) const {
+        const std::ptrdiff_t row = position / columns.outputs;
+        return {rows.pixels_of(row), columns.pixels_of(position - row * columns.outputs)};
     }
 };
 
-/// Calls f(position, cells) for each window of a channel, line after line.
+/// Calls f(position, pixels) for each window of a channel, row after row.
 template <class Function>
 void for_each_window(const ops::pool2d_geometry& geometry, Function f) {
     const pooling_windows windows(geometry);
     std::ptrdiff_t position = 0;
-    for (std::ptrdiff_t i = 0; i < windows.lines.places; ++i) {
-        const index_range lines = windows.lines.cells_of(i);
-        for (std::ptrdiff_t j = 0; j < windows.columns.places; ++j) {
-            f(position++, window_cells{lines, windows.columns.cells_of(j)});
+    for (std::ptrdiff_t i = 0; i < windows.rows.outputs; ++i) {
+        const index_range rows = windows.rows.pixels_of(i);
+        for (std::ptrdiff_t j = 0; j < windows.columns.outputs; ++j) {
+            f(position++, window_pixels{rows, windows.columns.pixels_of(j)});
         }
     }
 }
 
-/// Calls f(cell) with the index in its channel of each cell of a window, line after line.
+/// Calls f(pixel) with the index in its channel of each pixel of a window, row after row.
 template <class Function>
-void for_each_cell(const window_cells& window, std::ptrdiff_t width, Function f) {
-    for (std::ptrdiff_t line = window.lines.begin; line < window.lines.end; ++line) {
+void for_each_pixel(const window_pixels& window, std::ptrdiff_t width, Function f) {
+    for (std::ptrdiff_t row = window.rows.begin; row < window.rows.end; ++row) {
         for (std::ptrdiff_t column = window.columns.begin; column < window.columns.end; ++column) {
-            f(line * width + column);
+            f(row * width + column);
         }
     }
 }
@@ -161,18 +161,18 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_chosen_before(Value a, Value b) {
 #endif
 }
 
-/// Index in its channel of the largest cell of a window: the first of equals, and the first NaN where there
+/// Index in its channel of the largest pixel of a window: the first of equals, and the first NaN where there
 /// is one. `load` is a function of such an index.
 MP_ANY_EXECUTION_SPACE
 template <class Load>
-MP_HOST_DEVICE std::ptrdiff_t largest_cell(Load load, const window_cells& window, std::ptrdiff_t width) {
-    std::ptrdiff_t best = window.lines.begin * width + window.columns.begin;
+MP_HOST_DEVICE std::ptrdiff_t largest_pixel(Load load, const window_pixels& window, std::ptrdiff_t width) {
+    std::ptrdiff_t best = window.rows.begin * width + window.columns.begin;
     auto largest = load(best);
-    for (std::ptrdiff_t line = window.lines.begin; line < window.lines.end; ++line) {
+    for (std::ptrdiff_t row = window.rows.begin; row < window.rows.end; ++row) {
         for (std::ptrdiff_t column = window.columns.begin; column < window.columns.end; ++column) {
-            const auto value = load(line * width + column);
+            const auto value = load(row * width + column);
             if (!is_chosen_before(value, largest)) continue;
-            best = line * width + column;
+            best = row * width + column;
             largest = value;
         }
     }
@@ -197,24 +197,24 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE Value element_of_double(double x) {
     }
 }
 
-/// The sum of the cells of a window in double, line after line.
+/// The sum of the pixels of a window in double, row after row.
 MP_ANY_EXECUTION_SPACE
 template <class Load>
-MP_HOST_DEVICE rounded_doubles<1> window_sum(Load load, const window_cells& window, std::ptrdiff_t width) {
+MP_HOST_DEVICE rounded_doubles<1> window_sum(Load load, const window_pixels& window, std::ptrdiff_t width) {
     rounded_doubles<1> sum = 0.0;
-    for (std::ptrdiff_t line = window.lines.begin; line < window.lines.end; ++line) {
+    for (std::ptrdiff_t row = window.rows.begin; row < window.rows.end; ++row) {
         for (std::ptrdiff_t column = window.columns.begin; column < window.columns.end; ++column) {
-            sum += double_of_element(load(line * width + column));
+            sum += double_of_element(load(row * width + column));
         }
     }
     return sum;
 }
 
 /// What the sum of a window is divided by.
-MP_HOST_DEVICE inline double window_divisor(const pooling_windows& windows, const window_cells& window,
+MP_HOST_DEVICE inline double window_divisor(const pooling_windows& windows, const window_pixels& window,
                                             ops::average_over over) {
     return static_cast<double>(over == ops::average_over::whole_window
-                                   ? windows.lines.kernel * windows.columns.kernel
+                                   ? windows.rows.kernel * windows.columns.kernel
                                    : window.count());
 }
 
