@@ -66,9 +66,17 @@ TEST_CASE("what is no state_dict is refused with its place") {
     CHECK(holds(refusal(R"({"state": {"0": {"step": 1, "step": 2}}})"), "there are two of 'state.0.step'"));
     CHECK(holds(refusal(R"({"state": {"0": {"step": 1}, "0": {"step": [2]}}})"),
                 "there are two of 'state.0.step'"));
+    // A dictionary of something else would otherwise be an optimizer without any state.
+    for (const char* const other :
+         {"{}", "[]", R"({"optimizer": {"state": {"0": {"step": 1}}}})", R"({"state": [{"step": 1}]})"}) {
+        CAPTURE(other);
+        CHECK(holds(refusal(other), "there is no object 'state'"));
+    }
+    CHECK(holds(refusal(R"({"state": {"7": [1, 2]}})"), "there is no object 'state.7', but a list"));
     // Elsewhere anything may stand, at any depth.
     const std::string deep(100000, '[');
-    const mp::json_state_dict dict("{\"param_groups\": " + deep + std::string(100000, ']') + "}");
+    const mp::json_state_dict dict("{\"state\": {}, \"param_groups\": " + deep + std::string(100000, ']') +
+                                   "}");
     CHECK(dict.tensors().empty());
 }
 

@@ -24,7 +24,7 @@ namespace long_run {
 inline constexpr std::size_t inputs = 3, hidden = 5, outputs = 2, rows = 4;
 inline constexpr std::size_t parameters = hidden * inputs + hidden + outputs * hidden + outputs;
 
-/// Rows of numbers that half holds, and what a network of no gradient descent's making answers, with noise.
+/// Rows of numbers that half holds, and smooth functions of them with noise.
 struct batch {
     std::array<double, rows * inputs> x;
     std::array<double, rows * outputs> target;

@@ -128,7 +128,7 @@ public:
     virtual bool reads_values() const { return true; }
     /// A cast of an array begins; what is returned is passed to cast_ends(), which the same thread calls next.
     virtual std::int64_t cast_begins() { return 0; }
-    /// A cast of an array of so many elements ends. On a GPU it has been enqueued.
+    /// The cast of an array of `elements` numbers is done; on a GPU, enqueued. `begun` is what cast_begins() returned.
     virtual void cast_ends(const observed_call& /*call*/, std::size_t /*index*/, cast_direction /*direction*/,
                            std::size_t /*elements*/, std::int64_t /*begun*/) {}
 

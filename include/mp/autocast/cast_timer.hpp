@@ -16,9 +16,9 @@
 namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// Adds up the time of the casts of all regions that it is given to: those of arguments before a kernel, and of
-/// results after it. Casts that come from the cache take none. It looks at no numbers, so that a step takes as
-/// long as without it but for two looks at the clock a cast; a cast_ledger, which copies all numbers, takes
-/// many times as long as the step. Sums of threads are added up. On a GPU it is the time of enqueueing.
+/// results after it. Casts that come from the cache take none. It reads no numbers: its overhead is two
+/// readings of the clock for each cast, whereas a cast_ledger copies all numbers. The times of several threads
+/// are added. On a GPU it is the time that enqueueing takes, since launches are asynchronous.
 ///
 ///     mp::autocast::cast_timer casts;
 ///     {

@@ -31,8 +31,10 @@ class json_state_reader {
 public:
     std::map<std::string, std::vector<double>, std::less<>> tensors;
     std::string problem;
+    bool has_state = false;  ///< whether there is an object "state"
 
     bool start_object(std::size_t /*size*/) {
+        if (keys_.size() == 1 && keys_[0] == "state") has_state = true;
         if (lists_ != 0 && in_state()) return refuse("an object in the list");
         keys_.emplace_back();
         return true;
@@ -46,6 +48,11 @@ public:
         return true;
     }
     bool start_array(std::size_t /*size*/) {
+        if (!keys_.empty() && keys_.size() < 3 && keys_[0] == "state") {
+            problem = "there is no object " +
+                      quoted_excerpt(keys_.size() == 1 ? "state" : "state." + keys_[1]) + ", but a list";
+            return false;
+        }
         if (lists_ == 0 && in_state() && !begin()) return false;
         if (in_state()) ++lists_;
         return true;
@@ -108,12 +115,13 @@ namespace mp::inline MP_ISA_NAMESPACE {
 class json_state_dict {
 public:
     /// \throws file_error  the text is no JSON (NaN and Infinity, which Python writes, are not JSON), a list has
-    ///                     something else than numbers, or there are two of one name
+    ///                     something else than numbers, there are two of one name, or no "state"
     explicit json_state_dict(std::string_view text) {
         detail::json_state_reader reader;
         if (!nlohmann::json::sax_parse(text.begin(), text.end(), &reader)) {
             detail::throw_json_state(reader.problem);
         }
+        if (!reader.has_state) detail::throw_json_state("there is no object 'state' in the outermost one");
         tensors_ = std::move(reader.tensors);
     }
 
