@@ -64,7 +64,7 @@ struct buffers {
     std::vector<float> gamma = numbers(columns, 1), beta = numbers(columns, 1), bias = numbers(hidden, 1);
     std::vector<float> dgamma = gamma, dbeta = beta, dbias = bias;
     std::vector<float> mean = numbers(rows, 0), inverse = numbers(rows, 0),
-                       log_sums = numbers(heads * length, 0);
+                       log_sums = numbers(heads * length, 0), row_log_sums = numbers(rows, 0);
     std::vector<std::int64_t> indices, labels;
     float loss = 0;
 
@@ -124,9 +124,12 @@ const std::vector<named_op>& all_ops() {
         {"softmax", [] { ops::softmax(exec, b.x.view, b.probabilities.view); }},
         {"softmax_backward", [] { ops::softmax_backward(exec, b.probabilities.view, b.dy.view, b.dx.view); }},
         {"log_softmax", [] { ops::log_softmax(exec, b.x.view, b.y.view); }},
-        {"cross_entropy", [] { b.loss = ops::softmax_cross_entropy(exec, b.x.view, b.labels); }},
+        {"cross_entropy",
+         [] { ops::softmax_cross_entropy(exec, b.x.view, b.labels, &b.loss, {}, {}, {}, b.row_log_sums); }},
         {"cross_entropy_backward",
-         [] { ops::softmax_cross_entropy_backward(exec, b.x.view, b.labels, b.dx.view); }},
+         [] {
+             ops::softmax_cross_entropy_backward(exec, b.x.view, b.labels, b.dx.view, {}, {}, b.row_log_sums);
+         }},
         {"cross_entropy_with_gradient",
          [] { b.loss = ops::softmax_cross_entropy_with_gradient(exec, b.x.view, b.labels, b.dx.view); }},
         {"linear", [] { ops::linear(exec, b.x.view, b.weights.view, b.bias, b.hy.view); }},

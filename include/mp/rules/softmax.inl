@@ -91,6 +91,22 @@ inline void scale_and_shift_row(const float* x, std::size_t count, float factor,
     });
 }
 
+/// to[i] = e^(x[i] - log_sum) factor - shift, for a factor from 2^-60 to 2^100; to may be x. The product is
+/// rounded once, also where it underflows. No probability is e^40: then it is infinity.
+inline void scaled_probabilities(const float* x, std::size_t count, float log_sum, float factor, float shift,
+                                 float* to) {
+    const vec<float> reference = broadcast(log_sum);
+    const vec<float> factors = broadcast(mul(factor, 0x1p-60F));
+    const vec<float> shifts = broadcast(shift);
+    for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {
+        const vec<float> value = load_up_to(x + i, n);
+        const vec<float> power =
+            select(sub(value, reference) > 40.0F, broadcast(std::numeric_limits<float>::infinity()),
+                   scaled_exponential_of_difference(value, reference));
+        store_up_to(to + i, sub(mul(power, factors), shifts), n);
+    });
+}
+
 /// The sum of a[i] b[i].
 inline double dot_of_rows(const float* a, const float* b, std::size_t count) {
     long_sum sum;

@@ -31,6 +31,7 @@ struct softmax_kernels {
     double (*dot)(const float*, const float*, std::size_t);
     double (*sum)(const float*, std::size_t);
     void (*scale_and_shift)(const float*, std::size_t, float, float, float*);
+    void (*scaled_probabilities)(const float*, std::size_t, float, float, float, float*);
     void (*softmax_slopes)(const float*, const float*, std::size_t, double, float*);
     void (*log_softmax_slopes)(const float*, const float*, std::size_t, double, float*);
     void (*score_slopes)(const float*, std::size_t, float*);
@@ -43,6 +44,8 @@ struct softmax_kernels {
           dot(MP_SELECT_TARGET(isa, &portable_vectors::dot_of_rows, dot_of_rows)),
           sum(MP_SELECT_TARGET(isa, &portable_vectors::sum_of_row, sum_of_row)),
           scale_and_shift(MP_SELECT_TARGET(isa, &portable_vectors::scale_and_shift_row, scale_and_shift_row)),
+          scaled_probabilities(
+              MP_SELECT_TARGET(isa, &portable_vectors::scaled_probabilities, scaled_probabilities)),
           softmax_slopes(MP_SELECT_TARGET(isa, &portable_vectors::softmax_slopes, softmax_slopes)),
           log_softmax_slopes(
               MP_SELECT_TARGET(isa, &portable_vectors::log_softmax_slopes, log_softmax_slopes)),
@@ -91,6 +94,16 @@ public:
         const auto largest = kernels_.maximum(row.values, columns_);
         row.has_meaning = !largest.is_bad && !isinf(largest.value);
         row.largest = largest.value;
+    }
+    /// The same with another reference than the largest element; where that is not finite, the row has no
+    /// meaning.
+    template <class X>
+    void read(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t r, Real reference) {
+        const auto i = static_cast<std::size_t>(r);
+        row_sum& row = rows_[i];
+        row.values = floats_of_row(x, first + r, input_ + i * columns_);
+        row.has_meaning = isfinite(reference);
+        row.largest = reference;
     }
     /// The second half. Where y is x, the elements are gone then. A sum alone has other last bits than one whose
     /// terms are written.

@@ -49,10 +49,12 @@ void check_loss_factors(std::string_view function, const device_loss_factors<Sca
     }
 }
 
-/// Enqueues the losses of the rows where `losses` is not null, and gradients where `dlogits` has data.
+/// Enqueues the losses of the rows and the logarithms of their sums where `results` has memory for them, and
+/// gradients where `dlogits` has data: from saved logarithms where there are any.
 template <class Executor, class Logit, class Label, class Gradient, class Scale>
 void launch_cross_entropy(const Executor& exec, matrix_view<const Logit> logits,
-                          std::span<const Label> labels, float* losses, matrix_view<Gradient> dlogits,
+                          std::span<const Label> labels, const row_results<float>& results,
+                          const row_log_sums<float>& saved, matrix_view<Gradient> dlogits,
                           const device_loss_factors<Scale>& factors,
                           const ops::cross_entropy_options& options) {
     constexpr int width = row_chunk<Logit, Gradient>;
@@ -72,7 +74,10 @@ void launch_cross_entropy(const Executor& exec, matrix_view<const Logit> logits,
         using group_type = decltype(group);
         launch(name, exec, row_launch<group_type>(logits.rows),
                cross_entropy_kernel<group_type, Logit, Label, Gradient, Scale>{
-                   rows_of<width>(logits), labels.data(), losses, rows_of<width>(dlogits), logits.rows,
+                   rows_of<width>(logits), labels.data(),
+                   results.losses.empty() ? nullptr : results.losses.data(),
+                   results.log_sums.empty() ? nullptr : results.log_sums.data(),
+                   saved.values.empty() ? nullptr : saved.values.data(), rows_of<width>(dlogits), logits.rows,
                    logits.columns, static_cast<float>(factor), counted_factor, factors.scale, ignored,
                    smoothed_labels(options, logits.columns)});
     });
@@ -94,27 +99,28 @@ void launch_mean_loss(const Executor& exec, std::span<const float> losses, std::
 template <gpu_executor Executor, class Logit, class Label, class Gradient, class Factors>
 void cross_entropy_gradient(cross_entropy_rows, const Executor& exec, matrix_view<const Logit> logits,
                             std::span<const Label> labels, matrix_view<Gradient> dlogits,
-                            const Factors& factors, const ops::cross_entropy_options& options) {
-    launch_cross_entropy(exec, logits, labels, nullptr, dlogits, device_loss_factors(factors), options);
+                            const Factors& factors, const ops::cross_entropy_options& options,
+                            const row_log_sums<float>& log_sums) {
+    launch_cross_entropy(exec, logits, labels, {}, log_sums, dlogits, device_loss_factors(factors), options);
 }
 
 /// cross_entropy_to() of the CPU, enqueued.
 template <gpu_executor Executor, class Logit, class Label, class Loss>
 void cross_entropy_to(cross_entropy_rows, const Executor& exec, matrix_view<const Logit> logits,
-                      std::span<const Label> labels, std::span<Loss> loss, const row_losses<float>& rows,
+                      std::span<const Label> labels, std::span<Loss> loss, const row_results<float>& rows,
                       const ops::loss_factors& factors, const ops::cross_entropy_options& options) {
-    launch_cross_entropy(exec, logits, labels, rows.memory.data(), matrix_view<Logit>{},
-                         device_loss_factors<>(factors), options);
-    launch_mean_loss<Executor, Label, Loss>(exec, rows.memory, labels, loss, factors.weight, options);
+    launch_cross_entropy(exec, logits, labels, rows, {}, matrix_view<Logit>{}, device_loss_factors<>(factors),
+                         options);
+    launch_mean_loss<Executor, Label, Loss>(exec, rows.losses, labels, loss, factors.weight, options);
 }
 template <gpu_executor Executor, class Logit, class Label, class Loss, class Gradient, class Factors>
 void cross_entropy_to(cross_entropy_rows, const Executor& exec, matrix_view<const Logit> logits,
-                      std::span<const Label> labels, std::span<Loss> loss, const row_losses<float>& rows,
+                      std::span<const Label> labels, std::span<Loss> loss, const row_results<float>& rows,
                       const Factors& factors, const ops::cross_entropy_options& options,
                       matrix_view<Gradient> dlogits) {
     const device_loss_factors on_device(factors);
-    launch_cross_entropy(exec, logits, labels, rows.memory.data(), dlogits, on_device, options);
-    launch_mean_loss<Executor, Label, Loss>(exec, rows.memory, labels, loss, on_device.factors.weight,
+    launch_cross_entropy(exec, logits, labels, rows, {}, dlogits, on_device, options);
+    launch_mean_loss<Executor, Label, Loss>(exec, rows.losses, labels, loss, on_device.factors.weight,
                                             options);
 }
 
@@ -133,11 +139,13 @@ template <class Policy = autocast::by_region, gpu_executor Executor, element Log
           matrix_result Gradient, scale_policy Scale, std::size_t Events>
 void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
                                     const Gradient& dlogits, const device_loss_scale<Scale, Events>* scale,
-                                    float weight = 1.0F, const cross_entropy_options& options = {}) {
+                                    float weight = 1.0F, const cross_entropy_options& options = {},
+                                    std::span<const float> log_sums = {}) {
     autocast::call<Policy>(
         softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits), detail::input_view(labels),
         detail::output_view(dlogits),
-        detail::device_loss_factors<device_loss_scale<Scale, Events>>({.weight = weight}, scale), options);
+        detail::device_loss_factors<device_loss_scale<Scale, Events>>({.weight = weight}, scale), options,
+        detail::row_log_sums<float>{log_sums});
 }
 
 /// softmax_cross_entropy_with_gradient() with the loss scale that lives on the device, as
@@ -155,7 +163,7 @@ void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit
     autocast::call<Policy>(
         softmax_cross_entropy_with_gradient_op{}, exec, detail::input_view(logits),
         detail::input_view(labels), autocast::out(std::span<float>(loss, 1)),
-        detail::row_losses<float>{row_losses}, detail::output_view(dlogits),
+        detail::row_results<float>{row_losses}, detail::output_view(dlogits),
         detail::device_loss_factors<device_loss_scale<Scale, Events>>({.weight = weight}, scale), options);
 }
 

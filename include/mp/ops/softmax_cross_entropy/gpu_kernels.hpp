@@ -84,6 +84,8 @@ struct cross_entropy_kernel {
     row_matrix<const Logit> logits;
     const Label* labels;
     float* losses;                 ///< null where they are not wanted
+    float* log_sums;               ///< beside losses, or null
+    const float* saved_log_sums;   ///< for gradients alone, or null
     row_matrix<Gradient> dlogits;  ///< without data where they are not wanted
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
@@ -104,11 +106,11 @@ struct cross_entropy_kernel {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
             const Label its_label = thread.load(labels + row);
             if (ignored.is(its_label)) {
-                if (losses != nullptr && Group::rank(thread) == 0) thread.store(losses + row, 0.0F);
+                if (losses != nullptr && Group::rank(thread) == 0) store_results(thread, row, 0.0F, 0.0F);
                 if (dlogits.data != nullptr) write_zeros(thread, row);
                 continue;
             }
-            const softmax_sum total = sum_of_exponentials<Group, width, exact>(thread, logits, row, columns);
+            const softmax_sum total = sum_of_row<exact>(thread, row);
             // As an unsigned number, a negative label is too large as well.
             const auto label = as<std::uint64_t>(its_label);
             const bool defined = total.defined && label < static_cast<std::uint64_t>(columns);
@@ -117,13 +119,13 @@ struct cross_entropy_kernel {
                 distance_of_all = mean_distance<Group, width>(thread, logits, row, columns, total.largest);
             }
             if (losses != nullptr && Group::rank(thread) == 0) {
+                const float logarithm = total.defined ? float_logarithm(total.sum) : float_quiet_nan();
                 float loss = float_quiet_nan();
                 if (defined) {
                     const float logit = static_cast<float>(thread.load(
                         logits.data + (row * logits.row_stride +
                                        static_cast<std::ptrdiff_t>(label) * logits.column_stride)));
                     const float_float distance = exact_distance(logit, total.largest);
-                    const float logarithm = float_logarithm(total.sum);
                     loss = float_subtract(float_subtract(logarithm, distance.low), distance.high);
                     if (expected.smoothing > 0.0F) {
                         const float of_all = float_add(logarithm, distance_of_all);
@@ -131,7 +133,7 @@ struct cross_entropy_kernel {
                                          float_multiply(expected.smoothing, of_all));
                     }
                 }
-                thread.store(losses + row, loss);
+                store_results(thread, row, loss, float_add(total.largest, logarithm));
             }
             if (dlogits.data == nullptr) continue;
             // The row may be written over, so the loss has to be known before.
@@ -158,6 +160,22 @@ struct cross_entropy_kernel {
     }
 
 private:
+    /// With a saved logarithm of the sum, that is the reference, and the sum 1.
+    MP_ANY_EXECUTION_SPACE
+    template <bool Exact, class Thread>
+    [[nodiscard]] MP_HOST_DEVICE softmax_sum sum_of_row(Thread thread, std::ptrdiff_t row) const {
+        if (saved_log_sums != nullptr) {
+            const float log_sum = thread.load(saved_log_sums + row);
+            return {log_sum, {1.0F, 0.0F}, is_float_finite(log_sum)};
+        }
+        return sum_of_exponentials<Group, width, Exact>(thread, logits, row, columns);
+    }
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void store_results(Thread thread, std::ptrdiff_t row, float loss, float log_sum) const {
+        thread.store(losses + row, loss);
+        if (log_sums != nullptr) thread.store(log_sums + row, log_sum);
+    }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void write_zeros(Thread thread, std::ptrdiff_t row) const {

@@ -42,10 +42,33 @@ inline void scale_by_double(const double_softmax_kernels& kernels, double* value
     kernels.scale_and_shift(values, count, factor, shift, values);
 }
 
-/// Memory for the losses of the rows, or none; autocast leaves it alone.
+/// to[i] = e^(x[i] - log_sum) factor - shift.
+inline void scaled_probabilities(const softmax_kernels& kernels, const float* x, std::size_t count,
+                                 float log_sum, double factor, double shift, float* to) {
+    if (factor > 0x1p-60 && factor < 0x1p100) {
+        return kernels.scaled_probabilities(x, count, log_sum, static_cast<float>(factor),
+                                            static_cast<float>(shift), to);
+    }
+    kernels.exponentials(x, count, log_sum, to);
+    scale_by_double(kernels, to, count, factor, shift);
+}
+inline void scaled_probabilities(const double_softmax_kernels& kernels, const double* x, std::size_t count,
+                                 double log_sum, double factor, double shift, double* to) {
+    kernels.exponentials(x, count, log_sum, to);
+    kernels.scale_and_shift(to, count, factor, shift, to);
+}
+
+/// Memory for what is known of the rows, their losses and the logarithms of their sums, or none; autocast
+/// leaves it alone.
 template <class Real>
-struct row_losses {
-    std::span<Real> memory = {};
+struct row_results {
+    std::span<Real> losses = {};
+    std::span<Real> log_sums = {};
+};
+/// Logarithms of the sums of rows that a loss has written, or none.
+template <class Real>
+struct row_log_sums {
+    std::span<const Real> values = {};
 };
 
 /// Names the rows of a cross entropy, for the functions below.
@@ -80,8 +103,15 @@ public:
             if constexpr (sizeof...(Gradient) != 0) rows_.sum_exponentials(first_, r, dlogits...);
         }
     }
-    void write_losses(double* losses) {
-        for (std::ptrdiff_t r = 0; r < count_; ++r) losses[first_ + r] = is_counted(r) ? loss(r) : 0.0;
+    template <class LogSum>
+    void write_losses(double* losses, LogSum* log_sums) {
+        for (std::ptrdiff_t r = 0; r < count_; ++r) {
+            const double log_sum = is_counted(r) ? log_sum_of_distances(r) : 0.0;
+            losses[first_ + r] = is_counted(r) ? loss(r, log_sum) : 0.0;
+            if (log_sums == nullptr) continue;
+            const double reference = is_counted(r) ? as<double>(rows_.row(r).largest) : 0.0;
+            log_sums[first_ + r] = as<LogSum>(double_add(reference, log_sum));
+        }
     }
     template <class Gradient>
     void write_slopes(matrix_view<Gradient> dlogits, double factor) {
@@ -100,6 +130,27 @@ public:
             });
         }
     }
+    /// The same with the logarithms of the sums at hand, and nothing loaded: one pass.
+    template <class Logit, class LogSum, class Gradient>
+    void write_slopes(matrix_view<const Logit> logits, const LogSum* log_sums, matrix_view<Gradient> dlogits,
+                      double factor) {
+        const label_probabilities expected(options_, dlogits.columns);
+        const double shift = double_multiply(factor, expected.others);
+        const number of_label = number(factor) * (number(expected.label) - expected.others);
+        for (std::ptrdiff_t r = 0; r < count_; ++r) {
+            if (!is_counted(r)) {
+                rows_.fill_row(dlogits, first_, r, Real{0});
+                continue;
+            }
+            rows_.read(logits, first_, r, log_sums[first_ + r]);
+            rows_.write_row(dlogits, first_, r, [&](std::ptrdiff_t, const auto& row) {
+                scaled_probabilities(rows_.kernels(), row.values, rows_.columns(), row.largest, factor, shift,
+                                     row.target);
+                Real& slope = row.target[label(r)];
+                slope = as<Real>((number(as<double>(slope)) - of_label).value());
+            });
+        }
+    }
 
 private:
     using number = rounded_doubles<1>;
@@ -111,9 +162,12 @@ private:
     [[nodiscard]] std::size_t label(std::ptrdiff_t r) const {
         return as<std::size_t>(labels_[static_cast<std::size_t>(first_ + r)]);
     }
-    [[nodiscard]] double loss(std::ptrdiff_t r) const {
+    /// Distances are those from the largest logit.
+    [[nodiscard]] double log_sum_of_distances(std::ptrdiff_t r) const {
+        return rows_.row(r).has_meaning ? double_log(sums_[r]) : sums_[r];
+    }
+    [[nodiscard]] double loss(std::ptrdiff_t r, number log_sum) const {
         if (!rows_.row(r).has_meaning) return sums_[r];
-        const number log_sum = double_log(sums_[r]);
         const double of_label = -(number(distances_[r]) - log_sum).value();
         if (!smooths()) return of_label;
         const number smoothing = static_cast<double>(options_.label_smoothing);
@@ -131,18 +185,19 @@ private:
 };
 
 /// Walks over the rows of logits on the threads of `exec`: the losses of the rows into `losses` if it is not
-/// null, and their slopes times `factor` into dlogits if there is one, which may be logits.
-template <class Logit, class Label, class... Gradient>
+/// null, the logarithms of their sums into `log_sums` if that is not null either, and their slopes times
+/// `factor` into dlogits if there is one, which may be logits.
+template <class Logit, class Label, class Real, class... Gradient>
 void walk_cross_entropy(const cpu& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
-                        const ops::cross_entropy_options& options, double* losses, double factor,
-                        matrix_view<Gradient>... dlogits) {
+                        const ops::cross_entropy_options& options, double* losses, Real* log_sums,
+                        double factor, matrix_view<Gradient>... dlogits) {
     using real = arithmetic_type<Logit, Gradient...>;
     for_each_softmax_block<real>(exec, logits.rows, logits.columns,
                                  [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
                                      cross_entropy_block<Label, real> block(labels, options, rows, first,
                                                                             count);
                                      block.load(logits, losses != nullptr, dlogits...);
-                                     if (losses != nullptr) block.write_losses(losses);
+                                     if (losses != nullptr) block.write_losses(losses, log_sums);
                                      (block.write_slopes(dlogits, factor), ...);
                                  });
 }
@@ -150,27 +205,39 @@ void walk_cross_entropy(const cpu& exec, matrix_view<const Logit> logits, std::s
 /// The mean loss, and the losses of the rows where they are wanted. Slopes go into dlogits if there is one.
 template <class Logit, class Label, class Real, class... Gradient>
 Real cross_entropy(cross_entropy_rows, const cpu& exec, matrix_view<const Logit> logits,
-                   std::span<const Label> labels, const row_losses<Real>& rows,
+                   std::span<const Label> labels, const row_results<Real>& rows,
                    const ops::loss_factors& factors, const ops::cross_entropy_options& options,
                    matrix_view<Gradient>... dlogits) {
     const auto counted = static_cast<double>(counted_rows(options, labels));
     const staging_buffer<double> losses(exec, labels.size());  // of the rows
-    walk_cross_entropy(exec, logits, labels, options, losses.data(), gradient_factor(factors, counted),
-                       dlogits...);
+    walk_cross_entropy(exec, logits, labels, options, losses.data(),
+                       rows.log_sums.empty() ? nullptr : rows.log_sums.data(),
+                       gradient_factor(factors, counted), dlogits...);
     rounded_doubles<1> total = 0.0;
     for (const double loss : losses.elements()) total += loss;
-    for (std::size_t i = 0; i < rows.memory.size(); ++i) rows.memory[i] = as<Real>(losses.data()[i]);
+    for (std::size_t i = 0; i < rows.losses.size(); ++i) rows.losses[i] = as<Real>(losses.data()[i]);
     if (!(counted > 0)) return std::numeric_limits<Real>::quiet_NaN();
     return as<Real>(weighted_mean(total.value(), counted, factors.weight));
 }
 
-/// The gradient.
-template <class Logit, class Label, class Gradient>
+/// The gradient, faster where the logarithms of the rows' sums are at hand.
+template <class Logit, class Label, class Gradient, class Real>
 void cross_entropy_gradient(cross_entropy_rows, const cpu& exec, matrix_view<const Logit> logits,
                             std::span<const Label> labels, matrix_view<Gradient> dlogits,
-                            const ops::loss_factors& factors, const ops::cross_entropy_options& options) {
-    const auto counted = static_cast<double>(counted_rows(options, labels));
-    walk_cross_entropy(exec, logits, labels, options, nullptr, gradient_factor(factors, counted), dlogits);
+                            const ops::loss_factors& factors, const ops::cross_entropy_options& options,
+                            const row_log_sums<Real>& log_sums) {
+    using real = arithmetic_type<Logit, Gradient>;
+    const double factor = gradient_factor(factors, static_cast<double>(counted_rows(options, labels)));
+    if (log_sums.values.empty()) {
+        return walk_cross_entropy(exec, logits, labels, options, nullptr, static_cast<real*>(nullptr), factor,
+                                  dlogits);
+    }
+    for_each_softmax_block<real>(exec, logits.rows, logits.columns,
+                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
+                                     cross_entropy_block<Label, real> block(labels, options, rows, first,
+                                                                            count);
+                                     block.write_slopes(logits, log_sums.values.data(), dlogits, factor);
+                                 });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
