@@ -38,7 +38,8 @@ void check_product(mp::cpu exec, generator& random, const problem& p, mp::storag
     exec.threads = p.threads;
     mp::gemm(exec, p.alpha, a.view(), b.view(), p.beta, c.view());
     const std::vector<float> expected = reference::documented_product(
-        a.values(), b.values(), before, p.rows, p.columns, p.alpha, p.beta, reference::fuses(exec));
+        a.values(), b.values(), before, p.rows, p.columns, p.alpha, p.beta, reference::fuses(exec),
+        reference::documented_sums(exec, p.rows, p.columns, p.k, a_order, b_order));
     const std::vector<double> actual = c.values();
     std::size_t different = 0;
     for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -102,6 +103,58 @@ TEST_CASE("every kernel gives the documented bits across the borders of blocks")
         check_product(exec, random, {mp::detail::product_blocks::most_rows_waiting + 50, 2, deep, 1.0F, 1.0F},
                       orders[0], orders[0], orders[0]);
     }
+}
+
+TEST_CASE("products with few rows or few columns that suit dot products have the documented bits") {
+    for (const mp::cpu exec : reference::executors_of_kernels<float, float>()) {
+        generator random(5);
+        for (const std::ptrdiff_t few : {1, 2, 3, 4, 5, 8, 15, 16, 17}) {
+            // Around the borders of blocks of k, of groups and runs of columns, and of what is large enough.
+            for (const auto& [many, k] :
+                 {std::pair{260, 32}, {256, 31}, {16, 511}, {17, 513}, {33, 1100}, {2, 6200}}) {
+                check_all_orders(exec, random, {few, many, k});
+                check_all_orders(exec, random, {many, few, k, 1.5F, 0.5F});
+            }
+        }
+        check_all_orders(exec, random, {1, 3, 13000});
+        check_all_orders(exec, random, {1, 300, 4100});  // larger than the second-level cache
+        check_all_orders(exec, random, {3, 130, 4100});
+    }
+}
+
+/// The product of few rows of A with contiguous columns of B, and the other way round.
+template <class A, class B>
+void check_dots_of(generator& random) {
+    for (const mp::cpu exec : reference::executors_of_kernels<A, B>()) {
+        for (const auto& [rows, k] : {std::pair{1, 700}, {2, 533}, {16, 1030}}) {
+            const std::ptrdiff_t columns = 37;
+            matrix<A> a(rows, k, orders[0], 1);
+            matrix<B> b(k, columns, mp::storage_order::column_major, 2);
+            a.fill_random(random);
+            b.fill_random(random);
+            const auto sums = reference::documented_sums(exec, rows, columns, k, mp::storage_order::row_major,
+                                                         mp::storage_order::column_major);
+            const std::vector<float> expected = reference::documented_product(
+                a.values(), b.values(), {}, rows, columns, 1.0F, 0.0F, true, sums);
+            std::vector<float> c(static_cast<std::size_t>(rows * columns)), c_transposed(c.size());
+            mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, mp::row_major(c.data(), rows, columns));
+            mp::gemm(exec, 1.0F, mp::transposed(b.view()), mp::transposed(a.view()), 0.0F,
+                     mp::column_major(c_transposed.data(), columns, rows));
+            if (sums == 1) continue;
+            CAPTURE(rows);
+            CHECK(c == expected);
+            CHECK(c_transposed == expected);
+        }
+    }
+}
+
+TEST_CASE("dot products of all formats have the documented bits") {
+    generator random(6);
+    check_dots_of<mp::half, mp::half>(random);
+    check_dots_of<mp::bfloat16, mp::bfloat16>(random);
+    check_dots_of<float, mp::bfloat16>(random);
+    check_dots_of<mp::half, mp::float8_e4m3fn>(random);
+    check_dots_of<mp::float8_e5m2, float>(random);
 }
 
 TEST_CASE("no size is special: all sizes up to 12 in each dimension") {

@@ -59,25 +59,27 @@ struct shape {
     std::ptrdiff_t k;
 };
 
-/// Compares with the product of column-major copies, which are always packed.
+/// Compares with the product of copies that are always packed: a column-major A, and a B whose rows are far
+/// apart.
 template <class Value>
 void check_places(const mp::cpu& exec, generator& random, const shape& s) {
     const std::vector<Value> a = random_numbers<Value>(random, s.rows * s.k);
     const std::vector<Value> b = random_numbers<Value>(random, s.k * s.columns);
     std::vector<Value> a_by_column(a.size());
-    std::vector<Value> b_by_column(b.size());
+    constexpr std::ptrdiff_t far_apart = 8192;
+    std::vector<Value> b_apart(static_cast<std::size_t>(s.k * far_apart));
     for (std::ptrdiff_t p = 0; p < s.k; ++p) {
         for (std::ptrdiff_t r = 0; r < s.rows; ++r) {
             a_by_column[static_cast<std::size_t>(p * s.rows + r)] = a[static_cast<std::size_t>(r * s.k + p)];
         }
         for (std::ptrdiff_t c = 0; c < s.columns; ++c) {
-            b_by_column[static_cast<std::size_t>(c * s.k + p)] =
+            b_apart[static_cast<std::size_t>(p * far_apart + c)] =
                 b[static_cast<std::size_t>(p * s.columns + c)];
         }
     }
     std::vector<float> expected(static_cast<std::size_t>(s.rows * s.columns));
     mp::gemm(exec, 1.0F, mp::column_major(a_by_column.data(), s.rows, s.k),
-             mp::column_major(b_by_column.data(), s.k, s.columns), 0.0F,
+             mp::row_major(b_apart.data(), s.k, s.columns, far_apart), 0.0F,
              mp::row_major(expected.data(), s.rows, s.columns));
 
     for (const std::ptrdiff_t offset : {0, 8}) {

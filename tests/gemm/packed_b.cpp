@@ -37,10 +37,17 @@ void check_packed(generator& random) {
             // The other way round gives the transposed product another B.
             mp::cpu by_rows = exec;
             by_rows.threads = 1 + round % 3;
+            // Dot products are for a B that is read where it lies.
+            if (reference::documented_sums(exec, rows, columns, k, orders[round % 2], orders[round / 2 % 2]) >
+                1) {
+                by_rows.products = mp::accumulation::ordered;
+            }
             const mp::packed_b packed(by_rows, b.view());
             CHECK(packed.rows() == k);
             CHECK(packed.columns() == columns);
-            mp::gemm(exec, 1.0F, a.view(), b.view(), beta, expected.view(), mp::relu_epilogue{});
+            mp::cpu of_views = exec;
+            of_views.products = by_rows.products;
+            mp::gemm(of_views, 1.0F, a.view(), b.view(), beta, expected.view(), mp::relu_epilogue{});
             mp::gemm(by_rows, 1.0F, a.view(), packed, beta, c.view(), mp::relu_epilogue{});
             CHECK(c.bytes() == expected.bytes());
         }

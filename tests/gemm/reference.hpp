@@ -264,16 +264,43 @@ inline bool fuses(mp::cpu exec) {
     return c != 0x1p-11F;
 }
 
-/// alpha * a b + beta * c as mp::gemm documents it, in float: the sum over ascending k from zero, and both
-/// products exact before the last rounding.
+/// In how many sums mp::gemm documents to add up an element: one over ascending k, or, where the operands suit
+/// dot products, one for each k of so many.
+inline std::ptrdiff_t documented_sums(mp::cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                      std::ptrdiff_t k, mp::storage_order a_order,
+                                      mp::storage_order b_order) {
+    const mp::instruction_set isa =
+        exec.instructions == mp::instruction_set::best ? mp::best_instruction_set() : exec.instructions;
+    const bool has_vectors = isa != mp::instruction_set::portable;
+    if (exec.products == mp::accumulation::ordered || !has_vectors || k < 32) return 1;
+    if (rows <= 16 && b_order == mp::storage_order::column_major && columns * k >= 8192)
+        return rows == 1 ? 32 : 16;
+    if (columns <= 16 && a_order == mp::storage_order::row_major && rows * k >= 8192)
+        return columns == 1 ? 32 : 16;
+    return 1;
+}
+
+/// The sum of some elements as a tree: the first half of them and the second one, element by element.
+inline float sum_of_tree(std::vector<float> sums) {
+    for (std::size_t half = sums.size() / 2; half > 0; half /= 2) {
+        for (std::size_t i = 0; i < half; ++i) sums[i] = sums[i] + sums[i + half];
+    }
+    return sums[0];
+}
+
+/// alpha * a b + beta * c as mp::gemm documents it, in float: the sum over ascending k from zero, or `sums`
+/// such sums as a tree, and both products exact before the last rounding.
 inline std::vector<float> documented_product(const std::vector<double>& a, const std::vector<double>& b,
                                              const std::vector<double>& c, std::ptrdiff_t rows,
-                                             std::ptrdiff_t columns, float alpha, float beta, bool fused) {
+                                             std::ptrdiff_t columns, float alpha, float beta, bool fused,
+                                             std::ptrdiff_t sums_of_element = 1) {
     const std::ptrdiff_t k = rows == 0 ? 0 : static_cast<std::ptrdiff_t>(a.size()) / rows;
     std::vector<float> result(static_cast<std::size_t>(rows * columns));
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
-        std::vector<float> sums(static_cast<std::size_t>(columns));
+        std::vector<std::vector<float>> all(static_cast<std::size_t>(sums_of_element),
+                                            std::vector<float>(static_cast<std::size_t>(columns)));
         for (std::ptrdiff_t p = 0; p < k; ++p) {
+            std::vector<float>& sums = all[static_cast<std::size_t>(p % sums_of_element)];
             const auto operand = static_cast<float>(a[static_cast<std::size_t>(r * k + p)]);
             const double* const b_row = b.data() + p * columns;
             for (std::size_t j = 0; j < sums.size(); ++j) {
@@ -282,7 +309,10 @@ inline std::vector<float> documented_product(const std::vector<double>& a, const
         }
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
             const auto place = static_cast<std::size_t>(r * columns + j);
-            const float sum = sums[static_cast<std::size_t>(j)];
+            std::vector<float> of_element;
+            for (const std::vector<float>& sums : all)
+                of_element.push_back(sums[static_cast<std::size_t>(j)]);
+            const float sum = sum_of_tree(of_element);
             const double product = static_cast<double>(alpha) * static_cast<double>(sum);
             const double kept =
                 beta == 0 ? 0 : static_cast<double>(beta) * static_cast<double>(static_cast<float>(c[place]));

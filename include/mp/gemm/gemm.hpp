@@ -9,6 +9,7 @@
 #include <mp/format/basic_float.hpp>
 #include <mp/gemm/blocked_product.hpp>
 #include <mp/gemm/choose_kernel.hpp>
+#include <mp/gemm/dot_products.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/packed_b.hpp>
 #include <mp/gemm/packing.hpp>
@@ -63,6 +64,11 @@ product_task make_product_task(const product_kernel& kernel, instruction_set isa
             k};
 }
 
+/// The kernel for which rows of A are packed as floats.
+inline const product_kernel& float_row_kernel(instruction_set isa) {
+    return *MP_SELECT_TARGET(isa, &portable::float_kernel, float_kernel);
+}
+
 /// mp::gemm behind its checks. `packed` is B if it is packed already, else null; then b has its shape.
 template <class A, class B, class C, class Epilogue>
 void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, const packed_panels& packed,
@@ -77,7 +83,17 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const bool column_major = c.order == storage_order::column_major;
     // Then c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so few rows
     // that b is better read where it lies.
-    const bool transposed = column_major && !is_packed && c.rows > most_direct_rows;
+    const bool can_be_dots = exec.products == accumulation::fastest && !is_packed;
+    const dot_kernels* const dots =
+        can_be_dots && b.row_stride() == 1 && suits_dots(c.rows, c.columns, a.columns)
+            ? dot_kernels_for<b_value>(isa)
+            : nullptr;
+    const dot_kernels* const transposed_dots =
+        can_be_dots && a.column_stride() == 1 && suits_dots(c.columns, c.rows, a.columns)
+            ? dot_kernels_for<a_value>(isa)
+            : nullptr;
+    const bool transposed = dots == nullptr && (transposed_dots != nullptr ||
+                                                (column_major && !is_packed && c.rows > most_direct_rows));
     const tile_output output =
         make_tile_output(isa, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
     if (same_value(alpha, 0.0F) || a.columns == 0) {
@@ -87,6 +103,20 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     }
     const product_operand_source a_rows{a.data, a.row_stride(), a.column_stride()};
     const product_operand_source b_columns{b.data, b.column_stride(), b.row_stride()};
+    if (dots != nullptr) {
+        const auto& kernel = float_row_kernel(isa);
+        return multiply_dots(exec,
+                             make_product_task<a_value, b_value>(kernel, isa, a_rows, b_columns, output,
+                                                                 c.rows, c.columns, a.columns),
+                             sizeof(b_value), *dots, workspace);
+    }
+    if (transposed_dots != nullptr) {
+        const auto& kernel = float_row_kernel(isa);
+        return multiply_dots(exec,
+                             make_product_task<b_value, a_value>(kernel, isa, b_columns, a_rows, output,
+                                                                 c.columns, c.rows, a.columns),
+                             sizeof(a_value), *transposed_dots, workspace);
+    }
     if (transposed) {
         const auto& kernel = choose_kernel(isa, exec.products, product_types_of<b_value, a_value>, c.rows);
         multiply_blocked(exec,
@@ -98,16 +128,19 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const auto& kernel = choose_kernel(isa, exec.products, product_types_of<a_value, b_value>, c.rows);
     product_task task = make_product_task<a_value, b_value>(kernel, isa, a_rows, b_columns, output, c.rows,
                                                             c.columns, a.columns);
-    const product_kernel* const direct = is_packed ? &kernel : direct_kernel_for<b_value>(isa);
-    const bool readable =
-        is_packed ? kernel.b_element == panel_element_of<b_value>() : b_columns.vector_stride == 1;
-    if (direct != nullptr && readable && c.rows <= (std::min)(most_direct_rows, direct->rows) &&
+    const row_runs_kernels* const runs =
+        !is_packed && b_columns.vector_stride == 1 ? row_runs_kernels_for<b_value>(isa) : nullptr;
+    const product_kernel* const direct =
+        is_packed && kernel.b_element == panel_element_of<b_value>() ? &kernel : nullptr;
+    const std::ptrdiff_t most_rows =
+        direct == nullptr ? most_direct_rows : (std::min)(most_direct_rows, direct->rows);
+    if ((direct != nullptr || runs != nullptr) && c.rows <= most_rows &&
         kernel.a_element == panel_element::float32) {
         task.packed_b = packed;
-        multiply_skinny(exec, task,
-                        {direct, is_packed, sizeof(b_value), direct_kernel_for<float>(isa),
-                         pack_panels_for<b_value>(isa, panel_element::float32)},
-                        workspace);
+        const row_runs_kernel* const of_rows = runs == nullptr ? nullptr
+                                               : c.rows == 1   ? &runs->of_row
+                                                               : &runs->of_rows;
+        multiply_skinny(exec, task, {direct, of_rows, sizeof(b_value)}, workspace);
         return;
     }
     if (is_packed && task.kernel->b_element != panel_element_of<b_value>()) {
@@ -157,20 +190,24 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// rounding to nearest even after each step, in an order that exec.products chooses:
 /// - accumulation::ordered: one fused multiply-add after the other, in ascending k from zero. The same bits
 ///   on every processor.
-/// - accumulation::fastest (the default): the same, except for two cases. Where both types are bfloat16 or
+/// - accumulation::fastest (the default): the same, except for three cases. Where both types are bfloat16 or
 ///   hold only normal numbers of it (all of 8 bits and fewer, std::int8_t), c has more than four rows,
 ///   and the processor has dot products that are faster, these are used: vdpbf16ps adds the odd k of a pair
 ///   before the even one, tdpbf16ps (AMX) adds up the even and the odd k of 32 apart and then their sum; both
-///   take subnormal numbers for zero. And at instruction_set::portable a step is a multiplication and an
-///   addition unless the compiler fuses them for its target.
+///   take subnormal numbers for zero. Where c has at most 16 rows and the columns of b are contiguous, 32
+///   elements or more each and 8192 in all, as with some samples and weights that are stored output by output,
+///   or else where c has at most 16 columns and so has a its rows, an element is the sum of 16 such sums, of
+///   every sixteenth k, added up as a tree (i and i + 8, then i and i + 4 ...), and of 32 where the 16 would be
+///   1: b is then read as fast as memory delivers it, and this goes before the first case. And at instruction_set::portable a step is a
+///   multiplication and an addition unless the compiler fuses them for its target, and the second case is none.
 ///
 /// So a b has an error of at most g sum |a||b| with g = (k + 1) u / (1 - (k + 1) u), u = 2^-24, as long as
 /// nothing overflows or becomes subnormal on the way. Then alpha * ab + beta * c is formed from exact
 /// products and rounded to float (a double c takes part rounded to float), the epilogue works in float, and
 /// the result is rounded once to the type of c, nearest-even; overflow gives infinity, or NaN in formats
 /// without infinity. The bits of an element (other than those of a NaN) depend on its row of a, its column of
-/// b, its own c, alpha and beta and on nothing else: not on the number of threads, the shape around it (but
-/// for the four rows above), leading dimensions or storage orders. The caller's rounding direction and
+/// b, its own c, alpha and beta and on nothing else: not on the number of threads, the shape around it,
+/// leading dimensions or storage orders, but for the cases above. The caller's rounding direction and
 /// flushing of subnormals play no part and stay as they are.
 ///
 /// As in BLAS, beta == 0 means that c is not read, so that NaN in uninitialised memory does no harm, and

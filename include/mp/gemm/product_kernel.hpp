@@ -50,7 +50,6 @@ enum class panel_element : unsigned char {
     binary16,        ///< half, widened where it is used
     bfloat16_vnni2,  ///< in A: bfloat16; in B: pairs of two steps of k, beside each other for every
                      ///< column
-    bfloat16_row,    ///< bfloat16 in memory as it is, never packed
 };
 
 /// Steps of k that stand together.

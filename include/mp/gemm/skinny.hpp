@@ -6,6 +6,7 @@
 
 #include <mp/gemm/blocked_product.hpp>
 #include <mp/gemm/choose_kernel.hpp>
+#include <mp/gemm/kernels/row_runs.hpp>
 #include <mp/gemm/product_kernel.hpp>
 #include <mp/simd/select_target.hpp>
 
@@ -18,40 +19,27 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Most rows for which B is read so.
 inline constexpr std::ptrdiff_t most_direct_rows = 8;
 
-/// The kernel that reads rows of B of this type from memory, or null.
-template <class B>
-const product_kernel* direct_kernel_for(instruction_set isa) {
-    const product_kernel* const none = nullptr;
-    if constexpr (std::is_same_v<B, float>) return MP_SELECT_TARGET(isa, none, float_kernel);
-    if constexpr (panel_element_of<B>() == panel_element::binary16) {
-        return MP_SELECT_TARGET(isa, none, binary16_kernel);
-    }
-    if constexpr (holds_bfloat16<B>) return MP_SELECT_TARGET(isa, none, bfloat16_row_kernel);
-    static_cast<void>(isa);
-    return none;
-}
-
 /// What there is to know beside the task: how B is read.
 struct direct_product {
-    const product_kernel* kernel;
-    bool is_packed;                          ///< whether task.packed_b is read, or B as it lies
-    std::ptrdiff_t element_size;             ///< of B as it lies
-    const product_kernel* float_kernel;      ///< for the columns of it that are no whole tile
-    pack_panels_function pack_float_panels;  ///< and how these are packed
+    const product_kernel* kernel;  ///< that of packed panels, or null
+    const row_runs_kernel* runs;   ///< that of rows as they lie, or null
+    std::ptrdiff_t element_size;   ///< of B as it lies
+
+    /// Rows to which those of A are filled up.
+    [[nodiscard]] std::ptrdiff_t rows(std::ptrdiff_t of_a) const {
+        return kernel != nullptr ? kernel->rows : round_up(of_a, runs->rows);
+    }
 };
 
-/// Computes some columns of C, all rows, on the calling thread. Runs of B's rows pass by while the sums of
-/// all columns wait in the cache.
+/// Computes some columns of C, all rows, on the calling thread. B's rows pass by while the sums of all columns
+/// wait in the cache.
 class skinny_tile {
 public:
-    /// Rows of B that are read side by side: no more than a processor fetches ahead.
-    static constexpr std::ptrdiff_t rows_of_run = 16;
     static constexpr std::ptrdiff_t k_block = 512;
 
-    static std::ptrdiff_t workspace_bytes(const direct_product& direct, std::ptrdiff_t columns) {
-        const std::ptrdiff_t rows = direct.kernel->rows;
-        return rows * a_row_bytes + rows * round_up(columns, panel_width) * 4 +
-               panel_bytes_of(panel_element::float32, k_block);
+    static std::ptrdiff_t workspace_bytes(const product_task& task, const direct_product& direct,
+                                          std::ptrdiff_t columns) {
+        return direct.rows(task.rows) * (a_row_bytes + round_up(columns, panel_width) * 4);
     }
 
     skinny_tile(const product_task& task, const direct_product& direct, std::byte* workspace,
@@ -59,21 +47,19 @@ public:
         : task_(task),
           direct_(direct),
           stride_(round_up(columns, panel_width)),
-          panel_(workspace),
-          a_(panel_ + panel_bytes_of(panel_element::float32, k_block)),
-          sums_(reinterpret_cast<float*>(a_ + direct.kernel->rows * a_row_bytes)) {}
+          rows_(direct.rows(task.rows)),
+          a_(workspace),
+          sums_(reinterpret_cast<float*>(a_ + rows_ * a_row_bytes)) {}
 
     void compute(std::ptrdiff_t first_column, std::ptrdiff_t columns) {
         const default_floating_point_modes modes;
         for (std::ptrdiff_t p = 0; p < task_.k; p += k_block) {
             const std::ptrdiff_t k = (std::min)(k_block, task_.k - p);
-            const std::ptrdiff_t padded = round_up(k, direct_.kernel->k_unit);
-            task_.pack_a(task_.a, {0, task_.rows, direct_.kernel->rows, p, k, padded}, a_);
-            if (direct_.is_packed) {
+            task_.pack_a(task_.a, {0, task_.rows, rows_, p, k, round_up(k, 2)}, a_);
+            if (direct_.kernel != nullptr) {
                 add_panels(first_column, columns, p, k);
             } else {
-                add_whole_tiles(first_column, columns, p, k);
-                add_last_columns(first_column, columns, p, k);
+                add_rows(first_column, columns, p, k);
             }
         }
         for (std::ptrdiff_t column = 0; column < columns; column += output_run) {
@@ -107,39 +93,18 @@ private:
         }
     }
 
-    void add_whole_tiles(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t p,
-                         std::ptrdiff_t k) {
-        const product_kernel& kernel = *direct_.kernel;
-        const multiply_tile multiply = kernel.multiply_for(task_.rows);
-        const std::ptrdiff_t step = task_.b.k_stride * direct_.element_size;
-        const auto* const b =
-            static_cast<const std::byte*>(task_.b.data) + first_column * direct_.element_size;
-        for (std::ptrdiff_t run = 0; run < k; run += rows_of_run) {
-            const std::byte* const rows = b + (p + run) * step;
-            for (std::ptrdiff_t column = 0; column + kernel.width <= columns; column += kernel.width) {
-                multiply({(std::min)(rows_of_run, k - run),
-                          a_ + run * static_cast<std::ptrdiff_t>(sizeof(float)), a_row_bytes, 0,
-                          rows + column * direct_.element_size, step, sums_ + column, stride_, p + run > 0});
-            }
-        }
-    }
-
-    void add_last_columns(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t p,
-                          std::ptrdiff_t k) {
-        const product_kernel& kernel = *direct_.float_kernel;
-        const std::ptrdiff_t done = columns / kernel.width * kernel.width;
-        if (done == columns) return;
-        direct_.pack_float_panels(task_.b, {first_column + done, columns - done, panel_width, p, k, k},
-                                  panel_, panel_bytes_of(panel_element::float32, k_block));
-        kernel.multiply_for(task_.rows)({k, a_, a_row_bytes, 0, panel_,
-                                         panel_width * static_cast<std::ptrdiff_t>(sizeof(float)),
-                                         sums_ + done, stride_, p > 0});
+    void add_rows(std::ptrdiff_t first_column, std::ptrdiff_t columns, std::ptrdiff_t p, std::ptrdiff_t k) {
+        const std::ptrdiff_t row = task_.b.k_stride * direct_.element_size;
+        const auto* const b = static_cast<const std::byte*>(task_.b.data);
+        direct_.runs->add(
+            {k, reinterpret_cast<const float*>(a_), a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float)),
+             rows_, b + p * row + first_column * direct_.element_size, row, columns, sums_, stride_, p > 0});
     }
 
     const product_task& task_;
     const direct_product& direct_;
     std::ptrdiff_t stride_;
-    std::byte* panel_;
+    std::ptrdiff_t rows_;
     std::byte* a_;
     float* sums_;
 };
@@ -155,7 +120,8 @@ inline void multiply_skinny(cpu exec, const product_task& task, const direct_pro
     const std::ptrdiff_t chunks =
         std::clamp(panels / grain, std::ptrdiff_t{1}, std::ptrdiff_t{threads_of(exec)});
     const std::ptrdiff_t chunk_columns = divide_up(panels, chunks) * panel_width;
-    const std::ptrdiff_t thread_bytes = round_up(skinny_tile::workspace_bytes(direct, chunk_columns), 4096);
+    const std::ptrdiff_t thread_bytes =
+        round_up(skinny_tile::workspace_bytes(task, direct, chunk_columns), 4096);
     gemm_workspace own;
     // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
     const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);

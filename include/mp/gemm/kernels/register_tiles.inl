@@ -26,13 +26,6 @@ struct binary16_steps {
             load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes));
     }
 };
-struct bfloat16_row_steps {
-    static constexpr int together = 1;
-    static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int /*step*/) {
-        return as_float(widen_to_upper(
-            load(reinterpret_cast<const std::uint16_t*>(b) + static_cast<std::size_t>(vector) * lanes)));
-    }
-};
 struct bfloat16_vnni2_steps {
     static constexpr int together = 2;
     static MP_ALWAYS_INLINE vec<float> load_step(const std::byte* b, int vector, int step) {
@@ -195,8 +188,6 @@ inline constexpr product_kernel binary16_kernel =
     make_register_kernel<binary16_steps>(MP_TILE_NAMES("f16"), panel_element::binary16, 512);
 inline constexpr product_kernel bfloat16_kernel =
     make_register_kernel<bfloat16_vnni2_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_vnni2, 512);
-inline constexpr product_kernel bfloat16_row_kernel =
-    make_register_kernel<bfloat16_row_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_row, 512);
 #undef MP_TILE_NAMES
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

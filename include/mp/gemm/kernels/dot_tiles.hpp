@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Tiles of dot products along contiguous k, for products with few rows whose B has contiguous columns: it is
+/// read once, from where it lies. See dot_tiles.inl.
+#pragma once
+
+#include <mp/gemm/packing.hpp>
+#include <mp/simd/vec.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Each dot product is so many sums, of every so-manieth k, which are added up at the end as a tree: sum i and
+/// sum i + sums / 2, and so on. The order is the same for vectors of any length. One row has more, which hide
+/// the time that an addition takes.
+inline constexpr std::ptrdiff_t sums_of_row = 32;
+inline constexpr std::ptrdiff_t sums_of_rows = 16;
+/// Columns of B whose products are computed at a time.
+inline constexpr std::ptrdiff_t dot_group = 16;
+
+/// The sums of the rows of A with some columns of B over a block of k.
+struct dot_group_task {
+    std::ptrdiff_t k;
+    const float* a;           ///< filled up with zeros to a multiple of the number of sums
+    std::ptrdiff_t a_row;     ///< floats from one row to the next
+    std::ptrdiff_t rows;      ///< a multiple of the kernel's
+    const std::byte* b;       ///< the first column
+    std::ptrdiff_t b_column;  ///< bytes from one column to the next
+    std::ptrdiff_t columns;   ///< at most dot_group
+    float* sums;              ///< of the products of a row with dot_group columns, one after the other
+    std::ptrdiff_t ahead;     ///< bytes from an element of B to the one that is fetched meanwhile
+    bool resume;              ///< whether the sums go on, or start at zero
+};
+
+/// A kernel for a type of B.
+struct dot_kernel {
+    std::ptrdiff_t rows;     ///< of a tile
+    std::ptrdiff_t columns;  ///< of a tile
+    std::ptrdiff_t sums;     ///< of a product
+    std::ptrdiff_t k_block;  ///< of which the rows of A and a tile's columns stay in the nearest cache
+    void (*multiply)(const dot_group_task&);
+    /// Adds up the sums of dot_group products.
+    void (*add_up)(const float* sums, float* to);
+};
+
+/// Those for a type of B. The first two, for one row, give the same bits.
+struct dot_kernels {
+    /// Bytes of a B that stays in a cache.
+    static constexpr std::ptrdiff_t cached = 8 << 20;
+    /// The longest k of which A stays in the nearest cache, beside what is fetched of B.
+    static constexpr std::ptrdiff_t longest_kept = 6144;
+
+    dot_kernel of_column;   ///< takes one column after the other: the best order for memory
+    dot_kernel of_columns;  ///< takes some columns side by side, and so reads A less often
+    dot_kernel of_rows;
+
+    [[nodiscard]] const dot_kernel& operator()(std::ptrdiff_t rows, std::ptrdiff_t k,
+                                               std::ptrdiff_t b_bytes) const {
+        if (rows > 1) return of_rows;
+        return b_bytes > cached && k <= longest_kept ? of_column : of_columns;
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+#define MP_KERNEL_FILE <mp/gemm/kernels/dot_tiles.inl>
+#include <mp/simd/for_each_target.inl>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Those for a type of B, or null.
+template <class B>
+const dot_kernels* dot_kernels_for(instruction_set isa) {
+    const dot_kernels* const none = nullptr;
+    return MP_SELECT_TARGET(isa, none, dot_kernels_of<B>);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

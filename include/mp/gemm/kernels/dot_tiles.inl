@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// Dot products over vec<T>: see dot_tiles.hpp, which includes this for every instruction set.
+
+namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+
+// As many products as registers hold the sums of, with a vector of each column.
+inline constexpr int dot_tile_side = MP_TARGET_NUMBER >= MP_TARGET_AVX512 ? 4 : 2;
+
+/// The sums of Rows x Columns products, Vectors vectors of each, and what is done to all of them, written out
+/// by the folds, which keep them in registers at every level of optimisation.
+template <int Rows, int Columns, int Vectors>
+struct dot_registers {
+    static constexpr int size = Rows * Columns * Vectors;
+    using all = std::make_integer_sequence<int, size>;
+    using columns = std::make_integer_sequence<int, Columns>;
+    using vectors = std::make_integer_sequence<int, Vectors>;
+    vec<float> sums[std::size_t{size}];
+
+    template <int... Index>
+    MP_ALWAYS_INLINE void read(const float* from, std::ptrdiff_t row,
+                               std::integer_sequence<int, Index...> /*all*/) {
+        ((sums[Index] = load(from + place(row, Index))), ...);
+    }
+    template <int... Index>
+    MP_ALWAYS_INLINE void clear(std::integer_sequence<int, Index...> /*all*/) {
+        ((sums[Index] = vec<float>{}), ...);
+    }
+    template <int... Index>
+    MP_ALWAYS_INLINE void write(float* to, std::ptrdiff_t row,
+                                std::integer_sequence<int, Index...> /*all*/) const {
+        (store(to + place(row, Index), sums[Index]), ...);
+    }
+    /// Adds the products of a vector of k of each row and column.
+    template <int... Row>
+    MP_ALWAYS_INLINE void add_rows(int vector, const float* a, std::ptrdiff_t a_row,
+                                   const vec<float> (&b)[Columns],
+                                   std::integer_sequence<int, Row...> /*rows*/) {
+        (add_row(Row, vector, load(a + Row * a_row), b, columns{}), ...);
+    }
+
+private:
+    static MP_ALWAYS_INLINE std::ptrdiff_t place(std::ptrdiff_t row, int index) {
+        return index / (Columns * Vectors) * row + index % (Columns * Vectors) * lane_count;
+    }
+    template <int... Column>
+    MP_ALWAYS_INLINE void add_row(int row, int vector, vec<float> a, const vec<float> (&b)[Columns],
+                                  std::integer_sequence<int, Column...> /*columns*/) {
+        ((sums[(row * Columns + Column) * Vectors + vector] =
+              fused_multiply_add(a, b[Column], sums[(row * Columns + Column) * Vectors + vector])),
+         ...);
+    }
+};
+
+/// Some columns of B.
+template <class Value, int Columns>
+struct columns_of_b {
+    const Value* column[std::size_t{Columns}];
+
+    /// Those from `first` on; beyond the last one, it again.
+    template <int... Column>
+    MP_ALWAYS_INLINE columns_of_b(const dot_group_task& p, std::ptrdiff_t first,
+                                  std::integer_sequence<int, Column...> /*columns*/)
+        : column{reinterpret_cast<const Value*>(p.b +
+                                                (std::min)(first + Column, p.columns - 1) * p.b_column)...} {}
+
+    /// Asks for the cache lines that lie `ahead` bytes beyond the next Sums elements of each column.
+    template <std::ptrdiff_t Sums, int... Column>
+    MP_ALWAYS_INLINE void fetch(std::ptrdiff_t k, std::ptrdiff_t ahead,
+                                std::integer_sequence<int, Column...> /*columns*/) const {
+        constexpr std::ptrdiff_t line = 64;
+        for (std::ptrdiff_t byte = 0; byte < Sums * static_cast<std::ptrdiff_t>(sizeof(Value));
+             byte += line) {
+            // As numbers, since it may lie beyond the matrix.
+            (__builtin_prefetch(
+                 reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(column[Column] + k) +
+                                               static_cast<std::uintptr_t>(ahead + byte)),
+                 0, 3),
+             ...);
+        }
+    }
+};
+
+/// Adds the products of Sums steps from k on; Load gives a vector of a column.
+template <class Tile, int Rows, class Value, int Columns, class Load, int... Column, int... Vector>
+MP_ALWAYS_INLINE void add_steps(Tile& tile, const dot_group_task& p, const float* a,
+                                const columns_of_b<Value, Columns>& b, std::ptrdiff_t k, Load load_b,
+                                std::integer_sequence<int, Column...> /*columns*/,
+                                std::integer_sequence<int, Vector...> /*vectors*/) {
+    const auto add_vector = [&](int vector) MP_INLINED_LAMBDA {
+        const std::ptrdiff_t step = k + vector * lane_count;
+        vec<float> of_columns[std::size_t{Columns}];
+        (load_b(of_columns[Column], b.column[Column] + step, step), ...);
+        tile.add_rows(vector, a + step, p.a_row, of_columns, std::make_integer_sequence<int, Rows>{});
+    };
+    (add_vector(Vector), ...);
+}
+
+template <class Value, int Rows, int Columns, std::ptrdiff_t Sums>
+void multiply_dots(const dot_group_task& p) {
+    using tile = dot_registers<Rows, Columns, static_cast<int>(Sums / lane_count)>;
+    using columns = typename tile::columns;
+    constexpr std::ptrdiff_t sums_of_a_row = dot_group * Sums;
+    const std::ptrdiff_t k_end = p.k;
+    for (std::ptrdiff_t column = 0; column < p.columns; column += Columns) {
+        const columns_of_b<Value, Columns> b(p, column, columns{});
+        for (std::ptrdiff_t row = 0; row < p.rows; row += Rows) {
+            float* const sums = p.sums + row * sums_of_a_row + column * Sums;
+            const float* const a = p.a + row * p.a_row;
+            tile registers;
+            if (p.resume) {
+                registers.read(sums, sums_of_a_row, typename tile::all{});
+            } else {
+                registers.clear(typename tile::all{});
+            }
+            std::ptrdiff_t k = 0;
+            for (; k + Sums <= k_end; k += Sums) {
+                if (p.ahead != 0) b.template fetch<Sums>(k, p.ahead, columns{});
+                add_steps<tile, Rows>(
+                    registers, p, a, b, k,
+                    [](vec<float>& to, const Value* from, std::ptrdiff_t /*step*/)
+                        MP_INLINED_LAMBDA { to = load_operands(from); },
+                    columns{}, typename tile::vectors{});
+            }
+            if (k < k_end) {
+                add_steps<tile, Rows>(
+                    registers, p, a, b, k,
+                    [k_end](vec<float>& to, const Value* from, std::ptrdiff_t step)
+                        MP_INLINED_LAMBDA { to = load_operands(from, k_end - step); },
+                    columns{}, typename tile::vectors{});
+            }
+            registers.write(sums, sums_of_a_row, typename tile::all{});
+        }
+    }
+}
+
+/// As many products as a vector has lanes: the vectors of each are added up to one, and then lanes and
+/// products change places.
+template <std::ptrdiff_t Sums>
+void add_up_dots(const float* sums, float* to) {
+    for (std::ptrdiff_t first = 0; first < dot_group; first += lane_count) {
+        float_square square;
+        for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
+            vec<float> of[Sums / lane_count];
+            for (std::ptrdiff_t v = 0; v < Sums; v += lane_count) {
+                of[v / lane_count] = load(sums + (first + i) * Sums + v);
+            }
+            for (std::ptrdiff_t half = Sums / lane_count / 2; half > 0; half /= 2) {
+                for (std::ptrdiff_t v = 0; v < half; ++v) of[v] = add(of[v], of[v + half]);
+            }
+            square.row[i] = of[0];
+        }
+        square.transpose();
+        for (std::ptrdiff_t half = lane_count / 2; half > 0; half /= 2) {
+            for (std::ptrdiff_t i = 0; i < half; ++i)
+                square.row[i] = add(square.row[i], square.row[i + half]);
+        }
+        store(to + first, square.row[0]);
+    }
+}
+
+template <class Value>
+inline constexpr dot_kernels dot_kernels_of = {
+    {1, 1, sums_of_row, 1 << 30, &multiply_dots<Value, 1, 1, sums_of_row>, &add_up_dots<sums_of_row>},
+    {1, dot_tile_side, sums_of_row, 1 << 30, &multiply_dots<Value, 1, dot_tile_side, sums_of_row>,
+     &add_up_dots<sums_of_row>},
+    {dot_tile_side, dot_tile_side, sums_of_rows, 512,
+     &multiply_dots<Value, dot_tile_side, dot_tile_side, sums_of_rows>, &add_up_dots<sums_of_rows>}};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
