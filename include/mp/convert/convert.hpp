@@ -114,6 +114,18 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// To nearest even, for convert_ranges().
+struct nearest_conversion {
+    /// Whether the kernels see to the floating-point modes themselves.
+    template <class From, class To>
+    static constexpr bool sees_to_modes = has_convert_array<From, To>;
+
+    template <class From, class To>
+    void operator()(instruction_set isa, const From* from, To* to, std::size_t count) const {
+        convert_nearest(isa, from, to, count);
+    }
+};
+
 /// Checks the arguments of mp::convert and applies convert(isa, from, to, count) to the chunks of arrays.
 template <class Source, class Target, class Convert>
 void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) {
@@ -124,6 +136,14 @@ void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) 
     const instruction_set isa = isa_of("mp::convert", exec);
     using from_type = std::remove_cv_t<contiguous_element<const Source>>;
     using to_type = contiguous_element<Target>;
+    if constexpr (requires { Convert::template sees_to_modes<from_type, to_type>; }) {
+        // The modes cost more than a few elements do: here they are changed once.
+        constexpr std::size_t few = 4096;
+        if (Convert::template sees_to_modes<from_type, to_type> && isa != instruction_set::portable &&
+            source.size() <= few) {
+            return convert(isa, static_cast<const from_type*>(source.data()), target.data(), source.size());
+        }
+    }
     convert_in_chunks(exec, isa, static_cast<const from_type*>(source.data()), target.data(), source.size(),
                       [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
                           convert(isa, values, results, count);
@@ -161,10 +181,7 @@ void convert(cpu exec, const Source& from, Target&& to, projection p) {
 /// projection do not wait for the compiler to make their code.)
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to) {
-    detail::convert_ranges(exec, from, to,
-                           [](instruction_set isa, const auto* values, auto* results, std::size_t count) {
-                               detail::convert_nearest(isa, values, results, count);
-                           });
+    detail::convert_ranges(exec, from, to, detail::nearest_conversion{});
 }
 
 /// Rounds an array stochastically with separate random bits for each element: to[i] =

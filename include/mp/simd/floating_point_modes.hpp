@@ -33,13 +33,15 @@ public:
         if (before_ != default_modes) __asm__ volatile("fldcw %0" : : "m"(default_modes) : "memory");
 #if defined(__SSE2__)
         __asm__ volatile("stmxcsr %0" : "=m"(vectors_before_) : : "memory");
-        set_vectors((vectors_before_ & flags) | all_masked);
+        set_vectors(vectors_before_, (vectors_before_ & flags) | all_masked);
 #endif
     }
     ~default_floating_point_modes() {
         if (before_ != default_modes) __asm__ volatile("fldcw %0" : : "m"(before_) : "memory");
 #if defined(__SSE2__)
-        set_vectors(vectors_before_);
+        std::uint32_t now = 0;
+        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+        set_vectors(now, vectors_before_);
 #endif
     }
 
@@ -52,9 +54,7 @@ private:
     static constexpr std::uint32_t flags = 0x003f;
     static constexpr std::uint32_t all_masked = 0x1f80;
 
-    static void set_vectors(std::uint32_t wanted) noexcept {
-        std::uint32_t now = 0;
-        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+    static void set_vectors(std::uint32_t now, std::uint32_t wanted) noexcept {
         if (now != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
     }
     std::uint32_t vectors_before_ = 0;
@@ -62,18 +62,20 @@ private:
 #elif defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
     default_floating_point_modes() noexcept {
         __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
-        set((before_ & flags) | all_masked);
+        set(before_, (before_ & flags) | all_masked);
     }
-    ~default_floating_point_modes() { set(before_); }
+    ~default_floating_point_modes() {
+        std::uint32_t now = 0;
+        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+        set(now, before_);
+    }
 
 private:
     // MXCSR: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3.
     static constexpr std::uint32_t flags = 0x003f;
     static constexpr std::uint32_t all_masked = 0x1f80;
 
-    void set(std::uint32_t wanted) noexcept {
-        std::uint32_t now = 0;
-        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
+    static void set(std::uint32_t now, std::uint32_t wanted) noexcept {
         if (now != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
     }
     std::uint32_t before_ = 0;

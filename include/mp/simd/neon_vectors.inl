@@ -216,6 +216,9 @@ MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_uint16(vec<std::uint32_t> x) {
     __asm__("xtn %0.4h, %1.4s" : "=w"(narrowed) : "w"(x));
     return narrowed;
 }
+MP_ALWAYS_INLINE vec<std::uint16_t> widen_to_uint16(vec<std::uint8_t> x) {
+    return narrow_to_uint16(widen(x));
+}
 MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
     float narrowed;
     __asm__("xtn %0.4h, %1.4s\n\txtn %0.8b, %0.8h" : "=w"(narrowed) : "w"(x));

@@ -362,6 +362,11 @@ MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
     __asm__("vpmovzxbd %1, %0" : "=v"(wide) : "v"(x));
     return wide;
 }
+MP_ALWAYS_INLINE vec<std::uint16_t> widen_to_uint16(vec<std::uint8_t> x) {
+    vec<std::uint16_t> wide;
+    __asm__("vpmovzxbw %1, %0" : "=v"(wide) : "v"(x));
+    return wide;
+}
 MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_uint16(vec<std::uint32_t> x) {
     vec<std::uint16_t> narrowed;
     __asm__("vpmovdw %1, %0" : "=v"(narrowed) : "v"(x));
@@ -384,6 +389,12 @@ MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
     const register_of_bytes narrow = {reinterpret_cast<std::uint64_t>(x), 0};
     vec<std::uint32_t> wide;
     __asm__("vpmovzxbd %1, %0" : "=x"(wide) : "x"(narrow));
+    return wide;
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> widen_to_uint16(vec<std::uint8_t> x) {
+    const register_of_bytes narrow = {reinterpret_cast<std::uint64_t>(x), 0};
+    vec<std::uint16_t> wide;
+    __asm__("vpmovzxbw %1, %0" : "=x"(wide) : "x"(narrow));
     return wide;
 }
 MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_uint16(vec<std::uint32_t> x) {

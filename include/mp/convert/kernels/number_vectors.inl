@@ -109,6 +109,12 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
     }
 }
 
+/// Whether codes of 8 bits are the upper byte of those of binary16, which its instruction widens.
+template <class Format>
+inline constexpr bool is_upper_byte_of_binary16 =
+    layout_of<Format>::width == 8 && Format::exponent_bits == 5 && Format::fraction_bits == 2 &&
+    Format::bias == 15 && Format::nans == nan_encoding::ieee;
+
 /// A vector of codes as they lie in memory, as floats.
 template <class Format, class Codes>
 MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
@@ -118,6 +124,8 @@ MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
         return quieted(as_float(widen_to_upper(codes)));
     } else if constexpr (sizeof(storage_of<Format>) == 4) {
         return widen_codes<Format>(codes >> layout_of<Format>::container_shift);
+    } else if constexpr (is_upper_byte_of_binary16<Format>) {
+        return widen_binary16(widen_to_uint16(codes) << 8);
     } else {
         return widen_codes<Format>(widen(codes));
     }
