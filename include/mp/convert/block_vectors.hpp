@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -33,7 +34,10 @@ struct block_chunk {
 
 /// Vectors that are walked side by side where neighbours in a vector are far apart in memory, so that what a
 /// cache line holds of their neighbours is used.
-inline constexpr std::ptrdiff_t vectors_abreast = 16;
+inline constexpr std::ptrdiff_t vectors_abreast = 32;
+
+/// Elements of each of them that are gathered at a time.
+inline constexpr std::ptrdiff_t gathered_length = 512;
 
 /// A matrix view as vectors along the blocks.
 template <class Number>
@@ -61,6 +65,14 @@ struct block_vectors {
         length *= count;
         vector_stride = length;
         count = (std::min<std::ptrdiff_t>)(count, 1);
+    }
+    /// The same elements as vectors of neighbours in memory, for what does not ask for blocks.
+    [[nodiscard]] block_vectors as_they_lie() const {
+        if (vector_stride != 1 || position_stride == 1) return *this;
+        block_vectors others = *this;
+        std::swap(others.count, others.length);
+        std::swap(others.vector_stride, others.position_stride);
+        return others;
     }
     [[nodiscard]] std::ptrdiff_t abreast() const { return position_stride == 1 ? 1 : vectors_abreast; }
 };

@@ -5,6 +5,7 @@
 
 #include <mp/convert/block_vectors.hpp>
 #include <mp/convert/kernels/block_dequantize.hpp>
+#include <mp/convert/kernels/vector_columns.hpp>
 #include <mp/convert/number_range.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/simd/floating_point_modes.hpp>
@@ -63,6 +64,23 @@ dequantize_kernel<BlockScaled, Value> dequantize_kernel_for(instruction_set isa,
     return kernel;
 }
 
+/// to[v + i * stride] = rows[v][i], for rows that are row_stride elements apart.
+template <class Value>
+void scatter_rows(instruction_set isa, const Value* rows, std::ptrdiff_t row_stride, std::ptrdiff_t vectors,
+                  std::ptrdiff_t length, Value* to, std::ptrdiff_t stride) noexcept {
+    if constexpr (std::is_same_v<Value, float>) {
+        using function =
+            void (*)(const float*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float*, std::ptrdiff_t);
+        const function none = nullptr;
+        const function scatter = MP_SELECT_TARGET(isa, none, scatter_columns);
+        if (scatter != nullptr) return scatter(rows, row_stride, vectors, length, to, stride);
+    }
+    static_cast<void>(isa);
+    for (std::ptrdiff_t i = 0; i < length; ++i) {
+        for (std::ptrdiff_t v = 0; v < vectors; ++v) to[v + i * stride] = rows[v * row_stride + i];
+    }
+}
+
 template <class BlockScaled, class Value>
 void check_dequantize(std::string_view function, cpu exec, const BlockScaled& from, const std::string& name,
                       matrix_view<Value> to) {
@@ -104,6 +122,22 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matri
                        from.scales().data() + vector * from.blocks_per_vector() + tile.begin / Block,
                        static_cast<std::size_t>(tile.end - tile.begin), vectors.at(vector, tile.begin),
                        from.tensor_scale());
+                return;
+            }
+            if (kernel != nullptr && vectors.vector_stride == 1) {
+                constexpr std::ptrdiff_t length = detail::gathered_length;
+                Value rows[detail::vectors_abreast][length];
+                for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += length) {
+                    const std::ptrdiff_t count = (std::min)(length, tile.end - begin);
+                    for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+                        kernel(from.bytes(vector).data() + begin / 8 * quantized::element_width,
+                               from.scales().data() + vector * from.blocks_per_vector() + begin / Block,
+                               static_cast<std::size_t>(count), rows[vector - tile.first_vector],
+                               from.tensor_scale());
+                    }
+                    detail::scatter_rows(isa, rows[0], length, tile.last_vector - tile.first_vector, count,
+                                         vectors.at(tile.first_vector, begin), vectors.position_stride);
+                }
                 return;
             }
             const detail::default_floating_point_modes modes;

@@ -6,6 +6,7 @@
 #include <mp/convert/block_quantizer.hpp>
 #include <mp/convert/block_vectors.hpp>
 #include <mp/convert/kernels/block_quantize.hpp>
+#include <mp/convert/kernels/vector_columns.hpp>
 #include <mp/convert/number_range.hpp>
 #include <mp/simd/processor.hpp>
 
@@ -35,6 +36,63 @@ quantize_kernel<BlockScaled, Number> quantize_kernel_for(instruction_set isa, co
     return kernel;
 }
 
+/// The function that gathers vectors that lie side by side, or null.
+template <class Number>
+auto gather_columns_for(instruction_set isa) noexcept {
+    using function =
+        void (*)(const Number*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float*, std::ptrdiff_t);
+    const function none = nullptr;
+    if constexpr (has_number_vectors<Number>) return MP_SELECT_TARGET(isa, none, gather_columns<Number>);
+    static_cast<void>(isa);
+    return none;
+}
+
+/// Quantises the chunks of a tile's vectors that kernels leave out: what is not finite, or not a whole block, or
+/// has no kernel.
+template <class BlockScaled, class Quantizer, class Number>
+class chunk_quantizer {
+public:
+    using chunk = typename Quantizer::chunk;
+
+    chunk_quantizer(const Quantizer& quantize, const block_vectors<const Number>& vectors,
+                    BlockScaled& result)
+        : quantize_(quantize), vectors_(vectors), result_(result) {}
+
+    /// The scales and elements of a vector from `begin` on, at a multiple of 8 elements and of a block.
+    [[nodiscard]] auto* scales(std::ptrdiff_t vector, std::ptrdiff_t begin) const {
+        return result_.scales().data() + vector * result_.blocks_per_vector() +
+               begin / BlockScaled::block_size;
+    }
+    [[nodiscard]] std::byte* elements(std::ptrdiff_t vector, std::ptrdiff_t begin) const {
+        return result_.bytes(vector).data() + begin / 8 * BlockScaled::element_width;
+    }
+
+    /// Up to chunk::elements of the tile's vectors from `begin` on; returns how many.
+    std::ptrdiff_t operator()(const block_tile& tile, std::ptrdiff_t begin) const {
+        const bool along_rows = result_.direction() == block_direction::along_rows;
+        const auto columns = static_cast<std::uint64_t>(result_.columns());
+        const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
+        block_wide<Number> values[vectors_abreast][chunk::padded];
+        std::uint8_t codes[chunk::padded];
+        read_vectors(vectors_, tile, begin, count, values);
+        for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+            const auto l = static_cast<std::uint64_t>(vector);
+            const auto position = static_cast<std::uint64_t>(begin);
+            quantize_.quantize(values[vector - tile.first_vector], static_cast<std::size_t>(count),
+                               along_rows ? l * columns + position : position * columns + l,
+                               along_rows ? 1 : columns, codes, scales(vector, begin));
+            write_codes<BlockScaled::element_width>(result_.bytes(vector).data(), begin, codes,
+                                                    static_cast<std::size_t>(count));
+        }
+        return count;
+    }
+
+private:
+    const Quantizer& quantize_;
+    const block_vectors<const Number>& vectors_;
+    BlockScaled& result_;
+};
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
@@ -62,7 +120,6 @@ template <class BlockScaled, class Value>
     using number_type = std::remove_const_t<Value>;
     using wide = detail::block_wide<number_type>;
     using quantizer = detail::block_quantizer<BlockScaled, wide>;
-    using chunk = typename quantizer::chunk;
     constexpr int block = BlockScaled::block_size;
     detail::check_threads("mp::quantize", exec);
     detail::check_block_view("mp::quantize", "from", from);
@@ -84,46 +141,57 @@ template <class BlockScaled, class Value>
         result.set_tensor_scale(is_zero(options.tensor_scale)
                                     ? detail::tensor_scale_for<typename BlockScaled::element_type,
                                                                typename BlockScaled::scale_type>(
-                                          detail::largest_in<block>(exec, isa, vectors))
+                                          detail::largest_in<block>(exec, isa, vectors.as_they_lie()))
                                     : options.tensor_scale);
     }
     const quantizer quantize_chunk(options, result.tensor_scale());
     const auto kernel =
         detail::quantize_kernel_for<BlockScaled, number_type>(isa, options.element, result.tensor_scale());
     if (kernel != nullptr) vectors.join(block);
-    const bool along_rows = options.direction == block_direction::along_rows;
-    const auto columns = static_cast<std::uint64_t>(from.columns);
-    constexpr int width = BlockScaled::element_width;
+    // Vectors side by side become rows of floats, which hold what has number vectors.
+    const auto columns_kernel =
+        vectors.vector_stride == 1 && vectors.position_stride != 1
+            ? detail::quantize_kernel_for<BlockScaled, float>(isa, options.element, result.tensor_scale())
+            : nullptr;
+    const auto gather = detail::gather_columns_for<number_type>(isa);
+    const detail::chunk_quantizer<BlockScaled, quantizer, number_type> quantize_rest(quantize_chunk, vectors,
+                                                                                     result);
     detail::for_tiles<block>(
         exec, vectors.count, vectors.length, vectors.abreast(), [&](const detail::block_tile& tile) {
             const detail::default_floating_point_modes modes;
-            wide values[detail::vectors_abreast][chunk::padded];
-            std::uint8_t codes[chunk::padded];
-            for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
+            std::ptrdiff_t begin = tile.begin;
+            if (columns_kernel != nullptr && gather != nullptr) {
+                constexpr std::ptrdiff_t length = detail::gathered_length;
+                float rows[detail::vectors_abreast][length];
+                for (; begin < tile.end; begin += length) {
+                    const std::ptrdiff_t count = (std::min)(length, tile.end - begin);
+                    gather(vectors.at(tile.first_vector, begin), vectors.position_stride,
+                           tile.last_vector - tile.first_vector, count, rows[0], length);
+                    for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+                        const std::size_t done = columns_kernel(
+                            rows[vector - tile.first_vector], static_cast<std::size_t>(count / block),
+                            quantize_rest.scales(vector, begin), quantize_rest.elements(vector, begin),
+                            quantize_chunk.rule(), result.tensor_scale());
+                        const detail::block_tile rest{tile.index, vector, vector + 1, tile.begin,
+                                                      begin + count};
+                        for (auto at = begin + static_cast<std::ptrdiff_t>(done) * block; at < rest.end;) {
+                            at += quantize_rest(rest, at);
+                        }
+                    }
+                }
+                return;
+            }
+            while (begin < tile.end) {
                 if (kernel != nullptr && vectors.position_stride == 1) {
                     const std::ptrdiff_t vector = tile.first_vector;
                     const std::size_t done = kernel(
                         vectors.at(vector, begin), static_cast<std::size_t>((tile.end - begin) / block),
-                        result.scales().data() + vector * result.blocks_per_vector() + begin / block,
-                        result.bytes(vector).data() + begin / 8 * width, quantize_chunk.rule(),
-                        result.tensor_scale());
+                        quantize_rest.scales(vector, begin), quantize_rest.elements(vector, begin),
+                        quantize_chunk.rule(), result.tensor_scale());
                     begin += static_cast<std::ptrdiff_t>(done) * block;
                     if (begin >= tile.end) break;
                 }
-                // What is not finite, or not a whole block, or has no kernel.
-                const std::ptrdiff_t count = (std::min)(chunk::elements, tile.end - begin);
-                detail::read_vectors(vectors, tile, begin, count, values);
-                for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
-                    const auto l = static_cast<std::uint64_t>(vector);
-                    const auto position = static_cast<std::uint64_t>(begin);
-                    quantize_chunk.quantize(
-                        values[vector - tile.first_vector], static_cast<std::size_t>(count),
-                        along_rows ? l * columns + position : position * columns + l,
-                        along_rows ? 1 : columns, codes,
-                        result.scales().data() + vector * result.blocks_per_vector() + begin / block);
-                    detail::write_codes<width>(result.bytes(vector).data(), begin, codes,
-                                               static_cast<std::size_t>(count));
-                }
+                begin += quantize_rest(tile, begin);
             }
         });
     return result;

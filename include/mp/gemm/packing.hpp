@@ -8,6 +8,7 @@
 #include <mp/convert/bulk.hpp>
 #include <mp/gemm/product_kernel.hpp>
 #include <mp/simd/select_target.hpp>
+#include <mp/simd/square.hpp>
 
 #include <algorithm>
 #include <cstddef>

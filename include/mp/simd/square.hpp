@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// As many vectors of floats as a vector has lanes, and their transposition. See square.inl.
+#pragma once
+
+#include <mp/simd/vec.hpp>
+
+#include <cstddef>
+#include <utility>
+
+#define MP_KERNEL_FILE <mp/simd/square.inl>
+#include <mp/simd/for_each_target.inl>
