@@ -115,7 +115,7 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// To nearest even, for convert_ranges().
-struct nearest_conversion {
+struct nearest_array_conversion {
     /// Whether the kernels see to the floating-point modes themselves.
     template <class From, class To>
     static constexpr bool sees_to_modes = has_convert_array<From, To>;
@@ -181,7 +181,7 @@ void convert(cpu exec, const Source& from, Target&& to, projection p) {
 /// projection do not wait for the compiler to make their code.)
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to) {
-    detail::convert_ranges(exec, from, to, detail::nearest_conversion{});
+    detail::convert_ranges(exec, from, to, detail::nearest_array_conversion{});
 }
 
 /// Rounds an array stochastically with separate random bits for each element: to[i] =

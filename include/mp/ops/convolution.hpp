@@ -10,6 +10,7 @@
 #include <mp/gemm.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/ops/convolution/patches.hpp>
+#include <mp/ops/convolution/products.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/parallel.hpp>
 #include <mp/ops/product.hpp>
@@ -121,6 +122,21 @@ struct conv2d_op {
         const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
         const bool dense = y.column_stride() == 1;
         if (channels == 0) return;
+        if constexpr (!detail::any_double<X, W, Bias, Y>) {
+            const instruction_set isa = detail::isa_of(name, exec);
+            if (isa != instruction_set::portable) {
+                return detail::convolve_packed(
+                    exec, isa, x, w, y, geometry,
+                    [&]([[maybe_unused]] std::ptrdiff_t first, [[maybe_unused]] std::ptrdiff_t count) {
+                        if constexpr (std::is_same_v<Bias, absent_t>) {
+                            return identity_epilogue{};
+                        } else {
+                            return bias_per_row(
+                                b.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+                        }
+                    });
+            }
+        }
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             const detail::row_reader<X> read(x, image);
@@ -187,8 +203,8 @@ struct conv2d_op {
 /// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
 /// of the memory it is written to. Sums are those of mp::gemm in float, in the order of w, bias included;
 /// each element of y is rounded once. Infinity or NaN in a kernel that lies over the padding gives NaN there,
-/// since 0 * infinity is NaN. The results do not depend on the number of threads. Each thread holds the
-/// patches of one image and group, in the format of x.
+/// since 0 * infinity is NaN. The results do not depend on the number of threads. Each thread holds one
+/// group of one image with its padding (on processors without vectors, and for doubles, its patches).
 ///
 /// On a GPU (<mp/ops/convolution/gpu.hpp>) it takes conv2d_workspace() of the workspace, for the patches of
 /// as many images as fit into 64 MiB, and multiplies these images at once, a group at a time: sums are those
@@ -271,6 +287,19 @@ private:
         const std::ptrdiff_t channels = w.rows / geometry.groups;
         const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
         using real = detail::arithmetic_type<W, DY, DX>;
+        if constexpr (!detail::any_double<W, DY, DX>) {
+            const instruction_set isa = detail::isa_of(name, exec);
+            if (isa != instruction_set::portable && channels > 0 && detail::can_turn(geometry)) {
+                const detail::staging_buffer<W> turned(exec, static_cast<std::size_t>(w.rows * w.columns));
+                detail::turn_kernels(w, geometry, turned.data());
+                const std::ptrdiff_t columns = channels * geometry.kernel.height * geometry.kernel.width;
+                return detail::convolve_packed(
+                    exec, isa, dy,
+                    row_major(static_cast<const W*>(turned.data()), geometry.channels, columns), dx,
+                    detail::turned_geometry(geometry, w.rows),
+                    [](std::ptrdiff_t, std::ptrdiff_t) { return identity_epilogue{}; });
+            }
+        }
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
             gemm_workspace workspace;
             const detail::row_reader<DY> read(dy, channels * positions);
@@ -304,6 +333,12 @@ private:
         const std::ptrdiff_t channels = dw.rows / geometry.groups;
         const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
         if (channels == 0) return;
+        if constexpr (!detail::any_double<X, DY, DW>) {
+            const instruction_set isa = detail::isa_of(name, exec);
+            if (isa != instruction_set::portable && x.rows > 0 && detail::suits_rows_of_cells(channels)) {
+                return detail::write_packed_dw(exec, isa, x, dy, dw, geometry);
+            }
+        }
         std::vector<detail::arithmetic_type<X, DY, DW>> sums(static_cast<std::size_t>(dw.rows * patch));
         const auto totals = row_major(sums.data(), dw.rows, patch);
         gemm_workspace workspace;
@@ -350,10 +385,12 @@ private:
 ///
 /// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
 /// rounded once. An element of dx is the float sum, over the cells of the kernel, of float sums over the
-/// output channels; one of dw the float sum, image after image, of float sums over the positions; one of db a
+/// output channels, or, where the kernel moves by single cells and a group has 8 channels or more, one float sum
+/// over channels and cells, in which infinity or NaN in a kernel over the padding of dy gives NaN, as in
+/// conv2d(); one of dw the float sum, image after image, of float sums over the positions; one of db a
 /// sum in double. Values too small for the format become zero unless the loss is scaled. Precision, threads
-/// and errors are as in conv2d(). dw takes one image at a time, so that threads help it only where one image
-/// is much work.
+/// and errors are as in conv2d(). Threads share the images for dx and
+/// the cells of the kernels for dw.
 ///
 /// On a GPU it takes conv2d_backward_workspace(); sums are in the order said above, products those of
 /// conv2d(), and an element of db is a sum of 48 bits, rounded to float and from there to its format. No sum

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// An image with its padding, in which the cells that a kernel reads are found by adding: what the products of
+/// a convolution on the CPU are packed from.
+#pragma once
+
+#include <mp/autocast/staging_buffer.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm/indexed_operand.hpp>
+#include <mp/ops/convolution/patches.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The channels of a group, each with lines of zeros above and below, and cells of zeros beside its lines.
+///
+/// Where the kernel moves by more than one cell, a line is stored by its remainders: cells 0, s, 2 s ..., then
+/// 1, s + 1 ..., so that what a cell of the kernel sees at neighbouring positions are neighbours.
+class padded_image {
+public:
+    padded_image(const cpu& exec, const ops::conv2d_geometry& g, panel_element element)
+        : g_(g),
+          element_(element),
+          lines_(g.height + 2 * g.padding.height),
+          part_((g.width + 2 * g.padding.width + g.stride.width - 1) / g.stride.width),
+          memory_(exec, static_cast<std::size_t>(g.channels / g.groups * lines_ * line()) * size() + 64),
+          offsets_(exec, static_cast<std::size_t>(g.patch_size())) {
+        std::ptrdiff_t cell = 0;
+        for (std::ptrdiff_t channel = 0; channel < g.channels / g.groups; ++channel) {
+            for (std::ptrdiff_t i = 0; i < g.kernel.height; ++i) {
+                for (std::ptrdiff_t j = 0; j < g.kernel.width; ++j) {
+                    offsets_.data()[cell++] =
+                        (channel * lines_ + i * g.dilation.height) * line() + place(j * g.dilation.width);
+                }
+            }
+        }
+        std::memset(memory_.data(), 0,
+                    static_cast<std::size_t>(g.channels / g.groups * lines_ * line()) * size() + 64);
+    }
+
+    /// Copies a group of channels, whose cells are `step` elements apart. What lies around them stays zero.
+    template <class Value>
+    void fill(const Value* image, std::ptrdiff_t step) const {
+        if (element_ == panel_element::float32) return fill_as<float>(image, step);
+        fill_as<std::uint16_t>(image, step);
+    }
+
+    /// As B, whose steps of k are the cells of a patch and whose columns the positions; as A, the cells are the
+    /// rows, from `first` on.
+    [[nodiscard]] indexed_operand patches(std::ptrdiff_t first = 0) const {
+        return {memory_.data(), offsets_.data() + first, g_.output_size().width, g_.stride.height * line()};
+    }
+
+private:
+    [[nodiscard]] std::size_t size() const { return element_ == panel_element::float32 ? 4 : 2; }
+    [[nodiscard]] std::ptrdiff_t line() const { return part_ * g_.stride.width; }
+    /// Of a cell in its line.
+    [[nodiscard]] std::ptrdiff_t place(std::ptrdiff_t cell) const {
+        return cell % g_.stride.width * part_ + cell / g_.stride.width;
+    }
+
+    template <class Element, class Value>
+    void fill_as(const Value* image, std::ptrdiff_t step) const {
+        auto* const to = reinterpret_cast<Element*>(memory_.data());
+        for (std::ptrdiff_t channel = 0; channel < g_.channels / g_.groups; ++channel) {
+            for (std::ptrdiff_t y = 0; y < g_.height; ++y) {
+                Element* const row = to + (channel * lines_ + g_.padding.height + y) * line();
+                const Value* const from = image + (channel * g_.height + y) * g_.width * step;
+                if (g_.stride.width == 1 && step == 1) {
+                    copy_line(from, row + g_.padding.width, g_.width);
+                } else {
+                    for (std::ptrdiff_t x = 0; x < g_.width; ++x) {
+                        row[place(g_.padding.width + x)] = element_of<Element>(from[x * step]);
+                    }
+                }
+            }
+        }
+    }
+    template <class Element, class Value>
+    static void copy_line(const Value* from, Element* to, std::ptrdiff_t count) {
+        if constexpr (sizeof(Value) == sizeof(Element) &&
+                      !std::is_same_v<Value, basic_float<formats::tfloat32>>) {
+            std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Element));
+        } else if constexpr (std::is_same_v<Element, float>) {
+            widen_operands(from, to, count);
+        } else {
+            for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = element_of<Element>(from[i]);
+        }
+    }
+    /// A number as the kernels read it: a float, or the code of a half or of a bfloat16 that holds it.
+    template <class Element, class Value>
+    static Element element_of(Value x) {
+        if constexpr (std::is_same_v<Element, float>) {
+            return static_cast<float>(x);
+        } else if constexpr (sizeof(Value) == 2) {
+            return bit_cast<std::uint16_t>(x);
+        } else {
+            return static_cast<std::uint16_t>(bit_cast<std::uint32_t>(static_cast<float>(x)) >> 16);
+        }
+    }
+
+    const ops::conv2d_geometry& g_;
+    panel_element element_;
+    std::ptrdiff_t lines_;
+    std::ptrdiff_t part_;  ///< of a line, for each remainder
+    staging_buffer<std::byte> memory_;
+    staging_buffer<std::ptrdiff_t> offsets_;
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
