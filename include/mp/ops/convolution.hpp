@@ -22,7 +22,6 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -30,9 +29,9 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <class Value>
 class row_reader {
 public:
-    row_reader(matrix_view<const Value> view, std::ptrdiff_t count)
+    row_reader(const cpu& exec, matrix_view<const Value> view, std::ptrdiff_t count)
         : view_(view),
-          copy_(view.column_stride() == 1 ? 0 : static_cast<std::size_t>(count)),
+          copy_(exec, view.column_stride() == 1 ? 0 : static_cast<std::size_t>(count)),
           count_(count) {}
 
     const Value* operator()(std::ptrdiff_t row, std::ptrdiff_t first) const {
@@ -138,10 +137,12 @@ struct conv2d_op {
             }
         }
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            const mp::workspace::frame frame(inner.workspace);
             gemm_workspace workspace;
-            const detail::row_reader<X> read(x, image);
-            const detail::staging_buffer<X> patches(static_cast<std::size_t>(patch * positions));
-            const detail::staging_buffer<Y> copy(dense ? 0 : static_cast<std::size_t>(channels * positions));
+            const detail::row_reader<X> read(inner, x, image);
+            const detail::staging_buffer<X> patches(inner, static_cast<std::size_t>(patch * positions));
+            const detail::staging_buffer<Y> copy(inner,
+                                                 dense ? 0 : static_cast<std::size_t>(channels * positions));
             for (std::ptrdiff_t n = begin; n < end; ++n) {
                 for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
                     const std::ptrdiff_t first = group * channels * positions;
@@ -150,7 +151,11 @@ struct conv2d_op {
                     const auto weights = w.block(group * channels, 0, channels, patch);
                     const auto cells = row_major(static_cast<const X*>(patches.data()), patch, positions);
                     const auto product = [&](const auto& epilogue) {
-                        gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue, workspace);
+                        if (inner.workspace == nullptr) {
+                            gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue, workspace);
+                        } else {
+                            gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue);
+                        }
                     };
                     if constexpr (detail::any_double<X, W, Bias, Y>) {
                         const auto ending = [&](double value, [[maybe_unused]] std::ptrdiff_t channel,
@@ -301,22 +306,24 @@ private:
             }
         }
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            const mp::workspace::frame frame(inner.workspace);
             gemm_workspace workspace;
-            const detail::row_reader<DY> read(dy, channels * positions);
-            const detail::staging_buffer<real> patches(static_cast<std::size_t>(patch * positions));
-            std::vector<real> sums(static_cast<std::size_t>(image));
+            const detail::row_reader<DY> read(inner, dy, channels * positions);
+            const detail::staging_buffer<real> patches(inner, static_cast<std::size_t>(patch * positions));
+            const detail::staging_buffer<real> sums(inner, static_cast<std::size_t>(image));
             for (std::ptrdiff_t n = begin; n < end; ++n) {
                 for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
-                    std::fill(sums.begin(), sums.end(), real{0});
+                    std::fill_n(sums.data(), image, real{0});
                     if (channels > 0) {
                         detail::multiply_matrices(
                             inner, 1.0, transposed(w.block(group * channels, 0, channels, patch)),
                             row_major(read(n, group * channels * positions), channels, positions), 0.0,
-                            row_major(patches.data(), patch, positions), &workspace);
+                            row_major(patches.data(), patch, positions),
+                            inner.workspace == nullptr ? &workspace : nullptr);
                         detail::fold_patches<real>(geometry, patches.data(), sums.data());
                     }
                     for (std::ptrdiff_t i = 0; i < image; ++i) {
-                        dx(n, group * image + i) = detail::as<DX>(sums[static_cast<std::size_t>(i)]);
+                        dx(n, group * image + i) = detail::as<DX>(sums.data()[i]);
                     }
                 }
             }
@@ -339,19 +346,22 @@ private:
                 return detail::write_packed_dw(exec, isa, x, dy, dw, geometry);
             }
         }
-        std::vector<detail::arithmetic_type<X, DY, DW>> sums(static_cast<std::size_t>(dw.rows * patch));
+        using real = detail::arithmetic_type<X, DY, DW>;
+        const detail::staging_buffer<real> sums(exec, static_cast<std::size_t>(dw.rows * patch));
+        std::fill_n(sums.data(), dw.rows * patch, real{0});
         const auto totals = row_major(sums.data(), dw.rows, patch);
         gemm_workspace workspace;
-        const detail::row_reader<X> read_x(x, image);
-        const detail::row_reader<DY> read_dy(dy, channels * positions);
-        const detail::staging_buffer<X> patches(static_cast<std::size_t>(patch * positions));
+        const detail::row_reader<X> read_x(exec, x, image);
+        const detail::row_reader<DY> read_dy(exec, dy, channels * positions);
+        const detail::staging_buffer<X> patches(exec, static_cast<std::size_t>(patch * positions));
         for (std::ptrdiff_t n = 0; n < x.rows; ++n) {
             for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
                 detail::unfold_image(geometry, read_x(n, group * image), patches.data());
                 detail::multiply_matrices(
                     exec, 1.0, row_major(read_dy(n, group * channels * positions), channels, positions),
                     transposed(row_major(static_cast<const X*>(patches.data()), patch, positions)), 1.0,
-                    totals.block(group * channels, 0, channels, patch), &workspace);
+                    totals.block(group * channels, 0, channels, patch),
+                    exec.workspace == nullptr ? &workspace : nullptr);
             }
         }
         for (std::ptrdiff_t r = 0; r < dw.rows; ++r) {

@@ -179,14 +179,15 @@ void put_row(const Real* from, matrix_view<Value> matrix, std::ptrdiff_t row) {
     }
 }
 
-/// Calls f(row, room) for every row, where room is a Room(columns) that a thread uses for one row after the
-/// other. Rows are some ten nanoseconds of work for each element.
+/// Calls f(row, room) for every row, where room is a Room(columns, memory of Room::size(columns) elements) that a
+/// thread uses for one row after the other. Rows are some ten nanoseconds of work for each element.
 template <class Room, class Function>
 void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Function f) {
     if (columns == 0) return;
     const std::size_t grain = 1 + 4096 / static_cast<std::size_t>(columns);
+    thread_buffers<typename Room::element> buffers(exec, Room::size(static_cast<std::size_t>(columns)));
     parallel_arithmetic(exec, static_cast<std::size_t>(rows), grain, [&](std::size_t begin, std::size_t end) {
-        Room room(static_cast<std::size_t>(columns));
+        Room room(static_cast<std::size_t>(columns), buffers.take());
         for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end); ++row) {
             f(row, room);
         }

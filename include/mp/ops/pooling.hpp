@@ -18,21 +18,23 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Calls f(row, channel) for every channel of every image, images on different threads.
+/// Calls f(row, channel, room) for every channel of every image, images on different threads, of which each has
+/// one of the rooms, if there are any.
 template <class Function>
-void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometry& g, Function f) {
+void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometry& g,
+                      thread_buffers<double>* rooms, Function f) {
     constexpr std::ptrdiff_t pixels_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
     const auto grain = static_cast<std::size_t>(1 + pixels_per_chunk / (g.channels * g.height * g.width));
     parallel_arithmetic(exec, static_cast<std::size_t>(images), grain,
                         [&](std::size_t begin, std::size_t end) {
+                            double* const room = rooms == nullptr ? nullptr : rooms->take();
                             for (auto row = static_cast<std::ptrdiff_t>(begin);
                                  row < static_cast<std::ptrdiff_t>(end); ++row) {
                                 for (std::ptrdiff_t channel = 0; channel < g.channels; ++channel)
-                                    f(row, channel);
+                                    f(row, channel, room);
                             }
                         });
 }
@@ -42,11 +44,12 @@ void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometr
 template <class DX, class Spread>
 void write_pooling_gradient(cpu exec, matrix_view<DX> dx, const ops::pool2d_geometry& g, Spread spread) {
     const std::ptrdiff_t pixels = g.height * g.width;
-    for_each_channel(exec, dx.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
-        std::vector<double> sums(static_cast<std::size_t>(pixels));
-        spread(row, channel, sums.data());
+    thread_buffers<double> rooms(exec, static_cast<std::size_t>(pixels));
+    for_each_channel(exec, dx.rows, g, &rooms, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
+        std::fill_n(sums, pixels, 0.0);
+        spread(row, channel, sums);
         for (std::ptrdiff_t i = 0; i < pixels; ++i) {
-            dx(row, channel * pixels + i) = element_of_double<DX>(sums[static_cast<std::size_t>(i)]);
+            dx(row, channel * pixels + i) = element_of_double<DX>(sums[i]);
         }
     });
 }
@@ -84,26 +87,32 @@ template <class X, class Y>
 void pool(largest_of_window, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
           const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
-    for_each_channel(exec, x.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
-        const auto load = [&](std::ptrdiff_t pixel) { return x(row, channel * windows.pixels() + pixel); };
-        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
-            y(row, channel * windows.positions() + position) =
-                as<Y>(load(largest_pixel(load, window, g.width)));
-        });
-    });
+    for_each_channel(exec, x.rows, g, nullptr,
+                     [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* /*room*/) {
+                         const auto load = [&](std::ptrdiff_t pixel) {
+                             return x(row, channel * windows.pixels() + pixel);
+                         };
+                         for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
+                             y(row, channel * windows.positions() + position) =
+                                 as<Y>(load(largest_pixel(load, window, g.width)));
+                         });
+                     });
 }
 template <class X, class Y>
 void pool(average_of_window average, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
           const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
-    for_each_channel(exec, x.rows, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel) {
-        const auto load = [&](std::ptrdiff_t pixel) { return x(row, channel * windows.pixels() + pixel); };
-        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
-            const auto sum = window_sum(load, window, g.width);
-            y(row, channel * windows.positions() + position) =
-                element_of_double<Y>((sum / window_divisor(windows, window, average.over)).value());
+    for_each_channel(
+        exec, x.rows, g, nullptr, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* /*room*/) {
+            const auto load = [&](std::ptrdiff_t pixel) {
+                return x(row, channel * windows.pixels() + pixel);
+            };
+            for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
+                const auto sum = window_sum(load, window, g.width);
+                y(row, channel * windows.positions() + position) =
+                    element_of_double<Y>((sum / window_divisor(windows, window, average.over)).value());
+            });
         });
-    });
 }
 
 /// dx = the sums of what the windows give to each pixel.

@@ -71,17 +71,18 @@ inline std::vector<double_pair> rotary_frequencies(double base, std::ptrdiff_t c
     return frequencies;
 }
 
-/// Checks what angles depend on; `head_dim_name` is what messages call the head_dim by.
-inline void check_angles(std::string_view function, std::string_view tokens_name, std::ptrdiff_t tokens,
-                         std::string_view head_dim_name, std::ptrdiff_t head_dim,
-                         const ops::rotary_options& options) {
+/// Checks what angles depend on; tokens_name() and head_dim_name() are what messages call the numbers by.
+template <class TokensName, class HeadDimName>
+void check_angles(std::string_view function, const TokensName& tokens_name, std::ptrdiff_t tokens,
+                  const HeadDimName& head_dim_name, std::ptrdiff_t head_dim,
+                  const ops::rotary_options& options) {
     if (options.rotated < 0 || options.rotated % 2 != 0 || options.rotated > head_dim) {
         throw_argument(function, "options.rotated", options.rotated,
-                       "must be even, and from 0 to " + std::string(head_dim_name) + ", which is " +
+                       "must be even, and from 0 to " + std::string(head_dim_name()) + ", which is " +
                            error_text(head_dim));
     }
     if (options.rotated == 0 && head_dim % 2 != 0) {
-        throw_argument(function, head_dim_name, head_dim, "must be even where options.rotated is 0");
+        throw_argument(function, head_dim_name(), head_dim, "must be even where options.rotated is 0");
     }
     // Bits, as a compiler may assume that there is no NaN.
     const auto bits = bit_cast<std::uint64_t>(options.base);
@@ -93,7 +94,7 @@ inline void check_angles(std::string_view function, std::string_view tokens_name
                        "must be from 0 to " + error_text(most_rotary_positions));
     }
     if (tokens < 0 || tokens > most_rotary_positions - options.first_position) {
-        throw_argument(function, tokens_name, tokens,
+        throw_argument(function, tokens_name(), tokens,
                        "must be from 0 to " + error_text(most_rotary_positions - options.first_position) +
                            ", so that positions stay below " + error_text(most_rotary_positions));
     }
@@ -123,7 +124,8 @@ public:
         constexpr std::string_view function = "mp::ops::rotary_table";
         detail::check_threads(function, exec);
         if (head_dim < 0) detail::throw_argument(function, "head_dim", head_dim, "must not be negative");
-        detail::check_angles(function, "positions", positions, "head_dim", head_dim, options);
+        detail::check_angles(
+            function, [] { return "positions"; }, positions, [] { return "head_dim"; }, head_dim, options);
         base_ = options.base;
         first_position_ = options.first_position;
         positions_ = positions;
@@ -218,8 +220,9 @@ void check_rotary(std::string_view function, const auto& exec, const named_opera
         check_multiple(function, name + ".columns", x.extent.columns, "options.heads", options.heads);
     }
     const rotary_shape shape(x.extent.rows, x.extent.columns, options);
-    check_angles(function, name + ".rows / " + std::string(sequences), shape.tokens,
-                 stacked ? name + ".columns" : name + ".columns / options.heads", shape.head_dim, options);
+    check_angles(
+        function, [&] { return name + ".rows / " + std::string(sequences); }, shape.tokens,
+        [&] { return name + (stacked ? ".columns" : ".columns / options.heads"); }, shape.head_dim, options);
     check_shape(function, y, x.extent.rows, name + ".rows", x.extent.columns, name + ".columns");
     check_separate_or_same(function, y, x);
     if (call.table == nullptr) return;
@@ -243,23 +246,26 @@ void check_rotary(std::string_view function, const auto& exec, const named_opera
 /// Turns one head of a row.
 template <class Real>
 struct rotary_room {
-    std::vector<Real> loaded;
-    std::vector<Real> apart;  ///< first coordinates, then second ones
-    std::vector<Real> results;
+    std::size_t head_dim;
+    Real* loaded;
+    Real* results;
+    Real* apart;  ///< first coordinates, then second ones
 
-    rotary_room(std::size_t head_dim, std::size_t rotated)
-        : loaded(head_dim), apart(rotated), results(head_dim) {}
+    static std::size_t size(std::size_t head_dim, std::size_t rotated) { return 2 * head_dim + rotated; }
+
+    rotary_room(std::size_t of_head, Real* room)
+        : head_dim(of_head), loaded(room), results(room + of_head), apart(room + 2 * of_head) {}
 
     template <class X, class Y>
     void turn(matrix_view<const X> x, matrix_view<Y> y, ops::rotary_pairing pairing, std::size_t rotated,
               double direction, const Real* cosines, const Real* sines) {
-        const Real* const from = floats_of_row(x, 0, loaded.data());
-        Real* const to = row_target(y, 0, results.data());
+        const Real* const from = floats_of_row(x, 0, loaded);
+        Real* const to = row_target(y, 0, results);
         const std::size_t half = rotated / 2;
         if (pairing == ops::rotary_pairing::half_split) {
             rotate_points<Real>(half, direction, cosines, sines, from, from + half, to, to + half);
         } else {
-            Real* const first = apart.data();
+            Real* const first = apart;
             Real* const second = first + half;
             for (std::size_t i = 0; i < half; ++i) {
                 first[i] = from[2 * i];
@@ -271,7 +277,7 @@ struct rotary_room {
                 to[2 * i + 1] = second[i];
             }
         }
-        const std::size_t rest = loaded.size() - rotated;
+        const std::size_t rest = head_dim - rotated;
         if (rest > 0 && to != from) std::memcpy(to + rotated, from + rotated, rest * sizeof(Real));
         put_row(to, y, 0);
     }
@@ -296,9 +302,11 @@ void rotate_heads(rotary_walk walk, const cpu& exec, double direction, matrix_vi
     }
     const auto rotated = static_cast<std::size_t>(call.table->rotated());
     const std::size_t grain = 1 + 8192 / static_cast<std::size_t>(x.columns);
+    const auto head_dim = static_cast<std::size_t>(shape.head_dim);
+    thread_buffers<Real> rooms(exec, rotary_room<Real>::size(head_dim, rotated));
     parallel_arithmetic(
         exec, static_cast<std::size_t>(x.rows), grain, [&](std::size_t begin, std::size_t end) {
-            rotary_room<Real> room(static_cast<std::size_t>(shape.head_dim), rotated);
+            rotary_room<Real> room(head_dim, rooms.take());
             for (auto row = static_cast<std::ptrdiff_t>(begin); row < static_cast<std::ptrdiff_t>(end);
                  ++row) {
                 const std::ptrdiff_t position = options.first_position + row % shape.tokens;

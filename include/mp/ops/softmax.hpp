@@ -17,7 +17,6 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -29,25 +28,30 @@ public:
     const Real* y = nullptr;
     const Real* dy = nullptr;
 
-    explicit row_and_gradient(std::size_t columns) : y_(columns), dy_(columns), dx_(columns) {}
+    using element = Real;
+    static std::size_t size(std::size_t columns) { return 3 * columns; }
 
-    [[nodiscard]] std::size_t size() const { return y_.size(); }
+    row_and_gradient(std::size_t columns, Real* room)
+        : columns_(columns), y_(room), dy_(room + columns), dx_(room + 2 * columns) {}
+
+    [[nodiscard]] std::size_t columns() const { return columns_; }
 
     /// Loads a row of both, and writes to that of dx what f writes to the numbers that it is given.
     template <class Y, class DY, class DX, class Function>
     void map(matrix_view<const Y> results, matrix_view<const DY> gradients, matrix_view<DX> slopes,
              std::ptrdiff_t row, Function f) {
-        y = floats_of_row(results, row, y_.data());
-        dy = floats_of_row(gradients, row, dy_.data());
-        Real* const to = row_target(slopes, row, dx_.data());
+        y = floats_of_row(results, row, y_);
+        dy = floats_of_row(gradients, row, dy_);
+        Real* const to = row_target(slopes, row, dx_);
         f(to);
         put_row(to, slopes, row);
     }
 
 private:
-    std::vector<Real> y_;
-    std::vector<Real> dy_;
-    std::vector<Real> dx_;
+    std::size_t columns_;
+    Real* y_;
+    Real* dy_;
+    Real* dx_;
 };
 
 /// Kinds of map_rows(): functions of a row of which every result depends on the whole row, and, as
@@ -87,8 +91,8 @@ void map_rows(slope_of<softmax_function>, const cpu& exec, matrix_view<DX> dx, m
     using room = row_and_gradient<arithmetic_type<Y, DY, DX>>;
     for_each_row<room>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, room& work) {
         work.map(y, dy, dx, row, [&](auto* to) {
-            const double mean = work.kernels.dot(work.y, work.dy, work.size());
-            work.kernels.softmax_slopes(work.y, work.dy, work.size(), mean, to);
+            const double mean = work.kernels.dot(work.y, work.dy, work.columns());
+            work.kernels.softmax_slopes(work.y, work.dy, work.columns(), mean, to);
         });
     });
 }
@@ -98,8 +102,8 @@ void map_rows(slope_of<log_softmax_function>, const cpu& exec, matrix_view<DX> d
     using room = row_and_gradient<arithmetic_type<Y, DY, DX>>;
     for_each_row<room>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, room& work) {
         work.map(y, dy, dx, row, [&](auto* to) {
-            const double sum = work.kernels.sum(work.dy, work.size());
-            work.kernels.log_softmax_slopes(work.y, work.dy, work.size(), sum, to);
+            const double sum = work.kernels.sum(work.dy, work.columns());
+            work.kernels.log_softmax_slopes(work.y, work.dy, work.columns(), sum, to);
         });
     });
 }

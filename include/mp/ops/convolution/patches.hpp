@@ -61,7 +61,11 @@ struct conv2d_geometry {
 
 namespace mp::detail {
 
-/// Throws unless a size of a geometry lies between `smallest` and 2^31 - 1, so that products of two are safe.
+/// Whether a size of a geometry lies between `smallest` and 2^31 - 1, so that products of two are safe.
+constexpr bool is_image_number(std::ptrdiff_t value, std::ptrdiff_t smallest) {
+    return value >= smallest && value <= std::ptrdiff_t{0x7FFF'FFFF};
+}
+/// Throws unless it is one.
 inline void check_image_number(std::string_view function, std::string_view name, std::ptrdiff_t value,
                                std::ptrdiff_t smallest) {
     if (value < smallest) {
@@ -170,6 +174,7 @@ namespace mp::ops {
 
 inline void conv2d_geometry::check(std::string_view function) const {
     const auto number = [&](std::string_view name, std::ptrdiff_t value, std::ptrdiff_t smallest) {
+        if (detail::is_image_number(value, smallest)) return;  // without a string, which may take the heap
         detail::check_image_number(function, std::string("geometry.").append(name), value, smallest);
     };
     number("channels", channels, 1);

@@ -22,7 +22,6 @@
 #include <concepts>
 #include <cstddef>
 #include <iterator>
-#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -131,9 +130,10 @@ double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
     if (sums_transposed(rows, columns)) return sum_all(exec, term, columns, rows, transposed(in)...);
     const std::ptrdiff_t across = (columns + width - 1) / width;
     const std::ptrdiff_t down = (rows + height - 1) / height;
-    std::vector<double> parts(static_cast<std::size_t>(across * down));
+    const auto count = static_cast<std::size_t>(across * down);
+    const staging_buffer<double> parts(exec, count);
     const std::ptrdiff_t part_size = width * std::clamp<std::ptrdiff_t>(rows, 1, height);
-    parallel_arithmetic(exec, parts.size(), static_cast<std::size_t>(1 + 16384 / part_size),
+    parallel_arithmetic(exec, count, static_cast<std::size_t>(1 + 16384 / part_size),
                         [&](std::size_t begin, std::size_t end) {
                             for (std::size_t i = begin; i < end; ++i) {
                                 const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * height;
@@ -144,11 +144,11 @@ double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                           in...);
                                 rounded_doubles<1> part = 0.0;
                                 for (const double sum : sums) part += sum;
-                                parts[i] = part.value();
+                                parts.data()[i] = part.value();
                             }
                         });
     rounded_doubles<1> total = 0.0;
-    for (const double part : parts) total += part;
+    for (const double part : parts.elements()) total += part;
     return total.value();
 }
 
