@@ -6,6 +6,7 @@
 #include <mp/loss_scaling.hpp>
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>
+#include <mp/workspace.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -56,7 +57,9 @@ double accuracy(mp::cpu exec, const mp::autocast::preset& preset, network<Value>
 /// Trains with weights, gradients and activations in Value, and the optimizer's state in it as well.
 template <class Value>
 training_record train_stored_as(const mp::autocast::preset& preset, const training_task& task) {
-    const mp::cpu exec{.products = mp::accumulation::ordered};  // the same figures on every processor
+    mp::host_workspace workspace;
+    const mp::cpu exec{.products = mp::accumulation::ordered,  // the same figures on every processor
+                       .workspace = &workspace};
     network<Value> model(static_cast<std::ptrdiff_t>(batch_size), task.seed);
     mp::sgd<Value, Value, Value> optimizer(model.parameters(),
                                            {.learning_rate = learning_rate, .momentum = momentum});

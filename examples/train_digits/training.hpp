@@ -7,6 +7,7 @@
 #include <mp/loss_scaling.hpp>
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>
+#include <mp/workspace.hpp>
 
 #include <algorithm>
 #include <array>
@@ -104,7 +105,9 @@ double accuracy(mp::cpu exec, const Way& way, network<Value>& model, const digit
 /// that is disabled has scale 1.
 template <class Value, class Master, class Way, class Scaler>
 training_record train(const training_task& task, const Way& way, Scaler scaler) {
-    const mp::cpu exec{.products = mp::accumulation::ordered};  // the same figures on every processor
+    mp::host_workspace workspace;
+    const mp::cpu exec{.products = mp::accumulation::ordered,  // the same figures on every processor
+                       .workspace = &workspace};
     const auto weight = static_cast<float>(task.loss_weight);
     network<Value> model(network_widths, batch_size, task.seed);
     mp::sgd<Value, Value, Master> optimizer(

@@ -293,16 +293,13 @@ private:
         const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
         using real = detail::arithmetic_type<W, DY, DX>;
         if constexpr (!detail::any_double<W, DY, DX>) {
-            const instruction_set isa = detail::isa_of(name, exec);
-            if (isa != instruction_set::portable && channels > 0 && detail::can_turn(geometry)) {
+            if (channels > 0 && detail::can_turn(geometry)) {
                 const detail::staging_buffer<W> turned(exec, static_cast<std::size_t>(w.rows * w.columns));
                 detail::turn_kernels(w, geometry, turned.data());
                 const std::ptrdiff_t columns = channels * geometry.kernel.height * geometry.kernel.width;
-                return detail::convolve_packed(
-                    exec, isa, dy,
-                    row_major(static_cast<const W*>(turned.data()), geometry.channels, columns), dx,
-                    detail::turned_geometry(geometry, w.rows),
-                    [](std::ptrdiff_t, std::ptrdiff_t) { return identity_epilogue{}; });
+                return conv2d_op{}(
+                    exec, dy, row_major(static_cast<const W*>(turned.data()), geometry.channels, columns),
+                    absent, dx, detail::turned_geometry(geometry, w.rows));
             }
         }
         const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
@@ -402,7 +399,7 @@ private:
 /// and errors are as in conv2d(). Threads share the images for dx and
 /// the cells of the kernels for dw.
 ///
-/// On a GPU it takes conv2d_backward_workspace(); sums are in the order said above, products those of
+/// On a GPU it takes conv2d_backward_workspace(); sums are in the first order said above, products those of
 /// conv2d(), and an element of db is a sum of 48 bits, rounded to float and from there to its format. No sum
 /// is atomic: the results have the same bits every time.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
