@@ -86,13 +86,17 @@ TEST_CASE("rows are loaded as floats and stored with one rounding, in all layout
             matrix<Value> x(3, 300, padding, order), y(3, 300, padding, order);
             x.randomize(1);
             struct room {
-                std::vector<float> in, out;
-                explicit room(std::size_t columns) : in(columns), out(columns) {}
+                using element = float;
+                static std::size_t size(std::size_t columns) { return 2 * columns; }
+
+                float* in;
+                float* out;
+                room(std::size_t columns, float* memory) : in(memory), out(memory + columns) {}
             };
             mp::detail::for_each_row<room>(mp::cpu{.threads = 2}, 3, 300, [&](std::ptrdiff_t r, room& work) {
                 const float* const from =
-                    mp::detail::floats_of_row(matrix_view<const Value>(x.view), r, work.in.data());
-                float* const to = mp::detail::row_target(y.view, r, work.out.data());
+                    mp::detail::floats_of_row(matrix_view<const Value>(x.view), r, work.in);
+                float* const to = mp::detail::row_target(y.view, r, work.out);
                 for (std::size_t i = 0; i < 300; ++i) to[i] = 1.01F * from[i];
                 mp::detail::put_row(to, y.view, r);
             });

@@ -221,7 +221,7 @@ private:
     /// written: a load that has to wait until all of the tile before is in the cache.
     MP_ALWAYS_INLINE void compute_tile(const output_tile& tile, const rows_of_a& a, const steps_of_b& b,
                                        float* waiting, std::ptrdiff_t k, bool resume, bool last) {
-        const multiply_tile multiply = kernel_.multiply_for(tile.rows);
+        const multiply_tile multiply = kernel_.multiply_for(tile.rows, tile.columns);
         tile_product product{k, a.data, a.row, a.tile, b.data, b.step, tile_, panel_width, resume};
         if (in_place_ != nullptr) {
             float* const c = in_place_ + tile.row * task_.c.leading_dimension + tile.column;

@@ -106,8 +106,17 @@ struct product_kernel {
     /// Called by every thread before its first and after its last tile, if not null.
     void (*begin)() = nullptr;
     void (*end)() = nullptr;
+    /// For tiles of all rows that half the columns are enough for, or null.
+    multiply_tile multiply_narrow = nullptr;
 
-    /// Smallest micro-kernel that covers `wanted` rows.
+    /// Smallest micro-kernel that covers `wanted` rows, of no more than so many columns.
+    [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted, std::ptrdiff_t columns) const {
+        if (multiply_narrow != nullptr && 2 * columns <= width && wanted > choices[most_choices - 2].rows) {
+            return multiply_narrow;
+        }
+        return multiply_for(wanted);
+    }
+    /// Of all columns.
     [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted) const {
         std::size_t i = 0;
         while (choices[i].rows < wanted) ++i;

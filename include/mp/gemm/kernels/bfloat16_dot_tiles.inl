@@ -7,8 +7,8 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The sums of a tile, as in register_tiles.inl, with another instruction.
-template <int Rows>
-struct dot_tile : avx512::register_tile<Rows> {
+template <int Rows, int Vectors>
+struct dot_tile : avx512::register_tile<Rows, Vectors> {
     MP_ALWAYS_INLINE void add_dot(int index, vec<std::uint32_t> a, vec<std::uint32_t> b) {
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(this->sums[index]) : "v"(a), "v"(b));
     }
@@ -24,15 +24,15 @@ private:
         std::uint32_t pair = 0;
         std::memcpy(&pair, a, sizeof pair);
         const vec<std::uint32_t> pairs = broadcast(pair);
-        add_dot(2 * row, pairs, b0);
-        add_dot(2 * row + 1, pairs, b1);
+        add_dot(Vectors * row, pairs, b0);
+        if constexpr (Vectors == 2) add_dot(2 * row + 1, pairs, b1);
     }
 };
 
-template <int Rows>
+template <int Rows, int Vectors = 2>
 void multiply_dots(const tile_product& p) {
-    using all = std::make_integer_sequence<int, 2 * Rows>;
-    dot_tile<Rows> registers;
+    using all = std::make_integer_sequence<int, Vectors * Rows>;
+    dot_tile<Rows, Vectors> registers;
     if (p.resume) {
         registers.read(p.tile, p.tile_stride, all{});
     } else {
@@ -61,7 +61,10 @@ inline constexpr product_kernel bfloat16_dot_kernel = {
     a_layout::rows,
     false,
     true,
-    {{1, &multiply_dots<1>}, {4, &multiply_dots<4>}, {8, &multiply_dots<8>}, {12, &multiply_dots<12>}}};
+    {{1, &multiply_dots<1>}, {4, &multiply_dots<4>}, {8, &multiply_dots<8>}, {12, &multiply_dots<12>}},
+    nullptr,
+    nullptr,
+    &multiply_dots<12, 1>};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
 #endif

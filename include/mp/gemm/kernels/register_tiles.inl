@@ -10,7 +10,8 @@ inline constexpr int tile_vectors = 4;
 #else
 inline constexpr int tile_vectors = 2;
 #endif
-using vectors_of_row = std::make_integer_sequence<int, tile_vectors>;
+template <int Vectors>
+using vectors_of_row = std::make_integer_sequence<int, Vectors>;
 
 /// Loads one step of B as floats; Together steps stand beside each other.
 struct float_steps {
@@ -66,11 +67,11 @@ struct step_of_a {
     }
 };
 
-/// The sums of Rows x tile_vectors vectors, and what is done to all of them, written out by the folds: this
+/// The sums of Rows x Vectors vectors, and what is done to all of them, written out by the folds: this
 /// is what keeps them in registers at every level of optimisation.
-template <int Rows>
+template <int Rows, int Vectors = tile_vectors>
 struct register_tile {
-    vec<float> sums[std::size_t{Rows * tile_vectors}];
+    vec<float> sums[std::size_t{Rows * Vectors}];
 
     template <int... Index>
     MP_ALWAYS_INLINE void clear(std::integer_sequence<int, Index...> /*all*/) {
@@ -79,47 +80,48 @@ struct register_tile {
     template <int... Index>
     MP_ALWAYS_INLINE void read(const float* tile, std::ptrdiff_t stride,
                                std::integer_sequence<int, Index...> /*all*/) {
-        ((sums[Index] = load(tile + Index / tile_vectors * stride +
-                             static_cast<std::size_t>(Index % tile_vectors) * lanes)),
+        ((sums[Index] =
+              load(tile + Index / Vectors * stride + static_cast<std::size_t>(Index % Vectors) * lanes)),
          ...);
     }
     template <int... Index>
     MP_ALWAYS_INLINE void write(float* tile, std::ptrdiff_t stride,
                                 std::integer_sequence<int, Index...> /*all*/) const {
-        (store(tile + Index / tile_vectors * stride + static_cast<std::size_t>(Index % tile_vectors) * lanes,
+        (store(tile + Index / Vectors * stride + static_cast<std::size_t>(Index % Vectors) * lanes,
                sums[Index]),
          ...);
     }
     template <int... Vector>
-    MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[tile_vectors],
+    MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[Vectors],
                                   std::integer_sequence<int, Vector...> /*vectors*/) {
         const auto element = broadcast_element(a);
-        ((sums[row * tile_vectors + Vector] =
-              fused_multiply_add(element, b[Vector], sums[row * tile_vectors + Vector])),
+        ((sums[row * Vectors + Vector] =
+              fused_multiply_add(element, b[Vector], sums[row * Vectors + Vector])),
          ...);
     }
     template <int... Row>
-    MP_ALWAYS_INLINE void add(const step_of_a& a, const vec<float> (&b)[tile_vectors],
+    MP_ALWAYS_INLINE void add(const step_of_a& a, const vec<float> (&b)[Vectors],
                               std::integer_sequence<int, Row...> /*rows*/) {
-        (add_row(Row, a.at<Row>(), b, vectors_of_row{}), ...);
+        (add_row(Row, a.at<Row>(), b, vectors_of_row<Vectors>{}), ...);
     }
 };
 
 /// The vectors of one step of B.
-struct step_of_b {
-    vec<float> vectors[tile_vectors];
+template <int Vectors>
+struct vectors_of_b {
+    vec<float> vectors[std::size_t{Vectors}];
 };
 template <class Steps, int... Vector>
-MP_ALWAYS_INLINE step_of_b load_steps(const std::byte* b, int step,
-                                      std::integer_sequence<int, Vector...> /*vectors*/) {
+MP_ALWAYS_INLINE vectors_of_b<static_cast<int>(sizeof...(Vector))> load_steps(
+    const std::byte* b, int step, std::integer_sequence<int, Vector...> /*vectors*/) {
     return {{Steps::load_step(b, Vector, step)...}};
 }
 
-template <class Steps, int Rows>
+template <class Steps, int Rows, int Vectors = tile_vectors>
 void multiply_rows(const tile_product& p) {
-    using all = std::make_integer_sequence<int, Rows * tile_vectors>;
+    using all = std::make_integer_sequence<int, Rows * Vectors>;
     using rows = std::make_integer_sequence<int, Rows>;
-    register_tile<Rows> registers;
+    register_tile<Rows, Vectors> registers;
     if (p.resume) {
         registers.read(p.tile, p.tile_stride, all{});
     } else {
@@ -130,10 +132,10 @@ void multiply_rows(const tile_product& p) {
     const std::ptrdiff_t k = p.k;
     const std::ptrdiff_t b_step = p.b_step;
     for (std::ptrdiff_t step = 0; step < k; step += Steps::together) {
-        registers.add(a, load_steps<Steps>(b, 0, vectors_of_row{}).vectors, rows{});
+        registers.add(a, load_steps<Steps>(b, 0, vectors_of_row<Vectors>{}).vectors, rows{});
         a.advance();
         if constexpr (Steps::together == 2) {
-            registers.add(a, load_steps<Steps>(b, 1, vectors_of_row{}).vectors, rows{});
+            registers.add(a, load_steps<Steps>(b, 1, vectors_of_row<Vectors>{}).vectors, rows{});
             a.advance();
         }
         b += b_step;
@@ -168,18 +170,21 @@ inline constexpr std::ptrdiff_t rows_of_block = 72;
 template <class Steps>
 constexpr product_kernel make_register_kernel(std::string_view name, panel_element element,
                                               std::ptrdiff_t k_block) {
-    return {name,
-            tile_rows,
-            static_cast<std::ptrdiff_t>(tile_vectors * lanes),
-            Steps::together,
-            k_block,
-            rows_of_block,
-            panel_element::float32,
-            element,
-            a_layout::rows,
-            true,
-            false,
-            {row_choices<Steps>[0], row_choices<Steps>[1], row_choices<Steps>[2], row_choices<Steps>[3]}};
+    product_kernel kernel = {
+        name,
+        tile_rows,
+        static_cast<std::ptrdiff_t>(tile_vectors * lanes),
+        Steps::together,
+        k_block,
+        rows_of_block,
+        panel_element::float32,
+        element,
+        a_layout::rows,
+        true,
+        false,
+        {row_choices<Steps>[0], row_choices<Steps>[1], row_choices<Steps>[2], row_choices<Steps>[3]}};
+    kernel.multiply_narrow = &multiply_rows<Steps, static_cast<int>(tile_rows), tile_vectors / 2>;
+    return kernel;
 }
 
 inline constexpr product_kernel float_kernel =
