@@ -18,6 +18,16 @@ using mp::matrix_view;
 using mp::storage_order;
 using ops_test::matrix;
 
+/// The memory of a thread for a row.
+struct room {
+    using element = float;
+    static std::size_t size(std::size_t columns) { return 2 * columns; }
+
+    float* in;
+    float* out;
+    room(std::size_t columns, float* memory) : in(memory), out(memory + columns) {}
+};
+
 TEST_CASE("every element is visited once with those at its place, in all layouts and sizes") {
     for (const auto& [rows, columns] : {std::pair<std::ptrdiff_t, std::ptrdiff_t>{1, 1},
                                         {1, 40000},
@@ -85,14 +95,6 @@ TEST_CASE("rows are loaded as floats and stored with one rounding, in all layout
         const auto check = [&]<class Value>(Value /*kind*/) {
             matrix<Value> x(3, 300, padding, order), y(3, 300, padding, order);
             x.randomize(1);
-            struct room {
-                using element = float;
-                static std::size_t size(std::size_t columns) { return 2 * columns; }
-
-                float* in;
-                float* out;
-                room(std::size_t columns, float* memory) : in(memory), out(memory + columns) {}
-            };
             mp::detail::for_each_row<room>(mp::cpu{.threads = 2}, 3, 300, [&](std::ptrdiff_t r, room& work) {
                 const float* const from =
                     mp::detail::floats_of_row(matrix_view<const Value>(x.view), r, work.in);
