@@ -63,6 +63,18 @@ struct columns_of_b {
         : column{reinterpret_cast<const Value*>(p.b +
                                                 (std::min)(first + Column, p.columns - 1) * p.b_column)...} {}
 
+    /// Copies `count` elements of each from k on, with zeros behind them, and goes on there.
+    template <std::size_t Length>
+    MP_ALWAYS_INLINE void move_to(Value (&to)[std::size_t{Columns}][Length], std::ptrdiff_t k,
+                                  std::ptrdiff_t count) {
+        for (std::size_t c = 0; c < std::size_t{Columns}; ++c) {
+            std::memset(static_cast<void*>(to[c]), 0, sizeof to[c]);
+            std::memcpy(static_cast<void*>(to[c]), column[c] + k,
+                        static_cast<std::size_t>(count) * sizeof(Value));
+            column[c] = to[c];
+        }
+    }
+
     /// Asks for the cache lines that lie `ahead` bytes beyond the next Sums elements of each column.
     template <std::ptrdiff_t Sums, int... Column>
     MP_ALWAYS_INLINE void fetch(std::ptrdiff_t k, std::ptrdiff_t ahead,
@@ -80,17 +92,17 @@ struct columns_of_b {
     }
 };
 
-/// Adds the products of Sums steps from k on; Load gives a vector of a column.
-template <class Tile, int Rows, class Value, int Columns, class Load, int... Column, int... Vector>
-MP_ALWAYS_INLINE void add_steps(Tile& tile, const dot_group_task& p, const float* a,
-                                const columns_of_b<Value, Columns>& b, std::ptrdiff_t k, Load load_b,
+/// Adds the products of so many steps from a and, in the columns, from k on.
+template <class Tile, int Rows, class Value, int Columns, int... Column, int... Vector>
+MP_ALWAYS_INLINE void add_steps(Tile& tile, const float* a, std::ptrdiff_t a_row,
+                                const columns_of_b<Value, Columns>& b, std::ptrdiff_t k,
                                 std::integer_sequence<int, Column...> /*columns*/,
                                 std::integer_sequence<int, Vector...> /*vectors*/) {
     const auto add_vector = [&](int vector) MP_INLINED_LAMBDA {
-        const std::ptrdiff_t step = k + vector * lane_count;
+        const std::ptrdiff_t step = vector * lane_count;
         vec<float> of_columns[std::size_t{Columns}];
-        (load_b(of_columns[Column], b.column[Column] + step, step), ...);
-        tile.add_rows(vector, a + step, p.a_row, of_columns, std::make_integer_sequence<int, Rows>{});
+        ((of_columns[Column] = load_operands(b.column[Column] + k + step)), ...);
+        tile.add_rows(vector, a + step, a_row, of_columns, std::make_integer_sequence<int, Rows>{});
     };
     (add_vector(Vector), ...);
 }
@@ -100,33 +112,29 @@ void multiply_dots(const dot_group_task& p) {
     using tile = dot_registers<Rows, Columns, static_cast<int>(Sums / lane_count)>;
     using columns = typename tile::columns;
     constexpr std::ptrdiff_t sums_of_a_row = dot_group * Sums;
-    const std::ptrdiff_t k_end = p.k;
+    const std::ptrdiff_t rest = p.k % Sums;
     for (std::ptrdiff_t column = 0; column < p.columns; column += Columns) {
-        const columns_of_b<Value, Columns> b(p, column, columns{});
         for (std::ptrdiff_t row = 0; row < p.rows; row += Rows) {
             float* const sums = p.sums + row * sums_of_a_row + column * Sums;
-            const float* const a = p.a + row * p.a_row;
+            const float* a = p.a + row * p.a_row;
             tile registers;
             if (p.resume) {
                 registers.read(sums, sums_of_a_row, typename tile::all{});
             } else {
                 registers.clear(typename tile::all{});
             }
-            std::ptrdiff_t k = 0;
-            for (; k + Sums <= k_end; k += Sums) {
-                if (p.ahead != 0) b.template fetch<Sums>(k, p.ahead, columns{});
-                add_steps<tile, Rows>(
-                    registers, p, a, b, k,
-                    [](vec<float>& to, const Value* from, std::ptrdiff_t /*step*/)
-                        MP_INLINED_LAMBDA { to = load_operands(from); },
-                    columns{}, typename tile::vectors{});
-            }
-            if (k < k_end) {
-                add_steps<tile, Rows>(
-                    registers, p, a, b, k,
-                    [k_end](vec<float>& to, const Value* from, std::ptrdiff_t step)
-                        MP_INLINED_LAMBDA { to = load_operands(from, k_end - step); },
-                    columns{}, typename tile::vectors{});
+            columns_of_b<Value, Columns> b(p, column, columns{});
+            Value last[std::size_t{Columns}][std::size_t{Sums}];
+            std::ptrdiff_t end = p.k - rest;
+            // Whole steps first, and then the last few of k with zeros beyond.
+            for (bool is_last = false;; is_last = true) {
+                for (std::ptrdiff_t k = 0; k < end; k += Sums, a += Sums) {
+                    if (p.ahead != 0) b.template fetch<Sums>(k, p.ahead, columns{});
+                    add_steps<tile, Rows>(registers, a, p.a_row, b, k, columns{}, typename tile::vectors{});
+                }
+                if (is_last || rest == 0) break;
+                b.move_to(last, end, rest);
+                end = Sums;
             }
             registers.write(sums, sums_of_a_row, typename tile::all{});
         }

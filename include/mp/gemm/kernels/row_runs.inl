@@ -24,24 +24,34 @@ struct row_runs {
           sums(p.sums + row * p.sum_row),
           sum_row(p.sum_row) {}
 
-    /// Adds to the sums of a vector of columns from `column` on; Load gives that of a row of B.
-    template <class Load, int... Row, int... Step>
-    MP_ALWAYS_INLINE void add(std::ptrdiff_t column, bool resume, Load load_b,
-                              std::integer_sequence<int, Row...> /*rows*/,
+    /// Copies `count` elements of each row of B from `column` on, with zeros behind them, and goes on there.
+    MP_ALWAYS_INLINE void move_to(Value (&to)[std::size_t{Steps}][lanes], std::ptrdiff_t column,
+                                  std::ptrdiff_t count) {
+        for (std::size_t s = 0; s < std::size_t{Steps}; ++s) {
+            std::memset(static_cast<void*>(to[s]), 0, sizeof to[s]);
+            std::memcpy(static_cast<void*>(to[s]), b[s] + column,
+                        static_cast<std::size_t>(count) * sizeof(Value));
+            b[s] = to[s];
+        }
+        sums += column;
+    }
+
+    /// Adds to the sums of a vector of columns from `column` on.
+    template <int... Row, int... Step>
+    MP_ALWAYS_INLINE void add(std::ptrdiff_t column, bool resume, std::integer_sequence<int, Row...> /*rows*/,
                               std::integer_sequence<int, Step...> /*steps*/) const {
         vec<float> sum[std::size_t{Rows}];
         if (resume) ((sum[Row] = load(static_cast<const float*>(sums) + Row * sum_row + column)), ...);
         if (!resume) ((sum[Row] = vec<float>{}), ...);
-        (add_step(Step, column, sum, load_b, rows{}), ...);
+        (add_step(Step, column, sum, rows{}), ...);
         (store(sums + Row * sum_row + column, sum[Row]), ...);
     }
 
 private:
-    template <class Load, int... Row>
-    MP_ALWAYS_INLINE void add_step(int step, std::ptrdiff_t column, vec<float> (&sum)[Rows], Load load_b,
+    template <int... Row>
+    MP_ALWAYS_INLINE void add_step(int step, std::ptrdiff_t column, vec<float> (&sum)[Rows],
                                    std::integer_sequence<int, Row...> /*rows*/) const {
-        vec<float> of_b{};
-        load_b(of_b, b[step] + column);
+        const vec<float> of_b = load_operands(b[step] + column);
         ((sum[Row] = fused_multiply_add(a[Row * Steps + step], of_b, sum[Row])), ...);
     }
 };
@@ -49,22 +59,20 @@ private:
 template <class Value, int Rows, int Steps>
 MP_ALWAYS_INLINE void add_row_runs(const row_runs_task& p, std::ptrdiff_t row, std::ptrdiff_t k) {
     using runs_type = row_runs<Value, Rows, Steps>;
-    const runs_type runs(p, row, k, typename runs_type::elements{}, typename runs_type::steps{});
+    runs_type runs(p, row, k, typename runs_type::elements{}, typename runs_type::steps{});
     const bool resume = p.resume || k > 0;
-    const std::ptrdiff_t columns = p.columns;
-    std::ptrdiff_t column = 0;
-    for (; column + lane_count <= columns; column += lane_count) {
-        runs.add(
-            column, resume,
-            [](vec<float>& to, const Value* from) MP_INLINED_LAMBDA { to = load_operands(from); },
-            typename runs_type::rows{}, typename runs_type::steps{});
+    const std::ptrdiff_t rest = p.columns % lane_count;
+    std::ptrdiff_t end = p.columns - rest;
+    Value last[std::size_t{Steps}][lanes];
+    // Whole vectors first, and then the last few columns with zeros beyond.
+    for (bool is_last = false;; is_last = true) {
+        for (std::ptrdiff_t column = 0; column < end; column += lane_count) {
+            runs.add(column, resume, typename runs_type::rows{}, typename runs_type::steps{});
+        }
+        if (is_last || rest == 0) break;
+        runs.move_to(last, end, rest);
+        end = lane_count;
     }
-    if (column == columns) return;
-    runs.add(
-        column, resume,
-        [rest = columns - column](vec<float>& to, const Value* from)
-            MP_INLINED_LAMBDA { to = load_operands(from, rest); },
-        typename runs_type::rows{}, typename runs_type::steps{});
 }
 
 template <class Value, int Rows, int Steps>
