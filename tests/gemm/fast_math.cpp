@@ -56,4 +56,47 @@ TEST_CASE("a NaN among the operands arrives in C, through relu too, and in C it 
     CHECK(c[0] == 20.0F);
 }
 
+/// One element as mp::gemm documents dot products: `count` sums, added up as a tree. In volatile floats, whose
+/// sums no compiler reorders.
+float documented_dot(const std::vector<float>& a, const std::vector<float>& b, std::size_t k, std::size_t row,
+                     std::size_t column, std::size_t count) {
+    std::vector<float> sums(count);
+    for (std::size_t p = 0; p < k; ++p) {
+        volatile float product = a[row * k + p] * b[column * k + p];  // exact
+        volatile float sum = product + sums[p % count];
+        sums[p % count] = sum;
+    }
+    for (std::size_t half = count / 2; half > 0; half /= 2) {
+        for (std::size_t i = 0; i < half; ++i) {
+            volatile float sum = sums[i] + sums[i + half];
+            sums[i] = sum;
+        }
+    }
+    return sums[0];
+}
+
+TEST_CASE("dot products are added up in their order") {
+    if (mp::best_instruction_set() == mp::instruction_set::portable) return;
+    constexpr std::size_t k = 700, columns = 37;
+    for (const std::size_t rows : {std::size_t{1}, std::size_t{3}}) {
+        std::vector<float> a(rows * k), b(columns * k), c(rows * columns);
+        std::uint32_t bits = 1;
+        for (std::vector<float>* values : {&a, &b}) {
+            for (float& x : *values) {
+                bits = bits * 1664525U + 1013904223U;
+                x = static_cast<float>(static_cast<std::int32_t>(bits) >> 20) * 0x1p-11F;  // 12 bits
+            }
+        }
+        mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), rows, k),
+                 mp::transposed(mp::row_major(b.data(), columns, k)), 0.0F,
+                 mp::row_major(c.data(), rows, columns));
+        int wrong = 0;
+        for (std::size_t i = 0; i < c.size(); ++i) {
+            const float expected = documented_dot(a, b, k, i / columns, i % columns, rows == 1 ? 32 : 16);
+            wrong += std::bit_cast<std::uint32_t>(c[i]) == std::bit_cast<std::uint32_t>(expected) ? 0 : 1;
+        }
+        CHECK(wrong == 0);
+    }
+}
+
 }  // namespace

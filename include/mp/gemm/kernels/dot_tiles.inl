@@ -33,7 +33,7 @@ struct dot_registers {
     /// Adds the products of a vector of k of each row and column.
     template <int... Row>
     MP_ALWAYS_INLINE void add_rows(int vector, const float* a, std::ptrdiff_t a_row,
-                                   const vec<float> (&b)[Columns],
+                                   const vec<float> (&b)[std::size_t{Columns}],
                                    std::integer_sequence<int, Row...> /*rows*/) {
         (add_row(Row, vector, load(a + Row * a_row), b, columns{}), ...);
     }
@@ -43,7 +43,8 @@ private:
         return index / (Columns * Vectors) * row + index % (Columns * Vectors) * lane_count;
     }
     template <int... Column>
-    MP_ALWAYS_INLINE void add_row(int row, int vector, vec<float> a, const vec<float> (&b)[Columns],
+    MP_ALWAYS_INLINE void add_row(int row, int vector, vec<float> a,
+                                  const vec<float> (&b)[std::size_t{Columns}],
                                   std::integer_sequence<int, Column...> /*columns*/) {
         ((sums[(row * Columns + Column) * Vectors + vector] =
               fused_multiply_add(a, b[Column], sums[(row * Columns + Column) * Vectors + vector])),
@@ -148,7 +149,7 @@ void add_up_dots(const float* sums, float* to) {
     for (std::ptrdiff_t first = 0; first < dot_group; first += lane_count) {
         float_square square;
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-            vec<float> of[Sums / lane_count];
+            vec<float> of[static_cast<std::size_t>(Sums / lane_count)];
             for (std::ptrdiff_t v = 0; v < Sums; v += lane_count) {
                 of[v / lane_count] = load(sums + (first + i) * Sums + v);
             }

@@ -92,7 +92,7 @@ struct register_tile {
          ...);
     }
     template <int... Vector>
-    MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[Vectors],
+    MP_ALWAYS_INLINE void add_row(int row, float a, const vec<float> (&b)[std::size_t{Vectors}],
                                   std::integer_sequence<int, Vector...> /*vectors*/) {
         const auto element = broadcast_element(a);
         ((sums[row * Vectors + Vector] =
@@ -100,7 +100,7 @@ struct register_tile {
          ...);
     }
     template <int... Row>
-    MP_ALWAYS_INLINE void add(const step_of_a& a, const vec<float> (&b)[Vectors],
+    MP_ALWAYS_INLINE void add(const step_of_a& a, const vec<float> (&b)[std::size_t{Vectors}],
                               std::integer_sequence<int, Row...> /*rows*/) {
         (add_row(Row, a.at<Row>(), b, vectors_of_row<Vectors>{}), ...);
     }

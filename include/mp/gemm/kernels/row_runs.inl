@@ -49,7 +49,7 @@ struct row_runs {
 
 private:
     template <int... Row>
-    MP_ALWAYS_INLINE void add_step(int step, std::ptrdiff_t column, vec<float> (&sum)[Rows],
+    MP_ALWAYS_INLINE void add_step(int step, std::ptrdiff_t column, vec<float> (&sum)[std::size_t{Rows}],
                                    std::integer_sequence<int, Row...> /*rows*/) const {
         const vec<float> of_b = load_operands(b[step] + column);
         ((sum[Row] = fused_multiply_add(a[Row * Steps + step], of_b, sum[Row])), ...);
