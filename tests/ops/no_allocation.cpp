@@ -76,8 +76,7 @@ TEST_CASE("convolutions allocate nothing after the first call") {
 }
 
 TEST_CASE("pooling, sums, softmax and rotary embeddings allocate nothing after the first call") {
-    const mp::ops::pool2d_geometry g{
-        .channels = 3, .height = 12, .width = 12, .kernel = {2, 2}};
+    const mp::ops::pool2d_geometry g{.channels = 3, .height = 12, .width = 12, .kernel = {2, 2}};
     matrix<half> x(40, 3 * 144), y(40, 3 * 36), dy(40, 3 * 36), dx(40, 3 * 144);
     x.randomize(1);
     dy.randomize(2);

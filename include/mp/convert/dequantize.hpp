@@ -229,12 +229,15 @@ template <class Value, block_element Element, int Block, reduced Scale>
         quantized.direction());
     const double largest = detail::to_double<format>(layout_of<format>::max_finite_code);
     const double tensor_scale = round_to<double>(quantized.tensor_scale());
-    std::vector<quantization_report> of_tiles(static_cast<std::size_t>(
-        detail::tile_count<Block>(vectors.count, vectors.length, vectors.abreast())));
+    // The order of the sums follows from it.
+    constexpr std::ptrdiff_t most_abreast = 16;
+    const std::ptrdiff_t abreast = (std::min)(vectors.abreast(), most_abreast);
+    std::vector<quantization_report> of_tiles(
+        static_cast<std::size_t>(detail::tile_count<Block>(vectors.count, vectors.length, abreast)));
     detail::for_tiles<Block>(
-        exec, vectors.count, vectors.length, vectors.abreast(), [&](const detail::block_tile& tile) {
+        exec, vectors.count, vectors.length, abreast, [&](const detail::block_tile& tile) {
             const detail::default_floating_point_modes modes;
-            double exact[detail::vectors_abreast][chunk::padded];
+            double exact[most_abreast][chunk::padded];
             double after[chunk::padded];
             quantization_report report;
             for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += chunk::elements) {
