@@ -28,6 +28,11 @@ using mp::ops::conv2d_geometry;
 using ops_test::matrix;
 using ops_test::same_bits;
 
+/// A format of the user's of 10 bits, which are kept in 16 as those of half and bfloat16 are, but are other codes.
+struct ten_bits : mp::detail::ieee_format<5, 4> {
+    static constexpr const char* name = "e5m4";
+};
+
 struct problem {
     conv2d_geometry geometry;
     std::ptrdiff_t outputs;
@@ -142,6 +147,7 @@ TEST_CASE("convolutions of 8 bits and of mixed formats have the bits of the matr
     check_all<mp::float8_e4m3fn, bfloat16>();
     check_all<bfloat16, float>();
     check_all<float, half>();
+    check_all<mp::basic_float<ten_bits>, bfloat16>();
 }
 
 }  // namespace

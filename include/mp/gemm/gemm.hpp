@@ -207,7 +207,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// the result is rounded once to the type of c, nearest-even; overflow gives infinity, or NaN in formats
 /// without infinity. The bits of an element (other than those of a NaN) depend on its row of a, its column of
 /// b, its own c, alpha and beta and on nothing else: not on the number of threads, the shape around it,
-/// leading dimensions or storage orders, but for the cases above. The caller's rounding direction and
+/// leading dimensions or storage orders, except in the cases above. The caller's rounding direction and
 /// flushing of subnormals play no part and stay as they are.
 ///
 /// As in BLAS, beta == 0 means that c is not read, so that NaN in uninitialised memory does no harm, and

@@ -109,7 +109,7 @@ struct product_kernel {
     /// For tiles of all rows that half the columns are enough for, or null.
     multiply_tile multiply_narrow = nullptr;
 
-    /// Smallest micro-kernel that covers `wanted` rows, of no more than so many columns.
+    /// Smallest micro-kernel that covers `wanted` rows and `columns` columns.
     [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted, std::ptrdiff_t columns) const {
         if (multiply_narrow != nullptr && 2 * columns <= width && wanted > choices[most_choices - 2].rows) {
             return multiply_narrow;

@@ -167,7 +167,7 @@ struct softmax_cross_entropy_to_memory_op {
     static constexpr std::string_view name = "softmax_cross_entropy";
     using forward_op = softmax_cross_entropy_op;
     static constexpr std::array<std::string_view, 7> argument_names = {
-        "exec", "logits", "labels", "loss", "results of rows", "factors", "options"};
+        "exec", "logits", "labels", "loss", "row_losses", "factors", "options"};
     static constexpr auto category = softmax_cross_entropy_op::category;
     static constexpr bool computes_in_float = true;
 
@@ -184,6 +184,7 @@ struct softmax_cross_entropy_to_memory_op {
         detail::check_log_sums(function, log_sums, input);
         detail::check_separate(function, log_sums, input);
         detail::check_separate(function, log_sums, losses);
+        detail::check_separate(function, log_sums, detail::named("loss", loss));
     }
 
     template <executor Executor, element Logit, std::integral Label, element Loss>

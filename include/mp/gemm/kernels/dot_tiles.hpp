@@ -14,9 +14,9 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Each dot product is so many sums, of every so-manieth k, which are added up at the end as a tree: sum i and
-/// sum i + sums / 2, and so on. The order is the same for vectors of any length. One row has more, which hide
-/// the time that an addition takes.
+/// A dot product is accumulated in n partial sums, of which the i-th has the k with k mod n = i, and which are
+/// added by a pairwise tree: i and i + n / 2, and so on. The order is the same for vectors of any length. A single
+/// row has more of them, which hide the latency of additions.
 inline constexpr std::ptrdiff_t sums_of_row = 32;
 inline constexpr std::ptrdiff_t sums_of_rows = 16;
 /// Columns of B whose products are computed at a time.

@@ -93,7 +93,7 @@ struct columns_of_b {
     }
 };
 
-/// Adds the products of so many steps from a and, in the columns, from k on.
+/// Accumulates the products of consecutive k: of a row of A from `a` on, of the columns from k on.
 template <class Tile, int Rows, class Value, int Columns, int... Column, int... Vector>
 MP_ALWAYS_INLINE void add_steps(Tile& tile, const float* a, std::ptrdiff_t a_row,
                                 const columns_of_b<Value, Columns>& b, std::ptrdiff_t k,

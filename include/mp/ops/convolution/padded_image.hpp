@@ -83,8 +83,8 @@ private:
     }
     template <class Element, class Value>
     static void copy_line(const Value* from, Element* to, std::ptrdiff_t count) {
-        if constexpr (sizeof(Value) == sizeof(Element) &&
-                      !std::is_same_v<Value, basic_float<formats::tfloat32>>) {
+        if constexpr (std::is_same_v<Value, Element> ||
+                      (is_panel_code<Value> && !std::is_same_v<Element, float>)) {
             std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Element));
         } else if constexpr (std::is_same_v<Element, float>) {
             widen_operands(from, to, count);
@@ -92,12 +92,19 @@ private:
             for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = element_of<Element>(from[i]);
         }
     }
+    /// Whether its codes are those of panels. (Another format of 16 bits is converted to what holds it.)
+    template <class Value>
+    static constexpr bool is_panel_code = [] {
+        if constexpr (reduced<Value>) return holds_bfloat16<Value> || is_binary16<typename Value::format>;
+        return false;
+    }();
+
     /// A number as the kernels read it: a float, or the code of a half or of a bfloat16 that holds it.
     template <class Element, class Value>
     static Element element_of(Value x) {
         if constexpr (std::is_same_v<Element, float>) {
             return static_cast<float>(x);
-        } else if constexpr (sizeof(Value) == 2) {
+        } else if constexpr (is_panel_code<Value>) {
             return bit_cast<std::uint16_t>(x);
         } else {
             return static_cast<std::uint16_t>(bit_cast<std::uint32_t>(static_cast<float>(x)) >> 16);
