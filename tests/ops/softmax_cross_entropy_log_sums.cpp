@@ -240,6 +240,11 @@ TEST_CASE("log sums of another size, or over the logits, are named, and nothing 
     CHECK(fails([&] {
         mp::ops::softmax_cross_entropy(mp::cpu{}, logits.view, labels, &loss, losses, {}, {}, losses);
     }));
+    std::vector<float> of_rows = room<float>(4);
+    CHECK(fails([&] {
+        mp::ops::softmax_cross_entropy(mp::cpu{}, logits.view, labels, &of_rows[2], losses, {}, {}, of_rows);
+    }));
+    CHECK(of_rows == room<float>(4));
     CHECK(fails([&] {
         mp::ops::softmax_cross_entropy_backward(mp::cpu{}, logits.view, labels, dlogits.view, {}, {},
                                                 std::span<const float>(&dlogits.view(0, 0), 4));
