@@ -69,6 +69,16 @@ inline const product_kernel& float_row_kernel(instruction_set isa) {
     return *MP_SELECT_TARGET(isa, &portable::float_kernel, float_kernel);
 }
 
+/// A product of rows of A with contiguous columns of B, by dot products.
+template <class A, class B>
+void multiply_dots_of(const cpu& exec, instruction_set isa, const dot_kernels& kernels,
+                      const product_operand_source& a, const product_operand_source& b,
+                      const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                      std::ptrdiff_t k, gemm_workspace* workspace) {
+    multiply_dots(exec, make_product_task<A, B>(float_row_kernel(isa), isa, a, b, output, rows, columns, k),
+                  sizeof(B), kernels, workspace);
+}
+
 /// mp::gemm behind its checks. `packed` is B if it is packed already, else null; then b has its shape.
 template <class A, class B, class C, class Epilogue>
 void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, const packed_panels& packed,
@@ -104,18 +114,12 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const product_operand_source a_rows{a.data, a.row_stride(), a.column_stride()};
     const product_operand_source b_columns{b.data, b.column_stride(), b.row_stride()};
     if (dots != nullptr) {
-        const auto& kernel = float_row_kernel(isa);
-        return multiply_dots(exec,
-                             make_product_task<a_value, b_value>(kernel, isa, a_rows, b_columns, output,
-                                                                 c.rows, c.columns, a.columns),
-                             sizeof(b_value), *dots, workspace);
+        return multiply_dots_of<a_value, b_value>(exec, isa, *dots, a_rows, b_columns, output, c.rows,
+                                                  c.columns, a.columns, workspace);
     }
     if (transposed_dots != nullptr) {
-        const auto& kernel = float_row_kernel(isa);
-        return multiply_dots(exec,
-                             make_product_task<b_value, a_value>(kernel, isa, b_columns, a_rows, output,
-                                                                 c.columns, c.rows, a.columns),
-                             sizeof(a_value), *transposed_dots, workspace);
+        return multiply_dots_of<b_value, a_value>(exec, isa, *transposed_dots, b_columns, a_rows, output,
+                                                  c.columns, c.rows, a.columns, workspace);
     }
     if (transposed) {
         const auto& kernel = choose_kernel(isa, exec.products, product_types_of<b_value, a_value>, c.rows);
