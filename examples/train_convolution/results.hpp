@@ -57,17 +57,19 @@ inline double flushed_fraction(const training_record& record) {
     return numbers == 0 ? 0.0 : static_cast<double>(flushed) / static_cast<double>(numbers);
 }
 
-/// The ops of the network: the heading of their column, and their name.
+/// The ops of the network: the heading of their column, and their names.
 struct op_column {
     std::array<std::string_view, 2> head;
     std::string_view op;
+    std::string_view backward = op;  ///< of what computes its gradient
 };
-inline constexpr std::array<op_column, 6> op_columns = {{{{"", "conv2d"}, "conv2d"},
-                                                         {{"", "relu"}, "relu"},
-                                                         {{"max", "pool"}, "max_pool2d"},
-                                                         {{"layer", "norm"}, "layer_norm"},
-                                                         {{"", "linear"}, "linear"},
-                                                         {{"cross", "entropy"}, "softmax_cross_entropy"}}};
+inline constexpr std::array<op_column, 6> op_columns = {
+    {{{"", "conv2d"}, "conv2d", "conv2d_backward"},
+     {{"", "relu"}, "relu", "relu_backward"},
+     {{"max", "pool"}, "max_pool2d", "max_pool2d_backward"},
+     {{"layer", "norm"}, "layer_norm", "layer_norm_backward"},
+     {{"", "linear"}, "linear", "linear_backward"},
+     {{"cross", "entropy"}, "softmax_cross_entropy_with_gradient"}}};
 
 /// What was measured, a line for each preset.
 inline table results_table(const std::vector<result>& results) {
@@ -107,7 +109,7 @@ inline std::vector<std::string> table_notes(const std::vector<result>& results) 
     for (const auto& [preset, record] : results) {
         std::string differing;
         for (const op_column& it : op_columns) {
-            const std::string backward = computed_in(record, std::string(it.op) + "_backward");
+            const std::string backward = computed_in(record, it.backward);
             if (backward == computed_in(record, it.op)) continue;
             differing += (differing.empty() ? "" : ", ") + std::string(it.op) + " in " + backward;
         }

@@ -6,6 +6,7 @@
 #include <mp/loss_scaling.hpp>
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>
+#include <mp/training.hpp>
 #include <mp/workspace.hpp>
 
 #include <algorithm>
@@ -29,27 +30,30 @@ struct step_outcome {
 /// pass, and the optimizer steps unless the gradients overflowed.
 template <class Value, class Optimizer>
 step_outcome training_step(mp::cpu exec, const mp::autocast::preset& preset, network<Value>& model,
-                           Optimizer& optimizer, mp::dynamic_loss_scaler& scaler, const digits& batch) {
+                           mp::tape& tape, Optimizer& optimizer, mp::dynamic_loss_scaler& scaler,
+                           const digits& batch) {
     const mp::autocast_region region(preset);
     mp::training_iteration iteration(scaler, optimizer);
-    const auto images = batch.images(0, batch.size());
-    const auto logits = model.forward(exec, images);
-    const float loss = mp::ops::softmax_cross_entropy(exec, logits, batch.labels);
-    model.backward(exec, images, batch.labels, {.scale = iteration.current_scale()});
+    const auto logits = model.forward(exec, tape, batch.images(0, batch.size()));
+    const float loss = mp::ops::softmax_cross_entropy_with_gradient(
+        exec, logits.value(), batch.labels, logits.add_to_gradient(), {.scale = iteration.current_scale()});
+    tape.backward();
     const bool applied = static_cast<bool>(iteration.finish());
-    model.weights_changed();
+    model.parameters.weights_changed();
     return {loss, applied};
 }
 
 /// The share of a set that the network gets right.
 template <class Value>
-double accuracy(mp::cpu exec, const mp::autocast::preset& preset, network<Value>& model, const digits& set) {
+double accuracy(mp::cpu exec, const mp::autocast::preset& preset, network<Value>& model, mp::tape& tape,
+                const digits& set) {
     const mp::autocast_region region(preset);
     double right = 0.0;
     for (std::size_t first = 0; first < set.size(); first += batch_size) {
         const std::size_t count = std::min(batch_size, set.size() - first);
-        const auto logits = model.forward(exec, set.images(first, count));
+        const auto logits = model.forward(exec, tape, set.images(first, count)).value();
         right += mp::ops::accuracy(exec, logits, set.labels_of(first, count)) * static_cast<double>(count);
+        tape.clear();
     }
     return right / static_cast<double>(set.size());
 }
@@ -60,8 +64,9 @@ training_record train_stored_as(const mp::autocast::preset& preset, const traini
     mp::host_workspace workspace;
     const mp::cpu exec{.products = mp::accumulation::ordered,  // the same figures on every processor
                        .workspace = &workspace};
-    network<Value> model(static_cast<std::ptrdiff_t>(batch_size), task.seed);
-    mp::sgd<Value, Value, Value> optimizer(model.parameters(),
+    network<Value> model(task.seed);
+    mp::tape tape;
+    mp::sgd<Value, Value, Value> optimizer(model.parameters.parameters(),
                                            {.learning_rate = learning_rate, .momentum = momentum});
     mp::dynamic_loss_scaler scaler({.growth_interval = growth_interval}, scales_loss(preset));
     batches deal(task.data->training, batch_size, task.seed);
@@ -81,7 +86,7 @@ training_record train_stored_as(const mp::autocast::preset& preset, const traini
         const bool last = step + 1 == steps;
         if (last) counted.emplace(mp::autocast_options{.ledger = &ledger});
         clock.start();
-        const step_outcome outcome = training_step(exec, preset, model, optimizer, scaler, batch);
+        const step_outcome outcome = training_step(exec, preset, model, tape, optimizer, scaler, batch);
         clock.stop();
         if (last) {
             record.ops = ledger.ops();
@@ -95,7 +100,7 @@ training_record train_stored_as(const mp::autocast::preset& preset, const traini
             task.after_epoch();
         }
     }
-    record.accuracy = accuracy(exec, preset, model, task.data->test);
+    record.accuracy = accuracy(exec, preset, model, tape, task.data->test);
     record.final_scale = static_cast<double>(scaler.current_scale());
     record.seconds = clock.seconds();
     return record;
@@ -106,25 +111,23 @@ template <class Value>
 std::vector<std::string> explain_stored_as(const mp::autocast::preset& preset) {
     using matrix = mp::matrix_view<const Value>;
     using array = std::span<const Value>;
-    using images = mp::matrix_view<const float>;
     using labels = std::span<const int>;
     const mp::autocast_region region(preset);
     std::vector<std::string> lines;
     const auto add = [&]<class Op, class... Inputs>() {
         lines.push_back(mp::autocast::explain<mp::autocast::by_region, Op, mp::cpu, Inputs...>().text());
     };
-    add.template operator()<mp::ops::conv2d_op, images, matrix, array>();
+    add.template operator()<mp::ops::conv2d_op, matrix, matrix, array>();
     add.template operator()<mp::ops::relu_op, matrix>();
     add.template operator()<mp::ops::max_pool2d_op, matrix>();
     add.template operator()<mp::ops::layer_norm_op, matrix, array, array>();
     add.template operator()<mp::ops::linear_op, matrix, matrix, array>();
-    add.template operator()<mp::ops::softmax_cross_entropy_op, matrix, labels>();
-    add.template operator()<mp::ops::softmax_cross_entropy_backward_op, matrix, labels>();
+    add.template operator()<mp::ops::softmax_cross_entropy_with_gradient_op, matrix, labels>();
     add.template operator()<mp::ops::linear_backward_op, matrix, matrix, matrix>();
     add.template operator()<mp::ops::layer_norm_backward_op, matrix, array, matrix>();
     add.template operator()<mp::ops::relu_backward_op, matrix, matrix>();
     add.template operator()<mp::ops::max_pool2d_backward_op, matrix, matrix>();
-    add.template operator()<mp::ops::conv2d_backward_op, images, matrix, matrix>();
+    add.template operator()<mp::ops::conv2d_backward_op, matrix, matrix, matrix>();
     return lines;
 }
 
