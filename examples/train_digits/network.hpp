@@ -5,7 +5,7 @@
 
 #include <mp/convert.hpp>
 #include <mp/ops.hpp>
-#include <mp/optim.hpp>
+#include <mp/training.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -27,72 +27,72 @@ public:
     /// Weights are uniform in +-sqrt(6 / inputs), which has the variance of He et al. 2015, and biases are
     /// zero. Every Value starts from the same floats.
     network(std::span<const std::size_t> widths, std::size_t batch, std::uint64_t seed) {
-        random_numbers random(seed);
+        const auto rows = static_cast<std::ptrdiff_t>(batch);
         for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
-            layers_.emplace_back(widths[i], widths[i + 1], batch);
-            const float bound = std::sqrt(6.0F / static_cast<float>(widths[i]));
-            for (Value& weight : layers_.back().weights) weight = Value(bound * random.symmetric());
+            const auto in = static_cast<std::ptrdiff_t>(widths[i]),
+                       out = static_cast<std::ptrdiff_t>(widths[i + 1]);
+            const std::string name = "layer" + std::to_string(i + 1);
+            layers_.push_back({store_.add_matrix(name + ".weight", out, in),
+                               store_.add_vector(name + ".bias", out),
+                               {rows, out},
+                               {rows, out}});
+        }
+        store_.build(seed);
+        random_numbers random(seed);
+        for (const layer& it : layers_) {
+            const float bound = std::sqrt(6.0F / static_cast<float>(it.weight.columns()));
+            for (Value& weight : it.weight.values()) weight = Value(bound * random.symmetric());
         }
     }
 
     /// The logits of the images x, a row for each; valid until the next call.
     template <class Input>
     mp::matrix_view<const Value> forward(mp::cpu exec, mp::matrix_view<Input> x) {
-        rows_ = x.rows;
         for (std::size_t i = 0; i < layers_.size(); ++i) {
             const bool last = i + 1 == layers_.size();
             layer& to = layers_[i];
+            to.output.resize(x.rows, to.bias.columns());
             const auto linear = [&](auto from) {
-                mp::ops::linear(exec, from, to.weight_matrix(), to.bias, to.output_rows(rows_),
+                mp::ops::linear(exec, from, to.weight.weights(), to.bias.values(), to.output.view(),
                                 last ? mp::ops::activation::none : mp::ops::activation::relu);
             };
             if (i == 0) {
                 linear(x);
             } else {
-                linear(layers_[i - 1].output_rows(rows_));
+                linear(layers_[i - 1].output.view());
             }
         }
-        return layers_.back().output_rows(rows_);
+        return layers_.back().output.view();
     }
 
     /// Fills the gradients of the loss of the images that forward() has just seen.
     template <class Input>
     void backward(mp::cpu exec, mp::matrix_view<Input> x, std::span<const int> labels,
                   const mp::ops::loss_factors& factors) {
-        mp::ops::softmax_cross_entropy_backward(exec, layers_.back().output_rows(rows_), labels,
-                                                layers_.back().output_gradient_rows(rows_), factors);
+        for (layer& it : layers_) it.output_gradient.resize(x.rows, it.bias.columns());
+        mp::ops::softmax_cross_entropy_backward(exec, layers_.back().output.view(), labels,
+                                                layers_.back().output_gradient.view(), factors);
         for (std::size_t i = layers_.size(); i-- > 1;) {
             layer& to = layers_[i];
             layer& from = layers_[i - 1];
-            const auto input = from.output_rows(rows_);
-            const auto input_gradient = from.output_gradient_rows(rows_);
-            mp::ops::linear_backward(exec, input, to.weight_matrix(), to.output_gradient_rows(rows_),
-                                     input_gradient, to.weight_gradient_matrix(), to.bias_gradient);
+            const auto input = from.output.view();
+            const auto input_gradient = from.output_gradient.view();
+            mp::ops::linear_backward(exec, input, to.weight.weights(), to.output_gradient.view(),
+                                     input_gradient, to.weight.gradient(), to.bias.gradient_values());
             mp::ops::relu_backward(exec, input, input_gradient, input_gradient);
         }
         layer& first = layers_.front();
-        mp::ops::linear_backward(exec, x, first.weight_matrix(), first.output_gradient_rows(rows_),
-                                 mp::ops::absent, first.weight_gradient_matrix(), first.bias_gradient);
+        mp::ops::linear_backward(exec, x, first.weight.weights(), first.output_gradient.view(),
+                                 mp::ops::absent, first.weight.gradient(), first.bias.gradient_values());
     }
 
     /// What an optimizer trains.
-    std::vector<mp::parameter<Value>> parameters() {
-        std::vector<mp::parameter<Value>> result;
-        for (std::size_t i = 0; i < layers_.size(); ++i) {
-            const std::string name = "layer" + std::to_string(i + 1);
-            result.push_back({name + ".weight", layers_[i].weights, layers_[i].weight_gradient});
-            result.push_back({name + ".bias", layers_[i].bias, layers_[i].bias_gradient});
-        }
-        return result;
-    }
+    std::vector<mp::parameter<Value>> parameters() { return store_.parameters(); }
 
     /// Takes over the weights of a network of the same widths in another format.
     template <class Other>
     void copy_weights(mp::cpu exec, const network<Other>& from) {
-        for (std::size_t i = 0; i < layers_.size(); ++i) {
-            mp::convert(exec, from.layers_[i].weights, layers_[i].weights);
-            mp::convert(exec, from.layers_[i].bias, layers_[i].bias);
-        }
+        mp::convert(exec, from.store_.weights(), store_.weights());
     }
 
     /// An array of gradients that backward() has filled.
@@ -105,10 +105,9 @@ public:
     [[nodiscard]] std::vector<gradient_array> gradients() const {
         std::vector<gradient_array> result;
         for (const layer& it : layers_) {
-            const std::size_t outputs = static_cast<std::size_t>(rows_) * it.bias.size();
-            result.push_back({std::span(it.output_gradient).first(outputs), false});
-            result.push_back({it.weight_gradient, true});
-            result.push_back({it.bias_gradient, true});
+            result.push_back({it.output_gradient.values(), false});
+            result.push_back({it.weight.gradient_values(), true});
+            result.push_back({it.bias.gradient_values(), true});
         }
         return result;
     }
@@ -118,35 +117,14 @@ private:
     friend class network;
 
     struct layer {
-        layer(std::size_t inputs, std::size_t outputs, std::size_t batch)
-            : in(static_cast<std::ptrdiff_t>(inputs)),
-              out(static_cast<std::ptrdiff_t>(outputs)),
-              weights(inputs * outputs),
-              weight_gradient(inputs * outputs),
-              bias(outputs),
-              bias_gradient(outputs),
-              output(batch * outputs),
-              output_gradient(batch * outputs) {}
-
-        auto weight_matrix() { return mp::row_major(weights.data(), out, in); }
-        auto weight_gradient_matrix() { return mp::row_major(weight_gradient.data(), out, in); }
-        auto output_rows(std::ptrdiff_t rows) { return mp::row_major(output.data(), rows, out); }
-        auto output_gradient_rows(std::ptrdiff_t rows) {
-            return mp::row_major(output_gradient.data(), rows, out);
-        }
-
-        std::ptrdiff_t in;
-        std::ptrdiff_t out;
-        std::vector<Value> weights;
-        std::vector<Value> weight_gradient;
-        std::vector<Value> bias;
-        std::vector<Value> bias_gradient;
-        std::vector<Value> output;
-        std::vector<Value> output_gradient;
+        mp::trained_tensor<Value> weight;
+        mp::trained_tensor<Value> bias;
+        mp::tensor<Value> output;
+        mp::tensor<Value> output_gradient;
     };
 
+    mp::parameter_store<Value> store_;
     std::vector<layer> layers_;
-    std::ptrdiff_t rows_ = 0;
 };
 
 }  // namespace examples::train_digits

@@ -116,8 +116,8 @@ private:
 ///     store.weights_changed();
 ///
 /// The weights are one array and the gradients another, in the order of adding, each parameter at a cache
-/// line: what reduces gradients over ranks or writes weights to a file sees a range. Initial values depend on
-/// the seed and the place in that array.
+/// line and at the same element in every format: what reduces gradients over ranks or writes weights to a file
+/// sees a range. Initial values depend on the seed and the place in that array.
 ///
 /// Moves, and is not copied; tensors and layers stay valid. Not synchronised.
 template <class Weight, class Gradient = Weight>
