@@ -6,6 +6,7 @@
 #include <mp/loss_scaling.hpp>
 #include <mp/optim.hpp>
 #include <mp/simd/processor.hpp>
+#include <mp/training/checkpoint.hpp>
 #include <mp/training/parameter_store.hpp>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 
 #include "optim/executors.hpp"
 #include "scaling/thrown.hpp"
+#include "training/test_folder.hpp"
 
 namespace {
 
@@ -192,6 +194,47 @@ TEST_CASE(
     moved.step();
     other.step();
     CHECK(std::memcmp(weights.data(), other_weights.data(), 1200) == 0);
+}
+
+TEST_CASE("groups have options of their own: the bits of an optimizer for each, also after loading") {
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    std::vector<float> w(60), b(7), g(60), h(7), other_w(60), other_b(7);
+    for (std::size_t i = 0; i < 60; ++i) w[i] = other_w[i] = normal(random);
+    for (std::size_t i = 0; i < 7; ++i) b[i] = other_b[i] = normal(random);
+    const mp::adafactor_options of_w{.learning_rate = 0.02, .weight_decay = 0.1};
+    const mp::adafactor_options of_b{.learning_rate = 0.3, .scale_by_weights = false, .beta2_decay = 0.5};
+    const auto parameters = [&](std::vector<float>& weights, std::vector<float>& bias) {
+        return std::vector<mp::parameter<float>>{{.name = "w", .weights = weights, .gradient = g, .rows = 6},
+                                                 {.name = "b", .weights = bias, .gradient = h, .group = 1}};
+    };
+    mp::adafactor<float> both(parameters(w, b), {of_w, of_b});
+    mp::adafactor<float> one({parameters(other_w, other_b)[0]}, of_w);
+    mp::adafactor<float> two({{.name = "b", .weights = other_b, .gradient = h}}, of_b);
+    CHECK(both.group_count() == 2);
+    CHECK(both.options(1) == of_b);
+    const auto step_of = [&](mp::adafactor<float>& all) {
+        for (float& it : g) it = normal(random);
+        for (float& it : h) it = normal(random);
+        all.set_learning_rate_factor(0.5);
+        all.step();
+        for (mp::adafactor<float>* it : {&one, &two}) {
+            it->set_learning_rate_factor(0.5);
+            it->step();
+        }
+        CHECK(std::memcmp(w.data(), other_w.data(), 240) == 0);
+        CHECK(std::memcmp(b.data(), other_b.data(), 28) == 0);
+    };
+    step_of(both);
+    step_of(both);
+    const test_folder folder;
+    mp::save_checkpoint(folder.file("x"), [&](auto& visit) { visit("optimizer", both); });
+    mp::adafactor<float> loaded(parameters(w, b), std::vector<mp::adafactor_options>(2));
+    mp::load_checkpoint(folder.file("x"), [&](auto& visit) { visit("optimizer", loaded); });
+    CHECK(loaded.options(1) == of_b);
+    step_of(loaded);
+    CHECK(holds(thrown<mp::argument_error>([&] { mp::adafactor<float> optimizer(parameters(w, b), of_w); }),
+                "mp::adafactor: parameters[1] ('b').group is 1"));
 }
 
 TEST_CASE("matrices of a parameter store have their shape, vectors none") {

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/optim/optimizer_traits.hpp>
 #include <mp/optim/option_checks.hpp>
 
+#include <cstddef>
 #include <string_view>
 
 namespace mp {
@@ -66,5 +68,16 @@ inline void check_options(std::string_view function, const adafactor_options& op
     }
     require_non_negative(function, "weight_decay", options.weight_decay);
 }
+
+template <>
+struct optimizer_traits<adafactor_options> {
+    static constexpr std::string_view name = "mp::adafactor";
+    static constexpr std::string_view step = "mp::adafactor::step";
+    static std::size_t states(const adafactor_options& /*options*/) { return 0; }
+    static void check(std::string_view function, const adafactor_options& options) {
+        check_options(function, options);
+    }
+    static double largest_rate_factor(const adafactor_options& /*options*/) { return 1.0; }
+};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
