@@ -5,6 +5,7 @@
     python3 bench/torch/gpt.py                          # float, bfloat16 and autocast, 1 and 2 threads
     python3 bench/torch/gpt.py --isa avx2 --threads 1   # as on a processor with AVX2 alone
     python3 bench/torch/gpt.py --layers 12 --width 768 --heads 12 --batch 2 --steps 10
+    python3 bench/torch/gpt.py --formats --width 768 --heads 12    # mp's formats by turns, without torch's model
 
 Needs torch (`pip install torch`) and g++. Both models start from the weights that mp draws, see the same random text
 of 100 characters, and take a step in turns, in one process; torch in bfloat16 is torch.autocast over float weights, which
@@ -187,12 +188,29 @@ def compare(mp, folder, sizes, format, threads):
     print(flush=True)
 
 
+def compare_formats(mp, sizes, threads):
+    """mp's formats by turns: what 16 bits gain over float."""
+    handles = [mp.gpt_make(i, threads, VOCABULARY, sizes.context, sizes.layers, sizes.width, sizes.heads) for i in range(len(FORMATS))]
+    times = [[] for _ in FORMATS]
+    for ids, labels in batches(sizes, sizes.steps):
+        for handle, of_format in zip(handles, times):
+            begin = time.perf_counter()
+            mp.gpt_step(handle, ids.data_ptr(), labels.data_ptr(), ids.numel(), sizes.batch, 1.0)
+            of_format.append(time.perf_counter() - begin)
+    medians = [1e3 * statistics.median(it[2:]) for it in times]
+    for format, median in zip(FORMATS, medians):
+        print(f"| {format} | {threads} | {median:.1f} | {medians[0] / median:.2f} |", flush=True)
+    for handle in handles:
+        mp.gpt_free(handle)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in (("layers", 4), ("width", 128), ("heads", 4), ("context", 128), ("batch", 16), ("steps", 100)):
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--threads", type=int, action="append")
     parser.add_argument("--format", choices=FORMATS, action="append")
+    parser.add_argument("--formats", action="store_true", help="mp's formats by turns, without torch's model")
     parser.add_argument("--llm-c", help="the folder of llm.c")
     parser.add_argument("--isa", help="MP_ISA of mp, and ATEN_CPU_CAPABILITY of torch")
     sizes = parser.parse_args()
@@ -205,6 +223,11 @@ def main():
     os.environ.pop("OPENBLAS_CORETYPE", None)
     with tempfile.TemporaryDirectory() as folder:
         mp = library(folder)
+        if sizes.formats:
+            print("| format | threads | mp, ms a step | times as fast as float |\n|---|---:|---:|---:|")
+            for threads in sizes.threads or [1, 2]:
+                compare_formats(mp, sizes, threads)
+            return
         more = " llm.c, ms | mp / llm.c |" if sizes.llm_c else ""
         print("| format | threads | mp, ms a step | torch, ms | mp / torch | last loss, mp | torch | largest difference |" + more)
         print("|---|---:|---:|---:|---:|---:|---:|---:|" + ("---:|---:|" if more else ""))
