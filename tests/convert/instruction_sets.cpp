@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -204,3 +205,38 @@ TEST_CASE("arrays that are written around the caches have the same bits, at any 
         CHECK(memory[offset + length] == mp::half(1.0f));
     }
 }
+
+#if MP_X86_TARGETS
+TEST_CASE("kernels that go around the caches have the bits of the others, in any format and flushing mode") {
+    constexpr std::size_t most = 3 * mp::detail::streamed_elements + 70;
+    oracle::random_bits random(5);
+    const auto check = [&]<class From, class To>(From, To) {
+        CAPTURE(sizeof(From));
+        CAPTURE(sizeof(To));
+        std::vector<From> from(most);
+        std::vector<To> expected(most), to(most + 1);
+        for (From& x : from) x = oracle::value_of<From>(random.next() & 0xffff'ffffU);
+        mp::detail::convert_nearest(from.data(), expected.data(), most);
+        for (const mp::instruction_set isa : instruction_sets_at_hand()) {
+            if (isa == mp::instruction_set::portable) continue;  // has none, and looks at the caller's modes
+            CAPTURE(static_cast<int>(isa));
+            for (std::size_t first = 0; first < 70; first += 3) {
+                const std::size_t count = most - first;
+                std::fill(to.begin(), to.end(), To(1.0F));
+                {
+                    const modes_scope modes(caller_modes[first % std::size(caller_modes)]);
+                    mp::detail::nearest_conversion{isa}.stream(from.data() + first, to.data() + first, count);
+                }
+                CHECK(std::memcmp(to.data() + first, expected.data() + first, count * sizeof(To)) == 0);
+                CHECK((first == 0 || to[first - 1] == To(1.0F)));
+                CHECK(to[most] == To(1.0F));
+            }
+        }
+    };
+    for_types<mp::half, mp::bfloat16, mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3b11fnuz>(
+        [&](auto it) {
+            check(float{}, it);
+            check(it, float{});
+        });
+}
+#endif

@@ -40,37 +40,49 @@ array_input<array_element<Range>> input_array(std::string_view name, const Range
     return {name, as_span(range)};
 }
 
-inline void check_not_null(std::string_view function, std::string_view name, const void* data,
-                           std::size_t size) {
-    if (data != nullptr || size == 0) return;
+[[noreturn]] MP_NEVER_INLINE inline void throw_null(std::string_view function, std::string_view name) {
     const std::string text(name);
     throw_argument(function, text + ".data()", "null", "must point to " + text + ".size() elements");
 }
+MP_ALWAYS_INLINE void check_not_null(std::string_view function, std::string_view name, const void* data,
+                                     std::size_t size) {
+    if (data == nullptr && size != 0) [[unlikely]]
+        throw_null(function, name);
+}
 
-/// Throws unless input and output have the same size and are the same memory, or memory of their own.
+/// Throws what is wrong with an input.
 template <class Value>
-void check_input(std::string_view function, std::span<Value> out, const array_input<Value>& input,
-                 std::string_view out_name = "out") {
+[[noreturn]] MP_NEVER_INLINE void throw_input(std::string_view function, std::span<Value> out,
+                                              const array_input<Value>& input, std::string_view out_name) {
+    const std::string name(input.name);
     if (input.values.size() != out.size()) {
         throw_argument(
-            function, std::string(input.name) + ".size()", input.values.size(),
+            function, name + ".size()", input.values.size(),
             "must equal " + std::string(out_name) + ".size(), which is " + std::to_string(out.size()));
     }
-    check_not_null(function, input.name, input.values.data(), input.values.size());
+    if (input.values.data() == nullptr) throw_null(function, input.name);
+    throw_argument(function, out_name, "overlapping " + name, "must be " + name + " or memory of its own");
+}
+
+/// Throws unless input and output have the same size and are the same memory, or memory of their own. Inlined,
+/// as the two below: calls would take longer than a few elements do.
+template <class Value>
+MP_ALWAYS_INLINE void check_input(std::string_view function, std::span<Value> out,
+                                  const array_input<Value>& input, std::string_view out_name = "out") {
     const auto in_begin = reinterpret_cast<std::uintptr_t>(input.values.data());
     const auto out_begin = reinterpret_cast<std::uintptr_t>(out.data());
-    if (in_begin != out_begin && in_begin < out_begin + out.size_bytes() &&
-        out_begin < in_begin + input.values.size_bytes()) {
-        const std::string name(input.name);
-        throw_argument(function, out_name, "overlapping " + name,
-                       "must be " + name + " or memory of its own");
+    const bool overlaps = in_begin != out_begin && in_begin < out_begin + out.size_bytes() &&
+                          out_begin < in_begin + input.values.size_bytes();
+    const bool is_null = in_begin == 0 && !input.values.empty();
+    if (input.values.size() != out.size() || is_null || overlaps) [[unlikely]] {
+        throw_input(function, out, input, out_name);
     }
 }
 
 /// Checks an executor, an output and the inputs that go into it, and returns the instruction set to run with.
 template <class Value, class... Input>
-instruction_set check_elementwise(std::string_view function, cpu exec, std::span<Value> out,
-                                  const Input&... inputs) {
+MP_ALWAYS_INLINE instruction_set check_elementwise(std::string_view function, cpu exec, std::span<Value> out,
+                                                   const Input&... inputs) {
     check_threads(function, exec);
     const instruction_set isa = isa_of(function, exec);
     check_not_null(function, "out", out.data(), out.size());

@@ -81,7 +81,8 @@ void convert_streaming(const From* from, To* to, std::size_t count, std::size_t 
 }
 
 /// Applies convert(from, to, count, index of the first element) to chunks of arrays on the threads of `exec`.
-/// No two threads write to the same cache line.
+/// No two threads write to the same cache line. A conversion that can go around the caches by itself has
+/// stream(from, to, count).
 template <class From, class To, class Convert>
 void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, std::size_t count,
                        Convert convert) {
@@ -92,7 +93,11 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
     const auto convert_chunk = [&](std::size_t begin, std::size_t end) {
         const default_floating_point_modes modes;
         if (streams) {
-            convert_streaming(from + begin, to + begin, end - begin, begin, convert);
+            if constexpr (requires { convert.stream(from, to, count); }) {
+                convert.stream(from + begin, to + begin, end - begin);
+            } else {
+                convert_streaming(from + begin, to + begin, end - begin, begin, convert);
+            }
         } else {
             convert(from + begin, to + begin, end - begin, begin);
         }
@@ -114,40 +119,46 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// To nearest even, for convert_ranges().
-struct nearest_array_conversion {
-    /// Whether the kernels see to the floating-point modes themselves.
-    template <class From, class To>
-    static constexpr bool sees_to_modes = has_convert_array<From, To>;
+/// Pairs for which convert_array_streaming is made: what large arrays are converted from and to.
+template <class From, class To>
+inline constexpr bool streams_without_buffer =
+    has_streaming_stores && has_convert_array<From, To> && !std::same_as<From, To> &&
+    (std::same_as<From, float> || std::same_as<To, float>);
+
+/// Conversion to nearest even with the kernels of an instruction set.
+struct nearest_conversion {
+    instruction_set isa;
 
     template <class From, class To>
-    void operator()(instruction_set isa, const From* from, To* to, std::size_t count) const {
+    void operator()(const From* from, To* to, std::size_t count, std::size_t /*first*/ = 0) const {
         convert_nearest(isa, from, to, count);
     }
+#if MP_X86_TARGETS
+    template <class From, class To>
+        requires streams_without_buffer<From, To>
+    void stream(const From* from, To* to, std::size_t count) const {
+        const std::size_t head = (std::min)(count, elements_to_cache_line(to));
+        const std::size_t lines = (count - head) / streamed_elements * streamed_elements;
+        void (*const portable)(const From*, To*, std::size_t) noexcept = &convert_nearest<From, To>;
+        const auto kernel = MP_SELECT_TARGET(isa, portable, convert_array_streaming<From, To>);
+        convert_nearest(isa, from, to, head);
+        kernel(from + head, to + head, lines);
+        finish_streaming();
+        convert_nearest(isa, from + head + lines, to + head + lines, count - head - lines);
+    }
+#endif
 };
 
-/// Checks the arguments of mp::convert and applies convert(isa, from, to, count) to the chunks of arrays.
+/// Checks the arguments of mp::convert and calls convert(isa, from, to) with pointers and a count.
 template <class Source, class Target, class Convert>
-void convert_ranges(cpu exec, const Source& from, Target&& to, Convert convert) {
+void with_checked_arrays(cpu exec, const Source& from, Target&& to, Convert convert) {
     const std::span source = as_span(from);
     const std::span target = as_span(to);
     check_threads("mp::convert", exec);
     check_arrays("mp::convert", source, target);
-    const instruction_set isa = isa_of("mp::convert", exec);
     using from_type = std::remove_cv_t<contiguous_element<const Source>>;
-    using to_type = contiguous_element<Target>;
-    if constexpr (requires { Convert::template sees_to_modes<from_type, to_type>; }) {
-        // The modes cost more than a few elements do: here they are changed once.
-        constexpr std::size_t few = 4096;
-        if (Convert::template sees_to_modes<from_type, to_type> && isa != instruction_set::portable &&
-            source.size() <= few) {
-            return convert(isa, static_cast<const from_type*>(source.data()), target.data(), source.size());
-        }
-    }
-    convert_in_chunks(exec, isa, static_cast<const from_type*>(source.data()), target.data(), source.size(),
-                      [&](const from_type* values, to_type* results, std::size_t count, std::size_t) {
-                          convert(isa, values, results, count);
-                      });
+    convert(isa_of("mp::convert", exec), static_cast<const from_type*>(source.data()), target.data(),
+            source.size());
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -171,17 +182,32 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     mp::convert(mp::cpu{}, weights, copy);
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to, projection p) {
-    detail::convert_ranges(exec, from, to,
-                           [&](instruction_set isa, const auto* values, auto* results, std::size_t count) {
-                               detail::convert_projected(isa, values, results, count, p);
-                           });
+    detail::with_checked_arrays(
+        exec, from, to, [&](instruction_set isa, const auto* values, auto* results, std::size_t count) {
+            detail::convert_in_chunks(exec, isa, values, results, count,
+                                      [&](const auto* f, auto* t, std::size_t n, std::size_t) {
+                                          detail::convert_projected(isa, f, t, n, p);
+                                      });
+        });
 }
 
 /// Overload to nearest even, with saturation::none. (Not a default argument: those who need no other
 /// projection do not wait for the compiler to make their code.)
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to) {
-    detail::convert_ranges(exec, from, to, detail::nearest_array_conversion{});
+    detail::with_checked_arrays(
+        exec, from, to,
+        [&]<class From, class To>(instruction_set isa, const From* values, To* results, std::size_t count) {
+            const detail::nearest_conversion conversion{isa};
+            if constexpr (detail::has_convert_array<From, To>) {
+                // The modes cost more than a few elements do, and kernels see to them themselves.
+                constexpr std::size_t few = 4096;
+                if (isa != instruction_set::portable && count <= few) {
+                    return conversion(values, results, count);
+                }
+            }
+            detail::convert_in_chunks(exec, isa, values, results, count, conversion);
+        });
 }
 
 /// Rounds an array stochastically with separate random bits for each element: to[i] =

@@ -126,6 +126,12 @@ public:
     default_floating_point_modes& operator=(const default_floating_point_modes&) = delete;
 };
 
+/// In place of default_floating_point_modes for instructions that look at no mode and raise nothing: reading the
+/// modes takes longer than a few elements do.
+struct any_floating_point_modes {
+    any_floating_point_modes() noexcept {}  // so that an object is used
+};
+
 /// f() in the default modes, for arithmetic on a few numbers in the midst of a caller's.
 template <class Function>
 MP_NEVER_INLINE auto in_default_modes(const Function& f) {

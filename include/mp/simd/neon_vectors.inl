@@ -120,6 +120,9 @@ MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
     __asm__("fadd %0.4s, %1.4s, %2.4s" : "=w"(x) : "w"(x), "w"(minus_zero));
     return x;
 }
+MP_ALWAYS_INLINE vec<float> quieted_in_any_modes(vec<float> x) {
+    return quieted(x);
+}
 MP_ALWAYS_INLINE doubles quieted(doubles x) {
     const uint64_lanes minus_zero = uint64_lanes{} + 0x8000'0000'0000'0000U;
     __asm__("fadd %0.2d, %1.2d, %2.2d" : "=w"(x) : "w"(x), "w"(minus_zero));
@@ -218,6 +221,14 @@ MP_ALWAYS_INLINE vec<std::uint16_t> narrow_to_uint16(vec<std::uint32_t> x) {
 }
 MP_ALWAYS_INLINE vec<std::uint16_t> widen_to_uint16(vec<std::uint8_t> x) {
     return narrow_to_uint16(widen(x));
+}
+/// 2 * lanes bytes from memory.
+MP_ALWAYS_INLINE uint16_lanes load_bytes_as_uint16(const std::uint8_t* from) {
+    double bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    uint16_lanes wide;
+    __asm__("uxtl %0.8h, %1.8b" : "=w"(wide) : "w"(bytes));
+    return wide;
 }
 MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
     float narrowed;

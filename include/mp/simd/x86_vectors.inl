@@ -214,6 +214,21 @@ MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
     return x;
 }
 
+/// The same by an instruction that depends on no mode and raises nothing, where there is one.
+MP_ALWAYS_INLINE vec<float> quieted_in_any_modes(vec<float> x) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    std::uint16_t signals = 0;
+    __asm__(
+        "vfpclassps $0x80, %0, %1\n\t"
+        "vpord %2, %0, %0%{%1%}"
+        : "+v"(x), "=&Yk"(signals)
+        : "v"(vec<std::uint32_t>{} + 0x0040'0000U));
+    return x;
+#else
+    return quieted(x);
+#endif
+}
+
 MP_ALWAYS_INLINE doubles quieted(doubles x) {
     const auto minus_zero = reinterpret_cast<doubles>(uint64_lanes{} + 0x8000'0000'0000'0000U);
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
@@ -225,11 +240,12 @@ MP_ALWAYS_INLINE doubles quieted(doubles x) {
 }
 
 /// binary16 codes to floats and back, to nearest even. Neither looks at the modes in which the processor
-/// flushes binary16 subnormals, and both keep sign and leading payload of a NaN and make it quiet.
+/// flushes binary16 subnormals, and both keep sign and leading payload of a NaN and make it quiet. Those of
+/// AVX-512 depend on no mode at all and raise nothing: floats that are taken for zero become zero anyway.
 MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
     vec<float> x;
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vcvtph2ps %1, %0" : "=v"(x) : "v"(codes));
+    __asm__("vcvtph2ps %{sae%}, %1, %0" : "=v"(x) : "v"(codes));
 #else
     __asm__("vcvtph2ps %1, %0" : "=x"(x) : "x"(codes));
 #endif
@@ -238,7 +254,7 @@ MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
 MP_ALWAYS_INLINE vec<std::uint16_t> narrow_binary16(vec<float> x) {
     vec<std::uint16_t> codes;
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    __asm__("vcvtps2ph $0, %1, %0" : "=v"(codes) : "v"(x));
+    __asm__("vcvtps2ph $0, %{sae%}, %1, %0" : "=v"(codes) : "v"(x));
 #else
     __asm__("vcvtps2ph $0, %1, %0" : "=x"(codes) : "x"(x));
 #endif
@@ -412,6 +428,18 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
 }
 #endif
 
+/// 2 * lanes bytes from memory.
+MP_ALWAYS_INLINE uint16_lanes load_bytes_as_uint16(const std::uint8_t* from) {
+    uint16_lanes wide;
+    const auto& bytes = *reinterpret_cast<const unsigned char(*)[2 * lanes]>(from);
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpmovzxbw %1, %0" : "=v"(wide) : "m"(bytes));
+#else
+    __asm__("vpmovzxbw %1, %0" : "=x"(wide) : "m"(bytes));
+#endif
+    return wide;
+}
+
 /// Halfwords as the upper halves of words.
 MP_ALWAYS_INLINE vec<std::uint32_t> widen_to_upper(vec<std::uint16_t> x) {
     return widen(x) << 16;
@@ -470,6 +498,19 @@ MP_ALWAYS_INLINE Vector interleave_upper(Vector a, Vector b) {
         return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
     }
 #endif
+}
+
+/// Copies whole cache lines to memory that begins at one, with stores that go around the caches and do not read
+/// what they overwrite; others see them after finish_streaming().
+MP_ALWAYS_INLINE void stream_lines(void* to, const void* from, std::size_t size) noexcept {
+    typedef std::uint64_t chunk __attribute__((vector_size(16), may_alias));  // NOLINT(modernize-use-using)
+    for (std::size_t i = 0; i < size; i += sizeof(chunk)) {
+        chunk x;
+        std::memcpy(&x, static_cast<const unsigned char*>(from) + i, sizeof x);
+        __asm__("vmovntdq %1, %0"
+                : "=m"(*reinterpret_cast<chunk*>(static_cast<unsigned char*>(to) + i))
+                : "x"(x));
+    }
 }
 
 /// Stores past the caches, where the address is a multiple of a vector's bytes.
@@ -567,17 +608,65 @@ MP_ALWAYS_INLINE void store_partial(double* to, doubles x, std::size_t n) {
 MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
     return uint64_lanes{0, 1, 2, 3} < n ? x : doubles{fill, fill, fill, fill};
 }
-template <class Element>
-MP_ALWAYS_INLINE auto load_partial(const Element* from, std::size_t count) {
-    alignas(32) Element copy[lanes] = {};
-    copy_few<sizeof copy / 2>(copy, from, count * sizeof(Element));
-    return load(copy);
+MP_ALWAYS_INLINE vec<std::uint32_t> load_partial(const std::uint32_t* from, std::size_t n) {
+    vec<std::uint32_t> x;
+    __asm__("vpmaskmovd (%1), %2, %0" : "=x"(x) : "r"(from), "x"(first_lanes(n)) : "memory");
+    return x;
 }
-template <class Element, class Vector>
-MP_ALWAYS_INLINE void store_partial(Element* to, Vector x, std::size_t count) {
-    alignas(32) Element copy[lanes];
-    store(copy, x);
-    copy_few<sizeof copy / 2>(to, copy, count * sizeof(Element));
+MP_ALWAYS_INLINE void store_partial(std::uint32_t* to, vec<std::uint32_t> x, std::size_t n) {
+    __asm__ volatile("vpmaskmovd %1, %2, (%0)" : : "r"(to), "x"(x), "x"(first_lanes(n)) : "memory");
+}
+/// The first `size` <= 8 bytes, the rest zero.
+MP_ALWAYS_INLINE std::uint64_t load_few_bytes(const unsigned char* from, std::size_t size) {
+    if (size >= 4) {  // two halves, which may overlap
+        std::uint32_t low, high;
+        std::memcpy(&low, from, 4);
+        std::memcpy(&high, from + size - 4, 4);
+        return low | std::uint64_t{high} << (8 * (size - 4));
+    }
+    if (size == 0) return 0;
+    return from[0] | std::uint64_t{from[size / 2]} << (8 * (size / 2)) |
+           std::uint64_t{from[size - 1]} << (8 * (size - 1));
+}
+MP_ALWAYS_INLINE void store_few_bytes(unsigned char* to, std::uint64_t x, std::size_t size) {
+    if (size >= 4) {
+        const auto low = static_cast<std::uint32_t>(x);
+        const auto high = static_cast<std::uint32_t>(x >> (8 * (size - 4)));
+        std::memcpy(to, &low, 4);
+        std::memcpy(to + size - 4, &high, 4);
+    } else if (size != 0) {
+        to[0] = static_cast<unsigned char>(x);
+        to[size / 2] = static_cast<unsigned char>(x >> (8 * (size / 2)));
+        to[size - 1] = static_cast<unsigned char>(x >> (8 * (size - 1)));
+    }
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> load_partial(const std::uint16_t* from, std::size_t count) {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
+    const std::size_t size = 2 * count;
+    register_of_bytes x = {};
+    if (size < 8) {
+        x[0] = load_few_bytes(bytes, size);
+    } else {
+        std::uint64_t low = 0;
+        std::memcpy(&low, bytes, 8);
+        x = register_of_bytes{low, load_few_bytes(bytes + 8, size - 8)};
+    }
+    return reinterpret_cast<vec<std::uint16_t>>(x);
+}
+MP_ALWAYS_INLINE void store_partial(std::uint16_t* to, vec<std::uint16_t> x, std::size_t count) {
+    auto* const bytes = reinterpret_cast<unsigned char*>(to);
+    const auto words = reinterpret_cast<register_of_bytes>(x);
+    const std::size_t size = 2 * count;
+    if (size < 8) return store_few_bytes(bytes, words[0], size);
+    const std::uint64_t low = words[0];
+    std::memcpy(bytes, &low, 8);
+    store_few_bytes(bytes + 8, words[1], size - 8);
+}
+MP_ALWAYS_INLINE vec<std::uint8_t> load_partial(const std::uint8_t* from, std::size_t count) {
+    return reinterpret_cast<vec<std::uint8_t>>(load_few_bytes(from, count));
+}
+MP_ALWAYS_INLINE void store_partial(std::uint8_t* to, vec<std::uint8_t> x, std::size_t count) {
+    store_few_bytes(to, reinterpret_cast<std::uint64_t>(x), count);
 }
 #endif
 

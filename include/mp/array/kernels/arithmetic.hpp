@@ -26,37 +26,10 @@ inline constexpr bool has_array_vectors = [] {
     }
 }();
 
-template <class Value>
-inline constexpr bool is_half = [] {
-    if constexpr (reduced<Value>) {
-        return is_binary16<typename Value::format>;
-    }
-    return false;
-}();
-
 /// Operations of which the ones of AVX512_FP16 are the faster ones.
 template <class Operation>
 inline constexpr bool has_binary16_instruction =
     !std::is_same_v<Operation, division> && !std::is_same_v<Operation, sqrt_operation>;
-
-/// Room for one vector of an operand, for the elements at the end of an array.
-template <class Operand, std::size_t Lanes>
-struct operand_copy;
-template <class Value, std::size_t Lanes>
-struct operand_copy<const Value*, Lanes> {
-    alignas(64) unsigned char bytes[Lanes * sizeof(Value)] = {};
-
-    MP_ALWAYS_INLINE const Value* fill(const Value* from, std::size_t count) noexcept {
-        std::memcpy(bytes, from, count * sizeof(Value));
-        return reinterpret_cast<const Value*>(bytes);
-    }
-};
-template <class Value, std::size_t Lanes>
-struct operand_copy<broadcast_value<Value>, Lanes> {
-    MP_ALWAYS_INLINE broadcast_value<Value> fill(broadcast_value<Value> operand, std::size_t) noexcept {
-        return operand;
-    }
-};
 
 /// The scalar operation in a loop.
 template <class Operation, class Value, class... Operand>
@@ -67,6 +40,8 @@ void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
+#define MP_KERNEL_FILE <mp/array/kernels/operand_copy.inl>
+#include <mp/simd/for_each_target.inl>
 #define MP_KERNEL_FILE <mp/array/kernels/arithmetic.inl>
 #include <mp/simd/for_each_target.inl>
 #define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16

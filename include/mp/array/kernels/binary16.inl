@@ -66,10 +66,10 @@ void map_binary16(Value* out, std::size_t count, Operand... operands) noexcept {
         if (rest >= half_lanes) {
             map_binary16_vector<Operation>(out + i, operand_from(operands, i)...);
         } else {
-            Value last[half_lanes];
+            alignas(64) Value last[half_lanes];
             map_binary16_vector<Operation>(
-                last, operand_copy<Operand, half_lanes>{}.fill(operand_from(operands, i), rest)...);
-            std::memcpy(out + i, last, rest * sizeof(Value));
+                last, avx512::operand_copy<Operand, half_lanes>{}.fill(operand_from(operands, i), rest)...);
+            avx512::store_first(out + i, last, rest);
         }
     }
 }

@@ -221,9 +221,9 @@ void map_function(Value* out, std::size_t count, const Value* from) noexcept {
     for (; i + lanes <= count; i += lanes) map_function_vector<Function>(out + i, from + i);
     if (i == count) return;
     const std::size_t rest = count - i;
-    Value last[lanes];
+    alignas(64) Value last[lanes];
     map_function_vector<Function>(last, operand_copy<const Value*, lanes>{}.fill(from + i, rest));
-    std::memcpy(out + i, last, rest * sizeof(Value));
+    store_first(out + i, last, rest);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -116,9 +116,9 @@ void select_array(Value* out, std::size_t count, Operand... operands) noexcept {
     }
     if (i == count) return;
     const std::size_t rest = count - i;
-    Value last[width];
+    alignas(64) Value last[width];
     select_vector<Operation>(last, operand_copy<Operand, width>{}.fill(operand_from(operands, i), rest)...);
-    std::memcpy(out + i, last, rest * sizeof(Value));
+    store_first(out + i, last, rest);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -19,6 +19,9 @@ template <class From, class To>
 inline constexpr bool has_convert_array = (has_number_vectors<From> || std::same_as<From, double>) &&
                                           (has_number_vectors<To> || std::same_as<To, double>);
 
+/// Elements that convert_array_streaming converts at a time: whole cache lines of every type.
+inline constexpr std::size_t streamed_elements = 64;
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_KERNEL_FILE <mp/convert/kernels/convert_arrays.inl>

@@ -92,6 +92,14 @@ MP_ALWAYS_INLINE vec<float> narrow_for(doubles low, doubles high) {
     }
 }
 
+/// Numbers of bfloat16 as floats, by instructions that depend on no mode.
+MP_ALWAYS_INLINE vec<float> widen_bfloat16(vec<std::uint16_t> codes) {
+    return quieted_in_any_modes(as_float(widen_to_upper(codes)));
+}
+template <class From, class To>
+inline constexpr bool is_bfloat16_to_float =
+    std::same_as<From, basic_float<formats::bfloat16>> && std::same_as<To, float>;
+
 /// Converts `lanes` numbers.
 template <class From, class To>
 MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
@@ -105,6 +113,8 @@ MP_ALWAYS_INLINE void convert_vector(const From* from, To* to) {
         store(to, widen(load_numbers(from)));
     } else if constexpr (std::same_as<From, float> && std::same_as<To, float>) {
         store(to, quieted(load(from)));
+    } else if constexpr (is_bfloat16_to_float<From, To>) {
+        store(to, widen_bfloat16(load(codes_of(from))));
     } else {
         store_numbers(to, load_numbers(from));
     }
@@ -120,21 +130,21 @@ MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
     return is_number ? rounded_bits : bits | 0x0040'0000U;
 }
 #elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
-/// Floats rounded to bfloat16, which is the upper half of each lane.
+/// Floats rounded to bfloat16, which is the upper half of each lane. By integers, in any modes.
 MP_ALWAYS_INLINE vec<std::uint32_t> round_to_upper_half(vec<float> x) {
-    vec<std::uint32_t> bits = as_uint32(quieted(x));
-    std::uint16_t is_number = 0;
+    vec<std::uint32_t> rounded = as_uint32(x) + 0x7fffU;
     std::uint16_t is_odd = 0;
-    // Half a place less one, and one more where the last bit kept is set. NaNs are truncated.
+    std::uint16_t is_nan = 0;
+    // One more than half a place less one where the last bit kept is set. NaNs are made quiet and cut off.
     __asm__(
-        "vcmpps $7, %0, %0, %1\n\t"
-        "vptestmd %3, %0, %2%{%1%}\n\t"
-        "vpaddd %4, %0, %0%{%1%}\n\t"
-        "vpaddd %5, %0, %0%{%2%}"
-        : "+&v"(bits), "=&Yk"(is_number), "=&Yk"(is_odd)
-        : "v"(vec<std::uint32_t>{} + 0x0001'0000U), "v"(vec<std::uint32_t>{} + 0x7fffU),
-          "v"(vec<std::uint32_t>{} + 1U));
-    return bits;
+        "vptestmd %4, %3, %1\n\t"
+        "vfpclassps $0x81, %3, %2\n\t"
+        "vpaddd %5, %0, %0%{%1%}\n\t"
+        "vpord %6, %3, %0%{%2%}"
+        : "+&v"(rounded), "=&Yk"(is_odd), "=&Yk"(is_nan)
+        : "v"(x), "v"(vec<std::uint32_t>{} + 0x0001'0000U), "v"(vec<std::uint32_t>{} + 1U),
+          "v"(vec<std::uint32_t>{} + 0x0040'0000U));
+    return rounded;
 }
 #endif
 
@@ -150,6 +160,13 @@ MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
         return;
     }
 #endif
+    if constexpr (has_scaled_binary16<From> && !std::same_as<To, double>) {
+        vec<float> low, high;
+        load_scaled_binary16(from, low, high);
+        store_numbers(to, low);
+        store_numbers(to + lanes, high);
+        return;
+    }
     convert_vector(from, to);
     convert_vector(from + lanes, to + lanes);
 }
@@ -165,15 +182,30 @@ MP_ALWAYS_INLINE void convert_first(const From* from, To* to, std::size_t count)
         copy_few<sizeof target / 2>(to, target, count * sizeof(To));
     } else if constexpr (std::same_as<From, float> && std::same_as<To, float>) {
         store_partial(to, quieted(load_partial(from, count)), count);
+    } else if constexpr (is_bfloat16_to_float<From, To>) {
+        store_partial(to, widen_bfloat16(load_partial(codes_of(from), count)), count);
     } else {
         store_first_numbers(to, load_first_numbers(from, count), count);
     }
 }
 
+/// Pairs that are converted by instructions which depend on no mode and raise nothing: those of AVX-512 for 16
+/// bits, and integers.
+template <class From, class To>
+inline constexpr bool converts_in_any_modes = [] {
+    constexpr bool widens = has_16_bits<From> && std::same_as<To, float>;
+    constexpr bool narrows = std::same_as<From, float> && has_16_bits<To>;
+    if (MP_TARGET_NUMBER >= MP_TARGET_AVX512) return widens || narrows;
+    return MP_TARGET_NUMBER == MP_TARGET_AVX2 && narrows && !is_half<To>;
+}();
+template <class From, class To>
+using conversion_modes = std::conditional_t<converts_in_any_modes<From, To>, any_floating_point_modes,
+                                            default_floating_point_modes>;
+
 /// The arrays must not overlap, unless they begin at the same place and To is not larger than From.
 template <class From, class To>
 void convert_array(const From* from, To* to, std::size_t count) noexcept {
-    const default_floating_point_modes modes;
+    const conversion_modes<From, To> modes;
     std::size_t i = 0;
     for (; i + 4 * lanes <= count; i += 4 * lanes) {
         convert_two_vectors(from + i, to + i);
@@ -182,5 +214,28 @@ void convert_array(const From* from, To* to, std::size_t count) noexcept {
     for (; i + lanes <= count; i += lanes) convert_vector(from + i, to + i);
     if (i < count) convert_first(from + i, to + i, count - i);
 }
+
+#if MP_X86_TARGETS
+/// As convert_array(), around the caches: `to` is at a cache line, `count` a multiple of streamed_elements, and
+/// others see the results after finish_streaming(). Line by line, so that reading, which is what takes time,
+/// never stops.
+template <class From, class To>
+void convert_array_streaming(const From* from, To* to, std::size_t count) noexcept {
+    static_assert(streamed_elements % (2 * lanes) == 0);
+    const conversion_modes<From, To> modes;
+    for (std::size_t i = 0; i < count; i += streamed_elements) {
+        alignas(64) To line[streamed_elements];
+        // The processor's own fetching is too short-sighted beside stores that wait for memory.
+        constexpr std::size_t ahead = 4096;
+        const auto* const next = reinterpret_cast<const unsigned char*>(from + i) + ahead;
+        for (std::size_t byte = 0; byte < streamed_elements * sizeof(From); byte += 64) {
+            __builtin_prefetch(next + byte);
+        }
+        for (std::size_t j = 0; j < streamed_elements; j += 2 * lanes)
+            convert_two_vectors(from + i + j, line + j);
+        stream_lines(to + i, line, sizeof line);
+    }
+}
+#endif
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

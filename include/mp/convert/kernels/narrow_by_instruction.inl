@@ -17,7 +17,7 @@ MP_ALWAYS_INLINE bool any_subnormal(const vec<float> (&x)[4]) {
 inline void narrow_to_bfloat16(const float* from, basic_float<formats::bfloat16>* to,
                                std::size_t count) noexcept {
     std::size_t i = 0;
-    {
+    if (count >= 4 * lanes) {
         const default_floating_point_modes modes;
         for (; i + 4 * lanes <= count; i += 4 * lanes) {
             const float* const x = from + i;

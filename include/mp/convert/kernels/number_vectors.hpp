@@ -29,6 +29,17 @@ inline constexpr bool has_number_vectors = [] {
     }
 }();
 
+template <class Value>
+inline constexpr bool is_half = false;
+template <class Format>
+inline constexpr bool is_half<basic_float<Format>> = is_binary16<Format>;
+
+/// half and bfloat16.
+template <class Value>
+inline constexpr bool has_16_bits = false;
+template <class Format>
+inline constexpr bool has_16_bits<basic_float<Format>> = is_binary16<Format> || is_bfloat16<Format>;
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 #define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16

@@ -115,6 +115,49 @@ inline constexpr bool is_upper_byte_of_binary16 =
     layout_of<Format>::width == 8 && Format::exponent_bits == 5 && Format::fraction_bits == 2 &&
     Format::bias == 15 && Format::nans == nan_encoding::ieee;
 
+/// Formats of at most 8 bits whose numbers are those of binary16 but for a power of two: with at most 4 bits of
+/// exponent every magnitude, subnormal ones too, has the place of a finite binary16 of the same fraction.
+template <class Format>
+inline constexpr bool is_scaled_binary16 =
+    layout_of<Format>::width <= 8 && Format::exponent_bits <= 4 && layout_of<Format>::sign_mask != 0 &&
+    layout_of<Format>::has_infinity == (Format::nans == nan_encoding::ieee);
+
+template <class Value>
+inline constexpr bool has_scaled_binary16 = false;
+template <class Format>
+inline constexpr bool has_scaled_binary16<basic_float<Format>> = is_scaled_binary16<Format>;
+
+/// The binary16 words whose values are those of such codes times 2^(bias - 15). What is not a number is put into
+/// its place among binary16's.
+template <class Format, class Words>
+MP_ALWAYS_INLINE Words scaled_binary16_words(Words code) {
+    using narrow = layout_of<Format>;
+    constexpr int shift = 10 - narrow::fraction_bits;
+    const Words magnitude = (code & std::uint16_t{narrow::magnitude_mask}) << shift;
+    Words word = magnitude | (code & std::uint16_t{narrow::sign_mask}) << (16 - narrow::width);
+    const auto replace = [&](auto is_special, std::uint16_t difference) {
+        word ^= reinterpret_cast<Words>(is_special) & difference;
+    };
+    if constexpr (Format::nans == nan_encoding::ieee) {
+        // The exponents of all ones, 15 in both; the conversion makes NaNs quiet.
+        constexpr std::uint16_t first = narrow::infinity_code << shift;
+        replace(magnitude >= first, 0x7c00 ^ first);
+    } else if constexpr (Format::nans == nan_encoding::all_ones) {
+        constexpr std::uint16_t nan = narrow::nan_code << shift;
+        replace(magnitude == nan, 0x7e00 ^ nan);
+    } else if constexpr (Format::nans == nan_encoding::negative_zero) {
+        replace(word == std::uint16_t{0x8000}, 0x7e00 ^ 0x8000);
+    }
+    return word;
+}
+
+/// The values of binary16 words of such codes. The product with the power of two is exact, and none of its
+/// factors is subnormal.
+template <class Format>
+MP_ALWAYS_INLINE vec<float> widen_scaled_binary16(vec<std::uint16_t> word) {
+    return widen_binary16(word) * power_of_two<float>(15 - Format::bias);
+}
+
 /// A vector of codes as they lie in memory, as floats.
 template <class Format, class Codes>
 MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
@@ -126,6 +169,8 @@ MP_ALWAYS_INLINE vec<float> widen_container(Codes codes) {
         return widen_codes<Format>(codes >> layout_of<Format>::container_shift);
     } else if constexpr (is_upper_byte_of_binary16<Format>) {
         return widen_binary16(widen_to_uint16(codes) << 8);
+    } else if constexpr (is_scaled_binary16<Format>) {
+        return widen_scaled_binary16<Format>(scaled_binary16_words<Format>(widen_to_uint16(codes)));
     } else {
         return widen_codes<Format>(widen(codes));
     }
@@ -192,6 +237,17 @@ MP_ALWAYS_INLINE void store_first_numbers(Value* to, vec<float> x, std::size_t c
     } else {
         store_partial(codes_of(to), narrow_to_container<typename Value::format>(x), count);
     }
+}
+
+/// 2 * lanes codes of is_scaled_binary16 from memory, as floats.
+template <class Value>
+MP_ALWAYS_INLINE void load_scaled_binary16(const Value* from, vec<float>& low, vec<float>& high) {
+    using format = typename Value::format;
+    const uint16_lanes words = scaled_binary16_words<format>(load_bytes_as_uint16(codes_of(from)));
+    vec<std::uint16_t> half[2];
+    std::memcpy(half, &words, sizeof half);
+    low = widen_scaled_binary16<format>(half[0]);
+    high = widen_scaled_binary16<format>(half[1]);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
