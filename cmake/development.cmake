@@ -21,7 +21,8 @@ endif()
 target_compile_options(mp_development INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${mp_warnings}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 takes "x" + std::string for a copy onto itself (GCC bug 105651).
-  target_compile_options(mp_development INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>")
+  target_compile_options(mp_development INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>" "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-restrict>")
 endif()
 
 # g++ looks for garbage when it has taken 128 MB, and again and again: a sixth of the time of a test of templates. Here

@@ -22,7 +22,6 @@ using bench::gpu::device;
 using bench::gpu::measurements;
 using bench::gpu::random_array;
 using mp::bfloat16;
-using mp::half;
 
 /// Several times what the caches of a device hold, for 16 bits.
 constexpr std::ptrdiff_t elements = device::is_simulated ? 1 << 12 : 1 << 27;
@@ -181,9 +180,9 @@ int main(int argc, char** argv) {
     return bench::gpu::run_program(argc, argv, "arrays", [](device& on, measurements& to) {
         passes all(on, to);
         constexpr std::ptrdiff_t in_cache = device::is_simulated ? 1000 : 1 << 20;
-        convert<float, half>(on, all, "float to half", elements / 2);
-        convert<float, half>(on, all, "float to half, a million", in_cache);
-        convert<half, float>(on, all, "half to float", elements / 2);
+        convert<float, mp::half>(on, all, "float to half", elements / 2);
+        convert<float, mp::half>(on, all, "float to half, a million", in_cache);
+        convert<mp::half, float>(on, all, "half to float", elements / 2);
         convert<float, bfloat16>(on, all, "float to bfloat16", elements / 2);
         convert<float, mp::float8_e4m3fn>(on, all, "float to float8_e4m3fn", elements / 2);
         convert<bfloat16, mp::float8_e5m2>(on, all, "bfloat16 to float8_e5m2", elements);

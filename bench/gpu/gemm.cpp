@@ -7,8 +7,11 @@
 #include <mp/half.hpp>
 #include <mp/tfloat32.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -17,7 +20,8 @@
 #include "device.hpp"
 #include "measure.hpp"
 #include "random_data.hpp"
-#if MP_BENCH_HAS_CUBLASLT && defined(__CUDACC__)
+#if defined(__CUDACC__) && __has_include(<cublasLt.h>)
+#define MP_BENCH_HAS_CUBLASLT 1
 #include "cublaslt.hpp"
 #endif
 
@@ -104,7 +108,8 @@ public:
         if constexpr (sizeof(Input) != 1) {
             if (all) add<gpu_gemm_kernel::wmma>(result);
         }
-#if MP_BENCH_HAS_CUBLASLT && defined(__CUDACC__)
+#if defined(MP_BENCH_HAS_CUBLASLT)
+        if (bench::gpu::cublaslt_functions::find() == nullptr) return result;
         static bench::gpu::cublaslt_library library;
         for (const bool fast : {false, true}) {
             if (fast && sizeof(Input) != 1) break;
@@ -141,16 +146,18 @@ public:
                       "mp"});
     }
 
-    /// Throws unless all contenders come to the same, in as many elements as are quickly looked at.
-    void require_alike(const std::vector<contender>& all) {
+    /// Marks contenders that come to something else than the first one, or on the simulated GPU than the host, in
+    /// as many elements as are quickly looked at.
+    void mark_wrong(std::vector<contender>& all) {
         std::vector<Output> expected;
-        for (const contender& it : all) {
+        for (contender& it : all) {
             const std::vector<Output> found = result_of(it);
             const bool is_scaled = it.name.find("scaled") != std::string::npos;
             if (expected.empty()) expected = is_scaled ? found : reference(found);
             // cuBLASLt's fast sums of 8 bits keep 13 bits.
             const double bound = sizeof(Input) == 1 ? 2e-2 : std::is_same_v<Output, float> ? 1e-3 : 1e-2;
-            bench::gpu::require_alike(text(size_) + " by " + it.name, found, expected, bound);
+            bench::gpu::mark_unless_alike(it, text(size_), bench::gpu::relative_difference(found, expected),
+                                          bound);
         }
     }
 
@@ -226,8 +233,8 @@ void measure(device& on, measurements& to, const std::string& table, const std::
              const shape& size, storage_order a_order, storage_order b_order) {
     product<Input, Output> it(on, size, a_order, b_order);
     const bool large = size.rows * size.columns > std::ptrdiff_t{8192} * 8192;
-    const std::vector<contender> all = it.contenders(!large);
-    it.require_alike(all);
+    std::vector<contender> all = it.contenders(!large);
+    it.mark_wrong(all);
     to.add(row_of<Input, Output>(table, name, size), all);
 }
 
@@ -242,7 +249,7 @@ void measure_scaled(device& on, measurements& to) {
         std::vector<contender> all;
         it.add_scaled<gpu_gemm_kernel::wgmma>(all);
         it.add_scaled<gpu_gemm_kernel::mma>(all);
-        it.require_alike(all);
+        it.mark_wrong(all);
         for (contender& other : it.contenders(false)) {
             if (other.role == "contender") other.role = "reference";
             all.push_back(std::move(other));
@@ -275,11 +282,34 @@ void measure_type(device& on, measurements& to, const std::string& type) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::gpu::run_program(argc, argv, "gemm", [](device& on, measurements& to) {
-        measure_type<mp::bfloat16, mp::bfloat16>(on, to, "bfloat16");
-        measure_type<mp::half, mp::half>(on, to, "half");
-        measure_type<mp::tfloat32, float>(on, to, "tfloat32");
-        measure_type<mp::float8_e4m3fn, mp::bfloat16>(on, to, "float8_e4m3fn");
-        measure_scaled(on, to);
-    });
+    struct part {
+        const char* name;
+        void (*run)(device& on, measurements& to);
+    };
+    constexpr part parts[] = {
+        {"bfloat16",
+         [](device& on, measurements& to) { measure_type<mp::bfloat16, mp::bfloat16>(on, to, "bfloat16"); }},
+        {"half", [](device& on, measurements& to) { measure_type<mp::half, mp::half>(on, to, "half"); }},
+        {"float8",
+         [](device& on, measurements& to) {
+             measure_type<mp::float8_e4m3fn, mp::bfloat16>(on, to, "float8_e4m3fn");
+         }},
+        {"scaled", measure_scaled},
+        {"tfloat32",
+         [](device& on, measurements& to) { measure_type<mp::tfloat32, float>(on, to, "tfloat32"); }}};
+    return bench::gpu::run_program(
+        argc, argv, "gemm", [&](device& on, measurements& to, const std::vector<std::string>& chosen) {
+            for (const std::string& name : chosen) {
+                const auto is_it = [&](const part& it) { return name == it.name; };
+                if (std::none_of(std::begin(parts), std::end(parts), is_it)) {
+                    throw std::runtime_error("'" + name +
+                                             "' is none of bfloat16, half, float8, scaled, tfloat32");
+                }
+            }
+            for (const part& it : parts) {
+                if (chosen.empty() || std::find(chosen.begin(), chosen.end(), it.name) != chosen.end()) {
+                    it.run(on, to);
+                }
+            }
+        });
 }

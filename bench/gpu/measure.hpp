@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -118,11 +119,9 @@ private:
     std::mt19937 random_{1};
 };
 
-/// Throws unless two results are alike: the norm of their difference, against that of `expected`. Nothing
-/// wrong is measured.
+/// How far two results are from each other: the norm of their difference over that of `expected`.
 template <class One, class Other>
-void require_alike(std::string_view what, const std::vector<One>& found, const std::vector<Other>& expected,
-                   double bound) {
+double relative_difference(const std::vector<One>& found, const std::vector<Other>& expected) {
     double difference = 0;
     double norm = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -131,21 +130,36 @@ void require_alike(std::string_view what, const std::vector<One>& found, const s
         difference += (x - y) * (x - y);
         norm += y * y;
     }
-    if (found.size() == expected.size() && std::sqrt(difference) <= bound * std::sqrt(norm)) return;
-    throw std::runtime_error(std::string(what) + " is wrong: it differs by " +
-                             std::to_string(std::sqrt(difference / norm)) + " of its norm");
+    return std::sqrt(difference / norm);
 }
 
-/// Runs a benchmark program: its one argument is the file of its results.
+/// Marks a contender whose results are not those expected: its figures count for nothing, but are shown.
+inline void mark_unless_alike(contender& it, std::string_view row, double difference, double bound) {
+    if (difference <= bound) return;  // false for NaN
+    std::printf("%s by %s is WRONG: it differs by %g of its norm\n", std::string(row).c_str(),
+                it.name.c_str(), difference);
+    it.name += " (WRONG)";
+    it.role = "wrong";
+}
+
+/// Runs a benchmark program: its first argument is the file of its results. Calls run(device, measurements, the
+/// other arguments). What was measured before a failure stays in the file.
 template <class Run>
 int run_program(int argc, char** argv, const char* program, Run run) {
     try {
-        if (argc != 2) throw std::runtime_error("say the file that the results go to, and nothing else");
+        if (argc < 2) throw std::runtime_error("say the file that the results go to");
         device on;
         std::printf("%s\n", on.description().c_str());
         std::fflush(stdout);
         measurements to(on, program, argv[1]);
-        run(on, to);
+        const std::vector<std::string> others(argv + 2, argv + argc);
+        if constexpr (std::is_invocable_v<Run&, device&, measurements&, const std::vector<std::string>&>) {
+            run(on, to, others);
+        } else {
+            if (!others.empty())
+                throw std::runtime_error("say the file that the results go to, and nothing else");
+            run(on, to);
+        }
         return 0;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s: %s\n", argv[0], error.what());

@@ -10,8 +10,11 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "../../examples/common/replace_file.hpp"
 #include "../page/plots.hpp"
@@ -80,13 +83,15 @@ std::string best_bars(const table& it) {
     return html + "</div>\n";
 }
 
-std::string html(const results& measured, const std::string& machine) {
+std::string html(const results& measured, const std::string& machine, const std::string& exactness) {
     std::string text = mp::report::html_page_begin(
         "mp on a GPU", std::string(mp::report::chart_style).append(page::style_sheet));
     text +=
         "<p class=\"note\">" + html_escaped(machine) +
         "</p>\n<p>Contenders of a row took turns in random order, on random data, and were checked before; "
-        "figures are medians. The device's time alone: launches are replayed from a graph.</p>\n";
+        "figures are medians. The device's time alone: launches are replayed from a graph.</p>\n" +
+        exactness;
+    if (measured.tables.empty()) return text + mp::report::html_page_end();
     text +=
         "<h2>mp against the best peer</h2>\n<p>A dot for each row of a table: how many times faster mp is. "
         "Right of 1, mp is the fastest.</p>\n" +
@@ -101,21 +106,68 @@ std::string html(const results& measured, const std::string& machine) {
     return text + mp::report::html_page_end();
 }
 
+/// The lines of exactness.csv: name, result, elements, different elements, what was run.
+std::vector<std::vector<std::string>> read_exactness(const std::filesystem::path& folder) {
+    std::vector<std::vector<std::string>> lines;
+    if (!std::filesystem::exists(folder / "exactness.csv")) return lines;
+    std::istringstream text(page::file_text(folder / "exactness.csv"));
+    std::string line;
+    std::getline(text, line);  // the heading
+    while (std::getline(text, line)) {
+        std::vector<std::string> cells;
+        std::istringstream parts(line);
+        for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
+        cells.resize(5);
+        lines.push_back(std::move(cells));
+    }
+    return lines;
+}
+
+constexpr const char* exactness_heading =
+    "Which kernels are right: products of random numbers against the model of the tensor cores, bit for bit";
+
+std::string exactness_markdown(const std::vector<std::vector<std::string>>& lines) {
+    std::string text =
+        "## " + std::string(exactness_heading) +
+        "\n\n| kernel | result | elements | different | what was run |\n|---|---|---:|---:|---|\n";
+    for (const auto& it : lines) {
+        for (const std::string& cell : it) text += "| " + cell + " ";
+        text += "|\n";
+    }
+    return text + "\n";
+}
+
+std::string exactness_html(const std::vector<std::vector<std::string>>& lines) {
+    std::string text = "<h2>" + html_escaped(exactness_heading) +
+                       "</h2>\n<table><tr><th>kernel</th><th>result</th><th>elements</th><th>different</th>"
+                       "<th>what was run</th></tr>\n";
+    for (const auto& it : lines) {
+        text += "<tr>";
+        for (const std::string& cell : it) text += "<td>" + html_escaped(cell) + "</td>";
+        text += "</tr>\n";
+    }
+    return text + "</table>\n";
+}
+
 void write(const std::filesystem::path& path, const std::string& text) {
     if (!examples::replace_file(path, text)) throw std::runtime_error("cannot write " + path.string());
 }
 
 void run(const std::filesystem::path& folder, const std::string& build) {
     const results measured = page::read_results(folder, build);
-    if (measured.tables.empty()) {
-        throw std::runtime_error("there are no files *_" + build + ".csv in " + folder.string());
+    const auto exactness = read_exactness(folder);
+    if (measured.tables.empty() && exactness.empty()) {
+        throw std::runtime_error("there are no files *_" + build + ".csv and no exactness.csv in " +
+                                 folder.string());
     }
     std::string machine;
     if (std::filesystem::exists(folder / "machine.txt")) machine = page::file_text(folder / "machine.txt");
     std::string text = "# Figures of a GPU\n\n```\n" + machine + "```\n\n";
+    if (!exactness.empty()) text += exactness_markdown(exactness);
     for (const table& it : measured.tables) text += markdown(it);
     write(folder / "results.md", text);
-    write(folder / "index.html", html(measured, machine));
+    write(folder / "index.html",
+          html(measured, machine, exactness.empty() ? std::string() : exactness_html(exactness)));
 }
 
 }  // namespace

@@ -225,7 +225,8 @@ TEST_CASE("kernels that go around the caches have the bits of the others, in any
                 std::fill(to.begin(), to.end(), To(1.0F));
                 {
                     const modes_scope modes(caller_modes[first % std::size(caller_modes)]);
-                    mp::detail::nearest_conversion{isa}.stream(from.data() + first, to.data() + first, count);
+                    mp::detail::nearest_array_conversion{isa}.stream(from.data() + first, to.data() + first,
+                                                                     count);
                 }
                 CHECK(std::memcmp(to.data() + first, expected.data() + first, count * sizeof(To)) == 0);
                 CHECK((first == 0 || to[first - 1] == To(1.0F)));

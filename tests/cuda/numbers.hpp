@@ -199,7 +199,8 @@ void compare(const std::vector<operands>& in) {
     }
     for (std::size_t operation = 0; operation < names.size(); ++operation) {
         CAPTURE(Number::format::name);
-        CAPTURE(names[operation]);
+        const std::string name = names[operation];
+        CAPTURE(name);
         CAPTURE(example[operation].a);
         CAPTURE(example[operation].b);
         CAPTURE(example[operation].c);

@@ -153,7 +153,8 @@ void compare() {
     }
     for (std::size_t operation = 0; operation < names.size(); ++operation) {
         CAPTURE(Number::format::name);
-        CAPTURE(names[operation]);
+        const std::string name = names[operation];
+        CAPTURE(name);
         CAPTURE(example[operation].a);
         CAPTURE(example[operation].b);
         CAPTURE(example[operation].c);

@@ -126,7 +126,7 @@ inline constexpr bool streams_without_buffer =
     (std::same_as<From, float> || std::same_as<To, float>);
 
 /// Conversion to nearest even with the kernels of an instruction set.
-struct nearest_conversion {
+struct nearest_array_conversion {
     instruction_set isa;
 
     template <class From, class To>
@@ -198,7 +198,7 @@ void convert(cpu exec, const Source& from, Target&& to) {
     detail::with_checked_arrays(
         exec, from, to,
         [&]<class From, class To>(instruction_set isa, const From* values, To* results, std::size_t count) {
-            const detail::nearest_conversion conversion{isa};
+            const detail::nearest_array_conversion conversion{isa};
             if constexpr (detail::has_convert_array<From, To>) {
                 // The modes cost more than a few elements do, and kernels see to them themselves.
                 constexpr std::size_t few = 4096;
