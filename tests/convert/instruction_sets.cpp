@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -169,6 +170,25 @@ TEST_CASE("the processor's modes change no bit and are as before") {
     });
 }
 #endif
+
+TEST_CASE_TEMPLATE("numbers in range narrow alike, without anything that is special among them", T,
+                   mp::float8_e4m3fn, mp::float8_e5m2, mp::float8_e4m3, mp::float8_e3m4, mp::float8_e4m3fnuz,
+                   mp::float8_e5m2fnuz, mp::float8_e4m3b11fnuz, mp::float6_e2m3fn, mp::float6_e3m2fn,
+                   mp::float4_e2m1fn) {
+    std::vector<float> from = edge_values<float, T>(4000);
+    const auto largest = static_cast<float>(std::numeric_limits<T>::max());
+    std::erase_if(from, [&](float x) { return !(std::fabs(x) <= largest); });
+    REQUIRE(from.size() > 500);
+    std::vector<T> to(from.size());
+    for (const mp::instruction_set isa : instruction_sets_at_hand()) {
+        CAPTURE(static_cast<int>(isa));
+        mp::convert(mp::cpu{.instructions = isa}, from, to);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < from.size(); ++i)
+            wrong += to[i].bits() != mp::round_to<T>(from[i]).bits();
+        CHECK(wrong == 0);
+    }
+}
 
 TEST_CASE("arrays that are written around the caches have the same bits, at any alignment and thread count") {
     std::size_t count = mp::detail::streaming_threshold() / (sizeof(float) + sizeof(mp::half)) + 100003;

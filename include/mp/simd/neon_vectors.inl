@@ -173,6 +173,13 @@ MP_ALWAYS_INLINE double reduce_add(doubles x) {
     return double_add(x[0], x[1]);
 }
 
+/// The same of floats: lanes 0 and 2, 1 and 3, and those sums.
+MP_ALWAYS_INLINE float reduce_add(vec<float> x) {
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 2, 3, 0, 1));
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 1, 0, 3, 2));
+    return x[0];
+}
+
 /// movemask: one bit for every lane whose highest bit is set.
 MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
     const vec<std::uint32_t> bits = (x >> 31) << vec<std::uint32_t>{0, 1, 2, 3};
@@ -234,6 +241,10 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
     float narrowed;
     __asm__("xtn %0.4h, %1.4s\n\txtn %0.8b, %0.8h" : "=w"(narrowed) : "w"(x));
     return bit_cast<vec<std::uint8_t>>(narrowed);
+}
+/// Words below 256 from four vectors as bytes, into memory.
+MP_ALWAYS_INLINE void store_low_bytes(std::uint8_t* to, const vec<std::uint32_t> (&x)[4]) {
+    for (std::size_t k = 0; k < 4; ++k) store(to + k * lanes, narrow_to_bytes(x[k]));
 }
 
 /// The products of the lower halves of the lanes.

@@ -326,6 +326,23 @@ MP_ALWAYS_INLINE double reduce_add(doubles x) {
     return x[0];
 }
 
+/// The same of floats.
+MP_ALWAYS_INLINE float reduce_add(vec<float> x) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    x = opt_barrier(x + __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    const auto y = __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+    const auto y = x;
+#endif
+    auto sum = __builtin_shufflevector(y, y, 0, 1, 2, 3) + __builtin_shufflevector(y, y, 4, 5, 6, 7);
+    __asm__("" : "+x"(sum));
+    sum = sum + __builtin_shufflevector(sum, sum, 2, 3, 0, 1);
+    __asm__("" : "+x"(sum));
+    sum = sum + __builtin_shufflevector(sum, sum, 1, 0, 3, 2);
+    __asm__("" : "+x"(sum));
+    return sum[0];
+}
+
 /// movemask: one bit for every lane whose highest bit is set.
 MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
@@ -427,6 +444,24 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
     return reinterpret_cast<vec<std::uint8_t>>(result[0]);
 }
 #endif
+
+/// Words below 256 from four vectors as bytes, into memory.
+MP_ALWAYS_INLINE void store_low_bytes(std::uint8_t* to, const vec<std::uint32_t> (&x)[4]) {
+    vec<std::uint32_t> low, high;
+    // In each 16 bytes those of the four vectors stand one after the other.
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpackusdw %2, %1, %0" : "=v"(low) : "v"(x[0]), "v"(x[1]));
+    __asm__("vpackusdw %2, %1, %0" : "=v"(high) : "v"(x[2]), "v"(x[3]));
+    __asm__("vpackuswb %1, %0, %0" : "+v"(low) : "v"(high));
+    low = __builtin_shufflevector(low, low, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+#else
+    __asm__("vpackusdw %2, %1, %0" : "=x"(low) : "x"(x[0]), "x"(x[1]));
+    __asm__("vpackusdw %2, %1, %0" : "=x"(high) : "x"(x[2]), "x"(x[3]));
+    __asm__("vpackuswb %1, %0, %0" : "+x"(low) : "x"(high));
+    low = __builtin_shufflevector(low, low, 0, 4, 1, 5, 2, 6, 3, 7);
+#endif
+    std::memcpy(to, &low, sizeof low);
+}
 
 /// 2 * lanes bytes from memory.
 MP_ALWAYS_INLINE uint16_lanes load_bytes_as_uint16(const std::uint8_t* from) {

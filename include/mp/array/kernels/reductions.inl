@@ -68,13 +68,30 @@ MP_ALWAYS_INLINE void add_last_terms(Sums& sums, std::size_t first, const Value*
     add_terms<Term>(sums, (copies + first)...);
 }
 
+/// The lanes of a block as sum_of_lanes() adds them up, as long as whole vectors meet: lane j and j + 32 ...
+template <class Accumulator, class Vector, std::size_t Count>
+MP_ALWAYS_INLINE Accumulator sum_of_vectors(Vector (&sums)[Count]) {
+    static_assert(Count * sizeof(Vector) == sum_lanes * sizeof(Accumulator));
+#pragma GCC unroll 16
+    for (std::size_t half = Count / 2; half != 0; half /= 2) {
+#pragma GCC unroll 16
+        for (std::size_t k = 0; k < half; ++k) sums[k] = opt_barrier(sums[k] + sums[k + half]);
+    }
+    if constexpr (std::is_same_v<Accumulator, double>) {
+        return reduce_add(sums[0]);
+    } else {
+        return reduce_add(sums[0]);
+    }
+}
+
 template <class Term, class Accumulator, class... Value>
 MP_ALWAYS_INLINE Accumulator sum_of_block(std::size_t count, const Value*... from) {
     using vector = std::conditional_t<std::is_same_v<Accumulator, float>, vec<float>, doubles>;
     constexpr std::size_t at_once = lanes_at_once<Accumulator>;
-    Accumulator lane[sum_lanes];
+    constexpr std::size_t vectors = at_once * sizeof(Accumulator) / sizeof(vector);
+    vector all[sum_lanes / at_once * vectors];
     for (std::size_t first = 0; first < sum_lanes; first += at_once) {
-        vector sums[at_once * sizeof(Accumulator) / sizeof(vector)] = {};
+        vector sums[vectors] = {};
         std::size_t i = 0;
         for (; i + sum_lanes <= count; i += sum_lanes) add_terms<Term>(sums, (from + i + first)...);
         if (i != count) {
@@ -82,9 +99,9 @@ MP_ALWAYS_INLINE Accumulator sum_of_block(std::size_t count, const Value*... fro
             add_last_terms<Term>(sums, first,
                                  operand_copy<const Value*, sum_lanes>{}.fill(from + i, count - i)...);
         }
-        std::memcpy(lane + first, sums, sizeof sums);
+        std::memcpy(all + first / at_once * vectors, sums, sizeof sums);
     }
-    return sum_of_lanes(lane);
+    return sum_of_vectors<Accumulator>(all);
 }
 
 template <class Term, class Accumulator, class... Value>

@@ -171,6 +171,35 @@ MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
     convert_vector(from + lanes, to + lanes);
 }
 
+template <class From, class To>
+inline constexpr bool narrows_to_bytes = false;
+template <class Format>
+inline constexpr bool narrows_to_bytes<float, basic_float<Format>> =
+    has_finite_codes<Format> && sizeof(storage_of<Format>) == 1;
+
+/// Converts 4 * lanes numbers.
+template <class From, class To>
+MP_ALWAYS_INLINE void convert_four_vectors(const From* from, To* to) {
+    if constexpr (narrows_to_bytes<From, To>) {
+        // What there is to do about infinities, NaNs and overflow is done where there is one.
+        using format = typename To::format;
+        vec<std::uint32_t> code[4];
+        vec<std::uint32_t> largest = {};
+        for (int k = 0; k < 4; ++k) {
+            const vec<std::uint32_t> bits = as_uint32(load(from + static_cast<std::size_t>(k) * lanes));
+            const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
+            largest = largest > magnitude ? largest : magnitude;
+            code[k] = narrow_finite_codes<format>(bits, magnitude);
+        }
+        if (!any(largest > largest_finite_magnitude<format>)) {
+            store_low_bytes(codes_of(to), code);
+            return;
+        }
+    }
+    convert_two_vectors(from, to);
+    convert_two_vectors(from + 2 * lanes, to + 2 * lanes);
+}
+
 /// Converts `count` < lanes numbers.
 template <class From, class To>
 MP_ALWAYS_INLINE void convert_first(const From* from, To* to, std::size_t count) {
@@ -208,8 +237,7 @@ void convert_array(const From* from, To* to, std::size_t count) noexcept {
     const conversion_modes<From, To> modes;
     std::size_t i = 0;
     for (; i + 4 * lanes <= count; i += 4 * lanes) {
-        convert_two_vectors(from + i, to + i);
-        convert_two_vectors(from + i + 2 * lanes, to + i + 2 * lanes);
+        convert_four_vectors(from + i, to + i);
     }
     for (; i + lanes <= count; i += lanes) convert_vector(from + i, to + i);
     if (i < count) convert_first(from + i, to + i, count - i);
@@ -221,7 +249,7 @@ void convert_array(const From* from, To* to, std::size_t count) noexcept {
 /// never stops.
 template <class From, class To>
 void convert_array_streaming(const From* from, To* to, std::size_t count) noexcept {
-    static_assert(streamed_elements % (2 * lanes) == 0);
+    static_assert(streamed_elements % (4 * lanes) == 0);
     const conversion_modes<From, To> modes;
     for (std::size_t i = 0; i < count; i += streamed_elements) {
         alignas(64) To line[streamed_elements];
@@ -231,8 +259,9 @@ void convert_array_streaming(const From* from, To* to, std::size_t count) noexce
         for (std::size_t byte = 0; byte < streamed_elements * sizeof(From); byte += 64) {
             __builtin_prefetch(next + byte);
         }
-        for (std::size_t j = 0; j < streamed_elements; j += 2 * lanes)
-            convert_two_vectors(from + i + j, line + j);
+        for (std::size_t j = 0; j < streamed_elements; j += 4 * lanes) {
+            convert_four_vectors(from + i + j, line + j);
+        }
         stream_lines(to + i, line, sizeof line);
     }
 }

@@ -109,6 +109,35 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
     }
 }
 
+/// Formats of at most 8 bits that narrow_finite_codes() knows.
+template <class Format>
+inline constexpr bool has_finite_codes =
+    layout_of<Format>::width <= 8 && Format::exponent_bits < 8 && layout_of<Format>::sign_mask != 0;
+
+/// Magnitudes of floats up to this round to finite numbers.
+template <class Format>
+inline constexpr std::uint32_t largest_finite_magnitude =
+    (std::uint32_t{layout_of<Format>::max_finite_code} << (23 - layout_of<Format>::fraction_bits)) +
+    (static_cast<std::uint32_t>(127 - Format::bias) << 23);
+
+/// As narrow_codes(), of floats with magnitudes up to largest_finite_magnitude.
+template <class Format>
+MP_ALWAYS_INLINE vec<std::uint32_t> narrow_finite_codes(vec<std::uint32_t> bits,
+                                                        vec<std::uint32_t> magnitude) {
+    using narrow = layout_of<Format>;
+    constexpr int shift = 23 - narrow::fraction_bits;
+    constexpr std::uint32_t smallest_normal = static_cast<std::uint32_t>(127 + narrow::min_exponent) << 23;
+    constexpr std::uint32_t up = std::uint32_t{shift} << 23;
+    const vec<std::uint32_t> exponent = magnitude & 0x7f80'0000U;
+    const vec<std::uint32_t> binade =
+        exponent > smallest_normal ? exponent : vec<std::uint32_t>{} + smallest_normal;
+    const vec<std::uint32_t> sum = as_uint32(opt_barrier(as_float(magnitude) + as_float(binade + up)));
+    const vec<std::uint32_t> code = (sum - binade) + ((binade >> shift) - (up + (smallest_normal >> shift)));
+    const vec<std::uint32_t> sign = (bits >> (32 - narrow::width)) & std::uint32_t{narrow::sign_mask};
+    if constexpr (Format::nans == nan_encoding::negative_zero) return code != 0U ? code | sign : code;
+    return code | sign;
+}
+
 /// Whether codes of 8 bits are the upper byte of those of binary16, which its instruction widens.
 template <class Format>
 inline constexpr bool is_upper_byte_of_binary16 =
