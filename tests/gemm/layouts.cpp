@@ -105,6 +105,16 @@ TEST_CASE("every kernel gives the documented bits across the borders of blocks")
     }
 }
 
+TEST_CASE("products with few rows have the documented bits across the blocks of their columns") {
+    generator random(11);
+    for (const mp::cpu exec : reference::executors_of_kernels<float, float>()) {
+        // As many columns as make sums that do not fit into the nearest cache, and some more.
+        for (const auto& [rows, columns] : {std::pair{1, 8219}, {2, 2061}, {7, 1043}, {9, 700}, {16, 1045}}) {
+            check_product(exec, random, {rows, columns, 19, 1.0F, 0.5F}, orders[0], orders[0], orders[0]);
+        }
+    }
+}
+
 TEST_CASE("products with few rows or few columns that suit dot products have the documented bits") {
     for (const mp::cpu exec : reference::executors_of_kernels<float, float>()) {
         generator random(5);

@@ -137,7 +137,7 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     const product_kernel* const direct =
         is_packed && kernel.b_element == panel_element_of<b_value>() ? &kernel : nullptr;
     const std::ptrdiff_t most_rows =
-        direct == nullptr ? most_direct_rows : (std::min)(most_direct_rows, direct->rows);
+        direct == nullptr ? most_run_rows : (std::min)(most_direct_rows, direct->rows);
     if ((direct != nullptr || runs != nullptr) && c.rows <= most_rows &&
         kernel.a_element == panel_element::float32) {
         task.packed_b = packed;

@@ -16,8 +16,9 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Most rows for which B is read so.
+/// Most rows for which B is read so: packed B, and B whose rows are runs of memory.
 inline constexpr std::ptrdiff_t most_direct_rows = 8;
+inline constexpr std::ptrdiff_t most_run_rows = 16;
 
 /// What there is to know beside the task: how B is read.
 struct direct_product {
@@ -109,8 +110,7 @@ private:
     float* sums_;
 };
 
-/// Computes the whole product, of at most most_direct_rows rows, with B packed or its rows being runs of
-/// memory.
+/// Computes the whole product, of at most most_direct_rows rows with B packed, or most_run_rows.
 inline void multiply_skinny(cpu exec, const product_task& task, const direct_product& direct,
                             gemm_workspace* workspace) {
     const std::ptrdiff_t panels = divide_up(task.columns, panel_width);

@@ -7,6 +7,7 @@
 #include <mp/gemm/packing.hpp>
 #include <mp/simd/vec.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -14,6 +14,7 @@ struct row_runs {
     const Value* b[std::size_t{Steps}];
     float* sums;
     std::ptrdiff_t sum_row;
+    std::ptrdiff_t ahead;  ///< bytes from what is read to what is fetched meanwhile
 
     template <int... Element, int... Step>
     MP_ALWAYS_INLINE row_runs(const row_runs_task& p, std::ptrdiff_t row, std::ptrdiff_t k,
@@ -22,7 +23,8 @@ struct row_runs {
         : a{broadcast(p.a[(row + Element / Steps) * p.a_row + k + Element % Steps])...},
           b{reinterpret_cast<const Value*>(p.b + (k + Step) * p.b_row)...},
           sums(p.sums + row * p.sum_row),
-          sum_row(p.sum_row) {}
+          sum_row(p.sum_row),
+          ahead(Rows == 1 ? 2048 : Steps * p.b_row) {}
 
     /// Copies `count` elements of each row of B from `column` on, with zeros behind them, and goes on there.
     MP_ALWAYS_INLINE void move_to(Value (&to)[std::size_t{Steps}][lanes], std::ptrdiff_t column,
@@ -51,6 +53,10 @@ private:
     template <int... Row>
     MP_ALWAYS_INLINE void add_step(int step, std::ptrdiff_t column, vec<float> (&sum)[std::size_t{Rows}],
                                    std::integer_sequence<int, Row...> /*rows*/) const {
+        // The processor does not fetch ahead from row to row; of one row, AVX2's loads are too many for it.
+        if constexpr (Rows != 1 || MP_TARGET_NUMBER == MP_TARGET_AVX2) {
+            __builtin_prefetch(reinterpret_cast<const unsigned char*>(b[step] + column) + ahead);
+        }
         const vec<float> of_b = load_operands(b[step] + column);
         ((sum[Row] = fused_multiply_add(a[Row * Steps + step], of_b, sum[Row])), ...);
     }
@@ -75,14 +81,25 @@ MP_ALWAYS_INLINE void add_row_runs(const row_runs_task& p, std::ptrdiff_t row, s
     }
 }
 
+/// Columns by blocks, so that their sums stay in the nearest cache while rows of B pass by.
 template <class Value, int Rows, int Steps>
-void multiply_row_runs(const row_runs_task& p) {
-    std::ptrdiff_t k = 0;
-    for (; k + Steps <= p.k; k += Steps) {
-        for (std::ptrdiff_t row = 0; row < p.rows; row += Rows) add_row_runs<Value, Rows, Steps>(p, row, k);
-    }
-    for (; k < p.k; ++k) {
-        for (std::ptrdiff_t row = 0; row < p.rows; row += Rows) add_row_runs<Value, Rows, 1>(p, row, k);
+void multiply_row_runs(const row_runs_task& whole) {
+    constexpr std::ptrdiff_t floats_in_cache = 8192;
+    const std::ptrdiff_t block = floats_in_cache / whole.rows / lane_count * lane_count;
+    for (std::ptrdiff_t first = 0; first < whole.columns; first += block) {
+        row_runs_task p = whole;
+        p.columns = (std::min)(block, whole.columns - first);
+        p.b += first * static_cast<std::ptrdiff_t>(sizeof(Value));
+        p.sums += first;
+        std::ptrdiff_t k = 0;
+        for (; k + Steps <= p.k; k += Steps) {
+            for (std::ptrdiff_t row = 0; row < p.rows; row += Rows) {
+                add_row_runs<Value, Rows, Steps>(p, row, k);
+            }
+        }
+        for (; k < p.k; ++k) {
+            for (std::ptrdiff_t row = 0; row < p.rows; row += Rows) add_row_runs<Value, Rows, 1>(p, row, k);
+        }
     }
 }
 
