@@ -217,11 +217,11 @@ MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
 /// The same by an instruction that depends on no mode and raises nothing, where there is one.
 MP_ALWAYS_INLINE vec<float> quieted_in_any_modes(vec<float> x) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-    std::uint16_t signals = 0;
+    std::uint16_t is_signalling = 0;
     __asm__(
         "vfpclassps $0x80, %0, %1\n\t"
         "vpord %2, %0, %0%{%1%}"
-        : "+v"(x), "=&Yk"(signals)
+        : "+v"(x), "=&Yk"(is_signalling)
         : "v"(vec<std::uint32_t>{} + 0x0040'0000U));
     return x;
 #else

@@ -68,7 +68,8 @@ MP_ALWAYS_INLINE void add_last_terms(Sums& sums, std::size_t first, const Value*
     add_terms<Term>(sums, (copies + first)...);
 }
 
-/// The lanes of a block as sum_of_lanes() adds them up, as long as whole vectors meet: lane j and j + 32 ...
+/// The lanes of a block in the order of sum_of_lanes(): lanes j and j + 32 are lanes of two vectors, and so on
+/// until one vector is left.
 template <class Accumulator, class Vector, std::size_t Count>
 MP_ALWAYS_INLINE Accumulator sum_of_vectors(Vector (&sums)[Count]) {
     static_assert(Count * sizeof(Vector) == sum_lanes * sizeof(Accumulator));
@@ -77,11 +78,7 @@ MP_ALWAYS_INLINE Accumulator sum_of_vectors(Vector (&sums)[Count]) {
 #pragma GCC unroll 16
         for (std::size_t k = 0; k < half; ++k) sums[k] = opt_barrier(sums[k] + sums[k + half]);
     }
-    if constexpr (std::is_same_v<Accumulator, double>) {
-        return reduce_add(sums[0]);
-    } else {
-        return reduce_add(sums[0]);
-    }
+    return reduce_add(sums[0]);
 }
 
 template <class Term, class Accumulator, class... Value>

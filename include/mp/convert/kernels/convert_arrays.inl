@@ -255,9 +255,10 @@ void convert_array_streaming(const From* from, To* to, std::size_t count) noexce
         alignas(64) To line[streamed_elements];
         // The processor's own fetching is too short-sighted beside stores that wait for memory.
         constexpr std::size_t ahead = 4096;
-        const auto* const next = reinterpret_cast<const unsigned char*>(from + i) + ahead;
+        const std::uintptr_t next =
+            reinterpret_cast<std::uintptr_t>(from + i) + ahead;  // may be behind the end
         for (std::size_t byte = 0; byte < streamed_elements * sizeof(From); byte += 64) {
-            __builtin_prefetch(next + byte);
+            __builtin_prefetch(reinterpret_cast<const void*>(next + byte));
         }
         for (std::size_t j = 0; j < streamed_elements; j += 4 * lanes) {
             convert_four_vectors(from + i + j, line + j);
