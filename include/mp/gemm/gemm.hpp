@@ -79,7 +79,76 @@ void multiply_dots_of(const cpu& exec, instruction_set isa, const dot_kernels& k
                   sizeof(B), kernels, workspace);
 }
 
-/// mp::gemm behind its checks. `packed` is B if it is packed already, else null; then b has its shape.
+/// A product behind the checks of mp::gemm, for all results and epilogues, which `output` knows: C has its rows
+/// and columns. `packed` is B if it is packed already, else null; then b has its shape.
+template <class A, class B>
+MP_NEVER_INLINE void multiply_operands(cpu exec, instruction_set isa, matrix_view<const A> a,
+                                       matrix_view<const B> b, const packed_panels& packed,
+                                       tile_output output, gemm_workspace* workspace) {
+    const std::ptrdiff_t rows = a.rows;
+    const std::ptrdiff_t columns = b.columns;
+    const std::ptrdiff_t k = a.columns;
+    const bool is_packed = packed.data != nullptr;
+    // Where transposed, c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so
+    // few rows that b is better read where it lies.
+    const bool can_be_dots = exec.products == accumulation::fastest && !is_packed;
+    const dot_kernels* const dots = can_be_dots && b.row_stride() == 1 && suits_dots(rows, columns, k)
+                                        ? dot_kernels_for<B>(isa)
+                                        : nullptr;
+    const dot_kernels* const transposed_dots =
+        can_be_dots && a.column_stride() == 1 && suits_dots(columns, rows, k) ? dot_kernels_for<A>(isa)
+                                                                              : nullptr;
+    output.transposed = dots == nullptr && (transposed_dots != nullptr ||
+                                            (output.column_major && !is_packed && rows > most_direct_rows));
+    if (same_value(output.alpha, 0.0F) || k == 0) {
+        const default_floating_point_modes modes;
+        finish_without_product(output, rows, columns);
+        return;
+    }
+    const product_operand_source a_rows{a.data, a.row_stride(), a.column_stride()};
+    const product_operand_source b_columns{b.data, b.column_stride(), b.row_stride()};
+    if (dots != nullptr) {
+        return multiply_dots_of<A, B>(exec, isa, *dots, a_rows, b_columns, output, rows, columns, k,
+                                      workspace);
+    }
+    if (transposed_dots != nullptr) {
+        return multiply_dots_of<B, A>(exec, isa, *transposed_dots, b_columns, a_rows, output, columns, rows,
+                                      k, workspace);
+    }
+    if (output.transposed) {
+        const auto& kernel = choose_kernel(isa, exec.products, product_types_of<B, A>, rows);
+        multiply_blocked(exec,
+                         make_product_task<B, A>(kernel, isa, b_columns, a_rows, output, columns, rows, k),
+                         workspace);
+        return;
+    }
+    const auto& kernel = choose_kernel(isa, exec.products, product_types_of<A, B>, rows);
+    product_task task = make_product_task<A, B>(kernel, isa, a_rows, b_columns, output, rows, columns, k);
+    const row_runs_kernels* const runs =
+        !is_packed && b_columns.vector_stride == 1 ? row_runs_kernels_for<B>(isa) : nullptr;
+    const product_kernel* const direct =
+        is_packed && kernel.b_element == panel_element_of<B>() ? &kernel : nullptr;
+    const std::ptrdiff_t most_rows =
+        direct == nullptr ? most_run_rows : (std::min)(most_direct_rows, direct->rows);
+    if ((direct != nullptr || runs != nullptr) && rows <= most_rows &&
+        kernel.a_element == panel_element::float32) {
+        task.packed_b = packed;
+        const row_runs_kernel* const of_rows = runs == nullptr ? nullptr
+                                               : rows == 1     ? &runs->of_row
+                                                               : &runs->of_rows;
+        multiply_skinny(exec, task, {direct, of_rows, sizeof(B)}, workspace);
+        return;
+    }
+    if (is_packed && task.kernel->b_element != panel_element_of<B>()) {
+        task.b = {packed.data, packed.panel_bytes, 0};
+        task.pack_b = widen_panels_for<B>(isa);
+    } else if (is_packed) {
+        task.packed_b = packed;
+    }
+    multiply_blocked(exec, task, workspace);
+}
+
+/// mp::gemm behind its checks. See multiply_operands() for `packed` and b.
 template <class A, class B, class C, class Epilogue>
 void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, const packed_panels& packed,
                   float beta, matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
@@ -87,73 +156,11 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
     using b_value = std::remove_const_t<B>;
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
     if (c.rows == 0 || c.columns == 0) return;
-
     const instruction_set isa = isa_of("mp::gemm", exec);
-    const bool is_packed = packed.data != nullptr;
-    const bool column_major = c.order == storage_order::column_major;
-    // Then c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so few rows
-    // that b is better read where it lies.
-    const bool can_be_dots = exec.products == accumulation::fastest && !is_packed;
-    const dot_kernels* const dots =
-        can_be_dots && b.row_stride() == 1 && suits_dots(c.rows, c.columns, a.columns)
-            ? dot_kernels_for<b_value>(isa)
-            : nullptr;
-    const dot_kernels* const transposed_dots =
-        can_be_dots && a.column_stride() == 1 && suits_dots(c.columns, c.rows, a.columns)
-            ? dot_kernels_for<a_value>(isa)
-            : nullptr;
-    const bool transposed = dots == nullptr && (transposed_dots != nullptr ||
-                                                (column_major && !is_packed && c.rows > most_direct_rows));
     const tile_output output =
-        make_tile_output(isa, c.data, c.leading_dimension, column_major, transposed, alpha, beta, epilogue);
-    if (same_value(alpha, 0.0F) || a.columns == 0) {
-        const default_floating_point_modes modes;
-        finish_without_product(output, c.rows, c.columns);
-        return;
-    }
-    const product_operand_source a_rows{a.data, a.row_stride(), a.column_stride()};
-    const product_operand_source b_columns{b.data, b.column_stride(), b.row_stride()};
-    if (dots != nullptr) {
-        return multiply_dots_of<a_value, b_value>(exec, isa, *dots, a_rows, b_columns, output, c.rows,
-                                                  c.columns, a.columns, workspace);
-    }
-    if (transposed_dots != nullptr) {
-        return multiply_dots_of<b_value, a_value>(exec, isa, *transposed_dots, b_columns, a_rows, output,
-                                                  c.columns, c.rows, a.columns, workspace);
-    }
-    if (transposed) {
-        const auto& kernel = choose_kernel(isa, exec.products, product_types_of<b_value, a_value>, c.rows);
-        multiply_blocked(exec,
-                         make_product_task<b_value, a_value>(kernel, isa, b_columns, a_rows, output,
-                                                             c.columns, c.rows, a.columns),
-                         workspace);
-        return;
-    }
-    const auto& kernel = choose_kernel(isa, exec.products, product_types_of<a_value, b_value>, c.rows);
-    product_task task = make_product_task<a_value, b_value>(kernel, isa, a_rows, b_columns, output, c.rows,
-                                                            c.columns, a.columns);
-    const row_runs_kernels* const runs =
-        !is_packed && b_columns.vector_stride == 1 ? row_runs_kernels_for<b_value>(isa) : nullptr;
-    const product_kernel* const direct =
-        is_packed && kernel.b_element == panel_element_of<b_value>() ? &kernel : nullptr;
-    const std::ptrdiff_t most_rows =
-        direct == nullptr ? most_run_rows : (std::min)(most_direct_rows, direct->rows);
-    if ((direct != nullptr || runs != nullptr) && c.rows <= most_rows &&
-        kernel.a_element == panel_element::float32) {
-        task.packed_b = packed;
-        const row_runs_kernel* const of_rows = runs == nullptr ? nullptr
-                                               : c.rows == 1   ? &runs->of_row
-                                                               : &runs->of_rows;
-        multiply_skinny(exec, task, {direct, of_rows, sizeof(b_value)}, workspace);
-        return;
-    }
-    if (is_packed && task.kernel->b_element != panel_element_of<b_value>()) {
-        task.b = {packed.data, packed.panel_bytes, 0};
-        task.pack_b = widen_panels_for<b_value>(isa);
-    } else if (is_packed) {
-        task.packed_b = packed;
-    }
-    multiply_blocked(exec, task, workspace);
+        make_tile_output(isa, c.data, c.leading_dimension, c.order == storage_order::column_major, false,
+                         alpha, beta, epilogue);
+    multiply_operands<a_value, b_value>(exec, isa, a, b, packed, output, workspace);
 }
 
 template <class A, class B, class C, class Epilogue>

@@ -14,7 +14,7 @@ struct row_runs {
     const Value* b[std::size_t{Steps}];
     float* sums;
     std::ptrdiff_t sum_row;
-    std::ptrdiff_t ahead;  ///< bytes from what is read to what is fetched meanwhile
+    std::uintptr_t ahead;  ///< bytes from what is read to what is fetched meanwhile
 
     template <int... Element, int... Step>
     MP_ALWAYS_INLINE row_runs(const row_runs_task& p, std::ptrdiff_t row, std::ptrdiff_t k,
@@ -24,7 +24,7 @@ struct row_runs {
           b{reinterpret_cast<const Value*>(p.b + (k + Step) * p.b_row)...},
           sums(p.sums + row * p.sum_row),
           sum_row(p.sum_row),
-          ahead(Rows == 1 ? 2048 : Steps * p.b_row) {}
+          ahead(Rows == 1 ? 2048 : static_cast<std::uintptr_t>(Steps * p.b_row)) {}
 
     /// Copies `count` elements of each row of B from `column` on, with zeros behind them, and goes on there.
     MP_ALWAYS_INLINE void move_to(Value (&to)[std::size_t{Steps}][lanes], std::ptrdiff_t column,
@@ -55,7 +55,8 @@ private:
                                    std::integer_sequence<int, Row...> /*rows*/) const {
         // The processor does not fetch ahead from row to row; of one row, AVX2's loads are too many for it.
         if constexpr (Rows != 1 || MP_TARGET_NUMBER == MP_TARGET_AVX2) {
-            __builtin_prefetch(reinterpret_cast<const unsigned char*>(b[step] + column) + ahead);
+            const auto next = reinterpret_cast<std::uintptr_t>(b[step] + column) + ahead;  // may be behind B
+            __builtin_prefetch(reinterpret_cast<const void*>(next));
         }
         const vec<float> of_b = load_operands(b[step] + column);
         ((sum[Row] = fused_multiply_add(a[Row * Steps + step], of_b, sum[Row])), ...);
