@@ -112,7 +112,7 @@ void compare(const std::vector<Output>& found, const std::vector<Output>& expect
 /// One product by a kernel. `cluster_blocks` chooses among wgmma's tiles; 0 leaves that to the plan.
 template <gpu_gemm_kernel Kernel, class Input, class Output>
 void multiply(device& on, const shape& size, storage_order a_order, storage_order b_order, int cluster_blocks,
-              int splits, finding& to) {
+              finding& to) {
     const std::vector<Input> a_values = random_numbers<Input>(size.rows * size.k, 1);
     const std::vector<Input> b_values = random_numbers<Input>(size.k * size.columns, 2);
     device::array<Input> a_memory = on.put(a_values);
@@ -122,16 +122,14 @@ void multiply(device& on, const shape& size, storage_order a_order, storage_orde
     const mp::gpu_properties gpu = mp::properties_of(exec);
     const auto a = view_of<const Input>(a_memory.data(), size.rows, size.k, a_order);
     const auto b = view_of<const Input>(b_memory.data(), size.k, size.columns, b_order);
-    mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a, b, {.splits = splits});
+    mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a, b);
     if (cluster_blocks != 0) {
         plan.cluster_blocks = cluster_blocks;
         plan.tile_rows = 128;
         plan.tile_columns = cluster_blocks == 2 && sizeof(Input) != 1 ? 256 : 128;
     }
-    device::array<float> workspace = on.make<float>(plan.workspace_size());
     to.what += (to.what.empty() ? "" : " and ") + plan.kernel_name();
-    mp::gemm<Kernel>(exec, plan, 1.0F, a, b, 0.0F, mp::row_major(c_memory.data(), size.rows, size.columns),
-                     mp::identity_epilogue{}, workspace.span());
+    mp::gemm<Kernel>(exec, plan, 1.0F, a, b, 0.0F, mp::row_major(c_memory.data(), size.rows, size.columns));
     on.wait();
     std::vector<Output> expected(c_memory.size());
     if (!by_model_of<Kernel, Input, Output>(
@@ -154,11 +152,11 @@ finding try_kernel(device& on) {
     constexpr auto row = storage_order::row_major;
     constexpr auto column = storage_order::column_major;
     const std::ptrdiff_t edge = device::is_simulated ? 96 : 512;
-    multiply<Kernel, Input, Output>(on, {edge, edge, edge}, row, column, ClusterBlocks, 1, result);
+    multiply<Kernel, Input, Output>(on, {edge, edge, edge}, row, column, ClusterBlocks, result);
     // Other layouts where all kernels take them, and a k that tiles do not divide.
     constexpr bool any_layout = sizeof(Input) == 2;
     multiply<Kernel, Input, Output>(on, {edge, edge, edge + 16}, any_layout ? column : row,
-                                    any_layout ? row : column, ClusterBlocks, 1, result);
+                                    any_layout ? row : column, ClusterBlocks, result);
     return result;
 }
 

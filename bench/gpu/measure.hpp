@@ -27,7 +27,8 @@ namespace bench::gpu {
 struct contender {
     std::string name;  ///< "mp", or beginning with "mp " where the library has several ways
     std::function<void()> enqueue;
-    std::string role = "contender";  ///< or "limit": does the part that the device cannot do any faster
+    /// Or "limit": does the part that the device cannot do any faster; or "wrong", see mark_unless_alike().
+    std::string role = "contender";
 };
 
 /// A row of a table; no comma in `table` and `unit`.
@@ -77,9 +78,15 @@ public:
                 turns[i].seconds.push_back(device_->seconds(turns[i].work) / turns[i].times);
             }
         }
-        for (std::size_t i = 0; i < turns.size(); ++i) write(what, contenders[i], turns[i].seconds);
+        for (std::size_t i = 0; i < turns.size(); ++i) {
+            write(what, contenders[i], turns[i].seconds);
+            found_wrong_ = found_wrong_ || contenders[i].role == "wrong";
+        }
         std::fflush(file_.get());
     }
+
+    /// Whether a contender of a row was marked as wrong.
+    [[nodiscard]] bool found_wrong() const { return found_wrong_; }
 
 private:
     static constexpr int rounds = device::is_simulated ? 1 : 15;
@@ -117,6 +124,7 @@ private:
     std::string program_;
     std::unique_ptr<std::FILE, close_file> file_;
     std::mt19937 random_{1};
+    bool found_wrong_ = false;
 };
 
 /// How far two results are from each other: the norm of their difference over that of `expected`.
@@ -143,7 +151,7 @@ inline void mark_unless_alike(contender& it, std::string_view row, double differ
 }
 
 /// Runs a benchmark program: its first argument is the file of its results. Calls run(device, measurements, the
-/// other arguments). What was measured before a failure stays in the file.
+/// other arguments). What was measured before a failure stays in the file. Ends with 1 where a contender was wrong.
 template <class Run>
 int run_program(int argc, char** argv, const char* program, Run run) {
     try {
@@ -160,7 +168,8 @@ int run_program(int argc, char** argv, const char* program, Run run) {
                 throw std::runtime_error("say the file that the results go to, and nothing else");
             run(on, to);
         }
-        return 0;
+        if (!to.found_wrong()) return 0;
+        throw std::runtime_error("results are WRONG: see above");
     } catch (const std::exception& error) {
         std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
         return 1;

@@ -68,7 +68,7 @@ private:
         return y;
     }
 
-    /// Keeps the size of what passes a relu.
+    /// Initial weights that keep the variance of activations through a relu (He et al. 2015).
     static mp::layers::conv2d_options before_relu(const mp::ops::conv2d_geometry& geometry) {
         return {.initial = mp::initializers::kaiming_normal(geometry.patch_size()),
                 .initial_bias = mp::initializers::zeros()};

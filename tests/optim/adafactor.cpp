@@ -268,6 +268,9 @@ TEST_CASE("options and shapes out of range are refused by name") {
     mp::adafactor<float> optimizer({{.weights = weights, .gradient = gradient}});
     optimizer.set_learning_rate_factor(0.5);
     CHECK(optimizer.learning_rate() == 0.005);
+    CHECK(holds(thrown<mp::argument_error>([&] { optimizer.set_learning_rate_factor(-1.0); }),
+                "mp::adafactor: factor is -1"));
+    CHECK(optimizer.learning_rate() == 0.005);
     CHECK(
         holds(thrown<mp::argument_error>([&] { static_cast<void>(optimizer.row_means(1)); }), "index is 1"));
 }

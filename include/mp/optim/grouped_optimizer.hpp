@@ -150,10 +150,9 @@ public:
     ///
     /// \throws argument_error  a rate would not be finite, or be negative; none has changed
     void set_learning_rate_factor(double factor) {
-        constexpr std::string_view function = "mp::optimizer::set_learning_rate_factor";
         for (std::size_t i = 0; i < options_.size(); ++i) {
             detail::require_learning_rate(
-                function, "factor", factor,
+                traits::name, "factor", factor,
                 options_[i].learning_rate * traits::largest_rate_factor(options_[i]));
         }
         for (std::size_t i = 0; i < options_.size(); ++i) {

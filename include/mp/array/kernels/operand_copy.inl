@@ -3,7 +3,8 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
-/// Calls f(first, count) for the vectors of `room` elements that hold some of the first `count`.
+/// Calls f(first, n) for each vector that holds some of the first `count` elements: n of them, `lanes` in all but
+/// the last.
 template <class Function>
 MP_ALWAYS_INLINE void for_each_vector_of(std::size_t count, Function f) {
     for (std::size_t first = 0; first < count; first += lanes) {

@@ -92,7 +92,7 @@ MP_ALWAYS_INLINE vec<float> narrow_for(doubles low, doubles high) {
     }
 }
 
-/// Numbers of bfloat16 as floats, by instructions that depend on no mode.
+/// Numbers of bfloat16 as floats; see converts_in_any_modes for the targets on which that depends on no mode.
 MP_ALWAYS_INLINE vec<float> widen_bfloat16(vec<std::uint16_t> codes) {
     return quieted_in_any_modes(as_float(widen_to_upper(codes)));
 }
@@ -256,7 +256,7 @@ void convert_array_streaming(const From* from, To* to, std::size_t count) noexce
         // The processor's own fetching is too short-sighted beside stores that wait for memory.
         constexpr std::size_t ahead = 4096;
         const std::uintptr_t next =
-            reinterpret_cast<std::uintptr_t>(from + i) + ahead;  // may be behind the end
+            reinterpret_cast<std::uintptr_t>(from + i) + ahead;  // may be past the end
         for (std::size_t byte = 0; byte < streamed_elements * sizeof(From); byte += 64) {
             __builtin_prefetch(reinterpret_cast<const void*>(next + byte));
         }

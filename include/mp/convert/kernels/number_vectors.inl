@@ -144,8 +144,8 @@ inline constexpr bool is_upper_byte_of_binary16 =
     layout_of<Format>::width == 8 && Format::exponent_bits == 5 && Format::fraction_bits == 2 &&
     Format::bias == 15 && Format::nans == nan_encoding::ieee;
 
-/// Formats of at most 8 bits whose numbers are those of binary16 but for a power of two: with at most 4 bits of
-/// exponent every magnitude, subnormal ones too, has the place of a finite binary16 of the same fraction.
+/// Formats of at most 8 bits that are binary16 scaled by a power of two: with at most 4 exponent bits, every finite
+/// number, subnormal ones included, has the fraction and the exponent field of a finite binary16 number.
 template <class Format>
 inline constexpr bool is_scaled_binary16 =
     layout_of<Format>::width <= 8 && Format::exponent_bits <= 4 && layout_of<Format>::sign_mask != 0 &&
@@ -156,8 +156,8 @@ inline constexpr bool has_scaled_binary16 = false;
 template <class Format>
 inline constexpr bool has_scaled_binary16<basic_float<Format>> = is_scaled_binary16<Format>;
 
-/// The binary16 words whose values are those of such codes times 2^(bias - 15). What is not a number is put into
-/// its place among binary16's.
+/// The binary16 codes whose values are those of such codes times 2^(bias - 15). Infinities and NaNs become those
+/// of binary16.
 template <class Format, class Words>
 MP_ALWAYS_INLINE Words scaled_binary16_words(Words code) {
     using narrow = layout_of<Format>;
@@ -180,8 +180,8 @@ MP_ALWAYS_INLINE Words scaled_binary16_words(Words code) {
     return word;
 }
 
-/// The values of binary16 words of such codes. The product with the power of two is exact, and none of its
-/// factors is subnormal.
+/// The values of codes, from their binary16 codes. The product with the power of two is exact, and neither factor
+/// is a subnormal float.
 template <class Format>
 MP_ALWAYS_INLINE vec<float> widen_scaled_binary16(vec<std::uint16_t> word) {
     return widen_binary16(word) * power_of_two<float>(15 - Format::bias);
