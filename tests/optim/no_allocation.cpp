@@ -23,6 +23,7 @@ void check(const Options& options) {
         static_cast<void>(optimizer.check_gradients(0.5F));
         optimizer.unscale_gradients(0.5F);
         optimizer.clip_gradient_norm(1.0);
+        optimizer.set_learning_rate_factor(0.5);
         optimizer.step();
         optimizer.step(0.5F);
         optimizer.skip_step();
