@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scaling/thrown.hpp"
@@ -121,6 +122,41 @@ TEST_CASE("a region does not hide it, an op beside the gradients is no matter, a
         again.optimizer);
     CHECK(result.attempts > 1);
     CHECK(result.applied);
+}
+
+namespace {
+
+/// Adds x to y, by an op inside that writes x to y first.
+struct add_twice_op {
+    static constexpr std::string_view name = "add_twice";
+    static constexpr auto category = mp::op_category::pass_through;
+    void operator()(mp::cpu exec, mp::matrix_view<const float> x, mp::matrix_view<float> y) const {
+        mp::ops::sum_backward(exec, 0.0F, y);
+        mp::ops::add<mp::autocast::off>(exec, y, x, y);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("ops of a policy of their own are seen, and those inside an op are not") {
+    layer net;
+    mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = 4.0F});
+    const std::vector<float> dy(3, 1.0F), dw(6, 1.0F);
+    const auto backward = [&] {
+        mp::ops::linear_backward<mp::autocast::off>(mp::cpu{}, row_major(net.x.data(), 1, 2),
+                                                    row_major(net.w.data(), 3, 2), row_major(dy.data(), 1, 3),
+                                                    absent, net.gradient(), absent);
+    };
+    {
+        mp::training_iteration iteration(scaler, net.optimizer);
+        backward();
+        backward();
+        CHECK(holds(thrown<mp::state_error>([&] { iteration.finish(); }), "two backward passes"));
+    }
+    mp::training_iteration iteration(scaler, net.optimizer);
+    mp::autocast::call<mp::autocast::off>(add_twice_op{}, mp::cpu{}, row_major(dw.data(), 3, 2),
+                                          mp::autocast::out(net.gradient()));
+    CHECK(iteration.finish());
 }
 
 TEST_CASE("iterations that overlap may end in any order") {

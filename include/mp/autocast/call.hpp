@@ -7,6 +7,7 @@
 #include <mp/autocast/policy.hpp>
 #include <mp/autocast/resolution.hpp>
 #include <mp/autocast/staging.hpp>
+#include <mp/detail/write_watch.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/workspace.hpp>
@@ -224,6 +225,42 @@ constexpr auto result_by_condition(const Op& tag, Arguments&... arguments) {
     }(std::make_index_sequence<rules.size()>{});
 }
 
+/// Tells those that watch the thread of an argument that the op has written or added to.
+template <class Argument>
+void tell_written(const Argument& /*argument*/) {}
+template <class View, bool Reads>
+void tell_written(const autocast::output_operand<View, Reads>& output) {
+    write_watch::tell(operand_of<View>::address(output.view), Reads);
+}
+template <class View>
+void tell_written(const autocast::sum_operand<View>& sum) {
+    write_watch::tell(operand_of<View>::address(sum.view), sum.adds);
+}
+
+/// Calls `run`, which is an op on these arguments, and tells those that watch the thread what it wrote.
+template <class Run, class... Arguments>
+auto call_watched(Run run, const Arguments&... arguments) {
+    const auto run_silently = [&run] {
+        const write_watch::silence inside;
+        return run();
+    };
+    if constexpr (std::is_void_v<decltype(run())>) {
+        run_silently();
+        (tell_written(arguments), ...);
+    } else {
+        auto result = run_silently();
+        (tell_written(arguments), ...);
+        return result;
+    }
+}
+template <class Run, class... Arguments>
+constexpr auto call_and_tell(Run run, const Arguments&... arguments) {
+    if constexpr ((is_output<Arguments> || ...)) {
+        if (!std::is_constant_evaluated()) return call_watched(run, arguments...);
+    }
+    return run();
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::autocast::inline MP_ISA_NAMESPACE {
@@ -254,15 +291,19 @@ constexpr auto call(const Op& tag, Arguments&&... arguments) {
     constexpr op_category category = category_of<Policy, Op>;
     constexpr bool conditional =
         detail::any_condition(detail::rules_of<Policy, typename detail::original_op<Op>::type>());
-    if constexpr (conditional &&
-                  detail::tells_parameters<
-                      Op, std::remove_cvref_t<decltype(detail::without_cache(arguments))>...>) {
-        using result =
-            typename decltype(detail::result_by_condition<Policy, category>(tag, arguments...))::type;
-        return detail::call_by_condition<Policy, category, 0, result>(tag, arguments...);
-    } else {
-        return detail::call_in_category<Policy, category>(tag, arguments...);
-    }
+    return detail::call_and_tell(
+        [&] {
+            if constexpr (conditional &&
+                          detail::tells_parameters<
+                              Op, std::remove_cvref_t<decltype(detail::without_cache(arguments))>...>) {
+                using result =
+                    typename decltype(detail::result_by_condition<Policy, category>(tag, arguments...))::type;
+                return detail::call_by_condition<Policy, category, 0, result>(tag, arguments...);
+            } else {
+                return detail::call_in_category<Policy, category>(tag, arguments...);
+            }
+        },
+        arguments...);
 }
 
 }  // namespace mp::autocast::inline MP_ISA_NAMESPACE

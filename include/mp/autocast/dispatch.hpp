@@ -6,7 +6,6 @@
 #include <mp/autocast/call.hpp>
 #include <mp/autocast/decision.hpp>
 #include <mp/autocast/region.hpp>
-#include <mp/detail/write_watch.hpp>
 #include <mp/error.hpp>
 
 #include <array>
@@ -225,18 +224,6 @@ Result call_in_region(const autocast_state* state, const Op& tag, Arguments&... 
     return call_plan<Result>(typename Plans::plans{}, entry.plan, tag, observer, arguments...);
 }
 
-/// Tells those that watch the thread of an argument that the op has written and not added to.
-template <class Argument>
-void tell_written(const Argument& /*argument*/) {}
-template <class View>
-void tell_written(const autocast::output_operand<View, false>& output) {
-    write_watch::tell(operand_of<View>::address(output.view));
-}
-template <class View>
-void tell_written(const autocast::sum_operand<View>& sum) {
-    if (!sum.adds) write_watch::tell(operand_of<View>::address(sum.view));
-}
-
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::autocast::inline MP_ISA_NAMESPACE {
@@ -261,16 +248,12 @@ auto call(const Op& tag, Arguments&&... arguments) {
         using plans = detail::plans_of_call<Op, std::remove_reference_t<Arguments>...>;
         using result = typename detail::result_of_plans<typename plans::plans, Op,
                                                         std::remove_reference_t<Arguments>...>::type;
-        const auto run = [&] {
-            return detail::call_in_region<result, plans, Overrides...>(detail::autocast_thread.state, tag,
-                                                                       arguments...);
-        };
-        if constexpr (std::is_void_v<result>) {
-            run();
-            (detail::tell_written(arguments), ...);
-        } else {
-            return run();
-        }
+        return detail::call_and_tell(
+            [&] {
+                return detail::call_in_region<result, plans, Overrides...>(detail::autocast_thread.state, tag,
+                                                                           arguments...);
+            },
+            arguments...);
     }(Policy{});
 }
 

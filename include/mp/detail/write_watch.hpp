@@ -7,8 +7,9 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// While it lives, written() is called with the address of every array that an op which follows the thread's
-/// autocast region has written, rather than added to. For the thread that makes it, which also destroys it.
+/// While it lives, written() is called with the address of every array that an op of its thread has written or
+/// added to. Ops that the kernel of an op calls do not count: their arrays are the kernel's business. For the
+/// thread that makes it, which also destroys it.
 class write_watch {
 public:
     write_watch() noexcept : outer_(innermost()) { innermost() = this; }
@@ -16,9 +17,25 @@ public:
     write_watch& operator=(const write_watch&) = delete;
 
     /// Tells all that watch this thread.
-    static void tell(const void* array) noexcept {
-        for (write_watch* it = innermost(); it != nullptr; it = it->outer_) it->written(array);
+    static void tell(const void* array, bool added) noexcept {
+        for (write_watch* it = innermost(); it != nullptr; it = it->outer_) it->written(array, added);
     }
+
+    /// While it lives, nobody is told anything.
+    class silence {
+    public:
+        silence() noexcept : watch_(innermost()) {
+            if (watch_ != nullptr) innermost() = nullptr;
+        }
+        ~silence() {
+            if (watch_ != nullptr) innermost() = watch_;
+        }
+        silence(const silence&) = delete;
+        silence& operator=(const silence&) = delete;
+
+    private:
+        write_watch* watch_;
+    };
 
 protected:
     // Watches may end in any order.
@@ -28,7 +45,8 @@ protected:
         if (*it == this) *it = outer_;
     }
 
-    virtual void written(const void* array) noexcept = 0;
+    /// \param added  what was there is part of what is there now
+    virtual void written(const void* array, bool added) noexcept = 0;
 
 private:
     /// Beside the autocast region, the only state of the library outside of objects.

@@ -109,8 +109,8 @@ public:
     }
 
 private:
-    void written(const void* array) noexcept override {
-        each([array](auto& optimizer) { optimizer.gradient_writes().note(array); });
+    void written(const void* array, bool added) noexcept override {
+        if (!added) each([array](auto& optimizer) { optimizer.gradient_writes().note(array); });
     }
 
     template <class Function>

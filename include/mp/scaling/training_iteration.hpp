@@ -56,7 +56,7 @@ class training_iteration;
 ///
 /// A gradient that two backward passes write, where the second should have added to it, makes the loss of the
 /// first one count for nothing: unscale() and finish() refuse that. Ops of <mp/ops.hpp> on the iteration's
-/// thread are seen, those of a policy of their own excepted.
+/// thread are seen.
 ///
 /// Not synchronised, and for the thread that makes it; neither copied nor moved.
 template <scale_policy Policy, scalable_optimizer... Optimizers>
