@@ -66,6 +66,27 @@ constexpr std::uint64_t crc64(std::string_view bytes) noexcept {
     return stream.value();
 }
 
+/// The checksum of two texts, one after the other, from theirs and the length of the second: the remainder of
+/// the first moves on by as many places, and the all ones before and after cancel.
+constexpr std::uint64_t crc64_of_both(std::uint64_t first, std::uint64_t second,
+                                      std::uint64_t second_bytes) noexcept {
+    // Polynomials over bits modulo that of the checksum, the highest power in the lowest bit.
+    const auto product = [](std::uint64_t a, std::uint64_t b) {
+        std::uint64_t sum = 0;
+        for (std::uint64_t power = std::uint64_t{1} << 63; power != 0; power >>= 1) {
+            if ((a & power) != 0) sum ^= b;
+            b = b >> 1 ^ ((b & 1) != 0 ? 0xc96c'5795'd787'0f42U : 0U);
+        }
+        return sum;
+    };
+    std::uint64_t square = std::uint64_t{1} << 55;  // x to the power of 8: a byte
+    for (; second_bytes != 0; second_bytes >>= 1) {
+        if ((second_bytes & 1) != 0) first = product(first, square);
+        square = product(square, square);
+    }
+    return first ^ second;
+}
+
 /// 16 hexadecimal digits in lower case.
 inline std::string checksum_text(std::uint64_t checksum) {
     std::string text(16, '0');

@@ -105,6 +105,9 @@ class adafactor : public grouped_optimizer<adafactor<Weight, Gradient, Master>, 
     friend base;
 
 public:
+    /// Rows and columns are looked at, so that ranks cannot share a parameter.
+    static constexpr bool needs_whole_parameters = true;
+
     /// See grouped_optimizer. The weights of a parameter must be a multiple of its rows.
     using base::base;
 

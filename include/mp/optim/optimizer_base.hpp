@@ -239,7 +239,7 @@ private:
             arrays.count = last - first;
             arrays.inverse_scale = by.inverse_scale;
             arrays.clip_factor = by.clip_factor;
-            arrays.first = first;
+            arrays.first = parameters_[index].share_first + first;
             arrays.seed = seed_;
             arrays.parameter = static_cast<std::uint32_t>(index);
             arrays.update = updates_[index] + 1;
@@ -257,7 +257,7 @@ private:
 
     void finish_step() noexcept {
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            if (!parameters_[i].gradient.empty()) ++updates_[i];
+            if (parameters_[i].trained()) ++updates_[i];
         }
         ++steps_;
         unscaled_ = false;

@@ -173,6 +173,15 @@ public:
             square_sums_);
     }
 
+    /// What gradient_norm() is the sum of: the squares of each 4096 elements of every parameter, in order, in
+    /// the order of <mp/optim/kernels/square_sums.hpp>. For ranks that have shares of parameters.
+    ///
+    /// \throws state_error  the gradients are not unscaled
+    [[nodiscard]] std::span<const double> gradient_square_sums() {
+        static_cast<void>(gradient_norm());
+        return square_sums_;
+    }
+
     /// Multiplies the unscaled gradients by `factor`, each product rounded to float; by 1 they stay as they
     /// are. The first factor costs no memory.
     ///

@@ -3,6 +3,7 @@
 /// The memory of all optimizers: parameters, master weights, state, and unscaled gradients.
 #pragma once
 
+#include <mp/detail/array_share.hpp>
 #include <mp/detail/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -202,13 +203,18 @@ public:
         steps_ = updates.empty() ? 0 : *std::max_element(updates.begin(), updates.end());
     }
 
+    /// Bytes of what this optimizer keeps: master copy or compensation, and state.
+    [[nodiscard]] std::size_t state_bytes() const noexcept {
+        std::size_t bytes = (masters_.size() + compensation_.size()) * sizeof(Master);
+        for (const std::vector<State>& state : states_) bytes += state.size() * sizeof(State);
+        for (const std::vector<float>& scales : scales_) bytes += scales.size() * sizeof(float);
+        return bytes;
+    }
+
     /// Memory that training takes for each weight, in bytes: weight, gradient, master copy or compensation,
     /// state, and the unscaled gradients once they have been looked at.
     [[nodiscard]] double bytes_per_parameter() const noexcept {
-        std::size_t bytes = (masters_.size() + compensation_.size()) * sizeof(Master) +
-                            unscaled_memory_.size() * sizeof(float);
-        for (const std::vector<State>& state : states_) bytes += state.size() * sizeof(State);
-        for (const std::vector<float>& scales : scales_) bytes += scales.size() * sizeof(float);
+        std::size_t bytes = state_bytes() + unscaled_memory_.size() * sizeof(float);
         for (const parameter_type& it : parameters_) {
             bytes += it.weights.size_bytes() + it.gradient.size_bytes();
         }
@@ -238,25 +244,34 @@ public:
             const std::string name =
                 parameters_[i].name.empty() ? detail::error_text(i) : parameters_[i].name;
             const std::size_t size = parameters_[i].weights.size();
-            const auto part = [&](std::string_view what, auto& array) {
-                if (!array.empty()) {
+            const std::size_t first = parameters_[i].share_first;
+            const bool shared = parameters_[i].share_of != 0;
+            const std::size_t of = shared ? parameters_[i].share_of : size;
+            const auto part = [&](std::string_view what, auto& array, bool there) {
+                if (there) {
                     visitor(name + "." + std::string(what),
-                            std::span(array).subspan(layout_.offset(i), size));
+                            detail::array_share(std::span(array).subspan(layout_.offset(i), size), first, of,
+                                                shared));
                 }
             };
-            visitor(name + ".weights", parameters_[i].weights);
-            part("masters", masters_);
-            part(how_ == weight_update::split ? "low_halves" : "compensation", compensation_);
+            visitor(name + ".weights", detail::array_share(parameters_[i].weights, first, of, shared));
+            part("masters", masters_, has_master_copy);
+            part(how_ == weight_update::split ? "low_halves" : "compensation", compensation_,
+                 how_ == weight_update::kahan || how_ == weight_update::split);
             for (std::size_t s = 0; s < states_.size(); ++s) {
                 const std::string state = "state" + detail::error_text(s);
                 if constexpr (has_block_moments) {
-                    const std::size_t blocks = (size + detail::moments_block - 1) / detail::moments_block;
+                    constexpr std::size_t block = detail::moments_block;
                     auto* const codes = reinterpret_cast<std::uint8_t*>(states_[s].data());
-                    visitor(name + "." + state, std::span(codes + layout_.offset(i), size));
+                    visitor(
+                        name + "." + state,
+                        detail::array_share(std::span(codes + layout_.offset(i), size), first, of, shared));
                     visitor(name + "." + state + "_scales",
-                            std::span(scales_[s]).subspan(first_block_[i], blocks));
+                            detail::array_share(
+                                std::span(scales_[s]).subspan(first_block_[i], (size + block - 1) / block),
+                                first / block, (of + block - 1) / block, shared));
                 } else {
-                    part(state, states_[s]);
+                    part(state, states_[s], true);
                 }
             }
         }

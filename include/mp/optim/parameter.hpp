@@ -28,6 +28,13 @@ struct parameter {
     std::span<Gradient> gradient = {};  ///< as many values as weights, or none: the array is then not trained
     std::size_t group = 0;              ///< whose options it is trained with, see mp::optimizer
     std::size_t rows = 0;  ///< of the weights as a matrix, row after row, for mp::adafactor; 0: a vector
+    /// Where a rank has a share of the parameter, maybe none of it: the first element of the share, and the
+    /// elements of the whole; 0 if this is the whole. See mp::sharded_optimizer.
+    std::size_t share_first = 0;
+    std::size_t share_of = 0;
+
+    /// Whether an optimizer trains it, here or on other ranks.
+    [[nodiscard]] bool trained() const noexcept { return !gradient.empty() || share_of != 0; }
 };
 
 namespace detail::inline MP_ISA_NAMESPACE {

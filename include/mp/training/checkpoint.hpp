@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/convert.hpp>
+#include <mp/detail/array_share.hpp>
 #include <mp/detail/checksum.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
@@ -44,7 +45,8 @@ template <class Element>
 inline constexpr bool is_matrix_view<matrix_view<Element>> = true;
 
 /// Takes what is to be saved apart into arrays, by the name of the caller and of its members. Self has
-/// array(name, shape, data, count), text(name, make, take) and constant(name, value).
+/// array(name, shape, data, count), share(name, values), text(name, make, take) and
+/// constant(name, value).
 template <class Self>
 class state_visitor {
 public:
@@ -84,6 +86,8 @@ public:
                 [&](std::string_view text, bool apply) {
                     if (apply) thing = text;
                 });
+        } else if constexpr (is_array_share<bare>) {
+            self().share(whole, thing);
         } else if constexpr (requires { thing.visit_state(self()); }) {
             const std::string outer = std::exchange(prefix_, whole + ".");
             thing.visit_state(self());
@@ -121,6 +125,9 @@ class state_writer : public state_visitor<state_writer> {
 public:
     static constexpr bool loads = false;
 
+    /// \param shares  whether arrays may be shared among ranks
+    explicit state_writer(bool shares = false) : shares_(shares) {}
+
     template <class Value>
     void array(const std::string& name, std::vector<std::size_t> shape, const Value* data,
                std::size_t count) {
@@ -132,6 +139,19 @@ public:
         entries_.push_back({name, dtype_of<value>(), std::move(shape), data, sizeof(value), count});
         if constexpr (!format_beyond_dtype<value>().empty()) {
             metadata_.emplace_back("format." + name, std::string(format_beyond_dtype<value>()));
+        }
+    }
+    /// The elements that this rank has of an array.
+    template <class Value>
+    void share(const std::string& name, const array_share<Value>& it) {
+        array(name, {it.of}, it.values.data(), it.of);
+        entries_.back().first = it.first;
+        entries_.back().held = it.values.size();
+        entries_.back().shared = it.shared;
+        if (!shares_ && it.values.size() != it.of) {
+            throw_error(state_error("mp::save_checkpoint: " + quoted_excerpt(name) +
+                                    " is shared among ranks; save it by mp::save_checkpoint(ranks, path, "
+                                    "everything)"));
         }
     }
     template <class Make, class Take>
@@ -150,25 +170,36 @@ public:
         metadata_.emplace_back(std::move(key), std::move(value));
     }
 
-    /// Writes the file, with a checksum if that is wanted.
-    void write(const std::string& path, bool with_checksum) {
+    /// The arrays in the order of the file.
+    [[nodiscard]] std::span<const file_entry> entries() const noexcept { return entries_; }
+
+    /// Ends the list: the header of the file, with zeros for the checksum if there is to be one.
+    [[nodiscard]] std::string finish(bool with_checksum) {
         // Larger elements first, so that all are aligned in a file that is mapped.
         std::stable_sort(entries_.begin(), entries_.end(), [](const file_entry& a, const file_entry& b) {
             return a.element_size > b.element_size;
         });
-        const std::string no_checksum(16, '0');
         if (with_checksum) {
             metadata_.emplace(metadata_.begin(), checkpoint_version_key, checkpoint_version);
             metadata_.emplace(metadata_.begin(), checkpoint_checksum_key, no_checksum);
         }
-        std::string header = tensor_header(entries_, metadata_);
+        return tensor_header(entries_, metadata_);
+    }
+    /// Puts the checksum into a header.
+    static void set_checksum(std::string& header, std::uint64_t checksum) {
+        header.replace(header.find(no_checksum), no_checksum.size(), checksum_text(checksum));
+    }
+
+    /// Writes the file, with a checksum if that is wanted.
+    void write(const std::string& path, bool with_checksum) {
+        std::string header = finish(with_checksum);
         if (with_checksum) {
             crc64_stream checksum;
             checksum.add(header);
             for (const file_entry& it : entries_) {
                 for_file_bytes(it, [&](std::string_view bytes) { checksum.add(bytes); });
             }
-            header.replace(header.find(no_checksum), no_checksum.size(), checksum_text(checksum.value()));
+            set_checksum(header, checksum.value());
         }
         file_replacement file(path);
         file.write(header);
@@ -179,6 +210,9 @@ public:
     }
 
 private:
+    static constexpr std::string_view no_checksum = "0000000000000000";
+
+    bool shares_;
     std::vector<file_entry> entries_;
     std::vector<std::pair<std::string, std::string>> metadata_;
     std::set<std::string, std::less<>> names_;
@@ -213,6 +247,16 @@ public:
             throw_file(file_.path(), quoted_excerpt(name) + " is a matrix of another shape");
         }
         used_.insert(name);
+    }
+    /// Part of an array, whoever wrote it.
+    template <class Value>
+    void share(const std::string& name, const array_share<Value>& it) {
+        if (present == pass::check) {
+            static_cast<void>(file_.require<Value>(name, it.of));
+            used_.insert(name);
+        } else if (applies()) {
+            file_.read_share(name, it.values, it.first, it.of);
+        }
     }
     template <class Make, class Take>
     void text(const std::string& name, Make /*make*/, Take take) {
@@ -250,6 +294,15 @@ private:
     const tensor_file& file_;
     std::set<std::string, std::less<>> used_;
 };
+
+/// Loads what has been checked.
+template <class Everything>
+void load_checked(state_reader& reader, Everything&& everything) {
+    for (const auto pass : {state_reader::pass::load_texts, state_reader::pass::load_arrays}) {
+        reader.present = pass;
+        everything(reader);
+    }
+}
 
 /// Throws unless the file is a checkpoint of this version, as it was written.
 inline void require_checkpoint(const tensor_file& file, std::span<const std::byte> all) {
@@ -323,11 +376,7 @@ void load_checkpoint(const std::string& path, Everything&& everything) {
     detail::state_reader reader(file);
     everything(reader);
     reader.require_all();
-    for (const auto pass :
-         {detail::state_reader::pass::load_texts, detail::state_reader::pass::load_arrays}) {
-        reader.present = pass;
-        everything(reader);
-    }
+    detail::load_checked(reader, everything);
 }
 
 /// Writes arrays, usually weights, as a safetensors file for other programs: numbers, ranges, and dense

@@ -89,6 +89,18 @@ public:
         detail::copy_little_endian(reinterpret_cast<std::byte*>(to.data()), from.bytes.data(), sizeof(value),
                                    to.size());
     }
+    /// As read(), of the elements from `first` on of an array of `of` elements.
+    ///
+    /// \throws file_error  there is none, or it is another, or not so long
+    template <class To>
+    void read_share(std::string_view name, To&& values, std::size_t first, std::size_t of) const {
+        const auto to = detail::elements_of(values);
+        using value = typename decltype(to)::element_type;
+        const tensor& from = require<value>(name, of);
+        if (first > of || to.size() > of - first) detail::throw_count(path_, name, of, first + to.size());
+        detail::copy_little_endian(reinterpret_cast<std::byte*>(to.data()),
+                                   from.bytes.data() + first * sizeof(value), sizeof(value), to.size());
+    }
     /// As read(), from an array of float, half, bfloat16, double or float8 elements, each rounded once.
     ///
     /// \throws file_error  there is none, its elements are of another type, or their number is another;

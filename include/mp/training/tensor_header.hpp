@@ -103,7 +103,7 @@ constexpr std::string_view format_beyond_dtype() {
     return {};
 }
 
-/// An array to be written: where it is, and what the header says of it.
+/// An array to be written: where it is, and what the header says of it; of one that ranks share, the whole.
 struct file_entry {
     std::string name;
     std::string_view dtype;
@@ -111,6 +111,11 @@ struct file_entry {
     const void* data;
     std::size_t element_size;
     std::size_t count;
+    std::size_t first = 0;  ///< of the elements that are here, from `first` on, where they are a share:
+    std::size_t held = 0;   ///< so many
+    bool shared = false;
+
+    [[nodiscard]] std::size_t elements_here() const noexcept { return shared ? held : count; }
 };
 
 /// Copies elements between the memory of this processor and little-endian bytes.
@@ -130,13 +135,14 @@ template <class Write>
 void for_file_bytes(const file_entry& entry, Write write) {
     const auto* const bytes = static_cast<const std::byte*>(entry.data);
     if (std::endian::native == std::endian::little || entry.element_size == 1) {
-        write(std::string_view(reinterpret_cast<const char*>(bytes), entry.element_size * entry.count));
+        write(std::string_view(reinterpret_cast<const char*>(bytes),
+                               entry.element_size * entry.elements_here()));
         return;
     }
     std::byte block[4096];
     const std::size_t elements = sizeof block / entry.element_size;
-    for (std::size_t first = 0; first < entry.count; first += elements) {
-        const std::size_t count = (std::min)(elements, entry.count - first);
+    for (std::size_t first = 0; first < entry.elements_here(); first += elements) {
+        const std::size_t count = (std::min)(elements, entry.elements_here() - first);
         copy_little_endian(block, bytes + first * entry.element_size, entry.element_size, count);
         write(std::string_view(reinterpret_cast<const char*>(block), count * entry.element_size));
     }

@@ -35,6 +35,22 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
     throw_error(file_error(message));
 }
 
+/// Brings the name of a file to the disk, where there is such a thing.
+inline void sync_folder(const std::string& path) noexcept {
+#if MP_POSIX_FILES
+    static_cast<void>(exception_of([&] {
+        const std::size_t slash = path.rfind('/');
+        const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+        if (const int handle = ::open(folder.c_str(), O_RDONLY); handle >= 0) {
+            static_cast<void>(::fsync(handle));
+            ::close(handle);
+        }
+    }));
+#else
+    static_cast<void>(path);
+#endif
+}
+
 /// A new file that takes the place of another one when it is complete: it is written beside, brought to the
 /// disk, and renamed. Whoever reads sees the old content or the new one, whenever the program or the machine
 /// ends.
@@ -83,15 +99,7 @@ public:
             std::remove(part_.c_str());
             throw_file(path_, "cannot be written", reason);
         }
-#if MP_POSIX_FILES
-        // The name, too, is on the disk before this returns.
-        const std::size_t slash = path_.rfind('/');
-        const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-        if (const int handle = ::open(folder.c_str(), O_RDONLY); handle >= 0) {
-            static_cast<void>(::fsync(handle));
-            ::close(handle);
-        }
-#endif
+        sync_folder(path_);  // the name, too, is on the disk before this returns
     }
 
 private:
