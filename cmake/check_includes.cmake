@@ -4,10 +4,11 @@
 # Checks that mechanisms do not lean on what is made of them: only the headers named here include those of a room.
 # The names are regular expressions for paths below INCLUDE.
 
-set(rooms compat report training)
+set(rooms compat report training parallel)
 set(users_of_compat "^mp/(compat|report)/|^mp/(loss_scaling|mp)[.]hpp$")
 set(users_of_report "^mp/report/")
-set(users_of_training "^mp/training/|^mp/(training|mp)[.]hpp$")
+set(users_of_training "^mp/(training|parallel)/|^mp/(training|mp)[.]hpp$")
+set(users_of_parallel "^mp/(parallel|interop)/|^mp/(parallel|mp)[.]hpp$")
 
 file(GLOB_RECURSE headers RELATIVE "${INCLUDE}" "${INCLUDE}/mp/*.hpp" "${INCLUDE}/mp/*.inl")
 if(NOT headers)
@@ -15,7 +16,7 @@ if(NOT headers)
 endif()
 set(failed FALSE)
 foreach(header IN LISTS headers)
-  file(STRINGS "${INCLUDE}/${header}" lines REGEX "^#include [<\"]mp/(compat|report|training)[/.]")
+  file(STRINGS "${INCLUDE}/${header}" lines REGEX "^#include [<\"]mp/(compat|report|training|parallel)[/.]")
   foreach(room IN LISTS rooms)
     set(includes "${lines}")
     list(FILTER includes INCLUDE REGEX "mp/${room}[/.]")

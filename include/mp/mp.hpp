@@ -21,6 +21,7 @@
 #include <mp/p3109.hpp>
 #include <mp/packed2.hpp>
 #include <mp/packed_array.hpp>
+#include <mp/parallel.hpp>
 #include <mp/scaling/state_text.hpp>
 #include <mp/tensor_core.hpp>
 #include <mp/tfloat32.hpp>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Agreement of loss scalers among the ranks of an MPI program.
+/// The ranks of an MPI program: as a communicator for <mp/parallel.hpp>, and for loss scalers that agree.
 ///
 /// Link with an MPI library, in CMake MPI::MPI_CXX. Where mpi.h still brings the old C++ bindings, define
 /// OMPI_SKIP_MPICXX or MPICH_SKIP_MPICXX; they are not used.
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/parallel/communicator.hpp>
 #include <mp/scaling/reducer.hpp>
 
 #include <mpi.h>
@@ -16,6 +17,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +58,43 @@ inline void check_mpi(int status, std::string_view call) {
     if (status != MPI_SUCCESS) detail::throw_error(mpi_error(call, status));
 }
 
+namespace detail {
+
+/// Throws state_error unless MPI is initialised and not finalised.
+inline void require_mpi(std::string_view function) {
+    int flag = 0;
+    check_mpi(MPI_Initialized(&flag), "MPI_Initialized");
+    if (flag == 0)
+        throw_error(state_error(std::string(function) + ": call MPI_Init or MPI_Init_thread before"));
+    check_mpi(MPI_Finalized(&flag), "MPI_Finalized");
+    if (flag != 0) throw_error(state_error(std::string(function) + ": MPI_Finalize has been called"));
+}
+
+/// As require_mpi(), and unless this thread may call MPI.
+inline void require_mpi_thread(std::string_view function) {
+    require_mpi(function);
+    int level = MPI_THREAD_SINGLE;
+    int in_main_thread = 0;
+    check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
+    check_mpi(MPI_Is_thread_main(&in_main_thread), "MPI_Is_thread_main");
+    if (in_main_thread == 0 && level < MPI_THREAD_SERIALIZED) {
+        throw_error(state_error(std::string(function) +
+                                ": called by another thread than the one that initialised MPI, which needs "
+                                "MPI_Init_thread with MPI_THREAD_SERIALIZED"));
+    }
+}
+
+/// Waits until a request has ended. Throws rank_timeout when that takes too long.
+inline void wait_for_mpi(std::string_view function, std::chrono::nanoseconds timeout, MPI_Request& request) {
+    wait_for_ranks(function, timeout, "save what can be saved and end by MPI_Abort", [&] {
+        int done = 0;
+        check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        return done != 0;
+    });
+}
+
+}  // namespace detail
+
 /// A rank_reducer (see scaling/reducer.hpp) over a communicator:
 ///
 ///     mp::mpi_reducer reducer(MPI_COMM_WORLD);
@@ -90,7 +129,7 @@ public:
     explicit mpi_reducer(MPI_Comm communicator, std::chrono::nanoseconds timeout = default_rank_timeout)
         : timeout_(timeout) {
         detail::require_timeout("mp::mpi_reducer", timeout);
-        require_running("mp::mpi_reducer");
+        detail::require_mpi("mp::mpi_reducer");
         if (communicator == MPI_COMM_NULL) {
             detail::throw_error(
                 argument_error("mp::mpi_reducer: communicator is MPI_COMM_NULL; it must have ranks"));
@@ -106,7 +145,7 @@ public:
         auto* const duplicate = new MPI_Comm(MPI_COMM_NULL);
         MPI_Request request = MPI_REQUEST_NULL;
         check_mpi(MPI_Comm_idup(communicator, duplicate, &request), "MPI_Comm_idup");
-        wait_for(request, "mp::mpi_reducer");
+        detail::wait_for_mpi("mp::mpi_reducer", timeout_, request);
         communicator_ = *duplicate;
         delete duplicate;
         const int status = MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
@@ -156,32 +195,11 @@ public:
     [[nodiscard]] MPI_Comm communicator() const noexcept { return communicator_; }
 
 private:
-    static void require_running(std::string_view function) {
-        int flag = 0;
-        check_mpi(MPI_Initialized(&flag), "MPI_Initialized");
-        if (flag == 0)
-            detail::throw_error(
-                state_error(std::string(function) + ": call MPI_Init or MPI_Init_thread before"));
-        check_mpi(MPI_Finalized(&flag), "MPI_Finalized");
-        if (flag != 0)
-            detail::throw_error(state_error(std::string(function) + ": MPI_Finalize has been called"));
-    }
-
     void reduce(std::string_view function, std::span<std::uint64_t> values, MPI_Op operation) {
         if (values.size() > INT_MAX) {
             detail::throw_argument(function, "values.size()", values.size(), "must be less than 2^31");
         }
-        require_running(function);
-        int level = MPI_THREAD_SINGLE;
-        int in_main_thread = 0;
-        check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
-        check_mpi(MPI_Is_thread_main(&in_main_thread), "MPI_Is_thread_main");
-        if (in_main_thread == 0 && level < MPI_THREAD_SERIALIZED) {
-            detail::throw_error(
-                state_error(std::string(function) +
-                            ": called by another thread than the one that initialised MPI, which needs "
-                            "MPI_Init_thread with MPI_THREAD_SERIALIZED"));
-        }
+        detail::require_mpi_thread(function);
         if (request_ != MPI_REQUEST_NULL) {
             detail::throw_error(
                 state_error(std::string(function) +
@@ -195,16 +213,8 @@ private:
                                  operation, communicator_, &request),
                   "MPI_Iallreduce");
         request_ = request;
-        wait_for(request_, function);
+        detail::wait_for_mpi(function, timeout_, request_);
         std::copy(memory_.begin(), memory_.end(), values.begin());
-    }
-
-    void wait_for(MPI_Request& request, std::string_view function) const {
-        detail::wait_for_ranks(function, timeout_, "save what can be saved and end by MPI_Abort", [&] {
-            int done = 0;
-            check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-            return done != 0;
-        });
     }
 
     void release() noexcept { static_cast<void>(MPI_Comm_free(&communicator_)); }
@@ -216,5 +226,161 @@ private:
 };
 
 static_assert(rank_reducer<mpi_reducer>);
+
+/// The ranks of an MPI communicator, for mp::gradient_reduction and everything else of <mp/parallel.hpp>, and
+/// for loss scalers as mp::mpi_reducer:
+///
+///     MPI_Init(&argc, &argv);
+///     {
+///         mp::mpi_communicator ranks(MPI_COMM_WORLD);
+///         mp::broadcast_weights(ranks, store);
+///         mp::gradient_reduction reduction(mp::cpu{}, ranks, {}, store);
+///         ...
+///     }
+///     MPI_Finalize();
+///
+/// It has three duplicates of the communicator: for exchanges, for gathers, and for calls that wait, which may
+/// overtake each other. Messages go through MPI_Ialltoallv and MPI_Iallgatherv, and make progress while MPI is
+/// called. Memory is the host's. Creation, destruction, errors and threads are as with mp::mpi_reducer;
+/// memory of a call that is given up must outlive the process's use of MPI.
+class mpi_communicator {
+public:
+    /// A call that has been started.
+    struct request {
+        std::size_t call = 0;  ///< 1 + its place among the calls; 0 for none
+    };
+
+    /// Collective over `communicator`. Parameters and errors as those of mp::mpi_reducer.
+    explicit mpi_communicator(MPI_Comm communicator, std::chrono::nanoseconds timeout = default_rank_timeout)
+        : reducer_(communicator, timeout),
+          exchanges_(communicator, timeout),
+          gathers_(communicator, timeout) {
+        check_mpi(MPI_Comm_rank(communicator, &rank_), "MPI_Comm_rank");
+        check_mpi(MPI_Comm_size(communicator, &size_), "MPI_Comm_size");
+    }
+    // Reductions keep its address.
+    mpi_communicator(const mpi_communicator&) = delete;
+    mpi_communicator& operator=(const mpi_communicator&) = delete;
+    ~mpi_communicator() {
+        for (std::unique_ptr<call>& it : calls_) {
+            // MPI may still read its counts.
+            if (it->request != MPI_REQUEST_NULL) static_cast<void>(it.release());
+        }
+    }
+
+    [[nodiscard]] int rank() const noexcept { return rank_; }
+    [[nodiscard]] int size() const noexcept { return size_; }
+    [[nodiscard]] std::chrono::nanoseconds timeout() const noexcept { return reducer_.timeout(); }
+    void(max)(std::span<std::uint64_t> values) { (reducer_.max)(values); }
+    void sum(std::span<std::uint64_t> values) { reducer_.sum(values); }
+
+    /// See mp::communicator.
+    ///
+    /// \throws argument_error  2^31 bytes or more
+    /// \throws state_error     MPI is finalised, or does not allow this thread to call it
+    /// \throws mpi_error       MPI refuses the call
+    [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                                         std::span<const std::size_t> cuts) {
+        constexpr std::string_view function = "mp::mpi_communicator::start_exchange";
+        const std::size_t at = new_call(function, (std::max)(from.size(), to.size()), cuts);
+        call& it = *calls_[at];
+        const int part = it.counts[static_cast<std::size_t>(rank_)];
+        for (std::size_t r = 0; r < it.counts.size(); ++r) {
+            it.received[r] = part;
+            it.received_at[r] = static_cast<int>(r) * part;
+        }
+        check_mpi(MPI_Ialltoallv(from.data(), it.counts.data(), it.begins.data(), MPI_BYTE, to.data(),
+                                 it.received.data(), it.received_at.data(), MPI_BYTE,
+                                 exchanges_.communicator(), &it.request),
+                  "MPI_Ialltoallv");
+        return {at + 1};
+    }
+    /// See mp::communicator; errors as start_exchange.
+    [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
+        const std::size_t at = new_call("mp::mpi_communicator::start_gather", all.size(), cuts);
+        call& it = *calls_[at];
+        check_mpi(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all.data(), it.counts.data(),
+                                  it.begins.data(), MPI_BYTE, gathers_.communicator(), &it.request),
+                  "MPI_Iallgatherv");
+        return {at + 1};
+    }
+    /// Whether a call has ended.
+    ///
+    /// \throws mpi_error  it failed
+    bool finished(request& started) {
+        if (started.call == 0) return true;
+        int done = 0;
+        check_mpi(MPI_Test(&calls_[started.call - 1]->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done != 0) started.call = 0;
+        return done != 0;
+    }
+    /// Returns when a call has ended.
+    ///
+    /// \throws mpi_error     it failed
+    /// \throws rank_timeout  a rank has not made it in time
+    void wait(request& started) {
+        if (started.call == 0) return;
+        detail::wait_for_mpi("mp::mpi_communicator::wait", timeout(), calls_[started.call - 1]->request);
+        started.call = 0;
+    }
+    /// See mp::communicator. In pieces of at most 2^30 bytes.
+    ///
+    /// \throws mpi_error     MPI refuses the call, or it failed
+    /// \throws rank_timeout  a rank does not come
+    void broadcast(std::span<std::byte> bytes, int root) {
+        constexpr std::string_view function = "mp::mpi_communicator::broadcast";
+        detail::require_mpi_thread(function);
+        constexpr std::size_t most = std::size_t{1} << 30;
+        for (std::size_t at = 0; at < bytes.size(); at += most) {
+            const std::size_t count = (std::min)(most, bytes.size() - at);
+            // As a call, which outlives this object if it is given up.
+            call& it = *calls_[free_call()];
+            check_mpi(MPI_Ibcast(bytes.data() + at, static_cast<int>(count), MPI_BYTE, root,
+                                 reducer_.communicator(), &it.request),
+                      "MPI_Ibcast");
+            detail::wait_for_mpi(function, timeout(), it.request);
+        }
+    }
+
+private:
+    /// A call under way and what MPI reads until it ends.
+    struct call {
+        MPI_Request request = MPI_REQUEST_NULL;
+        std::vector<int> counts, begins, received, received_at;
+    };
+
+    /// The place of a call that is not under way.
+    std::size_t free_call() {
+        const auto is_free = [](const std::unique_ptr<call>& it) { return it->request == MPI_REQUEST_NULL; };
+        const auto found = std::find_if(calls_.begin(), calls_.end(), is_free);
+        if (found != calls_.end()) return static_cast<std::size_t>(found - calls_.begin());
+        calls_.push_back(std::make_unique<call>());
+        const auto ranks = static_cast<std::size_t>(size_);
+        for (auto* it : {&calls_.back()->counts, &calls_.back()->begins, &calls_.back()->received,
+                         &calls_.back()->received_at}) {
+            it->resize(ranks);
+        }
+        return calls_.size() - 1;
+    }
+    std::size_t new_call(std::string_view function, std::size_t bytes, std::span<const std::size_t> cuts) {
+        detail::require_mpi_thread(function);
+        if (bytes > INT_MAX) detail::throw_argument(function, "bytes", bytes, "must be less than 2^31");
+        const std::size_t at = free_call();
+        for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
+            calls_[at]->begins[r] = static_cast<int>(cuts[r]);
+            calls_[at]->counts[r] = static_cast<int>(cuts[r + 1] - cuts[r]);
+        }
+        return at;
+    }
+
+    mpi_reducer reducer_;
+    mpi_reducer exchanges_;  // whose communicators these calls use
+    mpi_reducer gathers_;
+    int rank_ = 0;
+    int size_ = 1;
+    std::vector<std::unique_ptr<call>> calls_;
+};
+
+static_assert(communicator<mpi_communicator>);
 
 }  // namespace mp

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -44,10 +45,30 @@ inline constexpr std::chrono::nanoseconds default_rank_timeout = std::chrono::mi
 
 namespace mp {
 
-/// The reducer of a run with one rank: leaves the values as they are.
-struct single_rank {
+/// The reducer, and communicator (see <mp/parallel/communicator.hpp>), of a run with one rank: leaves the
+/// values as they are.
+class single_rank {
+public:
+    struct request {};
+
     constexpr void(max)(std::span<std::uint64_t>) const noexcept {}
     constexpr void sum(std::span<std::uint64_t>) const noexcept {}
+
+    [[nodiscard]] constexpr int rank() const noexcept { return 0; }
+    [[nodiscard]] constexpr int size() const noexcept { return 1; }
+    [[nodiscard]] constexpr std::chrono::nanoseconds timeout() const noexcept { return default_rank_timeout; }
+    [[nodiscard]] constexpr request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                                                   std::span<const std::size_t> /*cuts*/) const noexcept {
+        std::copy(from.begin(), from.end(), to.begin());
+        return {};
+    }
+    [[nodiscard]] constexpr request start_gather(std::span<std::byte> /*all*/,
+                                                 std::span<const std::size_t> /*cuts*/) const noexcept {
+        return {};
+    }
+    constexpr bool finished(request& /*call*/) const noexcept { return true; }
+    constexpr void wait(request& /*call*/) const noexcept {}
+    constexpr void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) const noexcept {}
 };
 
 }  // namespace mp

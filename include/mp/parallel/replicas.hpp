@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Replicas of a model: that they begin with the same weights, and that they stay the same.
+#pragma once
+
+#include <mp/detail/checksum.hpp>
+#include <mp/error.hpp>
+#include <mp/parallel/agreement.hpp>
+#include <mp/parallel/communicator.hpp>
+#include <mp/scaling/reducer.hpp>
+#include <mp/training/parameter_store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <class Weight>
+std::string_view bytes_of_weights(std::span<const Weight> weights) {
+    return {reinterpret_cast<const char*>(weights.data()), weights.size_bytes()};
+}
+
+template <class Weight, class Gradient, class Function>
+void for_weights(const parameter_store<Weight, Gradient>& store, Function f) {
+    f(store.weights());
+}
+template <class Weight, class Gradient, class Function>
+void for_weights(const std::vector<parameter<Weight, Gradient>>& parameters, Function f) {
+    for (const auto& it : parameters) f(it.weights);
+}
+
+/// A number that tells sizes and bits of weights.
+template <class Parameters>
+std::uint64_t digest_of_weights(const Parameters& parameters) {
+    crc64_stream digest;
+    for_weights(parameters, [&]<class Weight>(std::span<Weight> weights) {
+        digest.add(error_text(weights.size()) + " " + error_text(sizeof(Weight)) + " ");
+        digest.add(bytes_of_weights(std::span<const Weight>(weights)));
+    });
+    return digest.value();
+}
+
+template <class... Parameters>
+void require_same_digests(std::string_view function, const reducer_reference& reducer,
+                          const Parameters&... parameters) {
+    const std::vector<std::uint64_t> digests{digest_of_weights(parameters)...};
+    require_same_on_ranks(function, digests, reducer, [](std::size_t i) {
+        return "the checksum of the weights of argument " + std::to_string(i + 2);
+    });
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Gives all ranks the weights of rank 0: before the first step, and after it has loaded them. Make
+/// or reload the optimizers' masters after it (mp::optimizer_base::reload_master_weights). Collective.
+///
+/// \param parameters  mp::parameter_store objects, or vectors of mp::parameter
+/// \throws rank_error    the ranks have other sizes or types
+/// \throws rank_timeout  a rank does not come
+template <communicator Ranks, class... Parameters>
+void broadcast_weights(Ranks& ranks, Parameters&... parameters) {
+    const auto one = [&](auto& of) {
+        detail::for_weights(of, [&]<class Weight>(std::span<Weight> weights) {
+            const std::uint64_t shape[] = {weights.size(), sizeof(Weight)};
+            detail::require_same_on_ranks(
+                "mp::broadcast_weights", shape, detail::reducer_reference(ranks), [](std::size_t i) {
+                    return std::string(i == 0 ? "the number" : "the size") + " of weights";
+                });
+            ranks.broadcast(std::as_writable_bytes(weights), 0);
+        });
+        if constexpr (requires { of.weights_changed(); }) of.weights_changed();
+    };
+    (one(parameters), ...);
+}
+
+/// Throws unless all ranks have the same weights, to the bit: a check to make now and then, since replicas
+/// that have drifted apart go on without an error. Reads all weights once. Collective.
+///
+/// \throws rank_error    they have not, on all ranks
+/// \throws rank_timeout  a rank does not come
+template <communicator Ranks, class... Parameters>
+void require_same_weights(Ranks& ranks, const Parameters&... parameters) {
+    detail::require_same_digests("mp::require_same_weights", detail::reducer_reference(ranks), parameters...);
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
