@@ -20,6 +20,7 @@ struct options {
     std::vector<std::string> recipes;  ///< names; none means bf16
     std::string text;                  ///< file or folder
     std::string report;                ///< file; empty means none
+    int ranks = 1;                     ///< threads; 0 for the processes of MPI
     training_task task;
 };
 
@@ -40,6 +41,10 @@ run was killed and resumed.
   --learning-rate X   largest of the training (0.002)
   --seed N            of the weights and of the order of the text (1)
   --threads N         the results do not depend on it (1)
+  --ranks N           ranks that train together, each on --batch sequences of its own: threads of this program,
+                      or with mpi the processes that mpirun has started (1)
+  --wire NAME         what gradients are between ranks: as_stored, float32, bfloat16, half (as_stored)
+  --shard             ranks share the master weights and moments
   --checkpoint FILE   saves everything now and then and at the end; the name of the recipe is put behind it
   --checkpoint-every N   steps from one to the next (100)
   --resume            goes on from the checkpoint, if there is one
@@ -62,6 +67,16 @@ inline void set_size(std::string_view name, gpt_sizes& sizes) {
     }
 }
 
+inline mp::wire_format parse_wire(std::string_view option, std::string_view value) {
+    using enum mp::wire_format;
+    std::string names;
+    for (const mp::wire_format it : {as_stored, float32, bfloat16, half}) {
+        if (value == mp::name_of(it)) return it;
+        names.append(" ").append(mp::name_of(it));
+    }
+    throw user_error(std::string(option) + " is '" + std::string(value) + "'; it must be one of" + names);
+}
+
 /// Reads the arguments without the program's name: "--option value" or "--option=value". Throws user_error
 /// for anything that it does not understand.
 inline options parse_options(std::span<const std::string_view> arguments, options defaults = {}) {
@@ -81,9 +96,13 @@ inline options parse_options(std::span<const std::string_view> arguments, option
             task.resume = true;
             continue;
         }
+        if (argument == "--shard") {
+            task.shard = true;
+            continue;
+        }
         const auto known = [&](std::string_view option) { return name == option; };
         if (usage.find(" " + std::string(name) + " ") == std::string_view::npos || !name.starts_with("--") ||
-            known("--resume") || known("--help")) {
+            known("--resume") || known("--shard") || known("--help")) {
             throw user_error("unknown option '" + std::string(name) + "'; --help lists them");
         }
         if (equals == std::string_view::npos && i + 1 == arguments.size()) {
@@ -123,6 +142,14 @@ inline options parse_options(std::span<const std::string_view> arguments, option
             count(task.accumulate, 100'000);
         } else if (known("--threads")) {
             count(task.threads, 1024);
+        } else if (known("--ranks")) {
+            if (value == "mpi") {
+                result.ranks = 0;
+            } else {
+                count(result.ranks, 64);
+            }
+        } else if (known("--wire")) {
+            task.wire = parse_wire(name, value);
         } else if (known("--sample")) {
             task.sample = parse_integer(name, value, 0, 1'000'000);
         } else if (known("--seed")) {

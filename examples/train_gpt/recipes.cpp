@@ -5,6 +5,7 @@
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/optim.hpp>
+#include <mp/parallel.hpp>
 #include <mp/thread_pool.hpp>
 #include <mp/workspace.hpp>
 
@@ -87,6 +88,32 @@ std::string sample(mp::cpu exec, Model& model, const training_task& task) {
     return text;
 }
 
+/// The losses of all ranks, whose batches are of one size.
+void mean_over_ranks(mp::any_communicator& ranks, std::vector<double>& losses) {
+    const auto size = static_cast<std::size_t>(ranks.size());
+    std::vector<double> all(losses.size() * size);
+    std::copy(losses.begin(), losses.end(), all.begin() + ranks.rank() * std::ssize(losses));
+    std::vector<std::size_t> cuts;
+    for (std::size_t r = 0; r <= size; ++r) cuts.push_back(r * losses.size() * sizeof(double));
+    auto call = ranks.start_gather(std::as_writable_bytes(std::span(all)), cuts);
+    ranks.wait(call);
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        double sum = 0;
+        for (std::size_t r = 0; r < size; ++r) sum += all[r * losses.size() + i];
+        losses[i] = sum / static_cast<double>(size);
+    }
+}
+
+/// Bytes of master weights on this rank.
+template <class Optimizer>
+std::size_t masters_of(const Optimizer& optimizer) {
+    using of = typename Optimizer::optimizer_type;
+    if (!of::has_master_copy) return 0;
+    std::size_t count = 0;
+    for (const auto& it : optimizer.local().parameters()) count += it.weights.size();
+    return count * sizeof(typename of::master_type);
+}
+
 /// Trains with weights, gradients and activations in Storage; ops compute in Computing where Policy asks the region.
 /// This is the part to copy.
 template <class Storage, class Policy, class Master, bool Scales,
@@ -95,14 +122,19 @@ training_record train(const training_task& task) {
     mp::host_workspace workspace;
     mp::thread_pool pool(task.threads);
     const mp::cpu exec{.threads = task.threads, .workspace = &workspace, .pool = &pool};
+    mp::any_communicator& ranks = *task.ranks;
     gpt<Storage, Policy> model(task.sizes, task.seed);
+    mp::broadcast_weights(ranks, model.matrices, model.norms);
+    mp::gradient_reduction reduction(exec, ranks, {.wire = task.wire, .share_only = task.shard},
+                                     model.matrices, model.norms);
 
     // Decay for matrices; one norm over all of them.
     const mp::adamw_options base{.learning_rate = task.learning_rate, .beta2 = 0.95, .weight_decay = 0.1};
     mp::adamw_options undecayed = base;
     undecayed.weight_decay = 0;
-    mp::adamw<Storage, Storage, Master, float> matrices(exec, model.matrices.parameters(), {base, undecayed});
-    mp::adamw<float> norms(exec, model.norms.parameters(), undecayed);
+    auto matrices = mp::shard<mp::adamw<Storage, Storage, Master, float>>(exec, reduction, model.matrices,
+                                                                          std::vector{base, undecayed});
+    auto norms = mp::shard<mp::adamw<float>>(exec, reduction, model.norms, undecayed);
     mp::dynamic_loss_scaler scaler({.growth_interval = 200}, Scales);
     const std::uint64_t warm_up = std::min<std::uint64_t>(task.steps / 10 + 1, 100);
     const mp::warmup_then schedule{
@@ -114,12 +146,16 @@ training_record train(const training_task& task) {
 
     training_record record;
     std::uint64_t step = 0;
+    // Of all ranks: a run may go on with fewer ranks that accumulate more.
+    const auto rank = static_cast<std::uint64_t>(ranks.rank()),
+               size = static_cast<std::uint64_t>(ranks.size());
+    const std::uint64_t micro_batches = static_cast<std::uint64_t>(task.accumulate) * size;
     const auto everything = [&](auto& visit) {
         // What the program sets and the bits depend on: a run that goes on with others is refused.
         visit.expect("seed", task.seed);
         visit.expect("steps", task.steps);
         visit.expect("sequences", static_cast<std::uint64_t>(task.batch));
-        visit.expect("micro batches", static_cast<std::uint64_t>(task.accumulate));
+        visit.expect("micro batches", micro_batches);
         visit.expect("characters", static_cast<std::uint64_t>(task.text->training.size()));
         visit("matrices", matrices);
         visit("norms", norms);
@@ -128,7 +164,7 @@ training_record train(const training_task& task) {
         visit("step", step);
     };
     if (task.resume && std::filesystem::exists(task.checkpoint)) {
-        mp::load_checkpoint(task.checkpoint, everything);
+        mp::load_checkpoint(ranks, task.checkpoint, everything);
         model.weights_changed();
     }
     const std::uint64_t first_step = step;
@@ -144,18 +180,20 @@ training_record train(const training_task& task) {
         casts.clear();
         double loss = 0;
         for (int micro = 0; micro < task.accumulate; ++micro) {
-            batch.draw(
-                task, step * static_cast<std::uint64_t>(task.accumulate) + static_cast<std::uint64_t>(micro));
+            batch.draw(task, step * micro_batches + static_cast<std::uint64_t>(micro) * size + rank);
             const float share = 1.0F / static_cast<float>(task.accumulate);
             forward.start();
             model.forward(exec, batch.ids, task.batch);
             forward.stop();
             backward.start();
+            const auto overlap = reduction.backward(iteration.current_scale(), micro + 1 == task.accumulate);
             loss += static_cast<double>(model.backward(
                 exec, batch.labels, {.weight = share, .scale = iteration.current_scale()}, micro != 0));
             backward.stop();
         }
         update.start();
+        reduction.finish();
+        mp::reduce_amax(ranks, model);
         record.scales.push_back(static_cast<double>(iteration.current_scale()));
         const double factor = schedule.at(step);
         matrices.set_learning_rate_factor(factor);
@@ -181,23 +219,25 @@ training_record train(const training_task& task) {
         }
         if (!task.checkpoint.empty() && (last || (step + 1) % task.checkpoint_every == 0)) {
             ++step;  // the next one to be done
-            mp::save_checkpoint(task.checkpoint, everything);
+            mp::save_checkpoint(ranks, task.checkpoint, everything);
             --step;
         }
         task.after_step("loss " + fixed(loss, 3));
     }
     all.stop();
+    mean_over_ranks(ranks, record.losses);
 
     const auto steps = static_cast<double>(end - first_step);
     record.parameters = model.parameter_count();
-    record.seconds = {forward.seconds(), backward.seconds(), update.seconds(), all.seconds(), cast_seconds};
-    record.tokens_per_second =
-        steps * static_cast<double>(task.batch * task.sizes.context * task.accumulate) / all.seconds();
+    record.seconds = {forward.seconds(), backward.seconds(), update.seconds(),
+                      all.seconds(),     cast_seconds,       reduction.statistics().seconds_waited};
+    record.tokens_per_second = steps * static_cast<double>(task.batch * task.sizes.context) *
+                               static_cast<double>(micro_batches) / all.seconds();
     record.memory = {
         .weights = model.matrices.weights().size_bytes() + model.norms.weights().size_bytes(),
         .gradients = model.matrices.gradients().size_bytes() + model.norms.gradients().size_bytes(),
-        .masters = std::is_same_v<Storage, Master> ? 0 : model.matrices.count() * sizeof(Master),
-        .moments = 2 * sizeof(float) * (model.matrices.count() + model.norms.count()),
+        .masters = masters_of(matrices),
+        .moments = matrices.state_bytes() + norms.state_bytes() - masters_of(matrices),
         .activations = model.activation_bytes(),
         .workspace = workspace.high_water(),
         .casts = mp::autocast_cache() == nullptr ? 0 : mp::autocast_cache()->bytes()};

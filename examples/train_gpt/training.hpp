@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <mp/convert.hpp>
+#include <mp/parallel.hpp>
 
 #include "corpus.hpp"
 #include "gpt.hpp"
@@ -33,6 +34,10 @@ struct training_task {
     std::uint64_t checkpoint_every = 100;
     bool resume = false;
     int sample = 200;  ///< characters
+    /// Who trains: every rank takes as many sequences of its own.
+    mp::any_communicator* ranks = nullptr;
+    mp::wire_format wire = mp::wire_format::as_stored;  ///< of gradients between ranks
+    bool shard = false;                                 ///< masters and moments are shared among the ranks
     std::function<void(const std::string&)> after_step = [](const std::string&) {};
 };
 
@@ -40,6 +45,7 @@ struct training_task {
 struct step_seconds {
     double forward = 0, backward = 0, optimizer = 0, all = 0;
     double casts = 0;  ///< of forward and backward, where a region casts
+    double ranks = 0;  ///< of the optimizer: waiting for gradients of other ranks
 };
 
 /// Bytes, at the end of the training. `casts` are those of weights that are kept from forward to backward.

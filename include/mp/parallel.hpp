@@ -5,6 +5,8 @@
 /// Communicators: mp::mpi_communicator in <mp/interop/mpi.hpp>, mp::run_loopback for threads.
 #pragma once
 
+#include <mp/parallel/amax_reduction.hpp>
+#include <mp/parallel/any_communicator.hpp>
 #include <mp/parallel/checkpoint.hpp>
 #include <mp/parallel/communicator.hpp>
 #include <mp/parallel/gradient_reduction.hpp>

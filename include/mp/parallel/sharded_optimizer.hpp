@@ -70,7 +70,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// on N ranks, instead of 16. See mp::shard, which makes it.
 ///
 /// Gradients come from a reduction with share_only, which sends half as much as one without; the weights are
-/// the other half. Steps, skips, norms and clipping are those of the whole model, to the bit what an
+/// the other half. With a reduction that leaves all gradients on all ranks, every rank holds everything, and no
+/// message is sent here. Steps, skips, norms and clipping are those of the whole model, to the bit what an
 /// optimizer without shares would do on every rank by the same reduced gradients: two messages of a few bytes
 /// (the norm's has 8 for every 4096 parameters) agree on infinities and on the norm. Element-wise
 /// optimizers only: mp::sgd, mp::adamw, mp::lion, in all their formats.
@@ -97,7 +98,13 @@ public:
                       const Options&... options)
         : reduction_(reduction),
           store_(store),
-          inner_(exec, detail::share_of(function, checked(reduction).plan(), store, self()), options...) {
+          inner_(exec,
+                 shares() ? detail::share_of(function, reduction.plan(), store, self()) : store.parameters(),
+                 options...) {
+        for (const parameter_type& it : store.parameters()) {
+            writes_.add(it.gradient.data(), it.gradient.size_bytes());
+        }
+        if (!shares()) return;
         list_buckets();
         list_chunks();
     }
@@ -119,6 +126,7 @@ public:
     }
     /// The Euclidean norm of all gradients, the same on all ranks. Collective.
     [[nodiscard]] double gradient_norm() {
+        if (!shares()) return inner_.gradient_norm();
         const std::span<const double> mine = inner_.gradient_square_sums();
         const std::size_t first = gathered_cuts_[self()] / sizeof(double);
         for (std::size_t i = 0; i < own_chunks_.size(); ++i) gathered_[first + i] = mine[own_chunks_[i]];
@@ -178,7 +186,7 @@ public:
     /// Gives the weights of this rank's share to all: after they were written by something else than a step.
     /// Collective.
     void gather_weights() {
-        if (reduction_.ranks().size() == 1) return;
+        if (!shares()) return;
         for (weight_gather& it : gathers_) {
             it.call = reduction_.ranks().start_gather(it.bytes, it.cuts);
         }
@@ -188,16 +196,14 @@ public:
 private:
     static constexpr std::string_view function = "mp::sharded_optimizer";
 
-    static const gradient_reduction<Ranks>& checked(const gradient_reduction<Ranks>& reduction) {
-        if (!reduction.options().share_only) {
-            detail::throw_argument(function, "reduction", "one that leaves all gradients on all ranks",
-                                   "must be made with share_only");
-        }
-        return reduction;
+    /// Whether other ranks have a part of it.
+    [[nodiscard]] bool shares() const {
+        return reduction_.options().share_only && reduction_.ranks().size() > 1;
     }
     [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(reduction_.ranks().rank()); }
 
     gradient_report agreed(gradient_report report) {
+        if (!shares()) return report;
         std::array<std::uint64_t, 3> all{report.checked, report.infinities, report.nans};
         reduction_.ranks().sum(all);
         if (report.first_parameter != no_index) {
@@ -244,9 +250,6 @@ private:
         }
         gathered_.resize(place_of_gathered_.size());
         in_order_.resize(whole.chunks());
-        for (const parameter_type& it : store_.parameters()) {
-            writes_.add(it.gradient.data(), it.gradient.size_bytes());
-        }
     }
 
     struct weight_gather {
@@ -276,8 +279,7 @@ private:
 /// \param exec       where steps run
 /// \param reduction  over the store, maybe among others; must outlive the optimizer, as must the store
 /// \param options    options, or a vector of those of the groups
-/// \throws argument_error  as the optimizer's constructor; the reduction leaves all gradients on all ranks, or
-///                         does not reduce the store
+/// \throws argument_error  as the optimizer's constructor; the reduction has share_only, and not the store
 template <class Optimizer, communicator Ranks, class... Options>
 [[nodiscard]] sharded_optimizer<Optimizer, Ranks> shard(
     cpu exec, gradient_reduction<Ranks>& reduction,

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The processes that mpirun has started, where the program is built with MPI.
+#pragma once
+
+#include <mp/parallel.hpp>
+
+#include "../common/arguments.hpp"
+
+#if defined(MP_EXAMPLE_MPI)
+#include <mp/interop/mpi.hpp>
+
+#include <cstdio>
+#include <exception>
+#endif
+
+namespace examples::train_gpt {
+
+#if defined(MP_EXAMPLE_MPI)
+/// Calls train(ranks) in every process. One that fails ends the others.
+template <class Train>
+void run_on_mpi(const Train& train) {
+    int level = MPI_THREAD_SINGLE;
+    mp::check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
+    try {
+        mp::mpi_communicator world(MPI_COMM_WORLD);
+        mp::any_communicator ranks(world);
+        train(ranks);
+    } catch (const std::exception& problem) {
+        std::fprintf(stderr, "train_gpt: %s\n", problem.what());
+        MPI_Abort(MPI_COMM_WORLD, dynamic_cast<const user_error*>(&problem) != nullptr ? 2 : 1);
+    }
+    MPI_Finalize();
+}
+#else
+template <class Train>
+void run_on_mpi(const Train& /*train*/) {
+    throw user_error("--ranks is 'mpi', and this program was built where there is no MPI");
+}
+#endif
+
+}  // namespace examples::train_gpt
