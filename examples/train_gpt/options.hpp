@@ -43,7 +43,8 @@ run was killed and resumed.
   --threads N         the results do not depend on it (1)
   --ranks N           ranks that train together, each on --batch sequences of its own: threads of this program,
                       or with mpi the processes that mpirun has started (1)
-  --wire NAME         what gradients are between ranks: as_stored, float32, bfloat16, half (as_stored)
+  --wire NAME         what gradients are between ranks: as_stored, float32, bfloat16, half, mxfp8
+                      (as_stored)
   --shard             ranks share the master weights and moments
   --checkpoint FILE   saves everything now and then and at the end; the name of the recipe is put behind it
   --checkpoint-every N   steps from one to the next (100)
@@ -70,7 +71,7 @@ inline void set_size(std::string_view name, gpt_sizes& sizes) {
 inline mp::wire_format parse_wire(std::string_view option, std::string_view value) {
     using enum mp::wire_format;
     std::string names;
-    for (const mp::wire_format it : {as_stored, float32, bfloat16, half}) {
+    for (const mp::wire_format it : {as_stored, float32, bfloat16, half, mxfp8}) {
         if (value == mp::name_of(it)) return it;
         names.append(" ").append(mp::name_of(it));
     }

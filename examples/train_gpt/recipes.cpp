@@ -161,6 +161,7 @@ training_record train(const training_task& task) {
         visit("norms", norms);
         visit("scaler", scaler);
         visit("layers", model);
+        visit("ranks", reduction);
         visit("step", step);
     };
     if (task.resume && std::filesystem::exists(task.checkpoint)) {

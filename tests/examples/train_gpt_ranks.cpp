@@ -63,10 +63,15 @@ TEST_CASE("train_gpt: ranks learn what micro batches do, and a run goes on with 
     const workplace place;
     const double micro = loss_of(place.train("--steps 25 --recipe fp32 --accumulate 4"), "fp32");
     CHECK(micro > 0);
-    for (const char* const ranks : {"--ranks 4", "--ranks 2 --accumulate 2", "--ranks 4 --wire bfloat16"}) {
+    for (const char* const ranks :
+         {"--ranks 4", "--ranks 2 --accumulate 2", "--ranks 4 --wire bfloat16", "--ranks 4 --wire mxfp8"}) {
         const double loss = loss_of(place.train(std::string("--steps 25 --recipe fp32 ") + ranks), "fp32");
         CHECK(loss == doctest::Approx(micro).epsilon(0.02));
     }
+    // In 8 bits, what is not sent yet is in the file.
+    const std::string whole = place.checkpoint("bf16", "--ranks 2 --wire mxfp8");
+    static_cast<void>(place.checkpoint("bf16", "--ranks 2 --wire mxfp8 --stop-after 11"));
+    CHECK((place.checkpoint("bf16", "--ranks 2 --wire mxfp8 --resume") == whole));
     static_cast<void>(place.checkpoint("bf16", "--ranks 4 --shard --stop-after 11"));
     static_cast<void>(place.checkpoint("bf16", "--ranks 2 --accumulate 2 --resume --stop-after 3"));
     static_cast<void>(place.checkpoint("bf16", "--accumulate 4 --resume"));
@@ -80,7 +85,7 @@ TEST_CASE("train_gpt: what it does not understand of ranks is said in a line") {
     CHECK(place.train("--ranks 0").error ==
           "train_gpt: --ranks is '0'; it must be a whole number from 1 to 64\n");
     CHECK(place.train("--wire float16").error ==
-          "train_gpt: --wire is 'float16'; it must be one of as_stored float32 bfloat16 half\n");
+          "train_gpt: --wire is 'float16'; it must be one of as_stored float32 bfloat16 half mxfp8\n");
     CHECK(place.train("--ranks 2 --text missing.txt").error == "train_gpt: cannot read 'missing.txt'\n");
 }
 

@@ -6,7 +6,9 @@
 #include <mp/detail/write_watch.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/parallel/agreement.hpp>
+#include <mp/parallel/block_wire.hpp>
 #include <mp/parallel/bucket_plan.hpp>
 #include <mp/parallel/communicator.hpp>
 #include <mp/parallel/wire_format.hpp>
@@ -117,6 +119,11 @@ public:
         states_.resize(plan_.buckets.size());
         counts_.resize(plan_.parameters.size());
         expected_.resize(plan_.parameters.size());
+        if (options.wire == wire_format::mxfp8 && ranks.size() > 1) {
+            for (const detail::gradient_bucket& it : plan_.buckets) {
+                blocks_.emplace_back(it, self(), !options.share_only);
+            }
+        }
         if (ranks.size() > 1) allocate();
     }
     gradient_reduction(const gradient_reduction&) = delete;
@@ -159,6 +166,7 @@ public:
         }
         if (!last) return scope(nullptr);
         begun_ = true;
+        lost_factor_ = detail::float_divide(scale, lost_scale_);
         record_.scale = scale;
         std::fill(counts_.begin(), counts_.end(), 0U);
         for (std::size_t b = 0; b < states_.size(); ++b) {
@@ -203,11 +211,29 @@ public:
             statistics_.buckets += states_.size();
         }
         std::copy(counts_.begin(), counts_.end(), expected_.begin());
+        if (!blocks_.empty()) keep_what_is_lost();
         begun_ = false;
         record_.written_late = 0;
         ++record_.step;
         ++statistics_.steps;
         report(function);
+    }
+
+    /// What a run goes on with: under wire_format::mxfp8 what rounding has lost, of all ranks, for
+    /// mp::save_checkpoint(ranks, ...); else nothing. As many ranks can load it, and no others.
+    ///
+    /// \throws state_error  between backward() and finish()
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        if (begun_) {
+            detail::throw_error(state_error(
+                "mp::gradient_reduction: gradients are under way; save and load between iterations"));
+        }
+        if (blocks_.empty()) return;
+        visitor("scale", lost_scale_);
+        for (std::size_t b = 0; b < blocks_.size(); ++b) {
+            visitor("bucket" + detail::error_text(b), blocks_[b]);
+        }
     }
 
     [[nodiscard]] const reduction_statistics& statistics() const noexcept { return statistics_; }
@@ -261,8 +287,15 @@ private:
             const bool direct = is_direct(b);
             std::vector<std::size_t>& cuts = byte_cuts_.emplace_back();
             for (std::size_t r = 0; r < bucket.cuts.size(); ++r) {
-                cuts.push_back(bucket.cuts[r] * bucket.codec.wire_size +
-                               (direct ? 0 : r * sizeof(detail::agreement_record)));
+                if (r == 0) {
+                    cuts.push_back(0);
+                    continue;
+                }
+                const std::size_t part = bucket.cuts[r] - bucket.cuts[r - 1];
+                cuts.push_back(
+                    cuts.back() +
+                    (blocks_.empty() ? part * bucket.codec.wire_size : detail::block_codes::bytes(part)) +
+                    (direct ? 0 : sizeof(detail::agreement_record)));
             }
             if (!direct) packed = (std::max)(packed, cuts.back());
             received = (std::max)(received, (cuts[self() + 1] - cuts[self()]) * (cuts.size() - 1));
@@ -338,13 +371,17 @@ private:
         if (!is_direct(b)) {
             record_.bucket = static_cast<std::uint32_t>(b);
             for (std::size_t r = 0; r + 1 < cuts.size(); ++r) {
+                record_.write(free->packed.data() + cuts[r + 1] - sizeof record_);
+                if (!blocks_.empty()) {
+                    blocks_[b].pack(exec_, bucket, r, lost_factor_, free->packed.data() + cuts[r]);
+                    continue;
+                }
                 bucket.for_memory(bucket.cuts[r], bucket.cuts[r + 1],
                                   [&](const std::byte* gradients, std::size_t first, std::size_t count) {
                                       std::byte* const to = free->packed.data() + cuts[r];
                                       bucket.codec.pack(exec_, gradients, to + first * bucket.codec.wire_size,
                                                         count);
                                   });
-                record_.write(free->packed.data() + cuts[r + 1] - sizeof record_);
             }
         }
         const std::size_t part = cuts[self() + 1] - cuts[self()];
@@ -364,7 +401,11 @@ private:
         const bool direct = is_direct(b);
         if (!direct) check_records(b, received, part);
         const std::size_t begin = bucket.cuts[self()], end = bucket.cuts[self() + 1];
-        if (options_.share_only) {
+        if (!blocks_.empty()) {
+            for (std::size_t r = 0; r + 1 < cuts.size(); ++r) note_finite(received + r * part, end - begin);
+            blocks_[b].sum(exec_, bucket, received, part, cuts.size() - 1, options_.mean, lost_factor_,
+                           options_.share_only ? nullptr : memory_of(b).data() + cuts[self()]);
+        } else if (options_.share_only) {
             bucket.for_memory(begin, end, [&](std::byte* gradients, std::size_t first, std::size_t count) {
                 bucket.codec.sum_to_gradients(sum_, exec_, received + first * bucket.codec.wire_size, part,
                                               gradients, count);
@@ -379,12 +420,33 @@ private:
         const std::vector<std::size_t>& cuts = byte_cuts_[b];
         const std::byte* const packed = slots_[states_[b].slot].packed.data();
         for (std::size_t r = 0; r + 1 < cuts.size(); ++r) {
+            if (!blocks_.empty()) {
+                note_finite(packed + cuts[r], bucket.cuts[r + 1] - bucket.cuts[r]);
+                blocks_[b].unpack(exec_, bucket, r, packed + cuts[r]);
+                continue;
+            }
             bucket.for_memory(bucket.cuts[r], bucket.cuts[r + 1],
                               [&](std::byte* gradients, std::size_t first, std::size_t count) {
                                   bucket.codec.unpack(exec_,
                                                       packed + cuts[r] + first * bucket.codec.wire_size,
                                                       gradients, count);
                               });
+        }
+    }
+
+    void note_finite(const std::byte* part, std::size_t elements) {
+        finite_ = finite_ && detail::block_bucket::is_finite(part, elements);
+    }
+    /// What rounding has lost comes with the next gradients; that of a step which no rank applies does not.
+    void keep_what_is_lost() {
+        if (options_.share_only) {
+            std::uint64_t broken = finite_ ? 0 : 1;  // no rank has seen all parts
+            (ranks_.max)(std::span<std::uint64_t>(&broken, 1));
+            finite_ = broken == 0;
+        }
+        if (std::exchange(finite_, true)) {
+            lost_scale_ = record_.scale;
+            for (detail::block_bucket& it : blocks_) it.commit();
         }
     }
 
@@ -421,6 +483,10 @@ private:
     reduction_options options_;
     detail::rank_sum sum_;
     detail::bucket_plan plan_;
+    std::vector<detail::block_bucket> blocks_;         // of every bucket; empty for other wires
+    float lost_scale_ = 1.0F;                          // of what they have lost,
+    float lost_factor_ = 1.0F;                         // and from it to the present one
+    bool finite_ = true;                               // so far in this step
     std::vector<std::vector<std::size_t>> byte_cuts_;  // of every bucket
     std::vector<bucket_state> states_;
     std::vector<slot> slots_;

@@ -28,11 +28,14 @@ enum class wire_format : unsigned char {
     float32,    ///< 4 bytes a gradient
     bfloat16,   ///< 2 bytes, the range of float
     half,       ///< 2 bytes; under loss scaling, which finds what overflows
+    /// 33 bytes for 32 gradients: float8_e4m3fn with a power of two for each 32. What rounding loses is kept, 4
+    /// bytes a gradient, and sent with the next step's.
+    mxfp8,
 };
 
-/// "as_stored", "float32", "bfloat16", "half".
+/// "as_stored", "float32", "bfloat16", "half", "mxfp8".
 constexpr std::string_view name_of(wire_format wire) noexcept {
-    constexpr std::array<std::string_view, 4> names{"as_stored", "float32", "bfloat16", "half"};
+    constexpr std::array<std::string_view, 5> names{"as_stored", "float32", "bfloat16", "half", "mxfp8"};
     return names[static_cast<std::size_t>(wire)];
 }
 
@@ -95,8 +98,10 @@ private:
 /// How gradients of one type travel in one format.
 struct wire_codec {
     std::size_t gradient_size;  ///< bytes of an element
-    std::size_t wire_size;
-    bool same;  ///< as they are stored
+    std::size_t wire_size;      ///< 0 for blocks, which block_wire.hpp is about
+    bool same;                  ///< as they are stored
+    void (*to_floats)(const std::byte* gradients, float* to, std::size_t count);
+    void (*from_floats)(const float* from, std::byte* gradients, std::size_t count);
     void (*pack)(cpu exec, const std::byte* gradients, std::byte* wire, std::size_t count);
     void (*unpack)(cpu exec, const std::byte* wire, std::byte* gradients, std::size_t count);
     void (*sum)(const rank_sum& sum, cpu exec, const std::byte* from, std::size_t stride, std::byte* wire,
@@ -116,11 +121,22 @@ void copy_as(cpu exec, const std::byte* from, std::byte* to, std::size_t count) 
     }
 }
 
+template <class Gradient>
+void to_floats(const std::byte* gradients, float* to, std::size_t count) {
+    copy_as<Gradient, float>(cpu{}, gradients, reinterpret_cast<std::byte*>(to), count);
+}
+template <class Gradient>
+void from_floats(const float* from, std::byte* gradients, std::size_t count) {
+    copy_as<float, Gradient>(cpu{}, reinterpret_cast<const std::byte*>(from), gradients, count);
+}
+
 template <class Gradient, class Wire>
 constexpr wire_codec codec_as() {
     return {sizeof(Gradient),
             sizeof(Wire),
             std::is_same_v<Gradient, Wire>,
+            &to_floats<Gradient>,
+            &from_floats<Gradient>,
             &copy_as<Gradient, Wire>,
             &copy_as<Wire, Gradient>,
             [](const rank_sum& sum, cpu exec, const std::byte* from, std::size_t stride, std::byte* wire,
@@ -145,6 +161,12 @@ wire_codec codec_for(std::string_view function, wire_format wire) {
             return codec_as<Gradient, bfloat16>();
         case wire_format::half:
             return codec_as<Gradient, half>();
+        case wire_format::mxfp8: {
+            wire_codec blocks = codec_as<Gradient, float>();
+            blocks.wire_size = 0;
+            blocks.same = false;
+            return blocks;
+        }
     }
     throw_argument(function, "options.wire", static_cast<int>(wire), "must be one of mp::wire_format");
 }

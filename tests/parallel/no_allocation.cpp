@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+// Ranks take nothing from the heap after the first steps, beyond what the library that carries messages takes.
+#include "count_allocations.hpp"
+
+#include <doctest/doctest.h>
+#include <mp/loss_scaling.hpp>
+#include <mp/ops.hpp>
+#include <mp/optim.hpp>
+#include <mp/parallel.hpp>
+#include <mp/training.hpp>
+#include <mp/workspace.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace {
+
+/// Two ranks, of which the other one always does what this one does.
+struct mirrored_ranks {
+    struct request {};
+    [[nodiscard]] int rank() const { return 0; }
+    [[nodiscard]] int size() const { return 2; }
+    [[nodiscard]] std::chrono::nanoseconds timeout() const { return mp::default_rank_timeout; }
+    void max(std::span<std::uint64_t> /*values*/) {}
+    void sum(std::span<std::uint64_t> values) {
+        for (std::uint64_t& it : values) it *= 2;
+    }
+    request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                           std::span<const std::size_t> cuts) {
+        const auto part = from.first(cuts[1]);
+        std::copy(part.begin(), part.end(), to.begin());
+        std::copy(part.begin(), part.end(), to.begin() + static_cast<std::ptrdiff_t>(cuts[1]));
+        return {};
+    }
+    request start_gather(std::span<std::byte> /*all*/, std::span<const std::size_t> /*cuts*/) { return {}; }
+    bool finished(request& /*it*/) { return true; }
+    void wait(request& /*it*/) {}
+    void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) {}
+};
+static_assert(mp::communicator<mirrored_ranks>);
+
+void train(mp::wire_format wire, bool shares) {
+    mp::host_workspace workspace;
+    const mp::cpu exec{.workspace = &workspace};
+    mp::parameter_store<mp::half> store;
+    mp::layers::mlp<mp::half> net(store, "net", 64, 300);
+    store.build(1);
+    mirrored_ranks ranks;
+    mp::gradient_reduction reduction(exec, ranks,
+                                     {.wire = wire, .bucket_bytes = 20'000, .share_only = shares}, store);
+    auto optimizer = mp::shard<mp::adamw<mp::half>>(exec, reduction, store);
+    mp::dynamic_loss_scaler scaler({.initial_scale = 1024.0F});
+    mp::tensor<mp::half> x(8, 64), dx(8, 64);
+    std::fill(x.values().begin(), x.values().end(), mp::half(0.5F));
+    for (int step = 0; step < 8; ++step) {
+        const long before = allocations;
+        mp::training_iteration iteration(scaler, optimizer);
+        {
+            const auto overlap = reduction.backward(iteration.current_scale());
+            const auto y = net.forward(exec, x.view());
+            net.backward(exec, y, dx.view(), false);
+        }
+        reduction.finish();
+        iteration.clip_global_gradient_norm(1.0);
+        CHECK(iteration.finish());
+        store.weights_changed();
+        if (step >= 3) CHECK(allocations == before);
+    }
+    CHECK(reduction.statistics().buckets_early > 0);
+}
+
+}  // namespace
+
+TEST_CASE("a step on ranks allocates nothing, in every wire format, whole and shared") {
+    using enum mp::wire_format;
+    for (const auto wire : {as_stored, float32, bfloat16, half, mxfp8}) {
+        CAPTURE(mp::name_of(wire));
+        train(wire, false);
+        train(wire, true);
+    }
+}
