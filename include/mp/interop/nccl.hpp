@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Agreement of loss scalers among the ranks of an NCCL communicator: of scalers on the host, and of loss
-/// scales that live on devices. Needs the headers of NCCL 2 and of CUDA's runtime, but no nvcc; link with
+/// The ranks of an NCCL communicator: as a communicator of device memory for <mp/parallel.hpp>, and for loss
+/// scalers that agree, on the host and on devices. Needs the headers of NCCL 2 and of CUDA's runtime, but no nvcc; link with
 /// both.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <mp/error.hpp>
 #include <mp/gpu/device_gradient_report.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
+#include <mp/parallel/communicator.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/reducer.hpp>
 
@@ -249,5 +250,155 @@ void reduce_report(cuda_stream exec, ncclComm_t communicator, device_loss_scale<
     if (scale == nullptr) detail::throw_error(argument_error("mp::reduce_report: scale is null"));
     reduce_report(exec, communicator, &scale->seen);
 }
+
+/// The ranks of an NCCL communicator, for mp::gradient_reduction of gradients in device memory:
+///
+///     mp::unique_cuda_stream side;                              // of messages and sums
+///     mp::nccl_communicator ranks(communicator, side, main);    // main: of the ops
+///     mp::gradient_reduction reduction(ranks.exec(), ranks, {}, parameters);
+///     {
+///         const auto overlap = reduction.backward(scale);
+///         model.backward(mp::cuda_stream{main}, ...);
+///     }
+///     reduction.finish();      // main goes on when side is done; the host does not wait
+///
+/// Messages are enqueued on `side` as groups of ncclSend and ncclRecv, and of ncclBroadcast: no sum is NCCL's, so
+/// that sums have the bits of the CPU. All of it may be captured into a graph. A call has ended (finished())
+/// when it is enqueued, since what follows on the stream comes after it; wait(), broadcast(), max and sum stand
+/// still until the stream has passed, or the time is over. What NCCL notices later shows in the next call.
+///
+/// The communicator must be a blocking one and belongs to the caller, as do the streams; all outlive this
+/// object, and the current device is theirs. At most one thread at a time uses it.
+class nccl_communicator {
+public:
+    /// A call that has been enqueued.
+    struct request {};
+
+    /// \param side     stream of messages and of the executor that packs and sums; `main` for no overlap
+    /// \param main     stream that writes the gradients and goes on after finish()
+    /// \param timeout  how long calls that wait do so; positive
+    /// \throws argument_error  a null communicator, or a timeout that is not positive
+    /// \throws nccl_error, cuda_error
+    nccl_communicator(ncclComm_t communicator, cuda_stream side, cuda_stream main,
+                      std::chrono::nanoseconds timeout = default_rank_timeout)
+        : reducer_(communicator, side, timeout), communicator_(communicator), side_(side), main_(main) {
+        check_nccl(ncclCommUserRank(communicator, &rank_), "ncclCommUserRank");
+        check_nccl(ncclCommCount(communicator, &size_), "ncclCommCount");
+    }
+    // Reductions keep its address.
+    nccl_communicator(const nccl_communicator&) = delete;
+    nccl_communicator& operator=(const nccl_communicator&) = delete;
+    ~nccl_communicator() = default;
+
+    [[nodiscard]] int rank() const noexcept { return rank_; }
+    [[nodiscard]] int size() const noexcept { return size_; }
+    [[nodiscard]] std::chrono::nanoseconds timeout() const noexcept { return reducer_.timeout(); }
+    /// For mp::gradient_reduction.
+    [[nodiscard]] cuda_stream exec() const noexcept { return side_; }
+    /// Of numbers on the host, see mp::nccl_reducer.
+    void(max)(std::span<std::uint64_t> values) { (reducer_.max)(values); }
+    void sum(std::span<std::uint64_t> values) { reducer_.sum(values); }
+
+    /// See mp::communicator; the memory is the device's.
+    ///
+    /// \throws nccl_error  NCCL refuses the call, or has noticed a failure before
+    request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                           std::span<const std::size_t> cuts) {
+        const auto self = static_cast<std::size_t>(rank_);
+        const std::size_t part = cuts[self + 1] - cuts[self];
+        grouped("ncclSend and ncclRecv", [&](std::size_t r) {
+            const std::size_t bytes = cuts[r + 1] - cuts[r];
+            ncclResult_t status = ncclSuccess;
+            const int peer = static_cast<int>(r);
+            if (bytes != 0) {
+                status = ncclSend(from.data() + cuts[r], bytes, ncclUint8, peer, communicator_, side_.stream);
+            }
+            if (part != 0 && status == ncclSuccess) {
+                status = ncclRecv(to.data() + r * part, part, ncclUint8, peer, communicator_, side_.stream);
+            }
+            return status;
+        });
+        return {};
+    }
+    /// See mp::communicator; errors as start_exchange.
+    request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
+        grouped("ncclBroadcast", [&](std::size_t r) {
+            const std::size_t bytes = cuts[r + 1] - cuts[r];
+            std::byte* const part = all.data() + cuts[r];
+            return bytes == 0 ? ncclSuccess
+                              : ncclBroadcast(part, part, bytes, ncclUint8, static_cast<int>(r),
+                                              communicator_, side_.stream);
+        });
+        return {};
+    }
+    /// \throws nccl_error  NCCL has noticed a failure
+    bool finished(request& /*call*/) {
+        require_no_failure();
+        return true;
+    }
+    /// \throws nccl_error, cuda_error  something on the stream has failed
+    /// \throws rank_timeout            a rank does not come
+    void wait(request& /*call*/) { wait_for("mp::nccl_communicator::wait"); }
+    /// See mp::communicator; the memory is the device's. Errors as start_exchange and wait.
+    void broadcast(std::span<std::byte> bytes, int root) {
+        if (bytes.empty()) return;
+        check_nccl(ncclBroadcast(bytes.data(), bytes.data(), bytes.size(), ncclUint8, root, communicator_,
+                                 side_.stream),
+                   "ncclBroadcast");
+        wait_for("mp::nccl_communicator::broadcast");
+    }
+
+    /// What is enqueued on the side stream from now on waits for what is on the main one.
+    void fork() { let_wait(main_, side_, forked_); }
+    /// The other way round.
+    void join() { let_wait(side_, main_, joined_); }
+
+private:
+    template <class Call>
+    void grouped(std::string_view name, const Call& call) {
+        require_no_failure();
+        check_nccl(ncclGroupStart(), "ncclGroupStart");
+        ncclResult_t status = ncclSuccess;
+        for (std::size_t r = 0; r < static_cast<std::size_t>(size_) && status == ncclSuccess; ++r)
+            status = call(r);
+        const ncclResult_t end = ncclGroupEnd();  // in any case, or the thread stays in the group
+        check_nccl(status, name);
+        check_nccl(end, "ncclGroupEnd");
+    }
+    static void let_wait(cuda_stream first, cuda_stream then, cuda_event& mark) {
+        if (first.stream == then.stream) return;
+        mark.record(first);
+        mark.block(then);
+    }
+    void wait_for(std::string_view function) {
+        detail::wait_for_ranks(function, timeout(), "save what can be saved and end by ncclCommAbort", [&] {
+            const cudaError_t status = cudaStreamQuery(side_.stream);
+            if (status != cudaErrorNotReady) {
+                check_cuda(status, "cudaStreamQuery");
+                return true;
+            }
+            static_cast<void>(cudaGetLastError());  // not an error, but remembered as one
+            require_no_failure();
+            return false;
+        });
+        require_no_failure();
+    }
+    void require_no_failure() const {
+        ncclResult_t result = ncclSuccess;
+        check_nccl(ncclCommGetAsyncError(communicator_, &result), "ncclCommGetAsyncError");
+        check_nccl(result, "a call before");
+    }
+
+    nccl_reducer reducer_;
+    ncclComm_t communicator_;
+    cuda_stream side_;
+    cuda_stream main_;
+    cuda_event forked_;
+    cuda_event joined_;
+    int rank_ = 0;
+    int size_ = 1;
+};
+
+static_assert(communicator<nccl_communicator>);
 
 }  // namespace mp

@@ -68,8 +68,9 @@ void require_same_on_ranks(std::string_view function, std::span<const std::uint6
 }
 
 /// Throws rank_error, on all ranks, unless they reduce the same gradients in the same way.
-inline void require_same_plan(std::string_view function, const bucket_plan& plan,
-                              std::span<const std::uint64_t> options, const reducer_reference& reducer) {
+template <class Executor>
+void require_same_plan(std::string_view function, const bucket_plan<Executor>& plan,
+                       std::span<const std::uint64_t> options, const reducer_reference& reducer) {
     std::vector<std::uint64_t> sizes(options.begin(), options.end());
     sizes.push_back(plan.parameters.size());
     sizes.push_back(plan.buckets.size());
@@ -87,7 +88,7 @@ inline void require_same_plan(std::string_view function, const bucket_plan& plan
         values.push_back(it.elements);
         values.push_back(crc64(it.name));
     }
-    for (const gradient_bucket& it : plan.buckets) {
+    for (const auto& it : plan.buckets) {
         values.push_back(it.codec.gradient_size * 256 + it.codec.wire_size * 2 + (it.codec.same ? 1 : 0));
     }
     require_same_on_ranks(function, values, reducer, [&](std::size_t i) {

@@ -107,6 +107,8 @@ struct feedback {
 /// A bucket that travels in blocks.
 class block_bucket {
 public:
+    using gradient_bucket = detail::gradient_bucket<cpu>;
+
     /// \param ranks_sum  whether this rank's part comes back rounded: not if it keeps the sum to itself
     block_bucket(const gradient_bucket& bucket, std::size_t self, bool sum_travels)
         : self_(self),

@@ -35,8 +35,9 @@ struct gradient_segment {
 };
 
 /// Gradients of one type that are reduced together.
+template <class Executor>
 struct gradient_bucket {
-    wire_codec codec;
+    wire_codec<Executor> codec;
     std::vector<gradient_segment> segments;
     std::vector<std::size_t> cuts;  ///< elements: rank r has [cuts[r], cuts[r + 1])
     std::size_t elements = 0;
@@ -56,8 +57,11 @@ struct gradient_bucket {
 };
 
 /// All gradients of a model in buckets: whole parameters, the last ones first, as backward passes make them.
+template <class Executor>
 class bucket_plan {
 public:
+    using bucket = gradient_bucket<Executor>;
+
     bucket_plan(std::string_view function, int ranks, wire_format wire, std::size_t bucket_bytes)
         : function_(function), ranks_(static_cast<std::size_t>(ranks)), wire_(wire), bytes_(bucket_bytes) {}
 
@@ -99,7 +103,7 @@ public:
     }
 
     std::vector<reduced_parameter> parameters;
-    std::vector<gradient_bucket> buckets;
+    std::vector<bucket> buckets;
 
 private:
     /// `line`: parameters begin at multiples of so many elements in one array.
@@ -126,47 +130,46 @@ private:
     template <class Weight, class Gradient>
     void add_bucket(const std::vector<parameter<Weight, Gradient>>& added, std::size_t first,
                     std::size_t last, std::size_t base, std::size_t line) {
-        gradient_bucket bucket{codec_for<Gradient>(function_, wire_), {}, {}, 0, 0};
+        bucket added_bucket{codec_for<Executor, Gradient>(function_, wire_), {}, {}, 0, 0};
         std::vector<std::size_t> starts;
         for (std::size_t i = first; i < last; ++i) {
             const std::span<Gradient> gradient = added[i].gradient;
             if (gradient.empty()) continue;
             auto* const data = reinterpret_cast<std::byte*>(gradient.data());
-            if (!bucket.segments.empty() && line != 1) {
-                gradient_segment& before = bucket.segments.back();
+            if (!added_bucket.segments.empty() && line != 1) {
+                gradient_segment& before = added_bucket.segments.back();
                 before.count = static_cast<std::size_t>(data - before.data) / sizeof(Gradient);
-                bucket.elements = before.count;
+                added_bucket.elements = before.count;
             } else {
-                bucket.segments.push_back({data, bucket.elements, 0});
+                added_bucket.segments.push_back({data, added_bucket.elements, 0});
             }
-            starts.push_back(bucket.elements);
-            bucket.segments.back().count += gradient.size();
-            bucket.elements += gradient.size();
-            ++bucket.parameters;
+            starts.push_back(added_bucket.elements);
+            added_bucket.segments.back().count += gradient.size();
+            added_bucket.elements += gradient.size();
+            ++added_bucket.parameters;
             parameters[base + i].bucket = buckets.size();
         }
-        buckets.push_back(std::move(bucket));
+        buckets.push_back(std::move(added_bucket));
         starts_.push_back(std::move(starts));
     }
 
     /// Shares of about equal size, cut only where a parameter begins or a whole chunk of one ends: what an
     /// optimizer does chunk by chunk is the same for a share.
-    void cut(gradient_bucket& bucket, const std::vector<std::size_t>& starts) const {
+    void cut(bucket& of, const std::vector<std::size_t>& starts) const {
         constexpr std::size_t chunk = parameter_layout::chunk;
-        bucket.cuts.assign(1, 0);
+        of.cuts.assign(1, 0);
         for (std::size_t rank = 1; rank < ranks_; ++rank) {
-            const std::size_t wanted =
-                bucket.elements / ranks_ * rank + bucket.elements % ranks_ * rank / ranks_;
+            const std::size_t wanted = of.elements / ranks_ * rank + of.elements % ranks_ * rank / ranks_;
             const std::size_t after = static_cast<std::size_t>(
                 std::upper_bound(starts.begin(), starts.end(), wanted) - starts.begin());
             const std::size_t start = starts[after - 1];
-            const std::size_t end = after < starts.size() ? starts[after] : bucket.elements;
+            const std::size_t end = after < starts.size() ? starts[after] : of.elements;
             const std::size_t below = start + (wanted - start) / chunk * chunk;
             const std::size_t above = (std::min)(end, below + chunk);
             const std::size_t nearest = wanted - below <= above - wanted ? below : above;
-            bucket.cuts.push_back((std::max)(nearest, bucket.cuts.back()));
+            of.cuts.push_back((std::max)(nearest, of.cuts.back()));
         }
-        bucket.cuts.push_back(bucket.elements);
+        of.cuts.push_back(of.elements);
     }
 
     std::string_view function_;

@@ -6,12 +6,11 @@
 #include <mp/detail/write_watch.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/format/float_arithmetic.hpp>
 #include <mp/parallel/agreement.hpp>
-#include <mp/parallel/block_wire.hpp>
+#include <mp/parallel/bucket_pipeline.hpp>
 #include <mp/parallel/bucket_plan.hpp>
 #include <mp/parallel/communicator.hpp>
-#include <mp/parallel/wire_format.hpp>
+#include <mp/parallel/reduction_options.hpp>
 #include <mp/scaling/reducer.hpp>
 #include <mp/scaling/unscale.hpp>
 
@@ -21,34 +20,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <type_traits>
 #include <vector>
-
-namespace mp {
-
-/// How gradients are reduced. The same on all ranks.
-struct reduction_options {
-    wire_format wire = wire_format::as_stored;
-    std::size_t bucket_bytes = std::size_t{8} << 20;  ///< of gradients; a larger parameter has its own bucket
-    bool mean = true;                                 ///< else the sum
-    int in_flight = 4;  ///< buckets that are under way at once, each with memory
-    /// Every rank gets the sums of its own share only, for mp::sharded_parameters.
-    bool share_only = false;
-};
-
-/// What reductions have done so far.
-struct reduction_statistics {
-    std::uint64_t steps = 0;
-    std::uint64_t bytes_sent = 0;     ///< to other ranks, by this one
-    std::uint64_t buckets = 0;        ///< reduced
-    std::uint64_t buckets_early = 0;  ///< of them, those that were sent while the backward pass went on
-    double seconds_waited = 0;        ///< in finish(): what was not hidden behind the backward pass
-};
-
-}  // namespace mp
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
@@ -88,52 +63,38 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// nothing is allocated after the first two steps by the reduction itself. Gradients must not be read or
 /// written between their completion and the end of finish().
 ///
+/// On a GPU, with an executor of that kind and a communicator of device memory (mp::nccl_communicator), everything
+/// is enqueued and the host waits for nothing; parameters are vectors of mp::parameter in device memory. The
+/// sums have the CPU's bits. Steps and scales are not compared there, since that would need the host.
+///
 /// Threads: everything happens on the thread that calls backward(), the ops and finish(); messages make
 /// progress whenever an op has written a gradient. Sums use the threads of `exec`.
-template <communicator Ranks>
+template <communicator Ranks, class Executor = cpu>
+    requires executor<Executor>
 class gradient_reduction {
 public:
     /// Collective. Compares names, sizes, types and options of all ranks.
     ///
-    /// \param ranks       must outlive the reduction
+    /// \param exec        where sums and conversions run
+    /// \param ranks       must outlive the reduction; its memory is that of the executor
     /// \param parameters  mp::parameter_store objects, or vectors of mp::parameter; their memory must outlive
     ///                    the reduction. Gradients are float, half or bfloat16
     /// \throws argument_error  no parameter, or memory is null or overlaps; bucket_bytes or in_flight is not
-    ///                         positive
+    ///                         positive; wire_format::mxfp8 on a GPU
     /// \throws rank_error      ranks have other parameters or options
     template <class... Parameters>
-    gradient_reduction(cpu exec, Ranks& ranks, const reduction_options& options, Parameters&... parameters)
-        : exec_(exec),
-          ranks_(ranks),
-          options_(checked(options)),
-          sum_(ranks.size(), options.mean),
-          plan_(constructor, ranks.size(), options.wire, options.bucket_bytes) {
+    gradient_reduction(const Executor& exec, Ranks& ranks, const reduction_options& options,
+                       Parameters&... parameters)
+        : ranks_(ranks),
+          options_(checked(exec, options)),
+          pipeline_(exec, ranks, options, plan_of(ranks, options, parameters...)) {
         static_assert(sizeof...(Parameters) != 0, "mp::gradient_reduction: name the parameters to reduce");
-        detail::check_threads(constructor, exec);
-        (plan_.add(parameters), ...);
-        plan_.finish();
-        const std::array<std::uint64_t, 5> same{
-            static_cast<std::uint64_t>(ranks.size()), static_cast<std::uint64_t>(options.wire),
-            options.bucket_bytes, options.mean ? 1U : 0U, options.share_only ? 1U : 0U};
-        detail::require_same_plan(constructor, plan_, same, detail::reducer_reference(ranks));
-        states_.resize(plan_.buckets.size());
-        counts_.resize(plan_.parameters.size());
-        expected_.resize(plan_.parameters.size());
-        if (options.wire == wire_format::mxfp8 && ranks.size() > 1) {
-            for (const detail::gradient_bucket& it : plan_.buckets) {
-                blocks_.emplace_back(it, self(), !options.share_only);
-            }
-        }
-        if (ranks.size() > 1) allocate();
+        counts_.resize(plan().parameters.size());
+        expected_.resize(plan().parameters.size());
     }
     gradient_reduction(const gradient_reduction&) = delete;
     gradient_reduction& operator=(const gradient_reduction&) = delete;
-    ~gradient_reduction() {
-        if (first_open_ < next_launch_) {
-            // The communicator may still write there, so it is never freed.
-            static_cast<void>(new std::vector<slot>(std::move(slots_)));
-        }
-    }
+    ~gradient_reduction() = default;
 
     /// While it lives, gradients are sent as they are complete.
     class scope : detail::write_watch {
@@ -166,18 +127,13 @@ public:
         }
         if (!last) return scope(nullptr);
         begun_ = true;
-        lost_factor_ = detail::float_divide(scale, lost_scale_);
-        record_.scale = scale;
         std::fill(counts_.begin(), counts_.end(), 0U);
-        for (std::size_t b = 0; b < states_.size(); ++b) {
-            states_[b] = {};
-            states_[b].incomplete = plan_.buckets[b].parameters;
-        }
-        first_open_ = next_launch_ = next_gather_ = 0;
+        pipeline_.begin(scale);
         return scope(alone() ? nullptr : this);
     }
 
-    /// Reduces what is not reduced yet, and waits until all gradients are those of all ranks. Collective.
+    /// Reduces what is not reduced yet, and waits until all gradients are those of all ranks; on a GPU, what is
+    /// enqueued after it waits. Collective.
     ///
     /// \throws state_error   backward(scale) was not called before; or, on all ranks, a gradient was written
     ///                       once more after it had been sent: the gradients are of no use, abandon the
@@ -192,31 +148,25 @@ public:
                 ": there is no pass to reduce; call backward(scale) before the last backward pass"));
         }
         if (!alone()) {
-            const auto start = std::chrono::steady_clock::now();
             if (failure_) std::rethrow_exception(failure_);
-            finishing_ = true;
-            const auto failure = detail::exception_of([&] {
+            const auto start = std::chrono::steady_clock::now();
+            failure_ = detail::exception_of([&] {
+                pipeline_.flush();
                 detail::wait_for_ranks(function, ranks_.timeout(), "save what can be saved and end", [&] {
-                    progress();
-                    return first_open_ == states_.size();
+                    pipeline_.progress();
+                    return pipeline_.done();
                 });
+                if constexpr (requires { ranks_.join(); }) ranks_.join();
             });
-            finishing_ = false;
-            if (failure) {
-                failure_ = failure;
-                std::rethrow_exception(failure);
-            }
-            statistics_.seconds_waited +=
+            if (failure_) std::rethrow_exception(failure_);
+            pipeline_.statistics.seconds_waited +=
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-            statistics_.buckets += states_.size();
+            pipeline_.statistics.buckets += bucket_count();
         }
         std::copy(counts_.begin(), counts_.end(), expected_.begin());
-        if (!blocks_.empty()) keep_what_is_lost();
         begun_ = false;
-        record_.written_late = 0;
-        ++record_.step;
-        ++statistics_.steps;
-        report(function);
+        ++pipeline_.statistics.steps;
+        pipeline_.end(function);
     }
 
     /// What a run goes on with: under wire_format::mxfp8 what rounding has lost, of all ranks, for
@@ -229,40 +179,22 @@ public:
             detail::throw_error(state_error(
                 "mp::gradient_reduction: gradients are under way; save and load between iterations"));
         }
-        if (blocks_.empty()) return;
-        visitor("scale", lost_scale_);
-        for (std::size_t b = 0; b < blocks_.size(); ++b) {
-            visitor("bucket" + detail::error_text(b), blocks_[b]);
-        }
+        pipeline_.visit_state(visitor);
     }
 
-    [[nodiscard]] const reduction_statistics& statistics() const noexcept { return statistics_; }
+    [[nodiscard]] const reduction_statistics& statistics() const noexcept { return pipeline_.statistics; }
     [[nodiscard]] const reduction_options& options() const noexcept { return options_; }
     [[nodiscard]] Ranks& ranks() const noexcept { return ranks_; }
     /// Buckets that the gradients are reduced in.
-    [[nodiscard]] std::size_t bucket_count() const noexcept { return plan_.buckets.size(); }
-    /// For mp::sharded_parameters.
-    [[nodiscard]] const detail::bucket_plan& plan() const noexcept { return plan_; }
+    [[nodiscard]] std::size_t bucket_count() const noexcept { return plan().buckets.size(); }
+    /// For mp::sharded_optimizer.
+    [[nodiscard]] const detail::bucket_plan<Executor>& plan() const noexcept { return pipeline_.plan(); }
 
 private:
     static constexpr std::string_view constructor = "mp::gradient_reduction";
-    static constexpr std::size_t no_slot = ~std::size_t{0};
-    enum class phase : unsigned char { waiting, exchanging, summed, gathering, done };
 
-    struct bucket_state {
-        phase present = phase::waiting;
-        std::size_t incomplete = 0;  ///< parameters
-        std::size_t slot = no_slot;
-        typename Ranks::request call{};
-    };
-    /// Memory of a bucket under way.
-    struct slot {
-        std::vector<std::byte> packed;
-        std::vector<std::byte> received;
-        bool used = false;
-    };
-
-    static const reduction_options& checked(const reduction_options& options) {
+    static const reduction_options& checked(const Executor& exec, const reduction_options& options) {
+        if constexpr (std::is_same_v<Executor, cpu>) detail::check_threads(constructor, exec);
         if (options.bucket_bytes == 0) {
             detail::throw_argument(constructor, "options.bucket_bytes", 0, "must be positive");
         }
@@ -271,237 +203,36 @@ private:
         }
         return options;
     }
+    template <class... Parameters>
+    static detail::bucket_plan<Executor> plan_of(Ranks& ranks, const reduction_options& options,
+                                                 Parameters&... parameters) {
+        detail::bucket_plan<Executor> plan(constructor, ranks.size(), options.wire, options.bucket_bytes);
+        (plan.add(parameters), ...);
+        plan.finish();
+        const std::array<std::uint64_t, 5> same{
+            static_cast<std::uint64_t>(ranks.size()), static_cast<std::uint64_t>(options.wire),
+            options.bucket_bytes, options.mean ? 1U : 0U, options.share_only ? 1U : 0U};
+        detail::require_same_plan(constructor, plan, same, detail::reducer_reference(ranks));
+        return plan;
+    }
     [[nodiscard]] bool alone() const { return ranks_.size() == 1; }
-    [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(ranks_.rank()); }
-
-    /// Whether a bucket travels from where it lies; the last never does, for what must be agreed is with it.
-    [[nodiscard]] bool is_direct(std::size_t b) const {
-        const detail::gradient_bucket& bucket = plan_.buckets[b];
-        return bucket.codec.same && bucket.segments.size() == 1 && b + 1 != plan_.buckets.size();
-    }
-
-    void allocate() {
-        std::size_t packed = 0, received = 0;
-        for (std::size_t b = 0; b < states_.size(); ++b) {
-            const detail::gradient_bucket& bucket = plan_.buckets[b];
-            const bool direct = is_direct(b);
-            std::vector<std::size_t>& cuts = byte_cuts_.emplace_back();
-            for (std::size_t r = 0; r < bucket.cuts.size(); ++r) {
-                if (r == 0) {
-                    cuts.push_back(0);
-                    continue;
-                }
-                const std::size_t part = bucket.cuts[r] - bucket.cuts[r - 1];
-                cuts.push_back(
-                    cuts.back() +
-                    (blocks_.empty() ? part * bucket.codec.wire_size : detail::block_codes::bytes(part)) +
-                    (direct ? 0 : sizeof(detail::agreement_record)));
-            }
-            if (!direct) packed = (std::max)(packed, cuts.back());
-            received = (std::max)(received, (cuts[self() + 1] - cuts[self()]) * (cuts.size() - 1));
-        }
-        slots_.resize((std::min)(states_.size(), static_cast<std::size_t>(options_.in_flight)));
-        for (slot& it : slots_) {
-            it.packed.resize(packed);
-            it.received.resize(received);
-        }
-    }
 
     void written(const void* array) noexcept {
-        const std::size_t i = plan_.parameter_at(array);
+        const std::size_t i = plan().parameter_at(array);
         if (i == no_index) return;
-        const std::size_t b = plan_.parameters[i].bucket;
         const std::uint32_t count = ++counts_[i];
-        if (count == expected_[i]) {
-            --states_[b].incomplete;
-        } else if (expected_[i] != 0 && count == expected_[i] + 1) {
-            if (states_[b].present == phase::waiting) {
-                ++states_[b].incomplete;  // until finish()
-            } else {
-                record_.written_late = i + 1;
-            }
-        }
-        if (!failure_) failure_ = detail::exception_of([&] { progress(); });
+        if (count == expected_[i]) pipeline_.complete(i);
+        if (expected_[i] != 0 && count == expected_[i] + 1) pipeline_.reopen(i);
+        if (!failure_) failure_ = detail::exception_of([&] { pipeline_.progress(); });
     }
 
-    /// Moves everything on that can be moved without waiting.
-    void progress() {
-        for (std::size_t b = first_open_; b < next_launch_; ++b) {
-            bucket_state& it = states_[b];
-            if (it.present == phase::exchanging && ranks_.finished(it.call)) {
-                sum(b);
-                it.present = options_.share_only ? phase::done : phase::summed;
-            }
-            if (it.present == phase::summed && next_gather_ == b) {
-                it.call = ranks_.start_gather(memory_of(b), byte_cuts_[b]);
-                it.present = phase::gathering;
-                ++next_gather_;
-            }
-            if (it.present == phase::gathering && ranks_.finished(it.call)) {
-                if (!is_direct(b)) unpack(b);
-                it.present = phase::done;
-            }
-            if (it.present == phase::done && it.slot != no_slot) {
-                slots_[std::exchange(it.slot, no_slot)].used = false;
-            }
-        }
-        while (first_open_ < next_launch_ && states_[first_open_].present == phase::done) ++first_open_;
-        while (next_launch_ < states_.size() && is_ready(next_launch_) && launch(next_launch_))
-            ++next_launch_;
-    }
-    [[nodiscard]] bool is_ready(std::size_t b) const {
-        return finishing_ || (states_[b].incomplete == 0 && b + 1 != states_.size());
-    }
-
-    /// What is sent of a bucket.
-    [[nodiscard]] std::span<std::byte> memory_of(std::size_t b) {
-        const std::size_t bytes = byte_cuts_[b].back();
-        return {is_direct(b) ? plan_.buckets[b].segments[0].data : slots_[states_[b].slot].packed.data(),
-                bytes};
-    }
-
-    bool launch(std::size_t b) {
-        const auto free = std::find_if(slots_.begin(), slots_.end(), [](const slot& it) { return !it.used; });
-        if (free == slots_.end()) return false;
-        bucket_state& it = states_[b];
-        free->used = true;
-        it.slot = static_cast<std::size_t>(free - slots_.begin());
-        const detail::gradient_bucket& bucket = plan_.buckets[b];
-        const std::vector<std::size_t>& cuts = byte_cuts_[b];
-        if (!is_direct(b)) {
-            record_.bucket = static_cast<std::uint32_t>(b);
-            for (std::size_t r = 0; r + 1 < cuts.size(); ++r) {
-                record_.write(free->packed.data() + cuts[r + 1] - sizeof record_);
-                if (!blocks_.empty()) {
-                    blocks_[b].pack(exec_, bucket, r, lost_factor_, free->packed.data() + cuts[r]);
-                    continue;
-                }
-                bucket.for_memory(bucket.cuts[r], bucket.cuts[r + 1],
-                                  [&](const std::byte* gradients, std::size_t first, std::size_t count) {
-                                      std::byte* const to = free->packed.data() + cuts[r];
-                                      bucket.codec.pack(exec_, gradients, to + first * bucket.codec.wire_size,
-                                                        count);
-                                  });
-            }
-        }
-        const std::size_t part = cuts[self() + 1] - cuts[self()];
-        const std::span<std::byte> received(free->received.data(), part * (cuts.size() - 1));
-        it.call = ranks_.start_exchange(memory_of(b), received, cuts);
-        it.present = phase::exchanging;
-        if (!finishing_) ++statistics_.buckets_early;
-        statistics_.bytes_sent += cuts.back() - part + (options_.share_only ? 0 : part * (cuts.size() - 2));
-        return true;
-    }
-
-    void sum(std::size_t b) {
-        const detail::gradient_bucket& bucket = plan_.buckets[b];
-        const std::vector<std::size_t>& cuts = byte_cuts_[b];
-        const std::size_t part = cuts[self() + 1] - cuts[self()];
-        const std::byte* const received = slots_[states_[b].slot].received.data();
-        const bool direct = is_direct(b);
-        if (!direct) check_records(b, received, part);
-        const std::size_t begin = bucket.cuts[self()], end = bucket.cuts[self() + 1];
-        if (!blocks_.empty()) {
-            for (std::size_t r = 0; r + 1 < cuts.size(); ++r) note_finite(received + r * part, end - begin);
-            blocks_[b].sum(exec_, bucket, received, part, cuts.size() - 1, options_.mean, lost_factor_,
-                           options_.share_only ? nullptr : memory_of(b).data() + cuts[self()]);
-        } else if (options_.share_only) {
-            bucket.for_memory(begin, end, [&](std::byte* gradients, std::size_t first, std::size_t count) {
-                bucket.codec.sum_to_gradients(sum_, exec_, received + first * bucket.codec.wire_size, part,
-                                              gradients, count);
-            });
-        } else {
-            bucket.codec.sum(sum_, exec_, received, part, memory_of(b).data() + cuts[self()], end - begin);
-        }
-    }
-
-    void unpack(std::size_t b) {
-        const detail::gradient_bucket& bucket = plan_.buckets[b];
-        const std::vector<std::size_t>& cuts = byte_cuts_[b];
-        const std::byte* const packed = slots_[states_[b].slot].packed.data();
-        for (std::size_t r = 0; r + 1 < cuts.size(); ++r) {
-            if (!blocks_.empty()) {
-                note_finite(packed + cuts[r], bucket.cuts[r + 1] - bucket.cuts[r]);
-                blocks_[b].unpack(exec_, bucket, r, packed + cuts[r]);
-                continue;
-            }
-            bucket.for_memory(bucket.cuts[r], bucket.cuts[r + 1],
-                              [&](std::byte* gradients, std::size_t first, std::size_t count) {
-                                  bucket.codec.unpack(exec_,
-                                                      packed + cuts[r] + first * bucket.codec.wire_size,
-                                                      gradients, count);
-                              });
-        }
-    }
-
-    void note_finite(const std::byte* part, std::size_t elements) {
-        finite_ = finite_ && detail::block_bucket::is_finite(part, elements);
-    }
-    /// What rounding has lost comes with the next gradients; that of a step which no rank applies does not.
-    void keep_what_is_lost() {
-        if (options_.share_only) {
-            std::uint64_t broken = finite_ ? 0 : 1;  // no rank has seen all parts
-            (ranks_.max)(std::span<std::uint64_t>(&broken, 1));
-            finite_ = broken == 0;
-        }
-        if (std::exchange(finite_, true)) {
-            lost_scale_ = record_.scale;
-            for (detail::block_bucket& it : blocks_) it.commit();
-        }
-    }
-
-    /// Looks at what the ranks say beside their gradients; finish() tells it when all messages have come, so
-    /// that all ranks have.
-    void check_records(std::size_t b, const std::byte* received, std::size_t part) {
-        detail::agreement_record mine = record_;
-        mine.bucket = static_cast<std::uint32_t>(b);
-        for (int rank = 0; rank < ranks_.size(); ++rank) {
-            const auto theirs = detail::agreement_record::read(
-                received + (static_cast<std::size_t>(rank) + 1) * part - sizeof record_);
-            if (difference_.empty()) difference_ = mine.difference(theirs, rank);
-            if (late_ == 0) late_ = theirs.written_late;
-        }
-    }
-    void report(std::string_view function) {
-        const std::string difference = std::exchange(difference_, {});
-        const std::uint64_t late = std::exchange(late_, 0U);
-        if (!difference.empty()) {
-            detail::throw_error(rank_error(std::string(function) + ": " + difference));
-        }
-        if (late != 0) {
-            const std::size_t i = static_cast<std::size_t>(late) - 1;
-            detail::throw_error(state_error(
-                std::string(function) + ": the gradient of parameters[" + std::to_string(i) + "] ('" +
-                plan_.parameters[i].name +
-                "') was written once more than in the step before, when a rank had sent it already; abandon "
-                "the iteration"));
-        }
-    }
-
-    cpu exec_;
     Ranks& ranks_;
     reduction_options options_;
-    detail::rank_sum sum_;
-    detail::bucket_plan plan_;
-    std::vector<detail::block_bucket> blocks_;         // of every bucket; empty for other wires
-    float lost_scale_ = 1.0F;                          // of what they have lost,
-    float lost_factor_ = 1.0F;                         // and from it to the present one
-    bool finite_ = true;                               // so far in this step
-    std::vector<std::vector<std::size_t>> byte_cuts_;  // of every bucket
-    std::vector<bucket_state> states_;
-    std::vector<slot> slots_;
+    detail::bucket_pipeline<Ranks, Executor> pipeline_;
     std::vector<std::uint32_t> counts_;    // writes of every parameter in this pass,
     std::vector<std::uint32_t> expected_;  // and in that of the step before
-    std::size_t first_open_ = 0;           // buckets before it are done
-    std::size_t next_launch_ = 0;
-    std::size_t next_gather_ = 0;
-    detail::agreement_record record_;
-    std::string difference_;
-    std::uint64_t late_ = 0;
     std::exception_ptr failure_;
-    reduction_statistics statistics_;
     bool begun_ = false;
-    bool finishing_ = false;
 };
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

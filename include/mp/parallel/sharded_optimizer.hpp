@@ -32,7 +32,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// The share of a rank in the parameters of a store: for each, the elements that are in its part of the bucket.
 template <class Weight, class Gradient>
-std::vector<parameter<Weight, Gradient>> share_of(std::string_view function, const bucket_plan& plan,
+std::vector<parameter<Weight, Gradient>> share_of(std::string_view function, const bucket_plan<cpu>& plan,
                                                   const parameter_store<Weight, Gradient>& store,
                                                   std::size_t rank) {
     std::vector<parameter<Weight, Gradient>> result = store.parameters();
@@ -42,7 +42,7 @@ std::vector<parameter<Weight, Gradient>> share_of(std::string_view function, con
         if (found == no_index) {
             throw_argument(function, "store", it.name, "must be among the parameters that are reduced");
         }
-        const gradient_bucket& bucket = plan.buckets[plan.parameters[found].bucket];
+        const gradient_bucket<cpu>& bucket = plan.buckets[plan.parameters[found].bucket];
         const auto* const data = reinterpret_cast<const std::byte*>(it.gradient.data());
         const gradient_segment& segment =
             *std::find_if(bucket.segments.begin(), bucket.segments.end(), [&](const gradient_segment& there) {
@@ -219,7 +219,7 @@ private:
     void list_buckets() {
         const std::span<gradient_type> gradients = store_.gradients();
         const auto* const begin = reinterpret_cast<const std::byte*>(gradients.data());
-        for (const detail::gradient_bucket& it : reduction_.plan().buckets) {
+        for (const auto& it : reduction_.plan().buckets) {
             const std::byte* const data = it.segments[0].data;
             if (data < begin || data >= begin + gradients.size_bytes()) continue;
             const std::size_t first = static_cast<std::size_t>(data - begin) / sizeof(gradient_type);
