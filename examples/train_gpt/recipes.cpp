@@ -168,6 +168,7 @@ training_record train(const training_task& task) {
         mp::load_checkpoint(ranks, task.checkpoint, everything);
         model.weights_changed();
     }
+    mp::require_same_state(ranks, everything);
     const std::uint64_t first_step = step;
     const std::uint64_t end =
         task.stop_after == 0 ? task.steps : std::min(task.steps, step + task.stop_after);

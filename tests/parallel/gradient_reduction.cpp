@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gradients of all ranks as one: in every wire format, through ranks that are threads.
+#include <mp/loss_scaling.hpp>
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>
 #include <mp/parallel.hpp>
@@ -379,6 +380,36 @@ TEST_CASE("weights are brought to all ranks, and replicas that drift apart are f
             ++found;
     });
     CHECK(found == 6);
+}
+
+TEST_CASE("ranks whose policies, options or counts differ are found before the first step") {
+    const auto differs = [](int what, const char* text) {
+        std::atomic<int> found = 0;
+        mp::run_loopback(3, [&](auto& self) {
+            const bool other = self.rank() == 1;
+            model<float> mine({100});
+            mp::adamw<float> optimizer(mine.store.parameters(),
+                                       mp::adamw_options{.learning_rate = what == 1 && other ? 2e-3 : 1e-3});
+            mp::dynamic_loss_scaler scaler({.growth_interval = what == 2 && other ? 3 : 4});
+            std::uint64_t step = what == 3 && other ? 7 : 8;
+            const std::string name = what == 4 && other ? "steps" : "step";
+            const std::string message = thrown<mp::rank_error>([&] {
+                mp::require_same_state(self, [&](auto& visit) {
+                    visit("optimizer", optimizer);
+                    visit("scaler", scaler);
+                    visit(name, step);
+                });
+            });
+            if (what == 0 ? message == "(nothing was thrown)" : holds(message, text)) ++found;
+        });
+        CAPTURE(text);
+        CHECK(found == 3);
+    };
+    differs(0, "");
+    differs(1, "mp::require_same_state: the ranks differ: the checksum of 'optimizer.learning_rates' is ");
+    differs(2, "the checksum of 'scaler' is ");
+    differs(3, "the checksum of 'step' is ");
+    differs(4, "the checksum of the names and sizes");
 }
 
 TEST_CASE("calls that do not match end all ranks") {

@@ -8,6 +8,7 @@
 #include <mp/parallel/agreement.hpp>
 #include <mp/parallel/communicator.hpp>
 #include <mp/scaling/reducer.hpp>
+#include <mp/training/checkpoint.hpp>
 #include <mp/training/parameter_store.hpp>
 
 #include <cstddef>
@@ -87,6 +88,35 @@ void broadcast_weights(Ranks& ranks, Parameters&... parameters) {
 template <communicator Ranks, class... Parameters>
 void require_same_weights(Ranks& ranks, const Parameters&... parameters) {
     detail::require_same_digests("mp::require_same_weights", detail::reducer_reference(ranks), parameters...);
+}
+
+/// Throws unless all ranks have the same state, to the bit: policies and scales of loss scalers, options and rates
+/// of optimizers, their moments, weights, counts; what the run goes on from. `everything` is that of
+/// mp::save_checkpoint, and what ranks share is left out. To be called at the start, and after loading. Collective.
+///
+///     mp::require_same_state(ranks, everything);
+///
+/// \throws rank_error    something differs, on all ranks; the message says what
+/// \throws rank_timeout  a rank does not come
+template <communicator Ranks, class Everything>
+void require_same_state(Ranks& ranks, Everything&& everything) {
+    constexpr std::string_view function = "mp::require_same_state";
+    detail::state_writer writer(true);
+    everything(writer);
+    const detail::reducer_reference reducer(ranks);
+    const std::uint64_t names[] = {detail::crc64(writer.finish(false))};
+    detail::require_same_on_ranks(function, names, reducer, [](std::size_t) {
+        return std::string("the checksum of the names and sizes of what there is");
+    });
+    std::vector<std::uint64_t> digests;
+    for (const detail::file_entry& it : writer.entries()) {
+        detail::crc64_stream digest;
+        if (!it.shared) detail::for_file_bytes(it, [&](std::string_view bytes) { digest.add(bytes); });
+        digests.push_back(digest.value());
+    }
+    detail::require_same_on_ranks(function, digests, reducer, [&](std::size_t i) {
+        return "the checksum of '" + writer.entries()[i].name + "'";
+    });
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE
