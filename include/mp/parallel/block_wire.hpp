@@ -10,6 +10,7 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/float8.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/half.hpp>
 #include <mp/parallel/bucket_plan.hpp>
 #include <mp/rules/elementwise.hpp>
@@ -97,9 +98,22 @@ struct feedback {
         }
     }
     /// next = values - sent.
-    void keep(instruction_set isa, std::size_t first, std::span<float> values, std::span<const float> sent) {
-        for (std::size_t i = 0; i < values.size(); ++i) values[i] = float_subtract(values[i], sent[i]);
+    ///
+    /// \returns the sums of squares of values and of next
+    std::array<double, 2> keep(instruction_set isa, std::size_t first, std::span<float> values,
+                               std::span<const float> sent) {
+        std::array<double, 2> squares{};
+        const auto add_square = [](double& sum, float x) {
+            const auto wide = static_cast<double>(x);
+            sum = double_add(sum, double_multiply(wide, wide));
+        };
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            add_square(squares[0], values[i]);
+            values[i] = float_subtract(values[i], sent[i]);
+            add_square(squares[1], values[i]);
+        }
         convert_nearest(isa, values.data(), next.data() + first, values.size());
+        return squares;
     }
     void commit() { std::swap(residual, next); }
 };
@@ -117,7 +131,8 @@ public:
           begin_(bucket.cuts[self]),
           sums_travel_(sum_travels),
           sent_(bucket.elements),
-          summed_(sum_travels ? bucket.cuts[self + 1] - bucket.cuts[self] : 0) {}
+          summed_(sum_travels ? bucket.cuts[self + 1] - bucket.cuts[self] : 0),
+          squares_(bucket.elements / chunk + 2 * ranks_) {}
 
     /// Packs part `rank` of the gradients and what is left of the last ones, times `factor`.
     void pack(cpu exec, const gradient_bucket& bucket, std::size_t rank, float factor, std::byte* to) {
@@ -131,7 +146,7 @@ public:
             block_codes::encode(isa, v, to + first, scales(to, count, first));
             static_cast<void>(
                 block_codes::decode(isa, to + first, scales(to, count, first), std::span(back).first(n)));
-            sent_.keep(isa, begin + first, v, back);
+            squares_[begin / chunk + 2 * rank + first / chunk] = sent_.keep(isa, begin + first, v, back);
         });
     }
 
@@ -160,7 +175,7 @@ public:
             block_codes::encode(isa, v, packed + first, scales(packed, count, first));
             static_cast<void>(block_codes::decode(isa, packed + first, scales(packed, count, first),
                                                   std::span(term).first(n)));
-            summed_.keep(isa, first, v, std::span(term).first(n));
+            static_cast<void>(summed_.keep(isa, first, v, std::span(term).first(n)));
         });
     }
 
@@ -179,6 +194,14 @@ public:
         const std::byte* const scales = from + count;
         const std::size_t blocks = (count + block_codes::block - 1) / block_codes::block;
         return std::find(scales, scales + blocks, block_codes::nan) == scales + blocks;
+    }
+
+    /// Adds the squares of the gradients that were packed last, and of what of them was not sent.
+    void add_squares(std::array<double, 2>& sums) const {
+        for (const std::array<double, 2>& it : squares_) {
+            sums[0] = double_add(sums[0], it[0]);
+            sums[1] = double_add(sums[1], it[1]);
+        }
     }
 
     /// The step counts: what it has lost comes with the next.
@@ -234,6 +257,8 @@ private:
     bool sums_travel_;
     feedback sent_;    // of the gradients of this rank
     feedback summed_;  // of the sums of its part
+    // Of chunks, see add_squares; a part of n elements has at most n / chunk + 1 of them.
+    std::vector<std::array<double, 2>> squares_;
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -13,6 +13,7 @@
 #include <mp/parallel/reduction_options.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -309,10 +310,14 @@ private:
             (ranks_.max)(std::span<std::uint64_t>(&broken, 1));
             finite_ = broken == 0;
         }
-        if (std::exchange(finite_, true)) {
-            lost_scale_ = record_.scale;
-            for (block_bucket& it : blocks_) it.commit();
+        if (!std::exchange(finite_, true)) return;
+        lost_scale_ = record_.scale;
+        std::array<double, 2> squares{};
+        for (block_bucket& it : blocks_) {
+            it.commit();
+            it.add_squares(squares);
         }
+        statistics.lost = squares[0] > 0 ? double_sqrt(double_divide(squares[1], squares[0])) : 0.0;
     }
 
     /// Looks at what the ranks say beside their gradients; end() tells it when all messages have come, so that

@@ -26,7 +26,10 @@ struct reduction_statistics {
     std::uint64_t bytes_sent = 0;     ///< to other ranks, by this one
     std::uint64_t buckets = 0;        ///< reduced
     std::uint64_t buckets_early = 0;  ///< of them, those that were sent while the backward pass went on
-    double seconds_waited = 0;        ///< in finish(): what was not hidden behind the backward pass
+    /// Under wire_format::mxfp8, of the last step: the norm of what this rank has not sent yet, over that of its
+    /// gradients.
+    double lost = 0;
+    double seconds_waited = 0;  ///< in finish(): what was not hidden behind the backward pass
 };
 
 }  // namespace mp
