@@ -91,6 +91,7 @@ public:
                 it.present = options_.share_only ? phase::done : phase::summed;
             }
             if (it.present == phase::summed && next_gather_ == b) {
+                before_message();
                 it.call = ranks_.start_gather(memory_of(b), byte_cuts_[b]);
                 it.present = phase::gathering;
                 ++next_gather_;
@@ -228,11 +229,17 @@ private:
         if (!is_direct(b)) pack(b, bytes(free->packed));
         const std::size_t part = cuts[self() + 1] - cuts[self()];
         const std::span<std::byte> received(bytes(free->received), part * (cuts.size() - 1));
+        before_message();
         it.call = ranks_.start_exchange(memory_of(b), received, cuts);
         it.present = phase::exchanging;
         if (!flushes_) ++statistics.buckets_early;
         statistics.bytes_sent += cuts.back() - part + (options_.share_only ? 0 : part * (cuts.size() - 2));
         return true;
+    }
+
+    /// A library that knows no streams, such as a CUDA-aware MPI, reads memory at once.
+    void before_message() {
+        if constexpr (!requires { ranks_.fork(); } && requires { synchronize(exec_); }) synchronize(exec_);
     }
 
     void pack(std::size_t b, std::byte* to) {
