@@ -18,6 +18,7 @@
 #include <mp/simd/vec.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 
@@ -28,10 +29,9 @@ inline constexpr std::size_t square_lanes = 16;
 /// Lanes that blocks are added in.
 inline constexpr std::size_t block_lanes = 256;
 
-/// The sum of lanes, in pairs; they are scratch afterwards.
-template <std::size_t Lanes>
-MP_ALWAYS_INLINE double sum_in_pairs(double* lane_sums) noexcept {
-    for (std::size_t width = Lanes / 2; width != 0; width /= 2) {
+/// The sum of lanes, a power of 2, in pairs; they are scratch afterwards.
+MP_ALWAYS_INLINE double sum_in_pairs(double* lane_sums, std::size_t lanes) noexcept {
+    for (std::size_t width = lanes / 2; width != 0; width /= 2) {
         for (std::size_t lane = 0; lane < width; ++lane) {
             lane_sums[lane] = opt_barrier(lane_sums[lane] + lane_sums[lane + width]);
         }
@@ -41,19 +41,21 @@ MP_ALWAYS_INLINE double sum_in_pairs(double* lane_sums) noexcept {
 
 /// The sum of the lanes of a block, in pairs; they are scratch afterwards.
 MP_ALWAYS_INLINE double sum_of_square_lanes(double* lane_sums) noexcept {
-    return sum_in_pairs<square_lanes>(lane_sums);
+    return sum_in_pairs(lane_sums, square_lanes);
 }
 
-/// The sum of the blocks.
+/// The sum of the blocks. Of few blocks the upper lanes are zeros, which change no sum of squares.
 inline double sum_of_blocks(const double* values, std::size_t count) noexcept {
-    double lane_sums[block_lanes] = {};
+    const std::size_t lanes = std::bit_ceil((std::min)(block_lanes, count));
+    double lane_sums[block_lanes];
+    std::fill(lane_sums, lane_sums + lanes, 0.0);
     for (std::size_t at = 0; at < count; at += block_lanes) {
         const std::size_t length = (std::min)(block_lanes, count - at);
         for (std::size_t lane = 0; lane < length; ++lane) {
             lane_sums[lane] = opt_barrier(lane_sums[lane] + values[at + lane]);
         }
     }
-    return sum_in_pairs<block_lanes>(lane_sums);
+    return sum_in_pairs(lane_sums, lanes);
 }
 
 /// lane_sums[i] += values[i]^2 for all lanes. The squares are exact; of the sums, none may be put off, which
