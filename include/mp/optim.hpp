@@ -7,6 +7,8 @@
 #include <mp/half.hpp>
 #include <mp/optim/adafactor.hpp>
 #include <mp/optim/adamw.hpp>
+#include <mp/optim/lamb.hpp>
+#include <mp/optim/lars.hpp>
 #include <mp/optim/lion.hpp>
 #include <mp/optim/optimizer_base.hpp>
 #include <mp/optim/parameter.hpp>

@@ -215,6 +215,9 @@ TEST_CASE("moments are the nearest codes of their block on every instruction set
         mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9}, 1);
     check_steps<mp::lion<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(
         mp::lion_options{.learning_rate = 0.01, .weight_decay = 0.1}, 1);
+    check_steps<mp::lars<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(mp::lars_options{}, 1);
+    check_steps<mp::lamb<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(
+        mp::lamb_options{.learning_rate = 0.01}, 2);
 }
 
 TEST_CASE("a small network learns as with float moments, to within 4 % of the loss") {

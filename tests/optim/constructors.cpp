@@ -33,6 +33,11 @@ TEST_CASE("lists in braces choose the options, the groups and the executor that 
     CHECK(mp::sgd<float>({{"w", w, dw}}, {.learning_rate = 0.1, .momentum = 0.5}).options().momentum == 0.5);
     CHECK(rate(mp::lion<float>({{.name = "w", .weights = w, .gradient = dw}}, {.learning_rate = 0.25})) ==
           0.25);
+    CHECK(mp::lars<float>({{"w", w, dw}}, {.learning_rate = 4.0, .clip = true}).options().clip);
+    CHECK_FALSE(mp::lars<float>({{"w", w, dw}, {"b", b, db, 1}}, {{}, {.layer_adaptation = false}})
+                    .options(1)
+                    .layer_adaptation);
+    CHECK(rate(mp::lamb<float>({{"w", w, dw}}, {.learning_rate = 0.25, .use_nvlamb = true})) == 0.25);
     CHECK(mp::adafactor<float>({{.name = "w", .weights = w, .gradient = dw, .rows = 2}}, {.epsilon2 = 0.5})
               .options()
               .epsilon2 == 0.5);

@@ -124,3 +124,11 @@ TEST_CASE("skipped steps of AdamW leave every bit alone") {
         check_skipped_steps<mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16, float>>(alone);
     }
 }
+
+TEST_CASE("skipped steps of LARS and LAMB leave every bit alone") {
+    check_skipped_steps<mp::lars<mp::half>>(mp::lars_options{});
+    check_skipped_steps<mp::lars<float>>(mp::lars_options{.trust_coefficient = 0.02, .clip = true});
+    check_skipped_steps<mp::lamb<mp::half>>(mp::lamb_options{});
+    check_skipped_steps<mp::lamb<mp::bfloat16, mp::bfloat16, mp::bfloat16, float>>(
+        mp::lamb_options{.low_precision_update = mp::weight_update::kahan});
+}

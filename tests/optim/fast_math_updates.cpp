@@ -128,3 +128,15 @@ TEST_CASE("flags that allow inexact arithmetic change no bit of SGD") {
         mp::sgd_options{
             .learning_rate = 0.1, .low_precision_update = mp::weight_update::stochastic, .seed = 5});
 }
+
+TEST_CASE("flags that allow inexact arithmetic change no bit of LARS and LAMB") {
+    check<mp::lars<float>>(0x9ce6ab5a07e22cdaU, mp::lars_options{.weight_decay = 0.01});
+    check<mp::lars<mp::bfloat16, mp::bfloat16, mp::bfloat16>>(
+        0x2384f4827db193c4U,
+        mp::lars_options{
+            .trust_coefficient = 0.02, .clip = true, .low_precision_update = mp::weight_update::kahan});
+    check<mp::lamb<float>>(0x3aa99bb1b0e29607U, mp::lamb_options{.learning_rate = 0.01});
+    check<mp::lamb<mp::half>>(
+        0xa8a792edb09b4905U,
+        mp::lamb_options{.weight_decay = 0.0, .grad_averaging = false, .use_nvlamb = true});
+}

@@ -70,6 +70,11 @@ TEST_CASE("every group steps as if it were alone") {
         mp::sgd_options{.learning_rate = 0.02, .momentum = 0.9, .weight_decay = 0.1});
     check_groups<mp::lion<float>>(mp::lion_options{.learning_rate = 0.1},
                                   mp::lion_options{.learning_rate = 0.02, .weight_decay = 0.1});
+    check_groups<mp::lars<float>>(
+        mp::lars_options{.learning_rate = 0.5, .weight_decay = 0.0, .layer_adaptation = false},
+        mp::lars_options{.learning_rate = 2.0, .trust_coefficient = 0.02, .clip = true});
+    check_groups<mp::lamb<float>>(mp::lamb_options{.learning_rate = 0.1, .weight_decay = 0.0},
+                                  mp::lamb_options{.learning_rate = 0.02, .weight_decay = 0.1});
 }
 
 TEST_CASE("rates move together by a factor, or one by one") {

@@ -46,6 +46,9 @@ TEST_CASE("rounds after the first allocate nothing, whichever way weights are up
     check<mp::adamw<mp::bfloat16>>(mp::adamw_options{});
     check<mp::adamw<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(mp::adamw_options{});
     check<mp::adafactor<mp::bfloat16>>(mp::adafactor_options{});
+    check<mp::lars<mp::bfloat16>>(mp::lars_options{});
+    check<mp::lamb<mp::bfloat16>>(mp::lamb_options{});
+    check<mp::lamb<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(mp::lamb_options{});
     using alone = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;
     for (const auto how : {mp::weight_update::nearest, mp::weight_update::stochastic,
                            mp::weight_update::kahan, mp::weight_update::split}) {

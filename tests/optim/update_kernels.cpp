@@ -197,6 +197,39 @@ TEST_CASE_TEMPLATE(
         mp::sgd_options{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
 }
 
+TEST_CASE_TEMPLATE("so does LARS, with norms summed in another order and precision", Optimizer,
+                   mp::lars<float>, mp::lars<mp::bfloat16>, mp::lars<mp::half, float>,
+                   mp::lars<mp::float8_e4m3fn, mp::float8_e5m2, float, mp::bfloat16>) {
+    check_all_instruction_sets<Optimizer>(mp::lars_options{.trust_coefficient = 0.02});
+    check_all_instruction_sets<Optimizer>(
+        mp::lars_options{.learning_rate = 0.02, .momentum = 0.0, .trust_coefficient = 0.02, .clip = true});
+    check_all_instruction_sets<Optimizer>(
+        mp::lars_options{.dampening = 0.25, .weight_decay = 0.0, .layer_adaptation = false});
+    check_all_instruction_sets<Optimizer>(
+        mp::lars_options{.epsilon = 0.0, .weight_decay = 0.01, .nesterov = true});
+}
+
+TEST_CASE_TEMPLATE("and LAMB", Optimizer, mp::lamb<float>, mp::lamb<mp::bfloat16>, mp::lamb<mp::half, float>,
+                   mp::lamb<mp::float8_e4m3fn, mp::float8_e5m2, float, mp::bfloat16>) {
+    check_all_instruction_sets<Optimizer>(mp::lamb_options{.learning_rate = 0.01});
+    check_all_instruction_sets<Optimizer>(
+        mp::lamb_options{.learning_rate = 0.01, .bias_correction = false, .adam_w_mode = false});
+    check_all_instruction_sets<Optimizer>(
+        mp::lamb_options{.epsilon = 0.0, .weight_decay = 0.0, .grad_averaging = false, .use_nvlamb = true});
+    check_all_instruction_sets<Optimizer>(mp::lamb_options{.weight_decay = 0.0});
+}
+
+TEST_CASE("and both without a master copy, in every way of updating") {
+    for (const auto how : {mp::weight_update::nearest, mp::weight_update::stochastic,
+                           mp::weight_update::kahan, mp::weight_update::split}) {
+        CAPTURE(mp::name_of(how));
+        check_all_instruction_sets<mp::lars<mp::bfloat16, mp::bfloat16, mp::bfloat16>>(
+            mp::lars_options{.trust_coefficient = 0.02, .low_precision_update = how, .seed = 1});
+        check_all_instruction_sets<mp::lamb<mp::bfloat16, mp::bfloat16, mp::bfloat16, float>>(
+            mp::lamb_options{.learning_rate = 0.01, .low_precision_update = how, .seed = 2});
+    }
+}
+
 TEST_CASE_TEMPLATE("weights without a master copy follow the definition in every way of updating", Optimizer,
                    mp::sgd<mp::bfloat16, mp::bfloat16, mp::bfloat16>, mp::sgd<mp::half, float, mp::half>,
                    mp::sgd<mp::half, mp::half, mp::half, float>,

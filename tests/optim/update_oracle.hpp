@@ -7,11 +7,13 @@
 #include <mp/format/operations.hpp>
 #include <mp/optim.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <span>
 #include <type_traits>
@@ -69,18 +71,48 @@ inline float joined_halves(mp::bfloat16 high, mp::bfloat16 low) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(std::int64_t{high.bits()} * 0x10000 + distance));
 }
 
+/// The weight as an update takes it.
+template <class Weight, class Master, class State>
+float trained_weight(const parameter_state<Weight, Master, State>& p, std::size_t i, mp::weight_update how) {
+    if constexpr (std::is_same_v<Master, mp::bfloat16>) {
+        if (how == mp::weight_update::split) return joined_halves(p.masters[i], p.compensation[i]);
+    }
+    const float weight = widened(p.masters[i]);
+    return how == mp::weight_update::kahan ? add(weight, widened(p.compensation[i])) : weight;
+}
+
+/// The trust ratio, of norms that are summed one square after the other in long double.
+template <class Weight, class Master, class State, class Gradient, class Rule>
+long double ratio_of(const parameter_state<Weight, Master, State>& p, std::span<const Gradient> gradient,
+                     float inverse_scale, mp::weight_update how, const Rule& rule) {
+    long double weights = 0.0L;
+    long double measured = 0.0L;
+    for (std::size_t i = 0; i < p.masters.size(); ++i) {
+        const float weight = trained_weight(p, i, how);
+        float states[2] = {widened(p.states[0][i]), widened(p.states[1][i])};
+        const float it =
+            rule.measured(p.updates, weight, multiply(widened(gradient[i]), inverse_scale), states);
+        weights += static_cast<long double>(weight) * static_cast<long double>(weight);
+        measured += static_cast<long double>(it) * static_cast<long double>(it);
+    }
+    const bool usual = std::isfinite(weights) && std::isfinite(measured) && weights > 0.0L && measured > 0.0L;
+    return usual ? rule.ratio_of(std::sqrt(weights), std::sqrt(measured)) : 1.0L;
+}
+inline float finite(long double x) {
+    return static_cast<float>(std::min<long double>(x, std::numeric_limits<float>::max()));
+}
+
 /// rule(update, weight, gradient, states[2]).
 template <class Weight, class Master, class State, class Gradient, class Rule>
 void step(parameter_state<Weight, Master, State>& p, std::span<const Gradient> gradient, float inverse_scale,
           mp::weight_update how, std::uint64_t seed, bool has_states, Rule rule) {
     if (gradient.empty()) return;
     ++p.updates;
+    if constexpr (requires { rule.ratio; }) {
+        if (rule.adapts()) rule.ratio = ratio_of(p, gradient, inverse_scale, how, rule);
+    }
     for (std::size_t i = 0; i < p.masters.size(); ++i) {
-        float weight = widened(p.masters[i]);
-        if (how == mp::weight_update::kahan) weight = add(weight, widened(p.compensation[i]));
-        if constexpr (std::is_same_v<Master, mp::bfloat16>) {
-            if (how == mp::weight_update::split) weight = joined_halves(p.masters[i], p.compensation[i]);
-        }
+        float weight = trained_weight(p, i, how);
         float states[2] = {widened(p.states[0][i]), widened(p.states[1][i])};
         rule(p.updates, weight, multiply(widened(gradient[i]), inverse_scale), states);
         for (std::uint32_t s = 0; s < 2 && has_states; ++s) {
@@ -150,6 +182,68 @@ inline auto rule_of(const mp::lion_options& o) {
         const float decayed = multiply(static_cast<float>(o.learning_rate * o.weight_decay), weight);
         weight = subtract(weight, add(decayed, step));
     };
+}
+
+struct lars_rule {
+    mp::lars_options o;
+    long double ratio = 1.0L;
+
+    [[nodiscard]] bool adapts() const { return o.layer_adaptation; }
+    [[nodiscard]] float measured(std::uint64_t, float, float gradient, float*) const { return gradient; }
+    [[nodiscard]] long double ratio_of(long double weights, long double gradients) const {
+        const auto decay = static_cast<long double>(o.weight_decay);
+        const long double all = static_cast<long double>(o.trust_coefficient) * weights /
+                                (gradients + decay * weights + static_cast<long double>(o.epsilon));
+        if (!o.clip) return all;
+        return std::min(all / static_cast<long double>(o.learning_rate), 1.0L);
+    }
+    void operator()(std::uint64_t update, float& weight, float gradient, float* states) const {
+        if (o.weight_decay != 0.0) {
+            gradient = add(gradient, multiply(static_cast<float>(o.weight_decay), weight));
+        }
+        rule_of(mp::sgd_options{.learning_rate = o.learning_rate,
+                                .momentum = o.momentum,
+                                .dampening = o.dampening,
+                                .nesterov = o.nesterov})(update, weight, multiply(finite(ratio), gradient),
+                                                         states);
+    }
+};
+inline auto rule_of(const mp::lars_options& o) {
+    return lars_rule{o};
+}
+
+struct lamb_rule {
+    mp::lamb_options o;
+    long double ratio = 1.0L;
+
+    [[nodiscard]] bool adapts() const { return o.use_nvlamb || o.weight_decay != 0.0; }
+    [[nodiscard]] float measured(std::uint64_t update, float weight, float gradient, float* states) const {
+        const double t = static_cast<double>(update);
+        const double mean_bias = o.bias_correction ? 1.0 - std::pow(o.beta1, t) : 1.0;
+        const double square_bias = o.bias_correction ? 1.0 - std::pow(o.beta2, t) : 1.0;
+        const float decayed = multiply(static_cast<float>(o.weight_decay), weight);
+        if (!o.adam_w_mode && o.weight_decay != 0.0) gradient = add(gradient, decayed);
+        const double taken = o.grad_averaging ? 1.0 - o.beta1 : 1.0;
+        states[0] = add(multiply(static_cast<float>(o.beta1), states[0]),
+                        multiply(static_cast<float>(taken), gradient));
+        states[1] = add(multiply(static_cast<float>(o.beta2), states[1]),
+                        multiply(static_cast<float>(1.0 - o.beta2), multiply(gradient, gradient)));
+        const float root =
+            multiply(stored(std::sqrt(states[1])), static_cast<float>(1.0 / std::sqrt(square_bias)));
+        const float moved = multiply(static_cast<float>(1.0 / mean_bias),
+                                     stored(states[0] / add(root, static_cast<float>(o.epsilon))));
+        return add(o.adam_w_mode ? decayed : multiply(0.0F, weight), moved);
+    }
+    [[nodiscard]] long double ratio_of(long double weights, long double updates) const {
+        return weights / updates;
+    }
+    void operator()(std::uint64_t update, float& weight, float gradient, float* states) const {
+        const float rate = finite(static_cast<long double>(o.learning_rate) * ratio);
+        weight = subtract(weight, multiply(rate, measured(update, weight, gradient, states)));
+    }
+};
+inline auto rule_of(const mp::lamb_options& o) {
+    return lamb_rule{o};
 }
 
 /// The same bits, or both NaN: which of two NaNs' payloads survives an addition is not promised.

@@ -210,6 +210,20 @@ void add_optimizer_checksums(report& to) {
     add_adafactor<bfloat16>(to, "adafactor.bfloat16", {});
     add_adafactor<float>(to, "adafactor.float",
                          {.relative_step = false, .clip_threshold = 0.5, .weight_decay = 0.01});
+    add_training<mp::lars<bfloat16>>(to, "lars.bfloat16", mp::lars_options{.weight_decay = 0.01});
+    add_training<mp::lamb<float>>(to, "lamb.float", mp::lamb_options{.learning_rate = 0.01});
+#if !defined(MP_FEW_CHECKSUMS)
+    add_training<mp::lars<half, half, half>>(
+        to, "lars.half_without_masters",
+        mp::lars_options{.nesterov = true,
+                         .trust_coefficient = 0.02,
+                         .clip = true,
+                         .low_precision_update = mp::weight_update::kahan});
+    add_training<mp::lamb<half>>(
+        to, "lamb.half",
+        mp::lamb_options{
+            .weight_decay = 0.0, .bias_correction = false, .grad_averaging = false, .use_nvlamb = true});
+#endif
     add_training<mp::adamw<bfloat16, bfloat16, float, mp::block_moment>>(to, "adamw.bfloat16_block_moments",
                                                                          adamw);
 }

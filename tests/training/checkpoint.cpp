@@ -143,6 +143,8 @@ TEST_CASE("a run goes on to the same bits, whatever its weights, masters, state 
     continues<mp::adamw<float>>(mp::adamw_options{.learning_rate = 0.01});
     continues<mp::adamw<mp::bfloat16>>(mp::adamw_options{.learning_rate = 0.01});
     continues<mp::lion<mp::half>>(mp::lion_options{.learning_rate = 0.01});
+    continues<mp::lars<mp::half>>(mp::lars_options{.trust_coefficient = 0.02});
+    continues<mp::lamb<mp::bfloat16>>(mp::lamb_options{.learning_rate = 0.01});
     continues<mp::adamw<mp::bfloat16, mp::bfloat16, float, mp::block_moment>>(
         mp::adamw_options{.learning_rate = 0.01});
     using alone = mp::adamw<mp::bfloat16, mp::bfloat16, mp::bfloat16>;

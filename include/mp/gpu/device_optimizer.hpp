@@ -69,6 +69,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// range.
 template <class Options>
 [[nodiscard]] device_optimizer<Options> make_device_optimizer(const Options& options) {
+    static_assert(
+        !detail::layerwise_options<Options>,
+        "mp::gpu_optimizer: LARS and LAMB are for CPUs: there is no pass here for the norms of layers");
     static_assert(std::is_trivially_copyable_v<device_optimizer<Options>>);
     detail::optimizer_traits<Options>::check("mp::make_device_optimizer", options);
     device_optimizer<Options> result;

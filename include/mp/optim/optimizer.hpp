@@ -5,6 +5,7 @@
 
 #include <mp/optim/grouped_optimizer.hpp>
 #include <mp/optim/optimizer_traits.hpp>
+#include <mp/simd/floating_point_modes.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,15 +29,17 @@ public:
 
 private:
     void update(float inverse_scale) {
-        base::apply_kernel(
-            inverse_scale, std::span(coefficients_), [this](std::uint64_t number, std::size_t group) {
+        const detail::default_floating_point_modes modes;
+        base::set_coefficients(
+            std::span(of_group_), std::span(of_parameter_), [this](std::uint64_t number, std::size_t group) {
                 return traits::coefficients_of(base::options(group), base::learning_rate(group), number);
             });
+        base::apply_kernel(inverse_scale, std::span<const coefficients>(of_parameter_));
     }
 
-    /// Of most parameters of a group in a step.
-    std::vector<typename traits::coefficients> coefficients_ =
-        std::vector<typename traits::coefficients>(base::group_count());
+    using coefficients = typename traits::coefficients;
+    std::vector<coefficients> of_group_ = std::vector<coefficients>(base::group_count());
+    std::vector<coefficients> of_parameter_ = std::vector<coefficients>(base::parameters().size());
 };
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

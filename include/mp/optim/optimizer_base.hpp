@@ -4,9 +4,12 @@
 #pragma once
 
 #include <mp/detail/parallel.hpp>
+#include <mp/optim/kernels/layer_norms.hpp>
+#include <mp/optim/kernels/square_sums.hpp>
 #include <mp/optim/kernels/update.hpp>
 #include <mp/optim/optimizer_gradients.hpp>
 #include <mp/optim/optimizer_memory.hpp>
+#include <mp/optim/trust_ratio.hpp>
 #include <mp/optim/update_passes.hpp>
 #include <mp/optim/weight_update.hpp>
 #include <mp/scaling/unscale.hpp>
@@ -90,28 +93,62 @@ protected:
     }
 
     /// As apply(), with one of the library's own rules, whose kernels keep everything in registers.
-    /// `coefficients(update, group)` gives what the rule multiplies by; `usual` is memory for those of each
-    /// group.
+    /// `coefficients` are what the rule multiplies by in each parameter.
+    template <class Coefficients>
+    void apply_kernel(float inverse_scale, std::span<const Coefficients> coefficients) {
+        with_weight_update([&]<weight_update How>() {
+            for_each_trained_chunk<Coefficients::states>(
+                inverse_scale, [&]<class Arrays>(std::size_t i, std::size_t /*first*/, const Arrays& arrays) {
+                    if constexpr (has_block_moments) {
+                        detail::update_blocks<How>(isa_, arrays, coefficients[i]);
+                    } else {
+                        detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, coefficients[i]);
+                    }
+                });
+        });
+        finish_step();
+    }
+
+    /// The norms that coefficients depend on, of the parameters where they are wanted; nothing else changes. `sums` has
+    /// room for norm_sums() numbers. The caller has set default modes.
+    template <class Coefficients>
+    void measure_kernel(float inverse_scale, std::span<const Coefficients> coefficients,
+                        std::span<double> sums, std::span<detail::layer_norms> norms) {
+        double* const weight_sums = sums.data();
+        double* const measured_sums = sums.data() + layout_.chunks();
+        with_weight_update([&]<weight_update How>() {
+            for_each_trained_chunk<Coefficients::measured_states>(
+                inverse_scale, [&](std::size_t i, std::size_t first, const auto& arrays) {
+                    if (!norms[i].wanted) return;
+                    const std::size_t at = layout_.first_chunk(i) + first / detail::parameter_layout::chunk;
+                    detail::sum_layer_squares<How>(isa_, arrays, coefficients[i], weight_sums + at,
+                                                   measured_sums + at);
+                });
+        });
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (parameters_[i].gradient.empty() || !norms[i].wanted) continue;
+            const std::size_t begin = layout_.first_chunk(i);
+            const std::size_t end =
+                i + 1 < parameters_.size() ? layout_.first_chunk(i + 1) : layout_.chunks();
+            norms[i].weights = detail::double_sqrt(detail::sum_of_blocks(weight_sums + begin, end - begin));
+            norms[i].measured =
+                detail::double_sqrt(detail::sum_of_blocks(measured_sums + begin, end - begin));
+        }
+    }
+    [[nodiscard]] std::size_t norm_sums() const noexcept { return 2 * layout_.chunks(); }
+
+    /// Coefficients of each parameter, which are coefficients_of(update, group), where default modes are set.
     template <class Coefficients, class CoefficientsOf>
-    void apply_kernel(float inverse_scale, std::span<Coefficients> usual, CoefficientsOf coefficients) {
-        switch (how_) {
-            case weight_update::nearest:
-                return run_kernel<weight_update::nearest>(inverse_scale, usual, coefficients);
-            case weight_update::stochastic:
-                if constexpr (weights_can_stall) {
-                    run_kernel<weight_update::stochastic>(inverse_scale, usual, coefficients);
-                }
-                return;
-            case weight_update::kahan:
-                if constexpr (weights_can_stall) {
-                    run_kernel<weight_update::kahan>(inverse_scale, usual, coefficients);
-                }
-                return;
-            case weight_update::split:
-                if constexpr (masters_can_split) {
-                    run_kernel<weight_update::split>(inverse_scale, usual, coefficients);
-                }
-                return;
+    void set_coefficients(std::span<Coefficients> of_group, std::span<Coefficients> of_parameter,
+                          const CoefficientsOf& coefficients_of) const {
+        // Powers take long for small parameters, and nearly always all have had as many updates.
+        const std::uint64_t usual_number = *std::max_element(updates_.begin(), updates_.end()) + 1;
+        for (std::size_t group = 0; group < of_group.size(); ++group)
+            of_group[group] = coefficients_of(usual_number, group);
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const std::uint64_t number = updates_[i] + 1;
+            const std::size_t group = parameters_[i].group;
+            of_parameter[i] = number == usual_number ? of_group[group] : coefficients_of(number, group);
         }
     }
 
@@ -187,29 +224,33 @@ private:
         }
     };
 
-    template <weight_update How, class Coefficients, class CoefficientsOf>
-    void run_kernel(float inverse_scale, std::span<Coefficients> usual, const CoefficientsOf& coefficients) {
-        const detail::default_floating_point_modes modes;
-        // Powers take long for small parameters, and nearly always all have had as many updates.
-        const std::uint64_t usual_number = *std::max_element(updates_.begin(), updates_.end()) + 1;
-        for (std::size_t group = 0; group < usual.size(); ++group)
-            usual[group] = coefficients(usual_number, group);
-        layout_.for_each_chunk(
-            exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
-                if (parameters_[i].gradient.empty()) return;
-                const std::uint64_t number = updates_[i] + 1;
-                const std::size_t group = parameters_[i].group;
-                const Coefficients c = number == usual_number ? usual[group] : coefficients(number, group);
-                with_arrays<Coefficients::states>(
-                    i, first, last, inverse_scale, [&]<class Arrays>(const Arrays& arrays) {
-                        if constexpr (has_block_moments) {
-                            detail::update_blocks<How>(isa_, arrays, c);
-                        } else {
-                            detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, c);
-                        }
-                    });
-            });
-        finish_step();
+    /// Calls f.operator()<How>() with the way in which weights are updated.
+    template <class Function>
+    void with_weight_update(const Function& f) const {
+        switch (how_) {
+            case weight_update::nearest:
+                return f.template operator()<weight_update::nearest>();
+            case weight_update::stochastic:
+                if constexpr (weights_can_stall) f.template operator()<weight_update::stochastic>();
+                return;
+            case weight_update::kahan:
+                if constexpr (weights_can_stall) f.template operator()<weight_update::kahan>();
+                return;
+            case weight_update::split:
+                if constexpr (masters_can_split) f.template operator()<weight_update::split>();
+                return;
+        }
+    }
+
+    /// Calls f(index, first, arrays) on chunks, from `first` on, of all parameters that have a gradient.
+    template <std::size_t States, class Function>
+    void for_each_trained_chunk(float inverse_scale, const Function& f) {
+        layout_.for_each_chunk(exec_, detail::update_grain,
+                               [&](std::size_t i, std::size_t first, std::size_t last) {
+                                   if (parameters_[i].gradient.empty()) return;
+                                   with_arrays<States>(i, first, last, inverse_scale,
+                                                       [&](const auto& arrays) { f(i, first, arrays); });
+                               });
     }
 
     /// Calls f with a chunk of parameter `index`, and with the gradient that an update uses: the unscaled one
@@ -220,7 +261,8 @@ private:
         const auto call = [&](const auto* gradient, detail::pending_factors by) {
             using gradient_value = std::remove_const_t<std::remove_pointer_t<decltype(gradient)>>;
             const std::size_t at = layout_.offset(index) + first;
-            detail::update_arrays<Weight, gradient_value, Master, State, States> arrays{};
+            using state = std::conditional_t<States == 0, float, State>;
+            detail::update_arrays<Weight, gradient_value, Master, state, States> arrays{};
             arrays.weights = parameters_[index].weights.data() + first;
             if constexpr (has_master_copy) {
                 arrays.masters = masters_.data() + at;
@@ -228,11 +270,13 @@ private:
                 arrays.masters = arrays.weights;
             }
             arrays.gradient = gradient + first;
-            for (std::size_t s = 0; s < (std::min)(States, states_.size()); ++s) {
-                arrays.states[s] = states_[s].data() + at;
-                if constexpr (has_block_moments) {
-                    arrays.scales[s] =
-                        scales_[s].data() + first_block_[index] + first / detail::moments_block;
+            if constexpr (States != 0) {
+                for (std::size_t s = 0; s < (std::min)(States, states_.size()); ++s) {
+                    arrays.states[s] = states_[s].data() + at;
+                    if constexpr (has_block_moments) {
+                        arrays.scales[s] =
+                            scales_[s].data() + first_block_[index] + first / detail::moments_block;
+                    }
                 }
             }
             if (!compensation_.empty()) arrays.compensation = compensation_.data() + at;

@@ -47,4 +47,22 @@ struct lion_coefficients {
     float one_minus_beta2;  // of the gradient in the momentum
 };
 
+// Of the updates with a trust ratio; `measured_states` are the states that the ratio depends on, all or none.
+
+/// Coefficients of the update of LARS.
+struct lars_coefficients {
+    static constexpr std::size_t states = 1;
+    static constexpr std::size_t measured_states = 0;
+    sgd_coefficients sgd;
+    float trust_ratio;  // of the gradient with its decay
+};
+
+/// Coefficients of the update of LAMB.
+struct lamb_coefficients {
+    static constexpr std::size_t states = 2;
+    static constexpr std::size_t measured_states = 2;
+    adamw_coefficients adamw;  // for a learning rate of 1
+    float rate;                // learning rate times trust ratio
+};
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

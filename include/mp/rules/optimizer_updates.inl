@@ -5,7 +5,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// The update that belongs to the coefficients: from a weight, its gradient and its states to the new weight
-/// and states.
+/// and states. A trust ratio is of the norms of the weights and of what `measured` returns of them.
 template <class Coefficients>
 struct update_rule;
 
@@ -27,8 +27,17 @@ struct update_rule<sgd_coefficients> {
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
                                                 vec<float>* states) const {
-        vec<float> step = gradient;
-        if (decays) step = add(step, mul(decay, weight));
+        descend(weight, decayed(weight, gradient), states);
+    }
+
+    /// The gradient with the decay.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> decayed(vec<float> weight,
+                                                                     vec<float> gradient) const {
+        if (decays) gradient = add(gradient, mul(decay, weight));
+        return gradient;
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void descend(vec<float>& weight, vec<float> step,
+                                                 vec<float>* states) const {
         if (has_momentum) {
             const vec<float> moved = add(mul(momentum, states[0]), mul(gradient_scale, step));
             states[0] = moved;
@@ -59,6 +68,12 @@ struct update_rule<adamw_coefficients> {
 
     MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
                                                 vec<float>* states) const {
+        weight = sub(weight, change(weight, gradient, states));
+    }
+
+    /// What the weight loses.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> change(vec<float> weight, vec<float> gradient,
+                                                                    vec<float>* states) const {
         if (couples) gradient = add(gradient, mul(coupled, weight));
         const vec<float> mean = add(mul(beta1, states[0]), mul(one_minus_beta1, gradient));
         const vec<float> square = add(mul(beta2, states[1]), mul(one_minus_beta2, mul(gradient, gradient)));
@@ -66,7 +81,7 @@ struct update_rule<adamw_coefficients> {
         states[1] = square;
         const vec<float> denominator = add(mul(sqrt(square), inverse_bias), epsilon);
         // Not w * (1 - decay): one minus a small decay loses most of its digits in float.
-        weight = sub(weight, add(mul(decay, weight), mul(rate, div(mean, denominator))));
+        return add(mul(decay, weight), mul(rate, div(mean, denominator)));
     }
 };
 
@@ -95,6 +110,46 @@ struct update_rule<lion_coefficients> {
         vec<float> step = select(magnitude > 0, signed_rate, direction);
         step = select(magnitude > 0x7F80'0000, direction, step);
         weight = sub(weight, add(mul(decay, weight), step));
+    }
+};
+
+template <>
+struct update_rule<lars_coefficients> {
+    update_rule<sgd_coefficients> sgd;
+    vec<float> trust_ratio;
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const lars_coefficients& c)
+        : sgd(c.sgd), trust_ratio(broadcast(c.trust_ratio)) {}
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return sgd.has_states(); }
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> measured(vec<float> /*weight*/, vec<float> gradient,
+                                                        vec<float>* /*states*/) const {
+        return gradient;
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
+                                                vec<float>* states) const {
+        sgd.descend(weight, mul(trust_ratio, sgd.decayed(weight, gradient)), states);
+    }
+};
+
+template <>
+struct update_rule<lamb_coefficients> {
+    update_rule<adamw_coefficients> adamw;
+    vec<float> rate;
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit update_rule(const lamb_coefficients& c)
+        : adamw(c.adamw), rate(broadcast(c.rate)) {}
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_states() const { return true; }
+
+    MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> measured(vec<float> weight, vec<float> gradient,
+                                                        vec<float>* states) const {
+        return adamw.change(weight, gradient, states);
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void update(vec<float>& weight, vec<float> gradient,
+                                                vec<float>* states) const {
+        weight = sub(weight, mul(rate, measured(weight, gradient, states)));
     }
 };
 

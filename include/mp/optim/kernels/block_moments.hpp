@@ -128,7 +128,36 @@ private:
     float (*encode_[2])(const float*, std::uint8_t*);
 };
 
-/// The pass over a chunk whose states are block_moment; it begins with a block.
+/// Calls f(block, at, window) on the blocks of a chunk whose states are block_moment, `at` in it; it begins with a
+/// block. The states of `block` are floats if `has_states`.
+template <class Weight, class Gradient, class Master, std::size_t States, class Function>
+void for_each_moment_block(instruction_set isa,
+                           const update_arrays<Weight, Gradient, Master, block_moment, States>& a,
+                           bool has_states, Function f) {
+    const moment_window window(isa);
+    alignas(64) float moments[States][moments_block] = {};
+    update_arrays<Weight, Gradient, Master, float, States> block{};
+    for (std::size_t s = 0; s < States; ++s) block.states[s] = moments[s];
+    block.inverse_scale = a.inverse_scale;
+    block.clip_factor = a.clip_factor;
+    block.seed = a.seed;
+    block.parameter = a.parameter;
+    block.update = a.update;
+    for (std::size_t at = 0; at < a.count; at += moments_block) {
+        block.weights = a.weights + at;
+        block.masters = a.masters + at;
+        block.gradient = a.gradient + at;
+        if (a.compensation != nullptr) block.compensation = a.compensation + at;
+        block.count = (std::min)(moments_block, a.count - at);
+        block.first = a.first + at;
+        for (std::size_t s = 0; has_states && s < States; ++s) {
+            window.load(a.states[s] + at, a.scales[s][at / moments_block], block.count, s, moments[s]);
+        }
+        f(block, at, window);
+    }
+}
+
+/// The pass over such a chunk.
 template <weight_update How, class Coefficients, class Weight, class Gradient, class Master,
           std::size_t States>
 void update_blocks(instruction_set isa,
@@ -137,32 +166,14 @@ void update_blocks(instruction_set isa,
     using arrays_of_floats = update_arrays<Weight, Gradient, Master, float, States>;
     const auto update = select_update<How, Coefficients, arrays_of_floats>(isa);
     const bool has_states = single_lane::update_rule<Coefficients>(coefficients).has_states();
-    const moment_window window(isa);
-    alignas(64) float moments[States][moments_block] = {};
-    arrays_of_floats block{};
-    for (std::size_t s = 0; s < States; ++s) block.states[s] = moments[s];
-    block.inverse_scale = a.inverse_scale;
-    block.clip_factor = a.clip_factor;
-    block.seed = a.seed;
-    block.parameter = a.parameter;
-    block.update = a.update;
-    for (std::size_t at = 0; at < a.count; at += moments_block) {
-        const std::size_t count = (std::min)(moments_block, a.count - at);
-        const std::size_t number = at / moments_block;
-        block.weights = a.weights + at;
-        block.masters = a.masters + at;
-        block.gradient = a.gradient + at;
-        if (a.compensation != nullptr) block.compensation = a.compensation + at;
-        block.count = count;
-        block.first = a.first + at;
-        for (std::size_t s = 0; has_states && s < States; ++s) {
-            window.load(a.states[s] + at, a.scales[s][number], count, s, moments[s]);
-        }
-        update(block, coefficients);
-        for (std::size_t s = 0; has_states && s < States; ++s) {
-            window.store(moments[s], count, s, a.states[s] + at, a.scales[s] + number);
-        }
-    }
+    for_each_moment_block(isa, a, has_states,
+                          [&](const arrays_of_floats& block, std::size_t at, const moment_window& window) {
+                              update(block, coefficients);
+                              for (std::size_t s = 0; has_states && s < States; ++s) {
+                                  window.store(block.states[s], block.count, s, a.states[s] + at,
+                                               a.scales[s] + at / moments_block);
+                              }
+                          });
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

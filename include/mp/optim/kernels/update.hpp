@@ -66,7 +66,7 @@ public:
         copy(all.masters + from, masters_);
         copy(all.gradient + from, gradient_);
         if (all.compensation != nullptr) copy(all.compensation + from, compensation_);
-        for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) {
+        for (std::size_t s = 0; s != Arrays::states_of_rule; ++s) {
             copy_.states[s] = states_[s];
             if (all.states[s] != nullptr) copy(all.states[s] + from, states_[s]);
         }
@@ -78,7 +78,7 @@ public:
         if constexpr (Arrays::has_master_copy) copy(weights_, all_.weights + from_);
         copy(masters_, all_.masters + from_);
         if (all_.compensation != nullptr) copy(compensation_, all_.compensation + from_);
-        for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) {
+        for (std::size_t s = 0; s != Arrays::states_of_rule; ++s) {
             if (all_.states[s] != nullptr) copy(states_[s], all_.states[s] + from_);
         }
     }
@@ -96,7 +96,7 @@ private:
     typename Arrays::master_type masters_[Room] = {};
     typename Arrays::gradient_type gradient_[Room] = {};
     typename Arrays::master_type compensation_[Room] = {};
-    typename Arrays::state_type states_[Arrays::states_of_rule][Room] = {};
+    typename Arrays::state_type states_[(std::max)(Arrays::states_of_rule, std::size_t{1})][Room] = {};
 };
 
 /// Formats for which there is stochastic rounding on vectors.
@@ -189,6 +189,38 @@ void split_masters(const float* masters, Value* high, Value* low, std::size_t co
     }
 }
 
+/// A block of a chunk as floats.
+template <weight_update How, std::size_t States>
+struct float_block {
+    alignas(64) float weights[update_block] = {};
+    alignas(64) float gradient[update_block] = {};
+    alignas(64) float states[States == 0 ? 1 : States][update_block] = {};
+    alignas(64) float compensation[How == weight_update::kahan ? update_block : 1] = {};
+
+    template <class Arrays>
+    void load(const Arrays& a, std::size_t at, std::size_t count, bool has_states) noexcept {
+        if constexpr (How == weight_update::split) {
+            join_masters(a.masters + at, a.compensation + at, weights, count);
+        } else {
+            copy_block(a.masters + at, weights, count);
+        }
+        copy_block(a.gradient + at, gradient, count);
+        if constexpr (How == weight_update::kahan) copy_block(a.compensation + at, compensation, count);
+        if (has_states) {
+            for (std::size_t s = 0; s != States; ++s) copy_block(a.states[s] + at, states[s], count);
+        }
+    }
+
+    /// The weights i, i + 1 ... in the precision in which they are trained.
+    [[nodiscard]] portable_vectors::vec<float> weight(std::size_t i) const noexcept {
+        namespace target = portable_vectors;
+        const target::vec<float> rounded = target::load(weights + i);
+        if constexpr (How == weight_update::kahan)
+            return target::add(rounded, target::load(compensation + i));
+        return rounded;
+    }
+};
+
 template <weight_update How, class Coefficients, class Arrays>
 void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
     namespace target = portable_vectors;
@@ -197,28 +229,14 @@ void update_array_portable(const Arrays& a, const Coefficients& coefficients) {
     const target::update_rule<Coefficients> rule(coefficients);
     const target::vec<float> inverse_scale = target::broadcast(a.inverse_scale);
     const target::vec<float> clip_factor = target::broadcast(a.clip_factor);
-    alignas(64) float weights[update_block] = {};
-    alignas(64) float gradient[update_block] = {};
-    alignas(64) float states[states_of_rule][update_block] = {};
-    [[maybe_unused]] alignas(64) float compensation[How == weight_update::kahan ? update_block : 1] = {};
+    float_block<How, states_of_rule> block;
+    auto& [weights, gradient, states, compensation] = block;
     for (std::size_t at = 0; at < a.count; at += update_block) {
         const std::size_t count = (std::min)(update_block, a.count - at);
-        if constexpr (How == weight_update::split) {
-            join_masters(a.masters + at, a.compensation + at, weights, count);
-        } else {
-            copy_block(a.masters + at, weights, count);
-        }
-        copy_block(a.gradient + at, gradient, count);
-        if constexpr (How == weight_update::kahan) copy_block(a.compensation + at, compensation, count);
-        if (rule.has_states()) {
-            for (std::size_t s = 0; s < states_of_rule; ++s) copy_block(a.states[s] + at, states[s], count);
-        }
+        block.load(a, at, count, rule.has_states());
         // Also runs on the padding; its results are not stored.
         for (std::size_t i = 0; i < count; i += target::lanes) {
-            target::vec<float> weight = target::load(weights + i);
-            if constexpr (How == weight_update::kahan) {
-                weight = target::add(weight, target::load(compensation + i));
-            }
+            target::vec<float> weight = block.weight(i);
             target::vec<float> state[states_of_rule];
             for (std::size_t s = 0; s < states_of_rule; ++s) state[s] = target::load(states[s] + i);
             rule.update(weight,

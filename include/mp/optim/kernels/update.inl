@@ -20,21 +20,34 @@ struct group_of_random_words<Arrays, weight_update::stochastic> {
     }
 };
 
+/// The weights i to i + lanes - 1 in the precision in which they are trained.
+template <weight_update How, class Arrays>
+MP_ALWAYS_INLINE vec<float> load_weights(const Arrays& a, std::size_t i) {
+    if constexpr (How == weight_update::split) {
+        return as_float(
+            join_codes(widen(load(codes_of(a.masters + i))), widen(load(codes_of(a.compensation + i)))));
+    } else if constexpr (How == weight_update::kahan) {
+        return add(load_numbers(a.masters + i), load_numbers(a.compensation + i));
+    } else {
+        return load_numbers(a.masters + i);
+    }
+}
+
+/// Their gradients as an update uses them.
+template <class Arrays>
+MP_ALWAYS_INLINE vec<float> load_gradients(const Arrays& a, std::size_t i, vec<float> inverse_scale,
+                                           vec<float> clip_factor) {
+    return mul(mul(load_numbers(a.gradient + i), inverse_scale), clip_factor);
+}
+
 /// Updates the elements i to i + lanes - 1, of which the first is number `in_group` of its group.
 template <weight_update How, class Arrays, class Rule, class Random>
 MP_ALWAYS_INLINE void update_vector(const Arrays& a, std::size_t i, const Rule& rule,
                                     vec<float> inverse_scale, vec<float> clip_factor,
                                     [[maybe_unused]] const Random& random,
                                     [[maybe_unused]] std::size_t in_group) {
-    vec<float> weight;
-    if constexpr (How == weight_update::split) {
-        weight = as_float(
-            join_codes(widen(load(codes_of(a.masters + i))), widen(load(codes_of(a.compensation + i)))));
-    } else {
-        weight = load_numbers(a.masters + i);
-    }
-    if constexpr (How == weight_update::kahan) weight = add(weight, load_numbers(a.compensation + i));
-    const vec<float> gradient = mul(mul(load_numbers(a.gradient + i), inverse_scale), clip_factor);
+    vec<float> weight = load_weights<How>(a, i);
+    const vec<float> gradient = load_gradients(a, i, inverse_scale, clip_factor);
     vec<float> states[Arrays::states_of_rule];
     if (rule.has_states()) {
         for (std::size_t s = 0; s < Arrays::states_of_rule; ++s) states[s] = load_numbers(a.states[s] + i);
