@@ -19,7 +19,8 @@
 
 namespace mp::detail {
 
-/// What torch.optim's constructors call their options, and what that is called here, in an order that holds both.
+/// What the constructors of torch.optim and Apex call their options, and what that is called here, in an order that
+/// holds both.
 struct optimizer_words {
     struct any_numbers {
         constexpr any_numbers(double /*one*/ = 0) {}
@@ -39,7 +40,14 @@ struct optimizer_words {
     double clip_threshold = 0;
     double weight_decay = 0;
     bool nesterov = false;
+    double trust_coefficient = 0;
+    bool clip = false;
+    bool bias_correction = true;
     bool amsgrad = false;
+    bool adam_w_mode = true;
+    bool grad_averaging = true;
+    double max_grad_norm = 0;
+    bool use_nvlamb = false;
     bool maximize = false;
 };
 
@@ -86,7 +94,9 @@ Result instead_of_optimizer_words() {
     static_assert(
         refused<Words>,
         "an optimizer's options have these names in mp: learning_rate for lr, beta1 and beta2 for betas, "
-        "epsilon for eps, clip_threshold for d; where torch has maximize, negate the loss");
+        "epsilon for eps, clip_threshold for d, clip_gradient_norm for max_grad_norm; where torch has "
+        "maximize, "
+        "negate the loss");
     return {};
 }
 template <class Words, class Result>
