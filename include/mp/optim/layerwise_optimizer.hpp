@@ -32,6 +32,9 @@ class layerwise_optimizer
     using traits = detail::optimizer_traits<Options>;
 
 public:
+    /// Norms of theirs are looked at, so that ranks cannot share a parameter.
+    static constexpr bool needs_whole_parameters = true;
+
     using base::base;
 
     /// The trust ratio of a parameter in the last step of this object; 1 before the first.
