@@ -11,7 +11,10 @@
 #include <mp/tfloat32.hpp>
 
 #include <doctest/doctest.h>
+#include <algorithm>
+#include <bit>
 #include <cfenv>
+#include <cmath>
 #include <cstdint>
 
 #include "format/flushing_scope.hpp"
@@ -65,6 +68,32 @@ void check_all_arguments() {
     });
 }
 
+/// Whether the results of a function, as the integers tell them to 53 bits, keep twice the distance from midpoints
+/// that its accuracy asks for: all that are normal or subnormal numbers.
+template <class Value, class Function>
+void check_distances(const char* name, int accuracy, Function function) {
+    using layout = typename Value::layout;
+    std::uint32_t near = 0;
+    std::uint32_t counted = 0;
+    for (std::uint32_t code = 0; code <= layout::code_mask; ++code) {
+        const Value x = Value::from_bits(static_cast<typename Value::storage>(code));
+        const auto argument = std::bit_cast<std::uint64_t>(static_cast<double>(x));
+        const std::uint64_t magnitude = function(argument) & 0x7fffffffffffffff;
+        if (magnitude == 0 || magnitude >= 0x7ff0000000000000) continue;
+        const auto result = std::bit_cast<double>(magnitude);
+        // In units of half the last place midpoints are odd.
+        const int exponent = std::max(std::ilogb(result), layout::min_exponent);
+        const double halves = std::ldexp(result, layout::fraction_bits + 1 - exponent);
+        if (exponent > layout::max_exponent) continue;
+        const double midpoint = 2 * std::floor(halves / 2) + 1;
+        ++counted;
+        if (std::fabs(halves - midpoint) <= std::ldexp(std::min(halves, midpoint), 1 - accuracy)) ++near;
+    }
+    INFO(Value::format::name << ", " << name);
+    CHECK(counted > 1000);
+    CHECK(near == 0);
+}
+
 /// Compares both paths for random pairs, bases and exponents near one among them.
 template <class Value>
 void check_pairs(std::uint32_t count) {
@@ -98,7 +127,27 @@ public:
     rounding_scope& operator=(const rounding_scope&) = delete;
 };
 
+/// Numbers that lie on one side of one, or mostly so.
+template <int Bias>
+struct biased {
+    static constexpr const char* name = "biased";
+    static constexpr int exponent_bits = 5;
+    static constexpr int fraction_bits = 6;
+    static constexpr int bias = Bias;
+    static constexpr bool is_signed = true;
+    static constexpr bool has_infinity = true;
+    static constexpr mp::nan_encoding nans = mp::nan_encoding::ieee;
+};
+
 }  // namespace
+
+TEST_CASE_TEMPLATE("functions through double are those of the integers for all biases", Value,
+                   mp::basic_float<biased<-40>>, mp::basic_float<biased<-5>>, mp::basic_float<biased<0>>,
+                   mp::basic_float<biased<2>>, mp::basic_float<biased<28>>, mp::basic_float<biased<50>>) {
+    static_assert(mp::detail::has_fast_math<typename Value::format>);
+    check_all_arguments<Value>();
+    check_pairs<Value>(100000);
+}
 
 TEST_CASE_TEMPLATE("functions through double are those of the integers for all arguments", Value, mp::half,
                    mp::bfloat16, mp::tfloat32, mp::basic_float<mp::formats::p3109<16, 11>>, mp::float8_e4m3fn,
@@ -130,6 +179,35 @@ TEST_CASE_TEMPLATE("powers and hypotenuses through double are those of the integ
         const rounding_scope scope(mode);
         check_pairs<Value>(100000);
     }
+}
+
+TEST_CASE_TEMPLATE("functions that look for no midpoints have results far from all of them", Value, mp::half,
+                   mp::bfloat16) {
+    using namespace mp::detail;
+    using binary64 = mp::formats::binary64;
+    const auto exponential = [](auto evaluate) {
+        return [=](std::uint64_t x) { return exponential_bits<binary64>(x, evaluate, mp::projection{}); };
+    };
+    const auto logarithm = [](auto evaluate) {
+        return [=](std::uint64_t x) { return logarithm_bits<binary64>(x, evaluate, mp::projection{}); };
+    };
+    const auto wave = [](trigonometric which) {
+        return [=](std::uint64_t x) { return trigonometric_bits<binary64>(x, which, mp::projection{}); };
+    };
+    check_distances<Value>("exp", fast_accuracy, exponential(evaluate_exp{}));
+    check_distances<Value>("exp10", fast_accuracy, exponential(evaluate_exp10{}));
+    check_distances<Value>("log", fast_accuracy, logarithm(evaluate_log{}));
+    check_distances<Value>("log2", fast_accuracy, logarithm(evaluate_log2{}));
+    check_distances<Value>("log10", fast_accuracy, logarithm(evaluate_log10{}));
+    check_distances<Value>("rsqrt", fast_accuracy,
+                           [](std::uint64_t x) { return rsqrt_bits<binary64>(x, mp::projection{}); });
+    const auto half_turns = [](trigonometric which) {
+        return [=](std::uint64_t x) { return half_turns_bits<binary64>(x, which, mp::projection{}); };
+    };
+    check_distances<Value>("sinpi", fast_wave_accuracy, half_turns(trigonometric::sine));
+    check_distances<Value>("cospi", fast_wave_accuracy, half_turns(trigonometric::cosine));
+    check_distances<Value>("sin", fast_wave_accuracy, wave(trigonometric::sine));
+    check_distances<Value>("cos", fast_wave_accuracy, wave(trigonometric::cosine));
 }
 
 TEST_CASE("formats of more precision or range than double arithmetic is sure of stay with the integers") {
