@@ -24,6 +24,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Eight conversions an instruction, by the builtins: see hardware.hpp for why there is no <immintrin.h>.
 using float_x8 = float __attribute__((vector_size(32)));
+using short_x8 = short __attribute__((vector_size(16)));
 
 template <std::size_t Count>
 void narrow_half_block(const float* from, std::uint16_t* to) noexcept {

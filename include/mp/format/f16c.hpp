@@ -14,48 +14,80 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+// A code stays in a vector register from one operation to the next of an expression, since the way through a general
+// register and back takes half as long as an addition does. For that g++ wants a scalar type that has a place there,
+// which is _Float16, and clang the promise that the rest of the register does not matter.
+#if defined(__clang__) || !MP_HAS_COMPILER_BINARY16
+using f16c_code = short __attribute__((vector_size(16)));
+MP_ALWAYS_INLINE f16c_code f16c_load(std::uint16_t bits) noexcept {
+    const f16c_code code = {static_cast<short>(bits), 0, 0, 0, 0, 0, 0, 0};
+#if defined(__clang__)
+    return __builtin_shufflevector(code, code, 0, -1, -1, -1, -1, -1, -1, -1);
+#else
+    return code;
+#endif
+}
+MP_ALWAYS_INLINE std::uint16_t f16c_bits(f16c_code code) noexcept {
+    return static_cast<std::uint16_t>(code[0]);
+}
+#else
+__extension__ using f16c_code = _Float16;
+MP_ALWAYS_INLINE f16c_code f16c_load(std::uint16_t bits) noexcept {
+    return __builtin_bit_cast(f16c_code, bits);
+}
+MP_ALWAYS_INLINE std::uint16_t f16c_bits(f16c_code code) noexcept {
+    return __builtin_bit_cast(std::uint16_t, code);
+}
+#endif
+
 /// vcvtps2ph and vcvtph2ps: <immintrin.h> alone would cost half a second of compile time in every file. They
 /// ignore the rounding direction and the flush modes of MXCSR for binary16, keep sign and leading payload of
 /// a NaN and make it quiet: the same bits as the core for all 2^32 and all 2^16 inputs. The other numbers in
-/// the register do not matter, which the compiler's builtin could not know.
-using short_x8 = short __attribute__((vector_size(16)));
-
+/// the register do not matter, which the compiler's builtins could not know.
 MP_ALWAYS_INLINE std::uint16_t f16c_narrow(float x) noexcept {
-    short_x8 result;
+    f16c_code result;
     __asm__("{vcvtps2ph $0, %1, %0|vcvtps2ph %0, %1, 0}" : "=x"(result) : "x"(x));
-    return static_cast<std::uint16_t>(result[0]);
+    return f16c_bits(result);
 }
-
-MP_ALWAYS_INLINE short_x8 f16c_load(std::uint16_t bits) noexcept {
-    return short_x8{static_cast<short>(bits), 0, 0, 0, 0, 0, 0, 0};
+MP_ALWAYS_INLINE float f16c_widen(f16c_code code) noexcept {
+    float result;
+    __asm__("{vcvtph2ps %1, %0|vcvtph2ps %0, %1}" : "=x"(result) : "x"(code));
+    return result;
 }
-
 MP_ALWAYS_INLINE float f16c_widen(std::uint16_t bits) noexcept {
-    return __builtin_ia32_vcvtph2ps(f16c_load(bits))[0];
+    return f16c_widen(f16c_load(bits));
 }
 
-/// f16c_narrow(lowered_root(root)), in vector registers.
-MP_ALWAYS_INLINE std::uint16_t f16c_narrow_root(float root) noexcept {
-    using float_x4 = float __attribute__((vector_size(16)));
-    short_x8 bits = __builtin_bit_cast(short_x8, float_x4{root, 0, 0, 0});
-    const short_x8 one = {1, 0, 0, 0, 0, 0, 0, 0};
-    __asm__("{vpsubusw %1, %0, %0|vpsubusw %0, %0, %1}" : "+x"(bits) : "x"(one));
-    return f16c_narrow(__builtin_bit_cast(float_x4, bits)[0]);
+/// The square root: f16c_narrow(lowered_root(root)) in vector registers. Of a number below zero the instruction makes
+/// the NaN with a sign, of minus zero and of NaNs what they are, and so do the conversions.
+MP_ALWAYS_INLINE std::uint16_t f16c_root(std::uint16_t a) noexcept {
+    float root = float_sqrt(f16c_widen(a));
+    if constexpr (!float_arithmetic_rounds_to_nearest) {
+        const auto one = __builtin_bit_cast(float, 1);
+        __asm__("{vpsubusw %1, %0, %0|vpsubusw %0, %0, %1}" : "+x"(root) : "x"(one));
+    }
+    const bool invalid = static_cast<std::uint16_t>(a - 0x8001) < 0x7c00;
+    return static_cast<std::uint16_t>(f16c_narrow(root) ^ (invalid ? 0x8000 : 0));
 }
 
-/// a + b, or a - b where Sign is -1; zero_sum(a, b) is the result where a negative zero came out. The codes
-/// stay in vector registers, from which only the rare zero reads them: kept in general registers as well they
-/// would cost a quarter of the time.
-template <int Sign, class ZeroSum>
-MP_ALWAYS_INLINE std::uint16_t f16c_sum(std::uint16_t a, std::uint16_t b, ZeroSum zero_sum) noexcept {
-    const short_x8 x = opt_barrier(f16c_load(a));
-    const short_x8 y = opt_barrier(f16c_load(b));
-    const float first = __builtin_ia32_vcvtph2ps(x)[0];
-    const float second = __builtin_ia32_vcvtph2ps(y)[0];
-    const std::uint16_t sum =
-        f16c_narrow(Sign < 0 ? float_subtract(first, second) : float_add(first, second));
+/// The zero that is the sum of these, or their difference where Sign is -1, if one rounds to nearest: negative only if
+/// both summands are. Not inlined, so that compilers branch.
+template <int Sign>
+MP_NEVER_INLINE std::uint16_t f16c_zero_sum(float a, float b) noexcept {
+    const auto second = bit_cast<std::uint32_t>(b);
+    const auto signs = bit_cast<std::uint32_t>(a) & (Sign < 0 ? ~second : second);
+    return static_cast<std::uint16_t>(signs >> 16 & 0x8000);
+}
+
+/// a + b, or a - b where Sign is -1. Where a negative zero came out, the direction may have made it. The codes are not
+/// used again: kept in general registers as well they would cost a quarter of the time.
+template <int Sign>
+MP_ALWAYS_INLINE std::uint16_t f16c_sum(std::uint16_t a, std::uint16_t b) noexcept {
+    const float x = f16c_widen(a);
+    const float y = f16c_widen(b);
+    const std::uint16_t sum = f16c_narrow(Sign < 0 ? float_subtract(x, y) : float_add(x, y));
     if (sum != 0x8000) return sum;
-    return zero_sum(static_cast<std::uint16_t>(x[0]), static_cast<std::uint16_t>(y[0]));
+    return f16c_zero_sum<Sign>(x, y);
 }
 
 /// a * b + c. The double sum, as in fma_nearest, is rounded to float, which does not pass a midpoint of
@@ -64,9 +96,9 @@ MP_ALWAYS_INLINE std::uint16_t f16c_sum(std::uint16_t a, std::uint16_t b, ZeroSu
 template <class Special>
 MP_ALWAYS_INLINE std::uint16_t f16c_fma(std::uint16_t a, std::uint16_t b, std::uint16_t c,
                                         Special special) noexcept {
-    const short_x8 codes[] = {opt_barrier(f16c_load(a)), opt_barrier(f16c_load(b)),
-                              opt_barrier(f16c_load(c))};
-    const auto value = [&](int i) { return static_cast<double>(__builtin_ia32_vcvtph2ps(codes[i])[0]); };
+    const f16c_code codes[] = {opt_barrier(f16c_load(a)), opt_barrier(f16c_load(b)),
+                               opt_barrier(f16c_load(c))};
+    const auto value = [&](int i) { return static_cast<double>(f16c_widen(codes[i])); };
     const auto result = static_cast<float>(double_add(double_multiply(value(0), value(1)), value(2)));
     constexpr std::uint32_t smallest = 0x38800000;  // 2^-14
     constexpr std::uint32_t infinity = 0x7f800000;
@@ -75,7 +107,7 @@ MP_ALWAYS_INLINE std::uint16_t f16c_fma(std::uint16_t a, std::uint16_t b, std::u
     if (magnitude - smallest < infinity - smallest && !is_midpoint) {
         return f16c_narrow(result);
     }
-    const auto code = [&](int i) { return static_cast<std::uint16_t>(codes[i][0]); };
+    const auto code = [&](int i) { return f16c_bits(codes[i]); };
     return special(code(0), code(1), code(2));
 }
 

@@ -320,8 +320,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> add_nearest(storage_of<Format> a, st
     }
 #elif MP_HARDWARE_F16C
     if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
-        if (!__builtin_is_constant_evaluated())
-            return f16c_sum<1>(a, b, sign_of_zero_sum<Format, 1>::zero_sum);
+        if (!__builtin_is_constant_evaluated()) return f16c_sum<1>(a, b);
     }
 #endif
     return through_float<Format, true>([](auto x, auto y) { return native_operations::add(x, y); },
@@ -338,8 +337,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> subtract_nearest(storage_of<Format> 
     }
 #elif MP_HARDWARE_F16C
     if constexpr (is_binary16<Format> && !float_arithmetic_rounds_to_nearest) {
-        if (!__builtin_is_constant_evaluated())
-            return f16c_sum<-1>(a, b, sign_of_zero_sum<Format, -1>::zero_sum);
+        if (!__builtin_is_constant_evaluated()) return f16c_sum<-1>(a, b);
     }
 #endif
     return through_float<Format, true>([](auto x, auto y) { return native_operations::subtract(x, y); },
@@ -366,8 +364,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> divide_nearest(storage_of<Format> a,
                                         [=] { return divide_bits<Format>(a, b, {}); }, no_finish{}, a, b);
 }
 
+/// What sqrt_nearest leaves of roots.
 template <class Format>
-MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) noexcept {
+MP_HOST_DEVICE constexpr storage_of<Format> sqrt_of_any(storage_of<Format> a) noexcept {
     using storage = storage_of<Format>;
     using layout = layout_of<Format>;
     constexpr bool has_sign_apart = Format::nans == nan_encoding::ieee;
@@ -376,23 +375,6 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) n
     const auto magnitude = static_cast<storage>(a & layout::magnitude_mask);
     const auto sign = static_cast<storage>(a & layout::sign_mask);
     const bool invalid = (sign != 0) & (magnitude != 0) & (magnitude <= layout::infinity_code);
-#if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
-    // Of a root that is a midpoint, upward rounding has made one of what is below.
-    if constexpr (arithmetic_through_float<Format> && Format::exponent_bits < 8 && layout::precision > 10 &&
-                  !float_arithmetic_rounds_to_nearest) {
-        if (!__builtin_is_constant_evaluated()) {
-            const float root = float_sqrt(to_float<Format>(magnitude));
-#if MP_HARDWARE_F16C
-            if constexpr (is_binary16<Format>) {
-                const auto code = static_cast<storage>(sign | f16c_narrow_root(root));
-                return select(invalid, pack_nan<Format>(), code);
-            }
-#endif
-            const auto code = static_cast<storage>(sign | narrow_nearest_even<Format, true>(root));
-            return select(invalid, pack_nan<Format>(), code);
-        }
-    }
-#endif
     const auto root_of = [](auto x) {
         const auto root = native_operations::sqrt(x);
         constexpr bool is_float = sizeof root == sizeof(float);
@@ -406,6 +388,46 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) n
         sign | through_float<Format, true>(
                    root_of, [=] { return sqrt_bits<Format>(magnitude, {}); }, no_finish{}, magnitude));
     return select(invalid, pack_nan<Format>(), root);
+}
+/// Not inlined. Negative numbers, which would be taken for others as often as not where signs are random, are looked
+/// for first.
+template <class Format>
+MP_NEVER_INLINE storage_of<Format> sqrt_of_others(storage_of<Format> a) noexcept {
+    using layout = layout_of<Format>;
+    if constexpr (layout::is_ieee) {
+        constexpr auto below_zero = static_cast<storage_of<Format>>(layout::sign_mask + 1);
+        if (static_cast<storage_of<Format>>(a - below_zero) < layout::infinity_code)
+            return pack_nan<Format>();
+    }
+    return sqrt_of_any<Format>(a);
+}
+
+template <class Format>
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> sqrt_nearest(storage_of<Format> a) noexcept {
+#if MP_HARDWARE_F16C && !MP_DEVICE_CODE
+    if constexpr (is_binary16<Format>) {
+        if (!__builtin_is_constant_evaluated()) return f16c_root(a);
+    }
+#endif
+#if MP_HARDWARE_FLOAT && !MP_DEVICE_CODE
+    // Roots of normal numbers are normal, and never midpoints. Of a root that is one upward rounding has made one of
+    // what is below; see lowered_root for what is above.
+    if constexpr (arithmetic_through_float<Format> && Format::exponent_bits < 8) {
+        if (!__builtin_is_constant_evaluated()) {
+            using layout = layout_of<Format>;
+            constexpr int shift = 23 - layout::fraction_bits;
+            constexpr std::uint32_t bias_difference = static_cast<std::uint32_t>(127 - Format::bias) << 23;
+            constexpr std::uint32_t half_minus_one = (std::uint32_t{1} << (shift - 1)) - 1;
+            const auto from_smallest = static_cast<storage_of<Format>>(a - layout::hidden_bit);
+            if (from_smallest > layout::max_finite_code - layout::hidden_bit)
+                return sqrt_of_others<Format>(a);
+            const std::uint32_t bits = (std::uint32_t{a} << shift) + bias_difference;
+            const auto root = bit_cast<std::uint32_t>(float_sqrt(bit_cast<float>(bits)));
+            return static_cast<storage_of<Format>>((root - bias_difference + half_minus_one) >> shift);
+        }
+    }
+#endif
+    return sqrt_of_any<Format>(a);
 }
 
 /// Whether x + y is exact in double, as can be told by exponents: y has at most 11 bits, x at most 22, and
