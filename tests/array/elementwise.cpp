@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -122,6 +123,38 @@ TEST_CASE_TEMPLATE("arithmetic on arrays has the results of the operators on eve
                    mp::float8_e3m4, mp::float8_e4m3b11fnuz, mp::float8_e5m2fnuz, mp::float6_e2m3fn,
                    mp::float6_e3m2fn, mp::float4_e2m1fn, float) {
     check_arithmetic<Value>(20011);
+}
+
+TEST_CASE_TEMPLATE("fused sums at midpoints and beside them, of terms of all magnitudes", Value, mp::half,
+                   mp::bfloat16, mp::tfloat32) {
+    using limits = std::numeric_limits<Value>;
+    const double unit = static_cast<double>(limits::epsilon());
+    // Products that have all bits but the last, that are themselves midpoints, and that are numbers.
+    const double factors[][2] = {
+        {1 + unit, 1 - unit}, {1 + unit, 1 + unit}, {1.5, 1 + unit}, {2 - unit, 1.5}, {1.25, 1.5}};
+    const double addends[] = {0, 1, 1 + unit, 4.0 / 3, 5.0 / 3, 2 - unit};
+    const int step = limits::max_exponent > 16 ? 3 : 1;
+    const int least = limits::min_exponent - limits::digits;
+    std::vector<Value> a, b, c;
+    for (const auto& factor : factors) {
+        for (int i = 2 * least; i < limits::max_exponent; i += step) {
+            for (int k = least; k < limits::max_exponent; k += step) {
+                for (const double addend : addends) {
+                    const int half = i / 2;
+                    a.push_back(Value(std::ldexp(factor[0], half)));
+                    b.push_back(Value(std::ldexp(i % 4 < 2 ? factor[1] : -factor[1], i - half)));
+                    c.push_back(Value(std::ldexp(k % 2 == 0 ? addend : -addend, k)));
+                }
+            }
+        }
+    }
+    std::vector<Value> expected, out(a.size());
+    for (std::size_t i = 0; i < a.size(); ++i) expected.push_back(mp::fma(a[i], b[i], c[i]));
+    for (const auto isa : arrays::instruction_sets()) {
+        CAPTURE(static_cast<int>(isa));
+        mp::fma(mp::cpu{.instructions = isa}, a, b, c, out);
+        CHECK(count_wrong(out, [&](std::size_t i) { return expected[i]; }) == 0);
+    }
 }
 
 TEST_CASE_TEMPLATE("formats without vectors calculate too", Value, mp::basic_float<mp::formats::p3109<16, 6>>,

@@ -14,6 +14,7 @@ inline void apply_to_words(const std::uint32_t* a, const std::uint32_t* b, std::
         std::size_t o = 0;
         const auto put = [&](vec<std::uint32_t> value) MP_INLINED_LAMBDA { store(results[o++] + i, value); };
         put(as_uint32(larger_or_second(as_float(x), as_float(y))));
+        put(as_uint32(smaller_or_second(as_float(x), as_float(y))));
         put(as_uint32(quieted(as_float(x))));
         put(as_uint32(fused_multiply_add(as_float(x), as_float(y), as_float(x))));
         put(widen(narrow_binary16(as_float(x))));
@@ -36,6 +37,7 @@ inline void move_lanes(const std::uint32_t* a, const std::uint32_t* b, const std
     moves->lane_count = lanes;
     moves->mask = movemask(x);
     moves->has_sign = any_sign(x2);
+    moves->has_common_bits = have_common_bits(x, y & 0x1000'0000U);
     put(moves->lower, interleave_lower(x, y));
     put(moves->upper, interleave_upper(x, y));
     put(moves->low, low_halves(x2, y2));

@@ -101,6 +101,13 @@ MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
     return is_larger ? a : b;
 }
 
+/// The smaller ones; b where one of them is NaN, or both are zero.
+MP_ALWAYS_INLINE vec<float> smaller_or_second(vec<float> a, vec<float> b) {
+    vec<std::int32_t> is_smaller;
+    __asm__("fcmgt %0.4s, %2.4s, %1.4s" : "=w"(is_smaller) : "w"(a), "w"(b));
+    return is_smaller ? a : b;
+}
+
 /// x where d is above the limit, which has a negative sign, or NaN; else 0.
 MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
     const auto first = bit_cast<std::uint32_t>(limit);
@@ -134,6 +141,9 @@ MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
     vec<float> x;
     __asm__("fcvtl %0.4s, %1.4h" : "=w"(x) : "w"(codes));
     return x;
+}
+MP_ALWAYS_INLINE vec<float> load_binary16_as_float(const std::uint16_t* from) {
+    return widen_binary16(load(from));
 }
 MP_ALWAYS_INLINE vec<std::uint16_t> narrow_binary16(vec<float> x) {
     vec<std::uint16_t> codes;
@@ -186,6 +196,12 @@ MP_ALWAYS_INLINE std::uint32_t movemask(vec<std::uint32_t> x) {
     vec<std::uint32_t> sum;
     __asm__("addv %s0, %1.4s" : "=w"(sum) : "w"(bits));
     return sum[0];
+}
+/// Whether a & b has any bit.
+MP_ALWAYS_INLINE bool have_common_bits(vec<std::uint32_t> a, vec<std::uint32_t> b) {
+    vec<std::uint32_t> largest = a & b;
+    __asm__("umaxv %s0, %1.4s" : "=w"(largest) : "w"(largest));
+    return largest[0] != 0;
 }
 /// Whether a comparison holds in some lane.
 MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {

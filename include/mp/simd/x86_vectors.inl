@@ -178,6 +178,16 @@ MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
     return a;
 }
 
+/// The smaller ones; b where one of them is NaN, or both are zero.
+MP_ALWAYS_INLINE vec<float> smaller_or_second(vec<float> a, vec<float> b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vminps %2, %1, %0" : "=v"(a) : "v"(a), "v"(b));
+#else
+    __asm__("vminps %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
+#endif
+    return a;
+}
+
 /// x where d is above the limit, which has a negative sign, or NaN; else 0. As instructions, since compilers
 /// that believe there is no NaN may turn the comparison around.
 MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
@@ -250,6 +260,16 @@ MP_ALWAYS_INLINE vec<float> widen_binary16(vec<std::uint16_t> codes) {
     __asm__("vcvtph2ps %1, %0" : "=x"(x) : "x"(codes));
 #endif
     return x;
+}
+/// The same from memory.
+MP_ALWAYS_INLINE vec<float> load_binary16_as_float(const std::uint16_t* from) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    return widen_binary16(load(from));  // {sae} takes no memory
+#else
+    vec<float> x;
+    __asm__("vcvtph2ps %1, %0" : "=x"(x) : "m"(*reinterpret_cast<const unsigned char(*)[2 * lanes]>(from)));
+    return x;
+#endif
 }
 MP_ALWAYS_INLINE vec<std::uint16_t> narrow_binary16(vec<float> x) {
     vec<std::uint16_t> codes;
@@ -366,6 +386,18 @@ MP_ALWAYS_INLINE bool any_sign(uint64_lanes x) {
     __asm__("vmovmskpd %1, %0" : "=r"(signs) : "x"(x));
 #endif
     return signs != 0;
+}
+/// Whether a & b has any bit.
+MP_ALWAYS_INLINE bool have_common_bits(vec<std::uint32_t> a, vec<std::uint32_t> b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    std::uint16_t lanes_with_bits;
+    __asm__("vptestmd %2, %1, %0" : "=Yk"(lanes_with_bits) : "v"(a), "v"(b));
+    return lanes_with_bits != 0;
+#else
+    bool found;
+    __asm__("vptest %2, %1" : "=@ccnz"(found) : "x"(a), "x"(b));
+    return found;
+#endif
 }
 /// Whether a comparison holds in some lane.
 MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {

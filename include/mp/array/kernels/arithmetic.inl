@@ -18,6 +18,12 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
+template <class Value>
+inline constexpr bool comes_in_pairs = [] {
+    if constexpr (reduced<Value>) return is_bfloat16<typename Value::format>;
+    return false;
+}();
+
 MP_ALWAYS_INLINE vec<std::uint32_t> magnitude_of(vec<float> x) {
     return as_uint32(x) & 0x7fff'ffffU;
 }
@@ -63,6 +69,46 @@ MP_ALWAYS_INLINE vec<float> multiply_add_to_odd(vec<float> a, vec<float> b, vec<
     return as_float(bits + (step & is_inexact & is_even));
 #endif
 }
+
+#if MP_TARGET_NUMBER < MP_TARGET_AVX512
+// Rounding a b + c to float first and then to the format goes wrong only where the float is a midpoint M between
+// two numbers of the format and the exact sum is not.
+
+/// For halves, whose products are exact in float: rounded to odd where a float may be a midpoint. The last 13 bits of
+/// midpoints are 0x1000, and zeros below 2^-14, where they are the odd multiples of 2^-25.
+MP_ALWAYS_INLINE vec<float> multiply_add_binary16(vec<float> a, vec<float> b, vec<float> c) {
+    const vec<float> sum = fused_multiply_add(a, b, c);
+    const vec<std::uint32_t> magnitude = magnitude_of(sum);
+    const vec<std::uint32_t> is_tiny = as_uint32(as_float(magnitude) < 0x1p-14F);
+    const vec<std::uint32_t> is_midpoint = as_uint32((magnitude & 0x1fffU) == (~is_tiny & 0x1000U));
+    if (have_common_bits(is_midpoint, magnitude)) [[unlikely]]
+        return multiply_add_to_odd(a, b, c);  // unless zero
+    return sum;
+}
+
+/// For bfloat16: where the sum is the product and c is not zero, one place more in the direction of c.
+///
+/// Let M be in [2^e, 2^(e+1)), or e = -126 if it is smaller: a multiple of 2^(e-8), and the exact sum v is up to
+/// 2^(e-24) away. A product has 16 bits, and is at most 255^2 of its units.
+/// - If c is a multiple of 2^(e-8), so is M - c, which is not 0, since M is no number of bfloat16. Then the product is
+///   less than 2^(e-8), by a 128th at least, or a multiple of 2^(e-23): v = M, or it is farther away.
+/// - Else |c| < 2^(e-1), and the product is larger than that. If it is less than 2^e, then |c| is at least 2^(e-9),
+///   and both are multiples of 2^(e-16): v = M. If it is not, it is a multiple of 2^(e-15): where it is not M, |c| is
+///   2^(e-15) but for a 256th at least and a multiple of 2^(e-23): v = M.
+/// There remains that the product is M, and c so small that the sum stays there. Wherever else the sum is the product,
+/// its last 8 bits are zeros or it is infinite or NaN, and one place more or less rounds to the same. (What is too
+/// small to be exact as a product is changed by every c that is not zero.)
+MP_ALWAYS_INLINE vec<float> multiply_add_bfloat16(vec<float> a, vec<float> b, vec<float> c) {
+    const vec<float> sum = fused_multiply_add(a, b, c);
+    const vec<std::uint32_t> bits = as_uint32(sum);
+    const vec<std::uint32_t> is_product = as_uint32(bits == as_uint32(opt_barrier(a * b)));
+    if (!have_common_bits(is_product & as_uint32(c), broadcast(0x7fff'ffffU))) [[likely]]
+        return sum;
+    const vec<std::uint32_t> has_addend = as_uint32(magnitude_of(c) != 0U);
+    const vec<std::uint32_t> step = 1U - (((as_uint32(c) ^ bits) >> 31) << 1);
+    return as_float(bits + (step & is_product & has_addend));
+}
+#endif
 
 MP_ALWAYS_INLINE vec<float> apply(addition, vec<float> a, vec<float> b) {
     return a + b;
@@ -114,10 +160,9 @@ template <class Operation, class Value>
 inline constexpr bool has_doubtful_lanes = [] {
     if constexpr (reduced<Value>) {
         using format = typename Value::format;
-        if (format::exponent_bits != 8) return false;
+        if (format::exponent_bits != 8 || is_bfloat16<format>) return false;
         if (std::is_same_v<Operation, multiply_addition>) return MP_TARGET_NUMBER < MP_TARGET_AVX512;
-        return !is_bfloat16<format> &&
-               (std::is_same_v<Operation, multiplication> || std::is_same_v<Operation, division>);
+        return std::is_same_v<Operation, multiplication> || std::is_same_v<Operation, division>;
     }
     return false;
 }();
@@ -148,6 +193,10 @@ template <class Operation, class Value>
 MP_ALWAYS_INLINE vec<float> operate(vec<float> a, vec<float> b, vec<float> c) {
     static_assert(std::is_same_v<Operation, multiply_addition>);
     if constexpr (std::is_same_v<Value, float>) return fused_multiply_add(a, b, c);
+#if MP_TARGET_NUMBER < MP_TARGET_AVX512
+    if constexpr (is_half<Value>) return multiply_add_binary16(a, b, c);
+    if constexpr (comes_in_pairs<Value>) return multiply_add_bfloat16(a, b, c);
+#endif
     return multiply_add_to_odd(a, b, c);
 }
 template <class Operation, class Value, class... Floats>
@@ -161,12 +210,6 @@ MP_ALWAYS_INLINE vec<float> operate(Floats... operands) {
 // How a type lies in vectors of floats. A `batch` is the elements that one step works on: those of one
 // vector, but of bfloat16 those of two, the ones with even and the ones with odd index. These are the lower
 // and the upper halves of 32-bit words, so that neither reading nor writing has to shuffle.
-
-template <class Value>
-inline constexpr bool comes_in_pairs = [] {
-    if constexpr (reduced<Value>) return is_bfloat16<typename Value::format>;
-    return false;
-}();
 
 template <class Value>
 inline constexpr std::size_t batch = comes_in_pairs<Value> ? 2 * lanes : lanes;
@@ -264,28 +307,34 @@ MP_ALWAYS_INLINE void map_batch(Value* out, Operand... operands) {
     }
 }
 
-template <class Operation, class Value, class... Operand>
-void map_array(Value* out, std::size_t count, Operand... operands) noexcept {
+/// map(out, operands...) for all batches, two at a time.
+template <class Value, class Map, class... Operand>
+MP_ALWAYS_INLINE void map_batches(Map map, Value* out, std::size_t count, Operand... operands) {
     constexpr std::size_t step = batch<Value>;
-    const std::conditional_t<computes_in_any_modes<Value>, any_floating_point_modes,
-                             default_floating_point_modes>
-        modes;
     std::size_t i = 0;
     for (; i + 2 * step <= count; i += 2 * step) {
-        map_batch<Operation>(out + i, operand_from(operands, i)...);
-        map_batch<Operation>(out + i + step, operand_from(operands, i + step)...);
+        map(out + i, operand_from(operands, i)...);
+        map(out + i + step, operand_from(operands, i + step)...);
     }
     for (; i < count; i += step) {
         const std::size_t rest = count - i;
         if (rest >= step) {
-            map_batch<Operation>(out + i, operand_from(operands, i)...);
+            map(out + i, operand_from(operands, i)...);
         } else {
             alignas(64) Value last[step];
-            map_batch<Operation>(last,
-                                 operand_copy<Operand, step>{}.fill(operand_from(operands, i), rest)...);
+            map(last, operand_copy<Operand, step>{}.fill(operand_from(operands, i), rest)...);
             store_first(out + i, last, rest);
         }
     }
+}
+
+template <class Operation, class Value, class... Operand>
+void map_array(Value* out, std::size_t count, Operand... operands) noexcept {
+    const std::conditional_t<computes_in_any_modes<Value>, any_floating_point_modes,
+                             default_floating_point_modes>
+        modes;
+    map_batches([](Value* to, auto... from) MP_INLINED_LAMBDA { map_batch<Operation>(to, from...); }, out,
+                count, operands...);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

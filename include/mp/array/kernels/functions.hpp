@@ -9,6 +9,7 @@
 #include <mp/format/math/hyperbolic.hpp>
 #include <mp/format/math/logarithm.hpp>
 #include <mp/format/math/power.hpp>
+#include <mp/rules/exponential.hpp>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 

@@ -233,6 +233,8 @@ template <class Value>
 MP_ALWAYS_INLINE vec<float> load_numbers(const Value* from) {
     if constexpr (std::is_same_v<Value, float>) {
         return load(from);
+    } else if constexpr (is_half<Value>) {
+        return load_binary16_as_float(codes_of(from));
     } else {
         return widen_container<typename Value::format>(load(codes_of(from)));
     }
