@@ -81,8 +81,8 @@ MP_ALWAYS_INLINE void check_input(std::string_view function, std::span<Value> ou
 
 /// Checks an executor, an output and the inputs that go into it, and returns the instruction set to run with.
 template <class Value, class... Input>
-MP_ALWAYS_INLINE instruction_set check_elementwise(std::string_view function, cpu exec, std::span<Value> out,
-                                                   const Input&... inputs) {
+MP_ALWAYS_INLINE instruction_set check_elementwise(std::string_view function, const cpu& exec,
+                                                   std::span<Value> out, const Input&... inputs) {
     check_threads(function, exec);
     const instruction_set isa = isa_of(function, exec);
     check_not_null(function, "out", out.data(), out.size());

@@ -13,26 +13,38 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 inline constexpr std::size_t elementwise_grain = 1 << 16;
 
 template <class Value, class Kernel, class... Operand>
-void map_chunks(cpu exec, std::size_t grain, Kernel kernel, std::span<Value> out, Operand... operands) {
+MP_NEVER_INLINE void map_on_threads(const cpu& exec, std::size_t grain, Kernel kernel, std::span<Value> out,
+                                    Operand... operands) {
     parallel_for(exec, out.size(), grain, [&](std::size_t begin, std::size_t end) {
         kernel(out.data() + begin, end - begin, operand_from(operands, begin)...);
     });
 }
+/// Inlined on one thread, with all that leads there: calls, and an executor that is copied through memory, would take
+/// longer than a few elements do.
+template <class Value, class Kernel, class... Operand>
+MP_ALWAYS_INLINE void map_chunks(const cpu& exec, std::size_t grain, Kernel kernel, std::span<Value> out,
+                                 Operand... operands) {
+    if (exec.threads > 1) return map_on_threads(exec, grain, kernel, out, operands...);
+    kernel(out.data(), out.size(), operands...);
+}
 
 template <class Operation, class Value, class... Operand>
-void arithmetic(cpu exec, instruction_set isa, std::span<Value> out, Operand... operands) {
+MP_ALWAYS_INLINE void arithmetic(const cpu& exec, instruction_set isa, std::span<Value> out,
+                                 Operand... operands) {
     map_chunks(exec, elementwise_grain, arithmetic_kernel<Operation, Value, Operand...>(isa), out,
                operands...);
 }
 template <class Operation, class Value, class... Operand>
-void selection(cpu exec, instruction_set isa, std::span<Value> out, Operand... operands) {
+MP_ALWAYS_INLINE void selection(const cpu& exec, instruction_set isa, std::span<Value> out,
+                                Operand... operands) {
     map_chunks(exec, elementwise_grain, selection_kernel<Operation, Value, Operand...>(isa), out,
                operands...);
 }
 
 /// Checks and dispatch of functions of two arrays.
 template <class Operation, class A, class B, class Out>
-void binary_arithmetic(std::string_view function, cpu exec, const A& a, const B& b, Out& out) {
+MP_ALWAYS_INLINE void binary_arithmetic(std::string_view function, const cpu& exec, const A& a, const B& b,
+                                        Out& out) {
     static_assert(std::same_as<array_element<A>, array_element<Out>> &&
                       std::same_as<array_element<B>, array_element<Out>>,
                   "mp: the arrays must have elements of the same type; convert them with mp::convert");
@@ -49,7 +61,7 @@ void binary_arithmetic(std::string_view function, cpu exec, const A& a, const B&
 
 /// Checks and dispatch of functions of one array.
 template <class Operation, class X, class Out>
-void unary_arithmetic(std::string_view function, cpu exec, const X& x, Out& out) {
+MP_ALWAYS_INLINE void unary_arithmetic(std::string_view function, const cpu& exec, const X& x, Out& out) {
     static_assert(std::same_as<array_element<X>, array_element<Out>>,
                   "mp: the arrays must have elements of the same type; convert them with mp::convert");
     const std::span target = as_span(out);

@@ -13,7 +13,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 inline constexpr std::size_t function_grain = 1 << 14;
 
 template <class Function, class X, class Out>
-void map_function(std::string_view function, cpu exec, const X& x, Out& out) {
+MP_ALWAYS_INLINE void map_function(std::string_view function, const cpu& exec, const X& x, Out& out) {
     using value = array_element<Out>;
     static_assert(std::same_as<array_element<X>, value>,
                   "mp: the arrays must have elements of the same type; convert them with mp::convert");

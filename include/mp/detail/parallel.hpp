@@ -21,11 +21,13 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+[[noreturn]] MP_NEVER_INLINE inline void throw_threads(std::string_view function, int threads) {
+    throw_argument(function, "exec.threads", threads, "must be at least 1");
+}
 /// Throws argument_error in the name of `function` when the executor asks for fewer than one thread.
-inline void check_threads(std::string_view function, cpu exec) {
-    if (exec.threads < 1) {
-        throw_argument(function, "exec.threads", exec.threads, "must be at least 1");
-    }
+MP_ALWAYS_INLINE void check_threads(std::string_view function, const cpu& exec) {
+    if (exec.threads < 1) [[unlikely]]
+        throw_threads(function, exec.threads);
 }
 
 /// Number of threads of the executor for one call.

@@ -23,7 +23,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// innocuous?", 1995). Kernels store each float that they calculate (`opt_barrier`). Left over are doubles
 /// below 2^-1022, of which the kernels calculate none: all squares of floats are larger.
 ///
-/// Costs a read of the control register, some cycles, unless there is something to change. Where
+/// Costs a read of the control register and a write, some cycles; looking for flags first would take longer. Where
 /// the register is not known, only the direction of rounding is set, and nothing by nvcc.
 class default_floating_point_modes {
 public:
@@ -62,22 +62,15 @@ private:
 #elif defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
     default_floating_point_modes() noexcept {
         __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
-        set(before_, (before_ & flags) | all_masked);
+        const std::uint32_t wanted = (before_ & flags) | all_masked;
+        if (before_ != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
     }
-    ~default_floating_point_modes() {
-        std::uint32_t now = 0;
-        __asm__ volatile("stmxcsr %0" : "=m"(now) : : "memory");
-        set(now, before_);
-    }
+    ~default_floating_point_modes() { __asm__ volatile("ldmxcsr %0" : : "m"(before_) : "memory"); }
 
 private:
     // MXCSR: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3.
     static constexpr std::uint32_t flags = 0x003f;
     static constexpr std::uint32_t all_masked = 0x1f80;
-
-    static void set(std::uint32_t now, std::uint32_t wanted) noexcept {
-        if (now != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
-    }
     std::uint32_t before_ = 0;
 #elif defined(__aarch64__) && defined(__GNUC__) && !defined(__CUDACC__)
     default_floating_point_modes() noexcept {

@@ -313,6 +313,14 @@ MP_ALWAYS_INLINE auto load_partial(const Element* from, std::size_t count) {
     copy_few<sizeof copy / 2>(copy, from, count * sizeof(Element));
     return load(copy);
 }
+/// The first `size` bytes of a whole vector's, the rest zero.
+MP_ALWAYS_INLINE bytes_of_uint32 load_first_bytes(const void* from, std::size_t size) {
+    alignas(16) std::uint8_t copy[vector_bytes] = {};
+    copy_few<sizeof copy / 2>(copy, from, size);
+    bytes_of_uint32 x;
+    std::memcpy(&x, copy, sizeof x);
+    return x;
+}
 /// The first `count` < lanes elements into memory, which is not touched behind them.
 template <class Element, class Vector>
 MP_ALWAYS_INLINE void store_partial(Element* to, Vector x, std::size_t count) {

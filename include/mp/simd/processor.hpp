@@ -180,17 +180,22 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The instruction set with which an algorithm given `exec` runs; never best.
+[[noreturn]] MP_NEVER_INLINE inline void throw_instruction_set(std::string_view function,
+                                                               instruction_set asked, instruction_set most) {
+    throw_argument(
+        function, "exec.instructions", name_of(asked),
+        "must be an instruction set of the processor, which has no more than " + std::string(name_of(most)));
+}
+
+/// The instruction set with which an algorithm given `exec` runs; never best. Inlined, as a call would take as long as
+/// a few elements do.
 ///
 /// \throws argument_error  the processor lacks it
-inline instruction_set isa_of(std::string_view function, cpu exec) {
+MP_ALWAYS_INLINE instruction_set isa_of(std::string_view function, const cpu& exec) {
     if (exec.instructions == instruction_set::best) return best_instruction_set();
     const instruction_set most = processor_instruction_set();
-    if (!includes(most, exec.instructions)) {
-        throw_argument(function, "exec.instructions", name_of(exec.instructions),
-                       "must be an instruction set of the processor, which has no more than " +
-                           std::string(name_of(most)));
-    }
+    if (!includes(most, exec.instructions)) [[unlikely]]
+        throw_instruction_set(function, exec.instructions, most);
     return exec.instructions;
 }
 

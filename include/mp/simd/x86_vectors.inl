@@ -616,6 +616,15 @@ MP_ALWAYS_INLINE vec<std::uint8_t> load_partial(const std::uint8_t* from, std::s
     __asm__("vmovdqu8 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
     return x;
 }
+/// The first `size` bytes of a whole vector's, the rest zero.
+MP_ALWAYS_INLINE bytes_of_uint32 load_first_bytes(const void* from, std::size_t size) {
+    bytes_of_uint32 x;
+    __asm__("vmovdqu8 (%1), %0 %{%2%}%{z%}"
+            : "=v"(x)
+            : "r"(from), "Yk"((std::uint64_t{1} << size) - 1)
+            : "memory");
+    return x;
+}
 /// The first `count` < lanes elements into memory, which is not touched behind them.
 MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t count) {
     const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
@@ -707,18 +716,28 @@ MP_ALWAYS_INLINE void store_few_bytes(unsigned char* to, std::uint64_t x, std::s
         to[size - 1] = static_cast<unsigned char>(x >> (8 * (size - 1)));
     }
 }
-MP_ALWAYS_INLINE vec<std::uint16_t> load_partial(const std::uint16_t* from, std::size_t count) {
-    const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
-    const std::size_t size = 2 * count;
-    register_of_bytes x = {};
-    if (size < 8) {
-        x[0] = load_few_bytes(bytes, size);
+/// The first `size` < 16 bytes, the rest zero.
+MP_ALWAYS_INLINE register_of_bytes load_first_of_register(const unsigned char* from, std::size_t size) {
+    if (size < 8) return register_of_bytes{load_few_bytes(from, size), 0};
+    std::uint64_t low = 0;
+    std::memcpy(&low, from, 8);
+    return register_of_bytes{low, load_few_bytes(from + 8, size - 8)};
+}
+/// The first `size` bytes of a whole vector's, the rest zero.
+MP_ALWAYS_INLINE bytes_of_uint32 load_first_bytes(const void* from, std::size_t size) {
+    const auto* const bytes = static_cast<const unsigned char*>(from);
+    register_of_bytes low = {}, high = {};
+    if (size < sizeof low) {
+        low = load_first_of_register(bytes, size);
     } else {
-        std::uint64_t low = 0;
-        std::memcpy(&low, bytes, 8);
-        x = register_of_bytes{low, load_few_bytes(bytes + 8, size - 8)};
+        std::memcpy(&low, bytes, sizeof low);
+        high = load_first_of_register(bytes + sizeof low, size - sizeof low);
     }
-    return reinterpret_cast<vec<std::uint16_t>>(x);
+    return reinterpret_cast<bytes_of_uint32>(__builtin_shufflevector(low, high, 0, 1, 2, 3));
+}
+MP_ALWAYS_INLINE vec<std::uint16_t> load_partial(const std::uint16_t* from, std::size_t count) {
+    return reinterpret_cast<vec<std::uint16_t>>(
+        load_first_of_register(reinterpret_cast<const unsigned char*>(from), 2 * count));
 }
 MP_ALWAYS_INLINE void store_partial(std::uint16_t* to, vec<std::uint16_t> x, std::size_t count) {
     auto* const bytes = reinterpret_cast<unsigned char*>(to);

@@ -12,16 +12,23 @@ MP_ALWAYS_INLINE void for_each_vector_of(std::size_t count, Function f) {
     }
 }
 
-/// Room for an operand's last elements, and zeros behind them. They are written by vectors, as they will be
-/// read: a read of what several smaller stores have written waits for all of them.
+/// Room for an operand's last elements, and zeros behind them. They are written by vectors as they will be read, one where
+/// there is room for one: a read of what several smaller stores have written waits for all of them.
 template <class Operand, std::size_t Room>
 struct operand_copy;
 template <class Value, std::size_t Room>
 struct operand_copy<const Value*, Room> {
     static_assert(Room % lanes == 0);
-    alignas(64) Value elements[Room] = {};
+    alignas(64) Value elements[Room];
 
+    /// `count` < Room.
     MP_ALWAYS_INLINE const Value* fill(const Value* from, std::size_t count) noexcept {
+        if constexpr (sizeof elements == vector_bytes && !std::is_same_v<Value, float>) {
+            const bytes_of_uint32 codes = load_first_bytes(from, count * sizeof(Value));
+            std::memcpy(static_cast<void*>(elements), &codes, sizeof codes);
+            return elements;
+        }
+        std::memset(static_cast<void*>(elements), 0, sizeof elements);
         for_each_vector_of(count, [&](std::size_t first, std::size_t n) {
             if constexpr (std::is_same_v<Value, float>) {
                 store(elements + first, n == lanes ? load(from + first) : load_partial(from + first, n));
