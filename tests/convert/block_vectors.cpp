@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -135,11 +136,12 @@ TEST_CASE_TEMPLATE("vectors quantise as the portable code does", Quantized, BLOC
     CHECK(wrong.count == 0);
 }
 
-TEST_CASE_TEMPLATE("columns longer than what is gathered at a time are quantised as the portable code does",
-                   Quantized, mp::mxfp8_e4m3, mp::mxfp6_e3m2, mp::nvfp4, blocks_of_64) {
+TEST_CASE_TEMPLATE(
+    "columns longer and more than what is gathered at a time are quantised as the portable code does",
+    Quantized, mp::mxfp8_e4m3, mp::mxfp6_e3m2, mp::nvfp4, blocks_of_64) {
     oracle::disagreements wrong;
-    constexpr std::ptrdiff_t rows = mp::detail::gathered_length + 83;
-    constexpr std::ptrdiff_t columns = mp::detail::vectors_abreast + 21;
+    constexpr std::ptrdiff_t rows = 512 + 83;
+    constexpr std::ptrdiff_t columns = mp::detail::columns_abreast + 21;
     const auto compare = [&]<class Value>(Value) {
         std::vector<Value> x = block_values<Value>(rows * columns, 1, 5);
         // Blocks of a few columns that kernels leave out, at the beginning, in the middle and at the end.
@@ -172,6 +174,33 @@ TEST_CASE_TEMPLATE("columns longer than what is gathered at a time are quantised
     compare_dequantize<Quantized, mp::half>(wrong, q);
     INFO(wrong.first());
     CHECK(wrong.count == 0);
+}
+
+TEST_CASE_TEMPLATE("columns that are written around the caches are the same", Value, float, mp::half) {
+    using quantized = mp::mxfp6_e3m2;
+    constexpr std::ptrdiff_t rows = 200;
+    constexpr std::ptrdiff_t columns = mp::detail::columns_abreast;
+    const auto q = random_matrix<quantized>(rows, columns, mp::block_direction::along_columns, 4);
+    struct alignas(64) aligned {
+        Value values[rows * columns];
+    };
+    const auto expected = std::make_unique<aligned>();
+    mp::dequantize(mp::cpu{.instructions = mp::instruction_set::portable}, q,
+                   mp::row_major(expected->values, rows, columns));
+    using kernel = mp::detail::dequantize_columns_kernel<quantized, Value>;
+    for (const mp::instruction_set isa : vector_instruction_sets()) {
+        CAPTURE(name_of(isa));
+        const kernel write = MP_SELECT_TARGET(isa, kernel{nullptr}, dequantize_columns<quantized, Value>);
+        for (const std::ptrdiff_t some : {columns, columns - 1}) {
+            const auto got = std::make_unique<aligned>(*expected);
+            for (std::ptrdiff_t r = 0; r < rows; ++r)
+                std::fill_n(got->values + r * columns, some, Value(0.7f));
+            write(q.bytes().data(), q.bytes_per_vector(), q.scales().data(),
+                  static_cast<std::size_t>(q.blocks_per_vector()), static_cast<std::size_t>(some), rows,
+                  got->values, columns, 1, true);
+            CHECK(std::memcmp(got->values, expected->values, sizeof got->values) == 0);
+        }
+    }
 }
 
 TEST_CASE_TEMPLATE("vectors of every length are quantised as the portable code does", Quantized,

@@ -36,9 +36,6 @@ struct block_chunk {
 /// cache line holds of their neighbours is used.
 inline constexpr std::ptrdiff_t vectors_abreast = 32;
 
-/// Elements of each of them that are gathered at a time.
-inline constexpr std::ptrdiff_t gathered_length = 512;
-
 /// A matrix view as vectors along the blocks.
 template <class Number>
 struct block_vectors {

@@ -9,6 +9,7 @@
 #include <mp/convert/number_range.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/simd/floating_point_modes.hpp>
+#include <mp/simd/memory.hpp>
 #include <mp/simd/processor.hpp>
 
 #include <cstdint>
@@ -64,21 +65,24 @@ dequantize_kernel<BlockScaled, Value> dequantize_kernel_for(instruction_set isa,
     return kernel;
 }
 
-/// to[v + i * stride] = rows[v][i], for rows that are row_stride elements apart.
-template <class Value>
-void scatter_rows(instruction_set isa, const Value* rows, std::ptrdiff_t row_stride, std::ptrdiff_t vectors,
-                  std::ptrdiff_t length, Value* to, std::ptrdiff_t stride) noexcept {
-    if constexpr (std::is_same_v<Value, float>) {
-        using function =
-            void (*)(const float*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float*, std::ptrdiff_t);
-        const function none = nullptr;
-        const function scatter = MP_SELECT_TARGET(isa, none, scatter_columns);
-        if (scatter != nullptr) return scatter(rows, row_stride, vectors, length, to, stride);
+/// The same of vectors that lie side by side.
+template <class BlockScaled, class Value>
+using dequantize_columns_kernel = void (*)(const std::byte*, std::size_t,
+                                           const typename BlockScaled::scale_type*, std::size_t, std::size_t,
+                                           std::size_t, Value*, std::ptrdiff_t, float, bool);
+
+template <class BlockScaled, class Value>
+dequantize_columns_kernel<BlockScaled, Value> dequantize_columns_kernel_for(instruction_set isa,
+                                                                            const projection& p,
+                                                                            float tensor_scale) noexcept {
+    dequantize_columns_kernel<BlockScaled, Value> kernel = nullptr;
+    if constexpr (has_number_vectors<Value> && has_block_vectors<BlockScaled>) {
+        if (p == projection{} && (!BlockScaled::has_tensor_scale || dequantizes_with(tensor_scale))) {
+            kernel = MP_SELECT_TARGET(isa, kernel, dequantize_columns<BlockScaled, Value>);
+        }
     }
-    static_cast<void>(isa);
-    for (std::ptrdiff_t i = 0; i < length; ++i) {
-        for (std::ptrdiff_t v = 0; v < vectors; ++v) to[v + i * stride] = rows[v * row_stride + i];
-    }
+    static_cast<void>(isa), static_cast<void>(p), static_cast<void>(tensor_scale);
+    return kernel;
 }
 
 template <class BlockScaled, class Value>
@@ -114,30 +118,32 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, matri
     const auto kernel = detail::dequantize_kernel_for<quantized, Value>(isa, p, from.tensor_scale());
     detail::block_vectors<Value> vectors(to, from.direction());
     if (kernel != nullptr) vectors.join(Block);
+    const auto columns_kernel =
+        vectors.vector_stride == 1 && vectors.position_stride != 1
+            ? detail::dequantize_columns_kernel_for<quantized, Value>(isa, p, from.tensor_scale())
+            : nullptr;
+    const bool streams =
+        detail::exceeds_caches(static_cast<std::size_t>(to.rows * to.columns) * sizeof(Value));
+    const std::ptrdiff_t abreast =
+        columns_kernel != nullptr ? static_cast<std::ptrdiff_t>(detail::columns_abreast) : vectors.abreast();
     detail::for_tiles<Block>(
-        exec, vectors.count, vectors.length, vectors.abreast(), [&](const detail::block_tile& tile) {
+        exec, vectors.count, vectors.length, abreast, [&](const detail::block_tile& tile) {
+            const auto* const elements =
+                from.bytes(tile.first_vector).data() + tile.begin / 8 * quantized::element_width;
+            const auto* const scales =
+                from.scales().data() + tile.first_vector * from.blocks_per_vector() + tile.begin / Block;
+            const auto length = static_cast<std::size_t>(tile.end - tile.begin);
             if (kernel != nullptr && vectors.position_stride == 1) {
-                const std::ptrdiff_t vector = tile.first_vector;
-                kernel(from.bytes(vector).data() + tile.begin / 8 * quantized::element_width,
-                       from.scales().data() + vector * from.blocks_per_vector() + tile.begin / Block,
-                       static_cast<std::size_t>(tile.end - tile.begin), vectors.at(vector, tile.begin),
+                kernel(elements, scales, length, vectors.at(tile.first_vector, tile.begin),
                        from.tensor_scale());
                 return;
             }
-            if (kernel != nullptr && vectors.vector_stride == 1) {
-                constexpr std::ptrdiff_t length = detail::gathered_length;
-                Value rows[detail::vectors_abreast][length];
-                for (std::ptrdiff_t begin = tile.begin; begin < tile.end; begin += length) {
-                    const std::ptrdiff_t count = (std::min)(length, tile.end - begin);
-                    for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
-                        kernel(from.bytes(vector).data() + begin / 8 * quantized::element_width,
-                               from.scales().data() + vector * from.blocks_per_vector() + begin / Block,
-                               static_cast<std::size_t>(count), rows[vector - tile.first_vector],
-                               from.tensor_scale());
-                    }
-                    detail::scatter_rows(isa, rows[0], length, tile.last_vector - tile.first_vector, count,
-                                         vectors.at(tile.first_vector, begin), vectors.position_stride);
-                }
+            if (columns_kernel != nullptr) {
+                columns_kernel(elements, from.bytes_per_vector(), scales,
+                               static_cast<std::size_t>(from.blocks_per_vector()),
+                               static_cast<std::size_t>(tile.last_vector - tile.first_vector), length,
+                               vectors.at(tile.first_vector, tile.begin), vectors.position_stride,
+                               from.tensor_scale(), streams);
                 return;
             }
             const detail::default_floating_point_modes modes;

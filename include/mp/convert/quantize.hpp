@@ -93,6 +93,64 @@ private:
     BlockScaled& result_;
 };
 
+/// Quantises vectors that lie side by side. Where some elements of each are whole blocks, they are gathered one after the
+/// other, so that the kernel goes through all of them at once.
+template <class BlockScaled, class Rest, class Number>
+struct column_quantizer {
+    const Rest& quantize_rest;
+    const block_vectors<const Number>& vectors;
+    quantize_kernel<BlockScaled, float> kernel;
+    void (*gather)(const Number*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float*, std::ptrdiff_t);
+    scale_rule rule;
+    float tensor_scale;
+
+    static constexpr std::ptrdiff_t block = BlockScaled::block_size;
+    static constexpr std::ptrdiff_t length = columns_length;
+    static constexpr std::ptrdiff_t blocks = length / block;  ///< of a vector
+    static constexpr std::ptrdiff_t bytes = length / 8 * BlockScaled::element_width;
+
+    void operator()(const block_tile& tile) const {
+        float rows[columns_abreast][length];
+        std::byte elements[columns_abreast * bytes];
+        typename BlockScaled::scale_type scales[columns_abreast * blocks];
+        const std::ptrdiff_t height = tile.last_vector - tile.first_vector;
+        std::ptrdiff_t begin = tile.begin;
+        for (; begin + length <= tile.end; begin += length) {
+            gather(vectors.at(tile.first_vector, begin), vectors.position_stride, height, length, rows[0],
+                   length);
+            std::ptrdiff_t first = 0;  // of the vectors whose blocks the kernel goes on with
+            while (first < height) {
+                const auto done = static_cast<std::ptrdiff_t>(
+                    kernel(rows[first], static_cast<std::size_t>((height - first) * blocks),
+                           scales + first * blocks, elements + first * bytes, rule, tensor_scale));
+                const std::ptrdiff_t last = first + done / blocks;
+                for (; first < last; ++first) copy(tile.first_vector + first, begin, first, elements, scales);
+                if (first == height) break;
+                // The vector with a block that is not finite.
+                quantize_vector(tile, tile.first_vector + first, begin, begin + length);
+                ++first;
+            }
+        }
+        if (begin == tile.end) return;
+        for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
+            quantize_vector(tile, vector, begin, tile.end);
+        }
+    }
+
+private:
+    void copy(std::ptrdiff_t vector, std::ptrdiff_t begin, std::ptrdiff_t from, const std::byte* elements,
+              const typename BlockScaled::scale_type* scales) const {
+        std::memcpy(quantize_rest.elements(vector, begin), elements + from * bytes, bytes);
+        std::memcpy(static_cast<void*>(quantize_rest.scales(vector, begin)), scales + from * blocks,
+                    sizeof(scales[0]) * blocks);
+    }
+    void quantize_vector(const block_tile& tile, std::ptrdiff_t vector, std::ptrdiff_t begin,
+                         std::ptrdiff_t end) const {
+        const block_tile part{tile.index, vector, vector + 1, begin, end};
+        while (begin < end) begin += quantize_rest(part, begin);
+    }
+};
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
@@ -156,31 +214,15 @@ template <class BlockScaled, class Value>
     const auto gather = detail::gather_columns_for<number_type>(isa);
     const detail::chunk_quantizer<BlockScaled, quantizer, number_type> quantize_rest(quantize_chunk, vectors,
                                                                                      result);
+    const detail::column_quantizer<BlockScaled, decltype(quantize_rest), number_type> quantize_columns{
+        quantize_rest, vectors, columns_kernel, gather, quantize_chunk.rule(), result.tensor_scale()};
+    const bool by_columns = columns_kernel != nullptr && gather != nullptr;
+    const std::ptrdiff_t abreast = by_columns ? detail::columns_abreast : vectors.abreast();
     detail::for_tiles<block>(
-        exec, vectors.count, vectors.length, vectors.abreast(), [&](const detail::block_tile& tile) {
+        exec, vectors.count, vectors.length, abreast, [&](const detail::block_tile& tile) {
             const detail::default_floating_point_modes modes;
+            if (by_columns) return quantize_columns(tile);
             std::ptrdiff_t begin = tile.begin;
-            if (columns_kernel != nullptr && gather != nullptr) {
-                constexpr std::ptrdiff_t length = detail::gathered_length;
-                float rows[detail::vectors_abreast][length];
-                for (; begin < tile.end; begin += length) {
-                    const std::ptrdiff_t count = (std::min)(length, tile.end - begin);
-                    gather(vectors.at(tile.first_vector, begin), vectors.position_stride,
-                           tile.last_vector - tile.first_vector, count, rows[0], length);
-                    for (std::ptrdiff_t vector = tile.first_vector; vector < tile.last_vector; ++vector) {
-                        const std::size_t done = columns_kernel(
-                            rows[vector - tile.first_vector], static_cast<std::size_t>(count / block),
-                            quantize_rest.scales(vector, begin), quantize_rest.elements(vector, begin),
-                            quantize_chunk.rule(), result.tensor_scale());
-                        const detail::block_tile rest{tile.index, vector, vector + 1, tile.begin,
-                                                      begin + count};
-                        for (auto at = begin + static_cast<std::ptrdiff_t>(done) * block; at < rest.end;) {
-                            at += quantize_rest(rest, at);
-                        }
-                    }
-                }
-                return;
-            }
             while (begin < tile.end) {
                 if (kernel != nullptr && vectors.position_stride == 1) {
                     const std::ptrdiff_t vector = tile.first_vector;

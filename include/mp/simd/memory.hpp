@@ -58,6 +58,13 @@ inline const cache_sizes& processor_caches() noexcept {
 /// Whether a processor has stores that go around the caches.
 inline constexpr bool has_streaming_stores = MP_X86_TARGETS != 0;
 
+/// Whether of so many bytes that are written one after the other little is left in the caches in the end.
+inline bool exceeds_caches(std::size_t size) noexcept {
+    constexpr std::size_t unknown = std::size_t{16} << 20;
+    const cache_sizes& caches = processor_caches();
+    return has_streaming_stores && size > (caches.last == 0 ? unknown : caches.last / 2);
+}
+
 /// Copies to memory that begins and ends at a cache line, with stores that go around the caches and do not
 /// read what they overwrite. Others see them after finish_streaming. Meanwhile fetches fetch_size bytes into
 /// the caches, from an address that need not be valid.

@@ -301,6 +301,16 @@ MP_ALWAYS_INLINE Vector interleave_upper(Vector a, Vector b) {
     }
 }
 
+/// The same of bytes.
+MP_ALWAYS_INLINE bytes_of_uint32 interleave_lower_bytes(bytes_of_uint32 a, bytes_of_uint32 b) {
+    __asm__("zip1 %0.16b, %1.16b, %2.16b" : "=w"(a) : "w"(a), "w"(b));
+    return a;
+}
+MP_ALWAYS_INLINE bytes_of_uint32 interleave_upper_bytes(bytes_of_uint32 a, bytes_of_uint32 b) {
+    __asm__("zip2 %0.16b, %1.16b, %2.16b" : "=w"(a) : "w"(a), "w"(b));
+    return a;
+}
+
 /// An ordinary store: there is none of a single register that goes past the caches.
 MP_ALWAYS_INLINE void store_nontemporal(float* to, vec<float> x) {
     store(to, x);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// As many vectors of floats as a vector has lanes, and their transposition. See square.inl.
+/// As many vectors of floats as a vector has lanes, and their transposition; the same of bytes. See square.inl.
 #pragma once
 
 #include <mp/simd/vec.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 #define MP_KERNEL_FILE <mp/simd/square.inl>

@@ -567,6 +567,24 @@ MP_ALWAYS_INLINE Vector interleave_upper(Vector a, Vector b) {
 #endif
 }
 
+/// In each 16 bytes, those of two vectors in turn: of their lower and of their upper halves.
+MP_ALWAYS_INLINE bytes_of_uint32 interleave_lower_bytes(bytes_of_uint32 a, bytes_of_uint32 b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpunpcklbw %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vpunpcklbw %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+MP_ALWAYS_INLINE bytes_of_uint32 interleave_upper_bytes(bytes_of_uint32 a, bytes_of_uint32 b) {
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vpunpckhbw %1, %0, %0" : "+v"(a) : "v"(b));
+#else
+    __asm__("vpunpckhbw %1, %0, %0" : "+x"(a) : "x"(b));
+#endif
+    return a;
+}
+
 /// Copies whole cache lines to memory that begins at one, with stores that go around the caches and do not read
 /// what they overwrite; others see them after finish_streaming().
 MP_ALWAYS_INLINE void stream_lines(void* to, const void* from, std::size_t size) noexcept {

@@ -32,11 +32,15 @@ MP_ALWAYS_INLINE vec<float> multiply_to_odd(vec<float> a, vec<float> b) {
     return as_float(is_changed ? odd : bits);
 }
 
-/// The values of `lanes` elements times the factors of their block, as floats that are rounded to Value once.
+/// Of 2 * lanes codes in memory, where that takes less than twice as long.
+template <class Element>
+inline constexpr bool has_element_pairs = false;
+template <class Format>
+inline constexpr bool has_element_pairs<basic_float<Format>> = is_scaled_binary16<Format>;
+
+/// Elements times the factors of their block, as floats that are rounded to Value once.
 template <class BlockScaled, class Value>
-MP_ALWAYS_INLINE vec<float> scaled_values(vec<std::uint32_t> codes, vec<float> factor,
-                                          vec<float> tensor_scale) {
-    const vec<float> x = element_values<typename BlockScaled::element_type>(codes);
+MP_ALWAYS_INLINE vec<float> scaled_values(vec<float> x, vec<float> factor, vec<float> tensor_scale) {
     if constexpr (!BlockScaled::has_tensor_scale) {
         return opt_barrier(x * factor);
     } else if constexpr (std::is_same_v<Value, float>) {
@@ -50,6 +54,7 @@ MP_ALWAYS_INLINE vec<float> scaled_values(vec<std::uint32_t> codes, vec<float> f
 template <class BlockScaled, class Value>
 void dequantize_blocks(const std::byte* elements, const typename BlockScaled::scale_type* scales,
                        std::size_t count, Value* to, float tensor_scale) {
+    using element = typename BlockScaled::element_type;
     using scale = typename BlockScaled::scale_type;
     constexpr std::size_t block = BlockScaled::block_size;
     constexpr int width = BlockScaled::element_width;
@@ -71,14 +76,26 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
             }
             // All values are NaN, the same one.
             const bool is_nan = isnan(*scales);
-            for (std::size_t i = 0; i < size; i += lanes) {
-                vec<float> x =
-                    scaled_values<BlockScaled, Value>(widen(load(codes + first + i)), factor, tensor);
+            const auto scaled = [&](vec<float> x) MP_INLINED_LAMBDA {
+                x = scaled_values<BlockScaled, Value>(x, factor, tensor);
                 if (is_nan) x = as_float(broadcast(0x7fc0'0000U));
-                if (i + lanes <= size) {
-                    store_numbers(to + first + i, x);
+                return x;
+            };
+            std::size_t i = first;
+            if constexpr (has_element_pairs<element> && block >= 2 * lanes) {
+                for (; i + 2 * lanes <= first + size; i += 2 * lanes) {
+                    vec<float> low, high;
+                    load_scaled_binary16<typename element::format>(codes + i, low, high);
+                    store_numbers(to + i, scaled(low));
+                    store_numbers(to + i + lanes, scaled(high));
+                }
+            }
+            for (; i < first + size; i += lanes) {
+                const vec<float> x = scaled(element_values<element>(widen(load(codes + i))));
+                if (i + lanes <= first + size) {
+                    store_numbers(to + i, x);
                 } else {
-                    store_first_numbers(to + first + i, x, size - i);
+                    store_first_numbers(to + i, x, first + size - i);
                 }
             }
         }
@@ -86,6 +103,120 @@ void dequantize_blocks(const std::byte* elements, const typename BlockScaled::sc
         to += part;
         count -= part;
     }
+}
+
+/// The values of scales, with 2^-127 for the least power of two, and one NaN.
+template <class Scale>
+MP_ALWAYS_INLINE vec<float> scale_values(vec<std::uint32_t> codes) {
+    vec<std::uint32_t> bits;
+    if constexpr (is_power_of_two_scale<Scale>) {
+        bits = codes == 0U ? vec<std::uint32_t>{} + 0x0040'0000U : codes << 23;
+        bits = codes == 0xffU ? vec<std::uint32_t>{} + 0x7fc0'0000U : bits;
+    } else {
+        bits = as_uint32(widen_codes<typename Scale::format>(codes));
+        bits = (bits & 0x7fff'ffffU) > 0x7f80'0000U ? vec<std::uint32_t>{} + 0x7fc0'0000U : bits;
+    }
+    return as_float(bits);
+}
+
+/// Writes to[v + i * stride], the values of `vectors` <= columns_abreast vectors that lie side by side, from the
+/// beginning of a block on: codes are transposed, as bytes, and become numbers in the order in which these lie.
+/// Elements and scales of a vector begin `element_stride` and `scale_stride` behind those of the one before. With
+/// `streams`, whole lines of memory are written around the caches.
+template <class BlockScaled, class Value>
+void dequantize_columns(const std::byte* elements, std::size_t element_stride,
+                        const typename BlockScaled::scale_type* scales, std::size_t scale_stride,
+                        std::size_t vectors, std::size_t length, Value* to, std::ptrdiff_t stride,
+                        float tensor_scale, bool streams) {
+    using element = typename BlockScaled::element_type;
+    using scale = typename BlockScaled::scale_type;
+    constexpr std::size_t side = columns_length;
+    constexpr std::size_t abreast = columns_abreast;
+    constexpr std::size_t block = BlockScaled::block_size;
+    constexpr int width = BlockScaled::element_width;
+    static_assert(side % block == 0 && side % vector_bytes == 0);
+    const default_floating_point_modes modes;
+    const vec<float> tensor = as_float(broadcast(bit_cast<std::uint32_t>(tensor_scale)));
+    alignas(64) std::uint8_t of_vectors[abreast][side + vector_bytes] = {};
+    alignas(64) std::uint8_t of_positions[side][abreast];
+    alignas(64) std::uint8_t scale_codes[side / block][abreast] = {};
+    alignas(64) float factors[side / block][abreast];
+    alignas(64) Value line[abreast];
+    streams = streams && has_streaming_stores && vectors == abreast &&
+              reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
+              stride * static_cast<std::ptrdiff_t>(sizeof(Value)) % 64 == 0;
+    for (std::size_t first = 0; first < length; first += side) {
+        const std::size_t part = length - first < side ? length - first : side;
+        const std::size_t blocks = (part + block - 1) / block;
+        for (std::size_t v = 0; v < vectors; ++v) {
+            const std::byte* const from = elements + v * element_stride + first / 8 * width;
+            // The usual number as a constant, of which copies are made without a call.
+            if (part == side) {
+                unpack_code_vectors<width>(from, of_vectors[v], side);
+            } else {
+                unpack_code_vectors<width>(from, of_vectors[v], part);
+            }
+            // Not into the first cache, in which vectors that are pages apart have the same place.
+            const std::uintptr_t next = reinterpret_cast<std::uintptr_t>(from) + side / 8 * width;
+            __builtin_prefetch(reinterpret_cast<const void*>(next), 0, 2);
+            for (std::size_t b = 0; b < blocks; ++b) {
+                scale_codes[b][v] = codes_of(scales + v * scale_stride + first / block)[b];
+            }
+        }
+        for (std::size_t v = 0; v < vectors; v += 16) {
+            for (std::size_t i = 0; i < part; i += vector_bytes) {
+                byte_squares squares;
+                squares.load_rows(of_vectors[v] + i, sizeof of_vectors[v]);
+                squares.transpose();
+                squares.store_rows(of_positions[i] + v, abreast);
+            }
+        }
+        for (std::size_t b = 0; b < blocks; ++b) {
+            vec<std::uint32_t> largest = {};
+            for (std::size_t v = 0; v < abreast; v += lanes) {
+                const vec<float> factor = scale_values<scale>(widen(load(scale_codes[b] + v)));
+                store(factors[b] + v, factor);
+                const vec<std::uint32_t> magnitude = as_uint32(factor) & 0x7fff'ffffU;
+                largest = magnitude > largest ? magnitude : largest;
+            }
+            const bool any_nan = any(largest > 0x7f80'0000U);
+            const std::size_t end = part - b * block < block ? part : (b + 1) * block;
+            for (std::size_t i = b * block; i < end; ++i) {
+                Value* const row = to + static_cast<std::ptrdiff_t>(first + i) * stride;
+                const std::uint8_t* const row_codes = of_positions[i];
+                Value* const target = streams ? line : row;
+                const auto scaled = [&](vec<float> x, std::size_t v) MP_INLINED_LAMBDA {
+                    const vec<float> factor = load(factors[b] + v);
+                    const vec<float> y = scaled_values<BlockScaled, Value>(x, factor, tensor);
+                    if (!any_nan) [[likely]]
+                        return y;
+                    const auto is_nan = (as_uint32(factor) & 0x7fff'ffffU) > 0x7f80'0000U;
+                    return as_float(is_nan ? as_uint32(factor) : as_uint32(y));
+                };
+                std::size_t v = 0;
+                if constexpr (has_element_pairs<element>) {
+                    for (; v + 2 * lanes <= vectors; v += 2 * lanes) {
+                        vec<float> low, high;
+                        load_scaled_binary16<typename element::format>(row_codes + v, low, high);
+                        store_numbers(target + v, scaled(low, v));
+                        store_numbers(target + v + lanes, scaled(high, v + lanes));
+                    }
+                }
+                for (; v < vectors; v += lanes) {
+                    const vec<float> x = scaled(element_values<element>(widen(load(row_codes + v))), v);
+                    if (v + lanes <= vectors) {
+                        store_numbers(target + v, x);
+                    } else {
+                        store_first_numbers(target + v, x, vectors - v);
+                    }
+                }
+#if MP_X86_TARGETS
+                if (streams) stream_lines(row, line, sizeof line);
+#endif
+            }
+        }
+    }
+    if (streams) finish_streaming();
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

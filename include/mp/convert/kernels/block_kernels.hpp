@@ -55,6 +55,11 @@ constexpr bool dequantizes_with(float tensor_scale) noexcept {
     return is_between_powers(tensor_scale, -40, 80);
 }
 
+/// Vectors that are worked on at a time where they lie side by side, so that several lines of memory are read or written
+/// one after the other, and elements of each of them.
+inline constexpr std::size_t columns_abreast = 128;
+inline constexpr std::size_t columns_length = 64;
+
 /// The numbers between which a magnitude is rounded to one element or the next one, all exact; what is
 /// behind them repeats the last.
 template <class Format>

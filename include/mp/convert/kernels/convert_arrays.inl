@@ -162,7 +162,7 @@ MP_ALWAYS_INLINE void convert_two_vectors(const From* from, To* to) {
 #endif
     if constexpr (has_scaled_binary16<From> && !std::same_as<To, double>) {
         vec<float> low, high;
-        load_scaled_binary16(from, low, high);
+        load_scaled_binary16<typename From::format>(codes_of(from), low, high);
         store_numbers(to, low);
         store_numbers(to + lanes, high);
         return;

@@ -271,14 +271,13 @@ MP_ALWAYS_INLINE void store_first_numbers(Value* to, vec<float> x, std::size_t c
 }
 
 /// 2 * lanes codes of is_scaled_binary16 from memory, as floats.
-template <class Value>
-MP_ALWAYS_INLINE void load_scaled_binary16(const Value* from, vec<float>& low, vec<float>& high) {
-    using format = typename Value::format;
-    const uint16_lanes words = scaled_binary16_words<format>(load_bytes_as_uint16(codes_of(from)));
+template <class Format>
+MP_ALWAYS_INLINE void load_scaled_binary16(const std::uint8_t* codes, vec<float>& low, vec<float>& high) {
+    const uint16_lanes words = scaled_binary16_words<Format>(load_bytes_as_uint16(codes));
     vec<std::uint16_t> half[2];
     std::memcpy(half, &words, sizeof half);
-    low = widen_scaled_binary16<format>(half[0]);
-    high = widen_scaled_binary16<format>(half[1]);
+    low = widen_scaled_binary16<Format>(half[0]);
+    high = widen_scaled_binary16<Format>(half[1]);
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET

@@ -15,6 +15,15 @@ void gather_columns(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t vec
             const auto count = static_cast<std::size_t>(vectors - v < width ? vectors - v : width);
             vec_square square;
             const Value* const source = from + v + i * stride;
+            float* const target = rows + v * row_stride + i;
+            if (steps == lanes && count == lanes) {
+                square.load_rows([&](std::ptrdiff_t k)
+                                     MP_INLINED_LAMBDA { return load_numbers(source + k * stride); });
+                square.transpose();
+                square.store_rows([&](std::ptrdiff_t k, vec<float> row)
+                                      MP_INLINED_LAMBDA { store(target + k * row_stride, row); });
+                continue;
+            }
             for (std::size_t k = 0; k < lanes; ++k) {
                 const Value* const place = source + static_cast<std::ptrdiff_t>(k) * stride;
                 square.row[k] = k >= steps       ? vec<float>{}
@@ -23,39 +32,11 @@ void gather_columns(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t vec
             }
             square.transpose();
             for (std::size_t k = 0; k < count; ++k) {
-                float* const row = rows + (v + static_cast<std::ptrdiff_t>(k)) * row_stride + i;
+                float* const row = target + static_cast<std::ptrdiff_t>(k) * row_stride;
                 if (steps == lanes) {
                     store(row, square.row[k]);
                 } else {
                     store_partial(row, square.row[k], steps);
-                }
-            }
-        }
-    }
-}
-
-/// The way back, for floats: to[v + i * stride] = rows[v][i].
-inline void scatter_columns(const float* rows, std::ptrdiff_t row_stride, std::ptrdiff_t vectors,
-                            std::ptrdiff_t length, float* to, std::ptrdiff_t stride) {
-    constexpr auto width = static_cast<std::ptrdiff_t>(lanes);
-    for (std::ptrdiff_t i = 0; i < length; i += width) {
-        const auto steps = static_cast<std::size_t>(length - i < width ? length - i : width);
-        for (std::ptrdiff_t v = 0; v < vectors; v += width) {
-            const auto count = static_cast<std::size_t>(vectors - v < width ? vectors - v : width);
-            vec_square square;
-            for (std::size_t k = 0; k < lanes; ++k) {
-                const float* const row = rows + (v + static_cast<std::ptrdiff_t>(k)) * row_stride + i;
-                square.row[k] = k >= count       ? vec<float>{}
-                                : steps == lanes ? load(row)
-                                                 : load_partial(row, steps);
-            }
-            square.transpose();
-            for (std::size_t k = 0; k < steps; ++k) {
-                float* const place = to + v + (i + static_cast<std::ptrdiff_t>(k)) * stride;
-                if (count == lanes) {
-                    store(place, square.row[k]);
-                } else {
-                    store_partial(place, square.row[k], count);
                 }
             }
         }
