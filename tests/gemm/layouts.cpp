@@ -132,12 +132,16 @@ TEST_CASE("products with few rows or few columns that suit dot products have the
     }
 }
 
+struct shape_of_dots {
+    std::ptrdiff_t rows, columns, k;
+};
+
 /// The product of few rows of A with contiguous columns of B, and the other way round.
 template <class A, class B>
-void check_dots_of(generator& random) {
+void check_dots_of(generator& random,
+                   const std::vector<shape_of_dots>& shapes = {{1, 37, 700}, {2, 37, 533}, {16, 37, 1030}}) {
     for (const mp::cpu exec : reference::executors_of_kernels<A, B>()) {
-        for (const auto& [rows, k] : {std::pair{1, 700}, {2, 533}, {16, 1030}}) {
-            const std::ptrdiff_t columns = 37;
+        for (const auto& [rows, columns, k] : shapes) {
             matrix<A> a(rows, k, orders[0], 1);
             matrix<B> b(k, columns, mp::storage_order::column_major, 2);
             a.fill_random(random);
@@ -165,6 +169,12 @@ TEST_CASE("dot products of all formats have the documented bits") {
     check_dots_of<float, mp::bfloat16>(random);
     check_dots_of<mp::half, mp::float8_e4m3fn>(random);
     check_dots_of<mp::float8_e5m2, float>(random);
+}
+
+TEST_CASE("a row of bfloat16 too long for the cache as floats has the documented bits") {
+    generator random(7);
+    check_dots_of<mp::bfloat16, mp::bfloat16>(random, {{1, 541, 7789}, {4, 37, 1030}});
+    check_dots_of<mp::float8_e5m2, mp::bfloat16>(random, {{1, 541, 7789}});
 }
 
 TEST_CASE("no size is special: all sizes up to 12 in each dimension") {

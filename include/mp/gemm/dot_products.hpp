@@ -7,6 +7,7 @@
 #include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/gemm/blocked_product.hpp>
+#include <mp/gemm/choose_kernel.hpp>
 #include <mp/gemm/kernels/dot_tiles.hpp>
 #include <mp/gemm/product_task.hpp>
 #include <mp/gemm/tile_output.hpp>
@@ -27,17 +28,50 @@ inline constexpr std::ptrdiff_t fewest_dot_elements = 1 << 13;
     return rows <= most_dot_rows && k >= sums_of_row && columns >= divide_up(fewest_dot_elements, k);
 }
 
-/// A, packed by blocks of 512 k, one after the other; of a single row, without the gaps between them.
+/// The kernels for a type of B, or null.
+template <class B>
+const dot_kernels* dot_kernels_for(instruction_set isa) {
+    const dot_kernels* const none = nullptr;
+    return MP_SELECT_TARGET(isa, none, dot_kernels_of<B>);
+}
+
+/// How a product is computed: the kernel, and the one that knows how rows of A are packed for it.
+struct dot_choice {
+    const dot_kernel* dots;
+    const product_kernel* rows;
+};
+
+/// The choice for rows of A and columns of B of `k` elements each.
+template <class A, class B>
+dot_choice choose_dots(instruction_set isa, const dot_kernels& kernels, std::ptrdiff_t rows,
+                       std::ptrdiff_t columns, std::ptrdiff_t k) {
+    const std::ptrdiff_t b_bytes = columns * k * static_cast<std::ptrdiff_t>(sizeof(B));
+#if MP_X86_TARGETS
+    if constexpr (is_exact_in_bfloat16<A> && holds_bfloat16<B>) {
+        const product_kernel* const narrow_rows = &avx512_bf16::bfloat16_dot_kernel;
+        const bool only_narrow_is_kept = k * 2 <= dot_kernels::most_kept && k * 4 > dot_kernels::most_kept &&
+                                         b_bytes > dot_kernels::cached;
+        if (rows == 1 && only_narrow_is_kept && isa >= instruction_set::avx512) {
+            return {&avx512::narrow_dot_kernel, narrow_rows};
+        }
+    }
+#endif
+    return {&kernels(rows, k, b_bytes), MP_SELECT_TARGET(isa, &portable::float_kernel, float_kernel)};
+}
+
+/// A, packed by blocks of 2 KiB of each row, one after the other; of a single row, without the gaps between them.
 struct dot_operand {
-    static constexpr std::ptrdiff_t packed_k = 512;
-    std::ptrdiff_t rows;  ///< a multiple of a tile's
+    static constexpr std::ptrdiff_t packed_bytes = 2048;
+    std::ptrdiff_t rows;      ///< a multiple of a tile's
+    std::ptrdiff_t packed_k;  ///< elements in packed_bytes
     std::byte* data;
 
-    [[nodiscard]] static std::ptrdiff_t bytes(std::ptrdiff_t rows, std::ptrdiff_t k) {
-        return divide_up(k, packed_k) * rows * a_row_bytes;
+    [[nodiscard]] static std::ptrdiff_t bytes(const dot_kernel& kernel, std::ptrdiff_t rows,
+                                              std::ptrdiff_t k) {
+        return divide_up(k * kernel.a_size, packed_bytes) * rows * a_row_bytes;
     }
     [[nodiscard]] std::byte* block(std::ptrdiff_t k) const {
-        return data + k / packed_k * (rows == 1 ? packed_k * 4 : rows * a_row_bytes);
+        return data + k / packed_k * (rows == 1 ? packed_bytes : rows * a_row_bytes);
     }
     void pack(const product_task& task) const {
         const default_floating_point_modes modes;
@@ -46,8 +80,8 @@ struct dot_operand {
             task.pack_a(task.a, {0, task.rows, rows, k, count, round_up(count, sums_of_row)}, block(k));
         }
     }
-    [[nodiscard]] const float* at(std::ptrdiff_t row, std::ptrdiff_t k) const {
-        return reinterpret_cast<const float*>(block(k) + row * a_row_bytes);
+    [[nodiscard]] const std::byte* at(std::ptrdiff_t row, std::ptrdiff_t k) const {
+        return block(k) + row * a_row_bytes;
     }
 };
 
@@ -87,18 +121,20 @@ private:
         const auto* const b = static_cast<const std::byte*>(task_.b.data) + first * b_column;
         for (std::ptrdiff_t k = 0; k < task_.k; k += kernel_.k_block) {
             const std::ptrdiff_t count = (std::min)(kernel_.k_block, task_.k - k);
-            kernel_.multiply({count, a_.at(0, k), a_row_bytes / static_cast<std::ptrdiff_t>(sizeof(float)),
-                              a_.rows, b + k * element_size_, b_column, columns, sums_, bytes_ahead(count),
-                              k > 0});
+            kernel_.multiply({count, a_.at(0, k), a_row_bytes / kernel_.a_size, a_.rows,
+                              b + k * element_size_, b_column, columns, sums_, bytes_ahead(count), k > 0});
         }
     }
-    /// From an element of B to the one that is fetched into the cache meanwhile: in a column as far on as the
-    /// processor itself would not, where columns are long; else in one of the next columns.
+    /// From an element of B to the one that is fetched into the cache meanwhile: in one of the next columns, or
+    /// as far on where columns are longer; where they pass by side by side, farther than the processor itself would.
     [[nodiscard]] std::ptrdiff_t bytes_ahead(std::ptrdiff_t k) const {
         if (task_.columns * task_.k * element_size_ <= dot_kernels::cached) return 0;
-        if (k > dot_kernels::longest_kept) return 2048;
+        const bool is_row = a_.rows == 1;
+        if (is_row && k * kernel_.a_size > dot_kernels::most_kept) return 2048;
+        const std::ptrdiff_t fetched = is_row ? 16384 : 8192;
+        if (is_row && k * element_size_ > fetched) return fetched;
         const std::ptrdiff_t columns =
-            round_up((std::max)(8192 / (k * element_size_), std::ptrdiff_t{1}), kernel_.columns);
+            round_up((std::max)(fetched / (k * element_size_), std::ptrdiff_t{1}), kernel_.columns);
         return columns * task_.b.vector_stride * element_size_;
     }
 
@@ -112,8 +148,7 @@ private:
 
 /// Computes the whole product, for which suits_dots().
 inline void multiply_dots(cpu exec, const product_task& task, std::ptrdiff_t element_size,
-                          const dot_kernels& kernels, gemm_workspace* workspace) {
-    const dot_kernel& kernel = kernels(task.rows, task.k, task.columns * task.k * element_size);
+                          const dot_kernel& kernel, gemm_workspace* workspace) {
     const double worth_a_thread = grain_of(exec, 0x1p16);  // elements of B
     const auto grain = static_cast<std::ptrdiff_t>(
         (std::max)(1.0, worth_a_thread / static_cast<double>(task.k) / static_cast<double>(dot_group)));
@@ -122,14 +157,14 @@ inline void multiply_dots(cpu exec, const product_task& task, std::ptrdiff_t ele
         std::clamp(groups / grain, std::ptrdiff_t{1}, std::ptrdiff_t{threads_of(exec)});
     const std::ptrdiff_t chunk_columns = divide_up(groups, chunks) * dot_group;
     const std::ptrdiff_t rows = round_up(task.rows, kernel.rows);
-    const std::ptrdiff_t a_bytes = round_up(dot_operand::bytes(rows, task.k), 4096);
+    const std::ptrdiff_t a_bytes = round_up(dot_operand::bytes(kernel, rows, task.k), 4096);
     const std::ptrdiff_t thread_bytes = round_up(dot_columns_of_c::workspace_bytes(rows), 4096);
     gemm_workspace own;
     // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
     const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
     std::byte* const memory =
         product_memory(exec, workspace, own, static_cast<std::size_t>(a_bytes + chunks * thread_bytes));
-    const dot_operand a{rows, memory};
+    const dot_operand a{rows, dot_operand::packed_bytes / kernel.a_size, memory};
     a.pack(task);
     parallel_for(exec, static_cast<std::size_t>(chunks), 1, [&](std::size_t begin, std::size_t end) {
         for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);

@@ -64,19 +64,16 @@ product_task make_product_task(const product_kernel& kernel, instruction_set isa
             k};
 }
 
-/// The kernel for which rows of A are packed as floats.
-inline const product_kernel& float_row_kernel(instruction_set isa) {
-    return *MP_SELECT_TARGET(isa, &portable::float_kernel, float_kernel);
-}
-
 /// A product of rows of A with contiguous columns of B, by dot products.
 template <class A, class B>
 void multiply_dots_of(const cpu& exec, instruction_set isa, const dot_kernels& kernels,
                       const product_operand_source& a, const product_operand_source& b,
                       const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
                       std::ptrdiff_t k, gemm_workspace* workspace) {
-    multiply_dots(exec, make_product_task<A, B>(float_row_kernel(isa), isa, a, b, output, rows, columns, k),
-                  sizeof(B), kernels, workspace);
+    const dot_choice choice = choose_dots<A, B>(isa, kernels, rows, columns, k);
+    product_task task = make_product_task<A, B>(*choice.rows, isa, a, b, output, rows, columns, k);
+    task.c = output;
+    multiply_dots(exec, task, sizeof(B), *choice.dots, workspace);
 }
 
 /// A product behind the checks of mp::gemm, for all results and epilogues, which `output` knows: C has its rows

@@ -25,8 +25,8 @@ inline constexpr std::ptrdiff_t dot_group = 16;
 /// The sums of the rows of A with some columns of B over a block of k.
 struct dot_group_task {
     std::ptrdiff_t k;
-    const float* a;           ///< filled up with zeros to a multiple of the number of sums
-    std::ptrdiff_t a_row;     ///< floats from one row to the next
+    const void* a;            ///< of the kernel's type, with zeros up to a multiple of its sums
+    std::ptrdiff_t a_row;     ///< elements from one row to the next
     std::ptrdiff_t rows;      ///< a multiple of the kernel's
     const std::byte* b;       ///< the first column
     std::ptrdiff_t b_column;  ///< bytes from one column to the next
@@ -42,6 +42,7 @@ struct dot_kernel {
     std::ptrdiff_t columns;  ///< of a tile
     std::ptrdiff_t sums;     ///< of a product
     std::ptrdiff_t k_block;  ///< of which the rows of A and a tile's columns stay in the nearest cache
+    std::ptrdiff_t a_size;   ///< bytes of an element of A
     void (*multiply)(const dot_group_task&);
     /// Adds up the sums of dot_group products.
     void (*add_up)(const float* sums, float* to);
@@ -51,8 +52,8 @@ struct dot_kernel {
 struct dot_kernels {
     /// Bytes of a B that stays in a cache.
     static constexpr std::ptrdiff_t cached = 8 << 20;
-    /// The longest k of which A stays in the nearest cache, beside what is fetched of B.
-    static constexpr std::ptrdiff_t longest_kept = 6144;
+    /// The most bytes of a row of A that stay in the nearest cache, beside what is fetched of B.
+    static constexpr std::ptrdiff_t most_kept = 24 << 10;
 
     dot_kernel of_column;   ///< takes one column after the other: the best order for memory
     dot_kernel of_columns;  ///< takes some columns side by side, and so reads A less often
@@ -61,7 +62,7 @@ struct dot_kernels {
     [[nodiscard]] const dot_kernel& operator()(std::ptrdiff_t rows, std::ptrdiff_t k,
                                                std::ptrdiff_t b_bytes) const {
         if (rows > 1) return of_rows;
-        return b_bytes > cached && k <= longest_kept ? of_column : of_columns;
+        return b_bytes > cached && k * of_column.a_size <= most_kept ? of_column : of_columns;
     }
 };
 
@@ -69,14 +70,3 @@ struct dot_kernels {
 
 #define MP_KERNEL_FILE <mp/gemm/kernels/dot_tiles.inl>
 #include <mp/simd/for_each_target.inl>
-
-namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// Those for a type of B, or null.
-template <class B>
-const dot_kernels* dot_kernels_for(instruction_set isa) {
-    const dot_kernels* const none = nullptr;
-    return MP_SELECT_TARGET(isa, none, dot_kernels_of<B>);
-}
-
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
