@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "gemm/reference.hpp"
@@ -35,6 +36,22 @@ float dot_of_pairs(const std::vector<float>& a, const std::vector<float>& b) {
         sum = flushing_fma(a[p], b[p], sum);
     }
     return sum;
+}
+
+/// Where the columns of B are contiguous and A has few rows: 16 sums, of every sixteenth pair, as a tree.
+float dot_of_columns(const std::vector<float>& a, const std::vector<float>& b) {
+    std::vector<float> sums;
+    for (std::size_t lane = 0; lane < 16; ++lane) {
+        std::vector<float> of_a, of_b;
+        for (std::size_t p = 2 * lane; p < a.size(); p += 32) {
+            for (std::size_t i = p; i < p + 2; ++i) {
+                of_a.push_back(i < a.size() ? a[i] : 0.0F);
+                of_b.push_back(i < b.size() ? b[i] : 0.0F);
+            }
+        }
+        sums.push_back(dot_of_pairs(of_a, of_b));
+    }
+    return reference::sum_of_tree(sums);
 }
 
 /// tdpbf16ps: 32 steps at a time, the even and the odd ones apart.
@@ -117,6 +134,67 @@ void check_types(mp::instruction_set isa, dot_product dot, const char* kernel) {
 
 TEST_CASE("with AVX512_BF16, products of bfloat16 are those of vdpbf16ps, pair after pair") {
     check_types(mp::instruction_set::avx512_bf16, &dot_of_pairs, "cpu.bf16.avx512_bf16.12x32");
+}
+
+/// Few rows of A, by contiguous columns of B, and the same transposed.
+template <class A>
+void check_columns(std::ptrdiff_t rows, std::ptrdiff_t k, double scale, generator& random) {
+    const mp::cpu exec{.instructions = mp::instruction_set::avx512_bf16};
+    const std::ptrdiff_t columns = 16 * (8192 / k / 16 + 1) + 5;
+    matrix<A> a(rows, k, by_row, 1);
+    matrix<mp::bfloat16> b(k, columns, by_column, 3);
+    a.fill_random(random);
+    b.fill_random(random);
+    for (std::ptrdiff_t p = 0; scale != 1 && p < k; ++p) {
+        for (std::ptrdiff_t r = 0; r < rows; ++r) a.set(r, p, a.get(r, p) * scale);
+    }
+    // What lies behind a column, here the next one, plays no part.
+    for (std::ptrdiff_t j = 1; j < columns; j += 3) b.set(0, j, std::numeric_limits<double>::infinity());
+    const auto size = static_cast<std::size_t>(rows * columns);
+    std::vector<float> c(size), transposed(size);
+    std::vector<mp::bfloat16> narrow(size);
+    mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, mp::row_major(c.data(), rows, columns));
+    mp::gemm(exec, 1.0F, mp::transposed(b.view()), mp::transposed(a.view()), 0.0F,
+             mp::column_major(transposed.data(), columns, rows));
+    mp::gemm(exec, 1.0F, a.view(), b.view(), 0.0F, mp::row_major(narrow.data(), rows, columns));
+    std::size_t different = 0;
+    for (std::ptrdiff_t r = 0; r < rows; ++r) {
+        for (std::ptrdiff_t j = 0; j < columns; ++j) {
+            std::vector<float> row, column;
+            for (std::ptrdiff_t p = 0; p < k; ++p) {
+                row.push_back(static_cast<float>(a.get(r, p)));
+                column.push_back(static_cast<float>(b.get(p, j)));
+            }
+            const auto expected = static_cast<double>(dot_of_columns(row, column));
+            const auto i = static_cast<std::size_t>(r * columns + j);
+            different += reference::same_value(static_cast<double>(c[i]), expected) ? 0U : 1U;
+            different += reference::same_value(static_cast<double>(transposed[i]), expected) ? 0U : 1U;
+            different +=
+                reference::same_value(reference::value_of(narrow[i]),
+                                      reference::rounded(reference::format_of<mp::bfloat16>, expected))
+                    ? 0U
+                    : 1U;
+        }
+    }
+    CAPTURE(rows);
+    CAPTURE(k);
+    CHECK(different == 0);
+}
+
+TEST_CASE("with AVX512_BF16, some rows by contiguous columns are 16 sums of every sixteenth pair") {
+    if (mp::processor_instruction_set() < mp::instruction_set::avx512_bf16) {
+        MESSAGE("the processor has no AVX512_BF16");
+        return;
+    }
+    generator random(4);
+    for (const std::ptrdiff_t rows : {5, 8, 13, 16}) {
+        for (const std::ptrdiff_t k : {32, 33, 62, 511, 1024, 1025, 1061, 2113}) {
+            check_columns<mp::bfloat16>(rows, k, 1, random);
+        }
+    }
+    check_columns<mp::bfloat16>(7, 301, 0x1p-126, random);  // subnormal operands and sums
+    check_columns<mp::bfloat16>(7, 1301, 0x1p-124, random);
+    check_columns<mp::float8_e4m3fn>(6, 700, 1, random);
 }
 
 TEST_CASE("with AMX, products of bfloat16 are those of tdpbf16ps, 32 steps at a time") {

@@ -23,17 +23,18 @@ inline bool bfloat16_dot_is_fast(instruction_set isa) {
     return isa == instruction_set::avx512_bf16 || (isa > instruction_set::avx512_bf16 && is_amd_processor());
 }
 
+/// With no more rows, bfloat16 has nothing to gain from it.
+inline constexpr std::ptrdiff_t most_rows_without_dots = 4;
+
 /// Selects the kernel for operand types A, B and m rows. `isa` is one that the processor
 /// has. Which of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes
-/// into reading B, which is then left narrow, and with many it pays to widen it once. With fewer rows still,
-/// dot products have nothing to gain.
+/// into reading B, which is then left narrow, and with many it pays to widen it once.
 inline const product_kernel& choose_kernel(instruction_set isa, accumulation order,
                                            const product_types& types, std::ptrdiff_t rows) {
     const bool fuse = order == accumulation::ordered && !types.exact_products;
     const product_kernel* const portable_kernel = fuse ? &portable::fused_kernel : &portable::float_kernel;
     const bool pairs = types.b_element == panel_element::bfloat16_vnni2;
 #if MP_X86_TARGETS
-    constexpr std::ptrdiff_t most_rows_without_dots = 4;
     if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
         rows > most_rows_without_dots) {
         if (isa >= instruction_set::amx) return amx::bfloat16_tile_kernel;

@@ -41,7 +41,8 @@ struct dot_choice {
     const product_kernel* rows;
 };
 
-/// The choice for rows of A and columns of B of `k` elements each.
+/// The choice for rows of A and columns of B of `k` elements each: by vdpbf16ps where other products of as many
+/// rows of these types are.
 template <class A, class B>
 dot_choice choose_dots(instruction_set isa, const dot_kernels& kernels, std::ptrdiff_t rows,
                        std::ptrdiff_t columns, std::ptrdiff_t k) {
@@ -49,6 +50,9 @@ dot_choice choose_dots(instruction_set isa, const dot_kernels& kernels, std::ptr
 #if MP_X86_TARGETS
     if constexpr (is_exact_in_bfloat16<A> && holds_bfloat16<B>) {
         const product_kernel* const narrow_rows = &avx512_bf16::bfloat16_dot_kernel;
+        if (rows > most_rows_without_dots && bfloat16_dot_is_fast(isa)) {
+            return {&avx512::dot_kernel_of_pairs, narrow_rows};
+        }
         const bool only_narrow_is_kept = k * 2 <= dot_kernels::most_kept && k * 4 > dot_kernels::most_kept &&
                                          b_bytes > dot_kernels::cached;
         if (rows == 1 && only_narrow_is_kept && isa >= instruction_set::avx512) {

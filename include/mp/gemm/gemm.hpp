@@ -72,7 +72,7 @@ void multiply_dots_of(const cpu& exec, instruction_set isa, const dot_kernels& k
                       std::ptrdiff_t k, gemm_workspace* workspace) {
     const dot_choice choice = choose_dots<A, B>(isa, kernels, rows, columns, k);
     product_task task = make_product_task<A, B>(*choice.rows, isa, a, b, output, rows, columns, k);
-    task.c = output;
+    task.c = output;  // what is added up may be subnormal
     multiply_dots(exec, task, sizeof(B), *choice.dots, workspace);
 }
 
@@ -206,8 +206,11 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///   elements or more each and 8192 in all, as with some samples and weights that are stored output by output,
 ///   or else where c has at most 16 columns and so has a its rows, an element is the sum of 16 such sums, of
 ///   every sixteenth k, added up as a tree (i and i + 8, then i and i + 4 ...), and of 32 where the 16 would be
-///   1: b is then read as fast as memory delivers it, and this goes before the first case. And at instruction_set::portable a step is a
-///   multiplication and an addition unless the compiler fuses them for its target, and the second case is none.
+///   1: b is then read as fast as memory delivers it, and this goes before the first case. Where these columns
+///   (or rows) are of bfloat16, the other operand is as in the first case, there are more than four of its rows
+///   (or columns), and vdpbf16ps is faster, it adds up the 16, of every sixteenth pair of k. And at
+///   instruction_set::portable a step is a multiplication and an addition unless the compiler fuses them for its
+///   target, and the second case is none.
 ///
 /// So a b has an error of at most g sum |a||b| with g = (k + 1) u / (1 - (k + 1) u), u = 2^-24, as long as
 /// nothing overflows or becomes subnormal on the way. Then alpha * ab + beta * c is formed from exact

@@ -16,7 +16,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// A dot product is accumulated in n partial sums, of which the i-th has the k with k mod n = i, and which are
 /// added by a pairwise tree: i and i + n / 2, and so on. The order is the same for vectors of any length. A single
-/// row has more of them, which hide the latency of additions.
+/// row has more of them, which hide the latency of additions. By pairs of bfloat16, the i-th sum has every n-th pair.
 inline constexpr std::ptrdiff_t sums_of_row = 32;
 inline constexpr std::ptrdiff_t sums_of_rows = 16;
 /// Columns of B whose products are computed at a time.

@@ -11,6 +11,7 @@ template <class Value>
 struct dot_steps {
     using a_value = float;
     using b_value = Value;
+    static constexpr std::ptrdiff_t together = 1;  ///< elements in a lane
     static MP_ALWAYS_INLINE vec<float> load_a(const a_value* a) { return load(a); }
     static MP_ALWAYS_INLINE vec<float> load_b(const Value* b) { return load_operands(b); }
     static MP_ALWAYS_INLINE vec<float> add(vec<float> a, vec<float> b, vec<float> sum) {
@@ -25,6 +26,21 @@ using bfloat16_value = basic_float<formats::bfloat16>;
 struct narrow_dot_steps : dot_steps<bfloat16_value> {
     using a_value = bfloat16_value;
     static MP_ALWAYS_INLINE vec<float> load_a(const a_value* a) { return load_operands(a); }
+};
+
+/// By pairs, for processors with AVX512_BF16: see bfloat16_dot_tiles.inl for what vdpbf16ps adds.
+struct dot_steps_of_pairs {
+    using a_value = bfloat16_value;
+    using b_value = bfloat16_value;
+    static constexpr std::ptrdiff_t together = 2;
+    static MP_ALWAYS_INLINE vec<float> load_a(const a_value* a) {
+        return as_float(load(reinterpret_cast<const std::uint32_t*>(a)));
+    }
+    static MP_ALWAYS_INLINE vec<float> load_b(const b_value* b) { return load_a(b); }
+    static MP_ALWAYS_INLINE vec<float> add(vec<float> a, vec<float> b, vec<float> sum) {
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+        return sum;
+    }
 };
 #endif
 
@@ -122,7 +138,7 @@ MP_ALWAYS_INLINE void add_steps(Tile& tile, const typename Steps::a_value* a, st
                                 std::integer_sequence<int, Column...> /*columns*/,
                                 std::integer_sequence<int, Vector...> /*vectors*/) {
     const auto add_vector = [&](int vector) MP_INLINED_LAMBDA {
-        const std::ptrdiff_t step = vector * lane_count;
+        const std::ptrdiff_t step = vector * lane_count * Steps::together;
         vec<float> of_columns[std::size_t{Columns}];
         ((of_columns[Column] = Steps::load_b(b.column[Column] + k + step)), ...);
         tile.add_rows(vector, a + step, a_row, of_columns, std::make_integer_sequence<int, Rows>{});
@@ -136,7 +152,7 @@ void multiply_dots(const dot_group_task& p) {
     using tile = dot_registers<Steps, Rows, Columns, static_cast<int>(Sums / lane_count)>;
     using columns = typename tile::columns;
     constexpr std::ptrdiff_t sums_of_a_row = dot_group * Sums;
-    constexpr std::ptrdiff_t step = Sums;
+    constexpr std::ptrdiff_t step = Sums * Steps::together;
     const std::ptrdiff_t rest = p.k % step;
     for (std::ptrdiff_t column = 0; column < p.columns; column += Columns) {
         for (std::ptrdiff_t row = 0; row < p.rows; row += Rows) {
@@ -211,6 +227,8 @@ inline constexpr dot_kernels dot_kernels_of = {
 #if MP_TARGET_NUMBER == MP_TARGET_AVX512
 /// For one row, as of_column of its type.
 inline constexpr dot_kernel narrow_dot_kernel = make_dot_kernel<narrow_dot_steps, 1, 1, sums_of_row>(1 << 30);
+inline constexpr dot_kernel dot_kernel_of_pairs =
+    make_dot_kernel<dot_steps_of_pairs, dot_tile_side, dot_tile_side, sums_of_rows>(1024);
 #endif
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
