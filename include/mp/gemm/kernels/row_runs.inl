@@ -14,7 +14,14 @@ struct row_runs {
     const Value* b[std::size_t{Steps}];
     float* sums;
     std::ptrdiff_t sum_row;
-    std::uintptr_t ahead;  ///< bytes from what is read to what is fetched meanwhile
+    std::ptrdiff_t next_rows;  ///< bytes from what is read to what is below it in the next rows that are read
+
+    /// Whether B is fetched ahead. The processor's own prefetching begins anew with every row: of a single row of A
+    /// it keeps up with floats and AVX-512.
+    static constexpr bool fetches = Rows != 1 || sizeof(Value) < 4 || MP_TARGET_NUMBER == MP_TARGET_AVX2;
+    /// Bytes in a row between what is read and what is fetched, of a single row of A. With more, it is the next
+    /// rows that are fetched.
+    static constexpr std::ptrdiff_t ahead = sizeof(Value) < 4 ? 2048 : 1024;
 
     template <int... Element, int... Step>
     MP_ALWAYS_INLINE row_runs(const row_runs_task& p, std::ptrdiff_t row, std::ptrdiff_t k,
@@ -24,7 +31,7 @@ struct row_runs {
           b{reinterpret_cast<const Value*>(p.b + (k + Step) * p.b_row)...},
           sums(p.sums + row * p.sum_row),
           sum_row(p.sum_row),
-          ahead(Rows == 1 ? 2048 : static_cast<std::uintptr_t>(Steps * p.b_row)) {}
+          next_rows(Steps * p.b_row) {}
 
     /// Copies `count` elements of each row of B from `column` on, with zeros behind them, and goes on there.
     MP_ALWAYS_INLINE void move_to(Value (&to)[std::size_t{Steps}][lanes], std::ptrdiff_t column,
@@ -38,25 +45,26 @@ struct row_runs {
         sums += column;
     }
 
-    /// Adds to the sums of a vector of columns from `column` on.
+    /// Adds to the sums of a vector of columns from `column` on, and fetches what is `distance` bytes away.
     template <int... Row, int... Step>
-    MP_ALWAYS_INLINE void add(std::ptrdiff_t column, bool resume, std::integer_sequence<int, Row...> /*rows*/,
+    MP_ALWAYS_INLINE void add(std::ptrdiff_t column, bool resume, std::ptrdiff_t distance,
+                              std::integer_sequence<int, Row...> /*rows*/,
                               std::integer_sequence<int, Step...> /*steps*/) const {
         vec<float> sum[std::size_t{Rows}];
         if (resume) ((sum[Row] = load(static_cast<const float*>(sums) + Row * sum_row + column)), ...);
         if (!resume) ((sum[Row] = vec<float>{}), ...);
-        (add_step(Step, column, sum, rows{}), ...);
+        (add_step(Step, column, distance, sum, rows{}), ...);
         (store(sums + Row * sum_row + column, sum[Row]), ...);
     }
 
 private:
     template <int... Row>
-    MP_ALWAYS_INLINE void add_step(int step, std::ptrdiff_t column, vec<float> (&sum)[std::size_t{Rows}],
+    MP_ALWAYS_INLINE void add_step(int step, std::ptrdiff_t column, std::ptrdiff_t distance,
+                                   vec<float> (&sum)[std::size_t{Rows}],
                                    std::integer_sequence<int, Row...> /*rows*/) const {
-        // Hardware prefetching does not cross rows. Within a single row it keeps up with AVX-512, not with AVX2.
-        if constexpr (Rows != 1 || MP_TARGET_NUMBER == MP_TARGET_AVX2) {
-            const auto next =
-                reinterpret_cast<std::uintptr_t>(b[step] + column) + ahead;  // may be past the end of B
+        if constexpr (fetches) {
+            const auto next = reinterpret_cast<std::uintptr_t>(b[step] + column) +
+                              static_cast<std::uintptr_t>(distance);  // may be past the end of B
             __builtin_prefetch(reinterpret_cast<const void*>(next));
         }
         const vec<float> of_b = load_operands(b[step] + column);
@@ -71,11 +79,16 @@ MP_ALWAYS_INLINE void add_row_runs(const row_runs_task& p, std::ptrdiff_t row, s
     const bool resume = p.resume || k > 0;
     const std::ptrdiff_t rest = p.columns % lane_count;
     std::ptrdiff_t end = p.columns - rest;
+    // Near the end of the rows, what is ahead is the beginning of the next ones.
+    constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(Value));
+    const std::ptrdiff_t turn = p.columns - runs_type::ahead / size;
+    const std::ptrdiff_t beyond = runs.next_rows + (Rows == 1 ? runs_type::ahead - p.columns * size : 0);
     Value last[std::size_t{Steps}][lanes];
     // Whole vectors first, and then the last few columns with zeros beyond.
     for (bool is_last = false;; is_last = true) {
         for (std::ptrdiff_t column = 0; column < end; column += lane_count) {
-            runs.add(column, resume, typename runs_type::rows{}, typename runs_type::steps{});
+            const std::ptrdiff_t distance = Rows == 1 && column < turn ? runs_type::ahead : beyond;
+            runs.add(column, resume, distance, typename runs_type::rows{}, typename runs_type::steps{});
         }
         if (is_last || rest == 0) break;
         runs.move_to(last, end, rest);
