@@ -49,12 +49,13 @@ void multiply_dots(const tile_product& p) {
     registers.write(p.tile, p.tile_stride, all{});
 }
 
+/// With blocks of k that are somewhat longer than 512, a few more make no second block.
 inline constexpr product_kernel bfloat16_dot_kernel = {
     "cpu.bf16.avx512_bf16.12x32",
     12,
     2 * static_cast<std::ptrdiff_t>(lanes),
     2,
-    512,
+    576,
     144,
     panel_element::bfloat16_vnni2,
     panel_element::bfloat16_vnni2,

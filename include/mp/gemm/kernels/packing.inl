@@ -31,9 +31,17 @@ template <class Value>
 MP_ALWAYS_INLINE vec<float> load_operands(const Value* from, std::ptrdiff_t count) {
     if (count >= lane_count) return load_operands(from);
     if (count <= 0) return vec<float>{};
-    Value values[lanes] = {};
-    std::memcpy(static_cast<void*>(values), from, static_cast<std::size_t>(count) * sizeof(Value));
-    return load_operands(values);
+    const auto n = static_cast<std::size_t>(count);
+    // By mask where there is one, since a vector that went through memory would wait for its bytes to get there.
+    if constexpr (holds_bfloat16<Value>) {
+        return as_float(widen_to_upper(load_partial(codes_of(from), n)));
+    } else if constexpr (has_number_vectors<Value>) {
+        return load_first_numbers(from, n);
+    } else {
+        Value values[lanes] = {};
+        std::memcpy(static_cast<void*>(values), from, n * sizeof(Value));
+        return load_operands(values);
+    }
 }
 
 /// Floats that bfloat16 holds, as its codes.
