@@ -128,6 +128,16 @@ TEST_CASE("beta zero never reads C, and alpha zero never reads A and B") {
     CHECK(std::all_of(narrow.begin(), narrow.end(), [](auto x) { return x.bits() == 0; }));
 }
 
+TEST_CASE("a sum over no k with beta of one leaves C, negative zeros too") {
+    for (const mp::cpu exec : reference::executors()) {
+        std::vector<float> c = {-0.0F, 1.5F, 0x1p-149F};
+        mp::gemm(exec, 1.0F, mp::row_major(c.data(), 3, 0), mp::row_major(c.data(), 0, 1), 1.0F,
+                 mp::row_major(c.data(), 3, 1));
+        CHECK(std::signbit(c[0]));
+        CHECK(c == std::vector<float>{0.0F, 1.5F, 0x1p-149F});
+    }
+}
+
 TEST_CASE("infinities and NaN spread through their row and column of C, and no further") {
     struct special {
         float a_value;

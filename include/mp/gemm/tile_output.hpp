@@ -8,6 +8,7 @@
 #include <mp/convert/bulk.hpp>
 #include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/simd/select_target.hpp>
 
@@ -51,10 +52,11 @@ struct tile_output {
     void (*apply)(const void* epilogue, const epilogue_runs& all);
     const void* epilogue;
     bool is_float;
+    bool adds = false;  ///< whether write() adds to C, which is all that alpha and beta ask for
 
     /// The memory of C where the sums themselves are what it shall hold, else null.
     [[nodiscard]] float* sums_in_place() const {
-        return is_float && !prepares() && !needs_columns() ? static_cast<float*>(data) : nullptr;
+        return is_float && !adds && !prepares() && !needs_columns() ? static_cast<float*>(data) : nullptr;
     }
 
     /// Whether the vectors of C lie across the rows of the tiles.
@@ -62,7 +64,7 @@ struct tile_output {
 
     /// Whether anything is done to the sums before they are rounded.
     [[nodiscard]] bool prepares() const {
-        return !same_value(alpha, 1.0F) || !same_value(beta, 0.0F) || apply != nullptr;
+        return !same_value(alpha, 1.0F) || (!same_value(beta, 0.0F) && !adds) || apply != nullptr;
     }
 
     /// The memory of an element of C.
@@ -97,7 +99,7 @@ inline void scale_and_add(float* values, std::ptrdiff_t count, bool has_accumula
 /// What becomes of runs of up to output_run values that are neighbours in C, before they are rounded; the
 /// coordinate is that in C.
 inline void prepare_runs(const tile_output& output, const epilogue_runs& all, bool has_accumulators) {
-    if (!same_value(output.beta, 0.0F)) {
+    if (!same_value(output.beta, 0.0F) && !output.adds) {
         all.for_each([&](float* values, std::ptrdiff_t row, std::ptrdiff_t column) {
             scale_and_add(values, all.count, has_accumulators, output, output.at(row, column));
         });
@@ -141,6 +143,7 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
 /// c = epilogue(beta * c), or epilogue(0) where beta is 0: the product without its operands.
 inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_rows,
                                    std::ptrdiff_t c_columns) {
+    if (output.adds) return;
     float run[output_run];
     const std::ptrdiff_t vectors = output.column_major ? c_columns : c_rows;
     const std::ptrdiff_t length = output.column_major ? c_rows : c_columns;
@@ -175,6 +178,14 @@ void write_output_portably(const output_floats& from, void* c, std::ptrdiff_t le
         } else {
             for (std::ptrdiff_t j = 0; j < from.count; ++j) values[j] = static_cast<Value>(floats[j]);
         }
+    }
+}
+
+inline void add_output_portably(const output_floats& from, void* c, std::ptrdiff_t leading_dimension) {
+    for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
+        const float* const floats = from.first + i * from.stride;
+        float* const values = static_cast<float*>(c) + i * leading_dimension;
+        for (std::ptrdiff_t j = 0; j < from.count; ++j) values[j] = float_add(floats[j], values[j]);
     }
 }
 
@@ -220,7 +231,12 @@ tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t le
         if (isa >= instruction_set::avx512_bf16) output.write_normal = &avx512_bf16::write_normal_bfloat16;
     }
 #endif
-    if constexpr (!std::is_same_v<Epilogue, identity_epilogue>) output.apply = &apply_epilogue<Epilogue>;
+    if constexpr (!std::is_same_v<Epilogue, identity_epilogue>) {
+        output.apply = &apply_epilogue<Epilogue>;
+    } else if constexpr (std::is_same_v<Value, float>) {
+        output.adds = same_value(alpha, 1.0F) && same_value(beta, 1.0F);
+        if (output.adds) output.write = MP_SELECT_TARGET(isa, &add_output_portably, add_output);
+    }
     return output;
 }
 

@@ -22,6 +22,25 @@ void write_output(const output_floats& from, void* to, std::ptrdiff_t leading_di
     }
 }
 
+/// Adds to rows of a C of floats.
+inline void add_output(const output_floats& from, void* to, std::ptrdiff_t leading_dimension) {
+    constexpr auto step = static_cast<std::ptrdiff_t>(lanes);
+    for (std::ptrdiff_t i = 0; i < from.vectors; ++i) {
+        const float* floats = from.first + i * from.stride;
+        float* values = static_cast<float*>(to) + i * leading_dimension;
+        std::ptrdiff_t left = from.count;
+        for (; left >= step; left -= step, floats += step, values += step) {
+            store(values, add(load(floats), load(static_cast<const float*>(values))));
+        }
+        if (left > 0) {
+            const auto rest = static_cast<std::size_t>(left);
+            const vec<float> sum =
+                add(load_partial(floats, rest), load_partial(static_cast<const float*>(values), rest));
+            store_partial(values, sum, rest);
+        }
+    }
+}
+
 template <class Value>
 void read_output(const void* from, float* to, std::ptrdiff_t count) {
     const auto* values = static_cast<const Value*>(from);

@@ -67,6 +67,11 @@ struct float_square : vec_square {
                                    std::integer_sequence<int, Index...> /*all*/) {
         ((row[Index] = load_operands(from + Index * stride)), ...);
     }
+    template <class Value, int... Index>
+    MP_ALWAYS_INLINE void read_first(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
+                                     std::integer_sequence<int, Index...> /*all*/) {
+        ((row[Index] = Index < high ? load_operands(from + Index * stride) : vec<float>{}), ...);
+    }
     /// As read_all(), for pairs of bfloat16, as floats' worth of bits.
     MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
@@ -85,6 +90,10 @@ struct float_square : vec_square {
                                std::ptrdiff_t wide) {
         if (high >= lane_count && wide >= lane_count) {
             read_all(from, stride, std::make_integer_sequence<int, static_cast<int>(lanes)>{});
+            return;
+        }
+        if (wide >= lane_count) {
+            read_first(from, stride, high, std::make_integer_sequence<int, static_cast<int>(lanes)>{});
             return;
         }
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
@@ -269,6 +278,12 @@ void pack_panel_columns(const product_operand_source& source, const operand_bloc
         std::byte* const column = to + j / panel_width * panel_bytes + j % panel_width * column_bytes;
         const Value* const vector = from + j * source.vector_stride;
         std::ptrdiff_t p = 0;
+        if (j >= block.vectors) {
+            for (; p < block.padded_k; p += together) {
+                store_in_panel<Element>(column + p / together * step_bytes, vec<float>{}, vec<float>{});
+            }
+            continue;
+        }
         if constexpr (holds_bfloat16<Value> && together == 2) {
             // Pairs are neighbours already, so that a float's worth of bits is transposed at a time.
             const bool whole = block.vectors - j >= lane_count;

@@ -137,11 +137,18 @@ void write_packed_dw(cpu exec, instruction_set isa, matrix_view<const X> x, matr
                 multiply_blocked(inner, task, inner.workspace == nullptr ? &own : nullptr);
             }
         }
-        for (std::ptrdiff_t output = 0; output < dw.rows; ++output) {
-            const float* const from =
-                sums.data() + output / channels * (end - begin) * channels + output % channels;
-            for (std::ptrdiff_t cell = begin; cell < end; ++cell) {
-                dw(output, cell) = as<DW>(from[(cell - begin) * channels]);
+        // The sums have the cells as rows. Some channels at a time, which are a cache line of each.
+        constexpr std::ptrdiff_t together = 16;
+        for (std::ptrdiff_t group = 0; group < g.groups; ++group) {
+            const float* const from = sums.data() + group * (end - begin) * channels;
+            for (std::ptrdiff_t first = 0; first < channels; first += together) {
+                const std::ptrdiff_t last = (std::min)(first + together, channels);
+                for (std::ptrdiff_t cell = begin; cell < end; ++cell) {
+                    for (std::ptrdiff_t channel = first; channel < last; ++channel) {
+                        dw(group * channels + channel, cell) =
+                            as<DW>(from[(cell - begin) * channels + channel]);
+                    }
+                }
             }
         }
     };
