@@ -90,6 +90,19 @@ MP_ALWAYS_INLINE void copy_indexed_row(const indexed_operand& operand, const ope
                                        std::ptrdiff_t row, Element* to) {
     const Element* const from =
         static_cast<const Element*>(operand.elements) + operand.offsets[block.first_vector + row];
+    // Whole runs of whole vectors.
+    const std::ptrdiff_t run = operand.run;
+    if (run % lane_count == 0 && block.first_k % run == 0 && block.k % run == 0) {
+        const Element* line = from + block.first_k / run * operand.run_stride;
+        for (std::ptrdiff_t place = 0; place < block.k; line += operand.run_stride) {
+            const Element* at = line;
+            for (const std::ptrdiff_t end = place + run; place < end; place += lane_count, at += lane_count) {
+                store(to + place, load(at));
+            }
+        }
+        std::fill(to + block.k, to + block.padded_k, Element{});
+        return;
+    }
     for_each_run(operand, block.first_k, block.k,
                  [&](std::ptrdiff_t place, std::ptrdiff_t length, std::ptrdiff_t offset)
                      MP_INLINED_LAMBDA { copy_run(from + offset, to + place, length); });
