@@ -9,6 +9,7 @@
 #include <mp/parallel/any_communicator.hpp>
 #include <mp/parallel/checkpoint.hpp>
 #include <mp/parallel/communicator.hpp>
+#include <mp/parallel/distributed_sampler.hpp>
 #include <mp/parallel/gradient_reduction.hpp>
 #include <mp/parallel/loopback.hpp>
 #include <mp/parallel/replicas.hpp>
