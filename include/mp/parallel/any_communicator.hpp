@@ -60,11 +60,11 @@ public:
     void broadcast(std::span<std::byte> bytes, int root) { impl_->broadcast(bytes, root); }
 
 private:
-    struct interface {
-        interface() = default;
-        interface(const interface&) = delete;
-        interface& operator=(const interface&) = delete;
-        virtual ~interface() = default;
+    struct base {
+        base() = default;
+        base(const base&) = delete;
+        base& operator=(const base&) = delete;
+        virtual ~base() = default;
         [[nodiscard]] virtual int rank() const = 0;
         [[nodiscard]] virtual int size() const = 0;
         [[nodiscard]] virtual std::chrono::nanoseconds timeout() const = 0;
@@ -78,7 +78,7 @@ private:
     };
 
     template <class Ranks>
-    struct model final : interface {
+    struct model final : base {
         explicit model(Ranks& of) : ranks(of) {}
         [[nodiscard]] int rank() const override { return ranks.rank(); }
         [[nodiscard]] int size() const override { return ranks.size(); }
@@ -126,7 +126,7 @@ private:
         std::vector<kept_call> calls;
     };
 
-    std::unique_ptr<interface> impl_;
+    std::unique_ptr<base> impl_;
 };
 
 static_assert(communicator<any_communicator>);
