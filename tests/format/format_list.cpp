@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of all formats, and what is said about each of them elsewhere: names, literals, the table of the
-// README. Compared with the oracle's descriptions, which were written by hand.
+// The list of all formats, and what is said about each of them elsewhere: names, literals, the table of
+// docs/numbers.md. Compared with the oracle's descriptions, which were written by hand.
 // Before the other: both once had an element_format, and in this order it did not compile.
 #include <mp/block_scaled.hpp>
 
@@ -47,16 +47,16 @@ double number_in(const std::string& text) {
     return std::stod(text);
 }
 
-/// What the README says of a format.
-struct readme_row {
+/// What docs/numbers.md says of a format.
+struct documented_row {
     std::string bits, largest, smallest;
 };
 
 /// The table, where a row can have several formats: their bits and largest numbers between commas, the
 /// smallest between semicolons.
-std::map<std::string, readme_row> readme_table() {
-    std::ifstream file(MP_SOURCE_DIR "/README.md");
-    std::map<std::string, readme_row> table;
+std::map<std::string, documented_row> documented_table() {
+    std::ifstream file(MP_SOURCE_DIR "/docs/numbers.md");
+    std::map<std::string, documented_row> table;
     bool inside = false;
     for (std::string line; std::getline(file, line);) {
         if (line.starts_with("| format | bits | largest |")) {
@@ -139,14 +139,14 @@ TEST_CASE("literals of every format are the oracle's nearest numbers") {
     });
 }
 
-TEST_CASE("the README has every format with its bits, its largest and its smallest numbers") {
-    auto table = readme_table();
+TEST_CASE("the documentation has every format with its bits, its largest and its smallest numbers") {
+    auto table = documented_table();
     for_each_number([&](auto x) {
         using number = decltype(x);
         const oracle::format& f = oracle::format_of<number>;
         CAPTURE(std::string_view(number::format::name));
         REQUIRE(table.contains(number::format::name));
-        const readme_row row = table[number::format::name];
+        const documented_row row = table[number::format::name];
         table.erase(number::format::name);
         const std::string bits = std::to_string(f.is_signed ? 1 : 0) + "-" + std::to_string(f.exponent_bits) +
                                  "-" + std::to_string(f.fraction_bits);

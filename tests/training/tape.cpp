@@ -80,7 +80,7 @@ struct model {
     auto by_tape(mp::tape& tape, bool add) {
         return readme(tape, tape.call(table, exec, std::span<const int>(ids)), add ? 1 : 0);
     }
-    /// The lines of the README.
+    /// The lines of docs/training.md.
     auto readme(mp::tape& tape, const auto& input, int micro) {
         const auto h = tape.call(first, exec, input);
         const auto y =
