@@ -83,8 +83,9 @@ inline void require_timeout(std::string_view function, std::chrono::nanoseconds 
 }
 
 /// Calls done() until it says so, and throws rank_timeout in the name of `function` if that takes longer than
-/// `timeout`. Ranks mostly come within microseconds, so the waiting thread goes to sleep late, and for no
-/// more than a sixteenth of the time that it has waited.
+/// `timeout`. Ranks mostly come within microseconds, and messages of many pieces move one step each time that
+/// somebody looks: so the waiting thread goes to sleep late, and for no more than a thousandth of the time that
+/// it has waited.
 template <class Done>
 void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
                     Done done) {
@@ -98,11 +99,11 @@ void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout,
             message.append(" seconds not all ranks have made this call; ").append(advice);
             throw_error(rank_timeout(message));
         }
-        if (waited < std::chrono::milliseconds(1)) {
+        if (waited < std::chrono::milliseconds(20)) {
             std::this_thread::yield();
         } else {
             std::this_thread::sleep_for(
-                (std::min<std::chrono::nanoseconds>)(waited / 16, std::chrono::milliseconds(5)));
+                (std::min<std::chrono::nanoseconds>)(waited / 1024, std::chrono::milliseconds(5)));
         }
     }
 }
