@@ -256,7 +256,7 @@ inline std::string page(const measured_rank& one, const std::vector<double>& spe
     for (const double speed : speeds) {
         const measured_rank rank = faster(one, speed);
         html += "<h2>" +
-                (speed == 1 ? std::string("A rank is one processor")
+                (speed <= 1 ? std::string("A rank is one processor")
                             : "A rank is " + fixed(speed, 0) + " times as fast") +
                 "</h2>\n";
         for (const named_link& by : links) {

@@ -268,18 +268,20 @@ inline step simulate(const rank_times& one, const link& over, const reduction& h
     return result;
 }
 
-/// The size of buckets, a power of two from 64 KiB to 512 MiB, with which a step is fastest; of equal ones the largest.
+/// The size of buckets, a power of two from 64 KiB to 512 MiB, with which a step is fastest; the largest of those that
+/// are within a thousandth of it.
 inline double best_bucket_bytes(const rank_times& one, const link& over, reduction how) {
-    double best = 0, least = std::numeric_limits<double>::infinity();
-    for (int power = 29; power >= 16; --power) {
+    constexpr int smallest = 16, largest = 29;
+    std::array<double, largest + 1> times{};
+    double least = std::numeric_limits<double>::infinity();
+    for (int power = smallest; power <= largest; ++power) {
         how.bucket_bytes = std::exp2(power);
-        const double time = simulate(one, over, how).all;
-        if (time < least) {
-            least = time;
-            best = how.bucket_bytes;
-        }
+        times[static_cast<std::size_t>(power)] = simulate(one, over, how).all;
+        least = std::min(least, times[static_cast<std::size_t>(power)]);
     }
-    return best;
+    int power = largest;
+    while (times[static_cast<std::size_t>(power)] > 1.001 * least) --power;
+    return std::exp2(power);
 }
 
 }  // namespace bench::ranks

@@ -158,7 +158,7 @@ TEST_CASE("the best size of buckets") {
         CHECK(best >= 0.3);
         for (const double bytes : {1e5, 1e6, 1e7, 1e8}) {
             how.bucket_bytes = std::exp2(std::round(std::log2(bytes)));
-            CHECK(simulate(one, over, how).all >= best);
+            CHECK(simulate(one, over, how).all >= best / 1.001);
         }
     }
 }
