@@ -55,6 +55,7 @@ public:
 
     [[nodiscard]] const bucket_plan<Executor>& plan() const noexcept { return plan_; }
     [[nodiscard]] bool done() const noexcept { return first_open_ == states_.size(); }
+    [[nodiscard]] bool is_under_way() const noexcept { return first_open_ != next_launch_; }
 
     /// Begins a step.
     void begin(float scale) {

@@ -224,7 +224,13 @@ private:
         const std::uint32_t count = ++counts_[i];
         if (count == expected_[i]) pipeline_.complete(i);
         if (expected_[i] != 0 && count == expected_[i] + 1) pipeline_.reopen(i);
-        if (!failure_) failure_ = detail::exception_of([&] { pipeline_.progress(); });
+        // Messages that the processor moves piece by piece need several looks, and one takes a microsecond.
+        constexpr int looks = 16;
+        if (failure_) return;
+        failure_ = detail::exception_of([&] {
+            pipeline_.progress();
+            for (int look = 1; look < looks && pipeline_.is_under_way(); ++look) pipeline_.progress();
+        });
     }
 
     Ranks& ranks_;
