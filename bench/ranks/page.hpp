@@ -141,7 +141,7 @@ inline std::string bucket_chart(const measured_rank& one, int ranks) {
     for (std::size_t i = 0; i < links.size(); ++i) {
         curve it{links[i].name, styles[i], {}, {}};
         reduction how = reduction_of(one, "bfloat16", false, ranks);
-        const link over = link_of(links[i], one);
+        const network_link over = link_of(links[i], one);
         const double best = best_of(one.times, over, how).it.all;
         for (int power = 16; power <= 27; ++power) {
             how.bucket_bytes = std::exp2(power);

@@ -94,7 +94,7 @@ inline measured_rank faster(measured_rank it, double speed) {
 
 struct named_link {
     std::string_view name;
-    link over;
+    network_link over;
     bool copies;  ///< by the processor, as shared memory and sockets do
 };
 
@@ -104,13 +104,13 @@ inline constexpr std::array links{
     named_link{"100 Gbit/s, RDMA", {.latency = 2e-6, .overhead = 0.5e-6, .bandwidth = 12e9}, false},
     named_link{"400 Gbit/s, RDMA", {.latency = 2e-6, .overhead = 0.5e-6, .bandwidth = 48e9}, false}};
 
-inline link link_of(const named_link& it, const measured_rank& one) {
-    link over = it.over;
+inline network_link link_of(const named_link& it, const measured_rank& one) {
+    network_link over = it.over;
     over.copy = it.copies ? one.copy : 0;
     return over;
 }
 /// Two processors that share memory: who sends or receives copies, and nothing else takes time.
-inline link shared_memory(const measured_rank& one) {
+inline network_link shared_memory(const measured_rank& one) {
     return {.latency = 2e-6, .overhead = 1e-6, .copy = one.copy};
 }
 
@@ -151,7 +151,7 @@ struct best_step {
     step it;
     double bucket_bytes;
 };
-inline best_step best_of(const rank_times& one, const link& over, reduction how) {
+inline best_step best_of(const rank_times& one, const network_link& over, reduction how) {
     how.bucket_bytes = best_bucket_bytes(one, over, how);
     return {simulate(one, over, how), how.bucket_bytes};
 }

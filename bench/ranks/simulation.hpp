@@ -36,7 +36,7 @@ struct element_costs {
 };
 
 /// The link of a rank to all others, through a switch that is no bottleneck (LogGP: L, o and G).
-struct link {
+struct network_link {
     double latency = 0;   ///< until a message arrives, besides what follows
     double overhead = 0;  ///< of a message where it is sent: the least time between two
     double bandwidth =
@@ -77,7 +77,7 @@ struct transfer {
 };
 
 /// N - 1 messages of a part each, all at once: half of a pairwise reduction.
-inline transfer to_all(const link& over, double ranks, double bytes) {
+inline transfer to_all(const network_link& over, double ranks, double bytes) {
     if (ranks < 2) return {};
     const double part = bytes / ranks;
     return {(ranks - 1) * std::max(over.overhead, part / over.bandwidth), over.latency,
@@ -85,7 +85,7 @@ inline transfer to_all(const link& over, double ranks, double bytes) {
 }
 
 /// A whole reduction by another algorithm than mp's.
-inline transfer all_reduce(const link& over, algorithm by, int count, double bytes) {
+inline transfer all_reduce(const network_link& over, algorithm by, int count, double bytes) {
     if (count < 2) return {};
     const auto ranks = static_cast<double>(count);
     const double share = bytes * (ranks - 1) / ranks;
@@ -154,7 +154,7 @@ inline std::vector<bucket> buckets_of(const std::vector<gradient>& gradients, do
 /// The processor and the link of a rank, step by step as in mp::gradient_reduction::progress().
 class machine {
 public:
-    machine(const rank_times& one, const link& over, const reduction& how)
+    machine(const rank_times& one, const network_link& over, const reduction& how)
         : over_(over), how_(how), buckets_(buckets_of(one.gradients, how.bucket_bytes)) {
         double before = 0;
         for (std::size_t i = 0; i < one.gradients.size(); ++i) {
@@ -235,7 +235,7 @@ private:
         it.phase = bucket::exchanging;
     }
 
-    link over_;
+    network_link over_;
     reduction how_;
     std::vector<bucket> buckets_;
     double now_ = 0;
@@ -251,7 +251,7 @@ private:
 }  // namespace detail
 
 /// A step of one of `how.ranks` equal ranks, each with the batch of `one`.
-inline step simulate(const rank_times& one, const link& over, const reduction& how) {
+inline step simulate(const rank_times& one, const network_link& over, const reduction& how) {
     if (how.ranks < 2) return {one.forward + one.backward + one.update, 0, 0, 0, 0};
     const detail::machine after(one, over, how);
     step result = after.result();
@@ -270,7 +270,7 @@ inline step simulate(const rank_times& one, const link& over, const reduction& h
 
 /// The size of buckets, a power of two from 64 KiB to 512 MiB, with which a step is fastest; the largest of those that
 /// are within a thousandth of it.
-inline double best_bucket_bytes(const rank_times& one, const link& over, reduction how) {
+inline double best_bucket_bytes(const rank_times& one, const network_link& over, reduction how) {
     constexpr int smallest = 16, largest = 29;
     std::array<double, largest + 1> times{};
     double least = std::numeric_limits<double>::infinity();

@@ -44,7 +44,7 @@ TEST_CASE("one rank reduces nothing") {
 
 TEST_CASE("nothing overlaps in a single bucket") {
     // 4000 bytes on 4 ranks: three messages of 1000 bytes at 1000 bytes a second, and the latency; twice.
-    const link over{.latency = 0.5, .overhead = 0.1, .bandwidth = 1000};
+    const network_link over{.latency = 0.5, .overhead = 0.1, .bandwidth = 1000};
     const step it = simulate(four_gradients(), over, of(4, 4000));
     CHECK(it.buckets == 1);
     CHECK(near(it.waited, 2 * (3 * 1.0 + 0.5)));
@@ -61,7 +61,7 @@ TEST_CASE("nothing overlaps in a single bucket") {
 TEST_CASE("buckets travel while the backward pass goes on") {
     // Two buckets of 2000 bytes on two ranks: 1000 bytes each way, a quarter of a second a call. The first is sent at
     // 2 s, its gather is begun at 3 s, when a gradient is written, and nobody waits for it; the second after 4 s.
-    const link over{.bandwidth = 4000};
+    const network_link over{.bandwidth = 4000};
     step it = simulate(four_gradients(), over, of(2, 2000));
     CHECK(it.buckets == 2);
     CHECK(near(it.waited, 0.5));
@@ -106,7 +106,7 @@ TEST_CASE("shares: half of the reduction, and the weights") {
     reduction how = of(4, 4000);
     how.shard = true;
     how.wire_size = 2;
-    const link over{.latency = 0.5, .bandwidth = 1000};
+    const network_link over{.latency = 0.5, .bandwidth = 1000};
     const step it = simulate(four_gradients(), over, how);
     CHECK(near(it.waited, 3 * 0.5 + 0.5));
     // A quarter of the update; the weights stay in float.
@@ -115,7 +115,7 @@ TEST_CASE("shares: half of the reduction, and the weights") {
 }
 
 TEST_CASE("other algorithms") {
-    const link over{.latency = 0.5, .overhead = 0.25, .bandwidth = 1000};
+    const network_link over{.latency = 0.5, .overhead = 0.25, .bandwidth = 1000};
     const auto time = [&](algorithm by, int ranks) {
         const transfer it = all_reduce(over, by, ranks, 8000);
         return it.busy + it.latency;
@@ -151,7 +151,7 @@ TEST_CASE("the best size of buckets") {
     CHECK(best_bucket_bytes(one, {.overhead = 1}, of(8, 0)) >= std::exp2(26));
     CHECK(best_bucket_bytes(one, {.bandwidth = 1e9}, of(8, 0)) <= std::exp2(21));
     for (const int ranks : {2, 8, 64}) {
-        const link over{.latency = 1e-5, .overhead = 1e-6, .bandwidth = 1e9};
+        const network_link over{.latency = 1e-5, .overhead = 1e-6, .bandwidth = 1e9};
         reduction how = of(ranks, 0);
         how.bucket_bytes = best_bucket_bytes(one, over, how);
         const double best = simulate(one, over, how).all;
