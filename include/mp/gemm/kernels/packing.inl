@@ -61,16 +61,22 @@ MP_ALWAYS_INLINE vec<std::uint32_t> pairs_of(vec<std::uint16_t> first, vec<std::
 
 /// A square that is read from operands.
 struct float_square : vec_square {
-    /// row[i] = the first `wide` operands at from + i * stride, for i < high; zeros elsewhere.
     template <class Value, int... Index>
     MP_ALWAYS_INLINE void read_all(const Value* from, std::ptrdiff_t stride,
                                    std::integer_sequence<int, Index...> /*all*/) {
         ((row[Index] = load_operands(from + Index * stride)), ...);
     }
+    /// From rows that it knows to be zeros g++ would make a transposition of its own for every height, which was a
+    /// quarter of the code of a product: hence the barriers.
     template <class Value, int... Index>
     MP_ALWAYS_INLINE void read_first(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
                                      std::integer_sequence<int, Index...> /*all*/) {
         ((row[Index] = Index < high ? load_operands(from + Index * stride) : vec<float>{}), ...);
+        ((row[Index] = opt_barrier(row[Index])), ...);
+    }
+    template <int... Index>
+    MP_ALWAYS_INLINE void read_floats(const float* from, std::integer_sequence<int, Index...> /*all*/) {
+        ((row[Index] = load(from + Index * lane_count)), ...);
     }
     /// As read_all(), for pairs of bfloat16, as floats' worth of bits.
     MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
@@ -85,20 +91,21 @@ struct float_square : vec_square {
             row[i] = as_float(pairs_of(load(even), load(even + stride)));
         }
     }
+    /// row[i] = the first `wide` operands at from + i * stride, for i < high; zeros elsewhere.
     template <class Value>
     MP_ALWAYS_INLINE void read(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
                                std::ptrdiff_t wide) {
-        if (high >= lane_count && wide >= lane_count) {
-            read_all(from, stride, std::make_integer_sequence<int, static_cast<int>(lanes)>{});
-            return;
+        constexpr auto every = std::make_integer_sequence<int, static_cast<int>(lanes)>{};
+        if (high >= lane_count && wide >= lane_count) return read_all(from, stride, every);
+        if (wide >= lane_count) return read_first(from, stride, high, every);
+        // Through memory, in a loop.
+        alignas(64) float rows[lanes * lanes] = {};
+        const std::ptrdiff_t height = (std::min)(high, lane_count);
+#pragma GCC unroll 1
+        for (std::ptrdiff_t i = 0; i < height; ++i) {
+            store(rows + i * lane_count, load_operands(from + i * stride, wide));
         }
-        if (wide >= lane_count) {
-            read_first(from, stride, high, std::make_integer_sequence<int, static_cast<int>(lanes)>{});
-            return;
-        }
-        for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-            row[i] = i < high ? load_operands(from + i * stride, wide) : vec<float>{};
-        }
+        read_floats(rows, every);
     }
 };
 
