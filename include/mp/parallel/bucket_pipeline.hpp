@@ -49,7 +49,8 @@ public:
     bucket_pipeline(const bucket_pipeline&) = delete;
     bucket_pipeline& operator=(const bucket_pipeline&) = delete;
     ~bucket_pipeline() {
-        // The communicator may still write there, so it is never freed.
+        if constexpr (requires { Ranks::ends_calls_with_rank; }) return;
+        // The library may still write there, so it is never freed.
         if (first_open_ < next_launch_) static_cast<void>(new std::vector<slot>(std::move(slots_)));
     }
 

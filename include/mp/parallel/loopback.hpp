@@ -182,6 +182,8 @@ public:
     struct request {
         detail::loopback_call* call = nullptr;
     };
+    /// Memory of calls that were given up is not touched any more.
+    static constexpr bool ends_calls_with_rank = true;
 
     loopback_communicator(detail::loopback_meeting& place, int rank, std::chrono::nanoseconds timeout)
         : place_(&place), rank_(rank), timeout_(timeout) {}
