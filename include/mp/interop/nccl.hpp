@@ -54,6 +54,29 @@ inline void check_nccl(ncclResult_t status, std::string_view call) {
     if (status != ncclSuccess) detail::throw_error(nccl_error(call, status));
 }
 
+namespace detail {
+
+/// What goes wrong between ranks while a stream runs shows here and nowhere else; `call` is what is blamed.
+inline void require_no_nccl_failure(ncclComm_t communicator, std::string_view call) {
+    ncclResult_t result = ncclSuccess;
+    check_nccl(ncclCommGetAsyncError(communicator, &result), "ncclCommGetAsyncError");
+    check_nccl(result, call);
+}
+
+/// Whether everything on the stream is done, as long as nothing has failed.
+inline bool nccl_stream_has_passed(cuda_stream exec, ncclComm_t communicator, std::string_view call) {
+    const cudaError_t status = cudaStreamQuery(exec.stream);
+    if (status != cudaErrorNotReady) {
+        check_cuda(status, "cudaStreamQuery");
+        return true;
+    }
+    static_cast<void>(cudaGetLastError());  // not an error, but remembered as one
+    require_no_nccl_failure(communicator, call);
+    return false;
+}
+
+}  // namespace detail
+
 /// A rank_reducer (see scaling/reducer.hpp) for scalers on the host. Every max and every sum copies the
 /// values to the device, reduces them there, copies them back and waits for the stream: the host stands still
 /// until all ranks have come that far. Loss scales on devices do without, see reduce_report.
@@ -156,8 +179,9 @@ private:
                                      communicator_, exec_.stream),
                        "ncclAllReduce");
             under_way_ = true;
-            detail::wait_for_ranks(function, timeout_, "save what can be saved and end by ncclCommAbort",
-                                   [&] { return reduced(); });
+            detail::wait_for_ranks(
+                function, timeout_, "save what can be saved and end by ncclCommAbort",
+                [&] { return detail::nccl_stream_has_passed(exec_, communicator_, "ncclAllReduce"); });
             under_way_ = false;
             // Not before: copies to pageable memory have the host wait for the stream, without an end.
             check_cuda(cudaMemcpyAsync(chunk.data(), memory_.data(), chunk.size_bytes(),
@@ -166,26 +190,7 @@ private:
             synchronize(exec_);
             values = values.subspan(chunk.size());
         }
-        require_no_failure();
-    }
-
-    /// Whether everything on the stream is done.
-    [[nodiscard]] bool reduced() const {
-        const cudaError_t status = cudaStreamQuery(exec_.stream);
-        if (status != cudaErrorNotReady) {
-            check_cuda(status, "cudaStreamQuery");
-            return true;
-        }
-        static_cast<void>(cudaGetLastError());  // not an error, but remembered as one
-        require_no_failure();
-        return false;
-    }
-
-    /// What goes wrong between ranks while the stream runs shows here and nowhere else.
-    void require_no_failure() const {
-        ncclResult_t result = ncclSuccess;
-        check_nccl(ncclCommGetAsyncError(communicator_, &result), "ncclCommGetAsyncError");
-        check_nccl(result, "ncclAllReduce");
+        detail::require_no_nccl_failure(communicator_, "ncclAllReduce");
     }
 
     device_buffer<std::uint64_t> own_;
@@ -372,22 +377,12 @@ private:
     }
     void wait_for(std::string_view function) {
         detail::wait_for_ranks(function, timeout(), "save what can be saved and end by ncclCommAbort", [&] {
-            const cudaError_t status = cudaStreamQuery(side_.stream);
-            if (status != cudaErrorNotReady) {
-                check_cuda(status, "cudaStreamQuery");
-                return true;
-            }
-            static_cast<void>(cudaGetLastError());  // not an error, but remembered as one
-            require_no_failure();
-            return false;
+            return detail::nccl_stream_has_passed(side_, communicator_, call_before);
         });
         require_no_failure();
     }
-    void require_no_failure() const {
-        ncclResult_t result = ncclSuccess;
-        check_nccl(ncclCommGetAsyncError(communicator_, &result), "ncclCommGetAsyncError");
-        check_nccl(result, "a call before");
-    }
+    static constexpr std::string_view call_before = "a call before";
+    void require_no_failure() const { detail::require_no_nccl_failure(communicator_, call_before); }
 
     nccl_reducer reducer_;
     ncclComm_t communicator_;
