@@ -211,7 +211,7 @@ void train(const arguments& given, Ranks& world, const std::vector<echo_of_one_r
     std::printf("}\n");
 }
 
-/// Nanoseconds in which a rank sends a byte or receives it, in exchanges of so many bytes.
+/// The time per byte of an exchange, in nanoseconds, for a message size in bytes.
 void exchange(mp::mpi_communicator& ranks, std::size_t bytes) {
     const auto count = static_cast<std::size_t>(ranks.size());
     std::vector<std::byte> from(bytes), to(bytes);

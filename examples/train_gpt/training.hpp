@@ -34,7 +34,7 @@ struct training_task {
     std::uint64_t checkpoint_every = 100;
     bool resume = false;
     int sample = 200;  ///< characters
-    /// Who trains: every rank takes as many sequences of its own.
+    /// The ranks; each has micro batches of its own, of `batch` sequences.
     mp::any_communicator* ranks = nullptr;
     mp::wire_format wire = mp::wire_format::as_stored;  ///< of gradients between ranks
     bool shard = false;                                 ///< masters and moments are shared among the ranks

@@ -190,3 +190,25 @@ TEST_CASE(
     CHECK(with == without);
     CHECK(with[0] == with[1]);
 }
+
+TEST_CASE("a step that ranks do not agree on loses nothing of the steps before") {
+    std::vector<std::vector<float>> results;
+    for (const bool differs : {false, true}) {
+        mp::run_loopback(2, [&](auto& self) {
+            model mine;
+            mp::gradient_reduction reduction(mp::cpu{}, self, {.wire = mp::wire_format::mxfp8}, mine.store);
+            for (std::uint64_t step = 0; step < 3; ++step) {
+                if (step == 1 && differs) {
+                    mine.fill(self.rank(), 7);
+                    static_cast<void>(reduction.backward(self.rank() == 0 ? 2.0F : 4.0F));
+                    CHECK_THROWS_AS(reduction.finish(), mp::rank_error);
+                }
+                mine.fill(self.rank(), step);
+                static_cast<void>(reduction.backward(1.0F));
+                reduction.finish();
+            }
+            if (self.rank() == 0) results.push_back(mine.values());
+        });
+    }
+    CHECK(results[0] == results[1]);
+}

@@ -115,6 +115,14 @@ TEST_CASE("buckets go out while ops of the GPU write gradients, and 8 bits are r
             rest.finish();
         }
         CHECK(rest.statistics().buckets_early == 2);
+        {
+            const auto overlap = rest.backward(1.0F);
+            copy(gpu, ranks, mine.g2);
+            copy(gpu, ranks, mine.g1);
+            copy(gpu, ranks, mine.g2);
+        }
+        CHECK(holds(thrown<mp::state_error>([&] { rest.finish(); }),
+                    "parameters[1] ('w2') was written once more"));
         CHECK(holds(thrown<mp::argument_error>(
                         [&] { mp::gradient_reduction(gpu, self, {.wire = mp::wire_format::mxfp8}, two); }),
                     "options.wire is 'mxfp8'; it must be another one: 8 bits are for mp::cpu"));

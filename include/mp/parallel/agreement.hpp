@@ -26,7 +26,7 @@ struct agreement_record {
     float scale = 1.0F;
     /// 1 + the parameter whose gradient was written after it had been sent; 0 if all is well.
     std::uint64_t written_late = 0;
-    std::uint64_t unused = 0;
+    std::uint64_t padding = 0;  ///< the next part begins at a multiple of 32 bytes from this one
 
     void write(std::byte* to) const noexcept { std::memcpy(to, this, sizeof *this); }
     static agreement_record read(const std::byte* from) noexcept {
@@ -53,7 +53,7 @@ struct agreement_record {
 static_assert(sizeof(agreement_record) == 32);
 
 /// Throws rank_error in the name of `function`, on all ranks, unless they have the same numbers, one by one:
-/// describe(i, least, most) says what number i is.
+/// describe(i) says what number i is.
 template <class Describe>
 void require_same_on_ranks(std::string_view function, std::span<const std::uint64_t> values,
                            const reducer_reference& reducer, Describe describe) {
@@ -78,7 +78,7 @@ void require_same_plan(std::string_view function, const bucket_plan<Executor>& p
                                           "options.wire",
                                           "options.bucket_bytes",
                                           "options.mean",
-                                          "options.weights_stay",
+                                          "options.share_only",
                                           "the number of parameters",
                                           "the number of buckets"};
     require_same_on_ranks(function, sizes, reducer, [&](std::size_t i) { return std::string(names[i]); });
@@ -89,11 +89,12 @@ void require_same_plan(std::string_view function, const bucket_plan<Executor>& p
         values.push_back(crc64(it.name));
     }
     for (const auto& it : plan.buckets) {
-        values.push_back(it.codec.gradient_size * 256 + it.codec.wire_size * 2 + (it.codec.same ? 1 : 0));
+        values.push_back(crc64(it.codec.gradient_type));
     }
     require_same_on_ranks(function, values, reducer, [&](std::size_t i) {
         if (i >= 2 * plan.parameters.size()) {
-            return "the type of the gradients in bucket " + std::to_string(i - 2 * plan.parameters.size());
+            return "the checksum of the type of the gradients in bucket " +
+                   std::to_string(i - 2 * plan.parameters.size());
         }
         const reduced_parameter& it = plan.parameters[i / 2];
         return (i % 2 == 0 ? "the size of parameters[" : "the checksum of the name of parameters[") +

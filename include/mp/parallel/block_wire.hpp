@@ -11,7 +11,6 @@
 #include <mp/executor.hpp>
 #include <mp/float8.hpp>
 #include <mp/format/float_arithmetic.hpp>
-#include <mp/half.hpp>
 #include <mp/parallel/bucket_plan.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/rules/quantised_operand.hpp>
@@ -24,7 +23,6 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -61,28 +59,23 @@ struct block_codes {
         }
         convert_nearest(isa, scaled.data(), reinterpret_cast<float8_e4m3fn*>(codes), values.size());
     }
-    /// The values of codes.
-    ///
-    /// \returns whether all scales are numbers
-    static bool decode(instruction_set isa, const std::byte* codes, const std::byte* scales,
+    /// The values of codes; NaN where the scale is.
+    static void decode(instruction_set isa, const std::byte* codes, const std::byte* scales,
                        std::span<float> values) {
-        bool finite = true;
         widen_to_float(isa, reinterpret_cast<const float8_e4m3fn*>(codes), values.data(), values.size());
         for (std::size_t first = 0, b = 0; first < values.size(); first += block, ++b) {
             const std::size_t count = (std::min)(block, values.size() - first);
             float* const at = values.data() + first;
             if (scales[b] == nan) {
                 std::fill_n(at, count, std::numeric_limits<float>::quiet_NaN());
-                finite = false;
             } else {
                 scale_floats(isa, count, at, at, power_of_two_float(static_cast<int>(scales[b]) - 127));
             }
         }
-        return finite;
     }
 };
 
-/// Adds `factor` times the residual to values, and leaves the result in both.
+/// The residuals of error feedback: what rounding has lost, to be added to the values of the next step.
 struct feedback {
     std::vector<bfloat16> residual;  ///< what has been lost, in the scale of the last step
     std::vector<bfloat16> next;      ///< and what will be, if this step counts
@@ -123,7 +116,8 @@ class block_bucket {
 public:
     using gradient_bucket = detail::gradient_bucket<cpu>;
 
-    /// \param ranks_sum  whether this rank's part comes back rounded: not if it keeps the sum to itself
+    /// \param self         this rank
+    /// \param sum_travels  whether the sum of this rank's part is encoded and sent to the others, too
     block_bucket(const gradient_bucket& bucket, std::size_t self, bool sum_travels)
         : self_(self),
           ranks_(bucket.cuts.size() - 1),
@@ -144,8 +138,7 @@ public:
             read(bucket, begin + first, v);
             sent_.add_to(isa, begin + first, factor, v);
             block_codes::encode(isa, v, to + first, scales(to, count, first));
-            static_cast<void>(
-                block_codes::decode(isa, to + first, scales(to, count, first), std::span(back).first(n)));
+            block_codes::decode(isa, to + first, scales(to, count, first), std::span(back).first(n));
             squares_[begin / chunk + 2 * rank + first / chunk] = sent_.keep(isa, begin + first, v, back);
         });
     }
@@ -163,7 +156,7 @@ public:
             for (std::size_t r = 0; r < ranks; ++r) {
                 const std::byte* const part = from + r * stride;
                 const std::span<float> t = std::span(r == 0 ? total : term).first(n);
-                static_cast<void>(block_codes::decode(isa, part + first, scales(part, count, first), t));
+                block_codes::decode(isa, part + first, scales(part, count, first), t);
                 for (std::size_t i = 0; r != 0 && i < n; ++i) v[i] = float_add(v[i], t[i]);
             }
             for (std::size_t i = 0; mean && i < n; ++i) v[i] = float_divide(v[i], divisor);
@@ -173,8 +166,7 @@ public:
             }
             summed_.add_to(isa, first, factor, v);
             block_codes::encode(isa, v, packed + first, scales(packed, count, first));
-            static_cast<void>(block_codes::decode(isa, packed + first, scales(packed, count, first),
-                                                  std::span(term).first(n)));
+            block_codes::decode(isa, packed + first, scales(packed, count, first), std::span(term).first(n));
             static_cast<void>(summed_.keep(isa, first, v, std::span(term).first(n)));
         });
     }
@@ -185,7 +177,7 @@ public:
         for_chunks(exec, count, [&](instruction_set isa, std::size_t first, std::size_t n) {
             alignas(64) std::array<float, chunk> values;
             const std::span<float> v = std::span(values).first(n);
-            static_cast<void>(block_codes::decode(isa, from + first, scales(from, count, first), v));
+            block_codes::decode(isa, from + first, scales(from, count, first), v);
             write(bucket, begin + first, v);
         });
     }

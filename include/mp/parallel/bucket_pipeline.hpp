@@ -114,14 +114,18 @@ public:
 
     /// Ends a step in which all is done.
     ///
-    /// \throws rank_error, state_error  the ranks were not at the same, or sent too early: on all of them
+    /// \throws rank_error, state_error  the ranks were not at the same, or sent too early: on all of them, on a GPU
+    ///                                  on this one
     void end(std::string_view function) {
-        if constexpr (on_host) {
-            if (!blocks_.empty()) keep_what_is_lost();
-        }
-        ++record_.step;
+        if constexpr (!on_host) late_ = record_.written_late;
         const std::string difference = std::exchange(difference_, {});
         const std::uint64_t late = std::exchange(late_, 0U);
+        if constexpr (on_host) {
+            const bool counts = difference.empty() && late == 0;
+            if (counts && !blocks_.empty()) keep_what_is_lost();
+            finite_ = true;
+        }
+        ++record_.step;
         if (!difference.empty()) throw_error(rank_error(std::string(function) + ": " + difference));
         if (late == 0) return;
         const std::size_t i = static_cast<std::size_t>(late) - 1;
@@ -319,7 +323,7 @@ private:
             (ranks_.max)(std::span<std::uint64_t>(&broken, 1));
             finite_ = broken == 0;
         }
-        if (!std::exchange(finite_, true)) return;
+        if (!finite_) return;
         lost_scale_ = record_.scale;
         std::array<double, 2> squares{};
         for (block_bucket& it : blocks_) {

@@ -69,16 +69,16 @@ public:
     /// stretch of memory.
     template <class Weight, class Gradient>
     void add(const parameter_store<Weight, Gradient>& store) {
-        add_parameters<Gradient>(store.parameters(), tensor<Weight>::alignment);
+        add_parameters<Gradient>(store.parameters(), true);
     }
     /// Adds parameters that lie anywhere.
     template <class Weight, class Gradient>
     void add(std::span<const parameter<Weight, Gradient>> added) {
-        add_parameters<Gradient>(std::vector(added.begin(), added.end()), 1);
+        add_parameters<Gradient>(std::vector(added.begin(), added.end()), false);
     }
     template <class Weight, class Gradient>
     void add(const std::vector<parameter<Weight, Gradient>>& added) {
-        add_parameters<Gradient>(added, 1);
+        add_parameters<Gradient>(added, false);
     }
 
     /// Ends the plan.
@@ -106,9 +106,9 @@ public:
     std::vector<bucket> buckets;
 
 private:
-    /// `line`: parameters begin at multiples of so many elements in one array.
+    /// \param contiguous  whether the gradients lie in one array, in their order, with zeros between them
     template <class Gradient, class Weight>
-    void add_parameters(const std::vector<parameter<Weight, Gradient>>& added, std::size_t line) {
+    void add_parameters(const std::vector<parameter<Weight, Gradient>>& added, bool contiguous) {
         check_parameters(function_, added);
         const std::size_t most = (std::max<std::size_t>)(1, bytes_ / sizeof(Gradient));
         const std::size_t base = parameters.size();
@@ -122,21 +122,21 @@ private:
             while (first != 0 && (elements == 0 || elements + added[first - 1].gradient.size() <= most)) {
                 elements += added[--first].gradient.size();
             }
-            if (elements != 0) add_bucket(added, first, last, base, line);
+            if (elements != 0) add_bucket(added, first, last, base, contiguous);
             last = first;
         }
     }
 
     template <class Weight, class Gradient>
     void add_bucket(const std::vector<parameter<Weight, Gradient>>& added, std::size_t first,
-                    std::size_t last, std::size_t base, std::size_t line) {
+                    std::size_t last, std::size_t base, bool contiguous) {
         bucket added_bucket{codec_for<Executor, Gradient>(function_, wire_), {}, {}, 0, 0};
         std::vector<std::size_t> starts;
         for (std::size_t i = first; i < last; ++i) {
             const std::span<Gradient> gradient = added[i].gradient;
             if (gradient.empty()) continue;
             auto* const data = reinterpret_cast<std::byte*>(gradient.data());
-            if (!added_bucket.segments.empty() && line != 1) {
+            if (!added_bucket.segments.empty() && contiguous) {
                 gradient_segment& before = added_bucket.segments.back();
                 before.count = static_cast<std::size_t>(data - before.data) / sizeof(Gradient);
                 added_bucket.elements = before.count;

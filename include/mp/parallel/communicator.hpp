@@ -36,7 +36,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///    after the other in the order of the ranks. With a sum of what arrives it is a reduce-scatter.
 ///  - A gather begins with part r of `all` on rank r, and ends with all of them on all ranks.
 ///  - finished() says whether a call has ended, and moves all calls of this rank on; wait() returns when it
-///    has ended. Until then its memory may be neither read nor written, but for `from`, which may be read.
+///    has ended. Until a call has ended its buffers must not be accessed; the send buffer may be read.
 ///    Every call is ended by one of the two, and its request is then as if made by default.
 ///  - A broadcast brings the bytes of rank `root` to all. It waits, and so do max and sum.
 ///

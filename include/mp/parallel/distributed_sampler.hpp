@@ -23,7 +23,7 @@ enum class epoch_remainder : unsigned char {
     pad,    ///< the step is filled up with the first examples of the same epoch, as without it
 };
 
-/// The same on all ranks, but for a run that goes on with fewer ranks, which accumulate more.
+/// Equal on all ranks. A run that is resumed on fewer ranks keeps its global batch by accumulating more.
 struct sampler_options {
     std::uint64_t examples = 0;    ///< of the data set
     std::uint64_t batch = 1;       ///< examples of a micro batch
@@ -166,7 +166,7 @@ public:
     [[nodiscard]] constexpr std::uint64_t global_batch() const noexcept {
         return options_.batch * options_.accumulate * ranks_;
     }
-    /// Steps in which so many epochs are done.
+    /// The number of steps that `epochs` epochs take, the last one maybe in part.
     ///
     /// \param epochs  times the number of examples it is below 2^64
     [[nodiscard]] constexpr std::uint64_t steps(std::uint64_t epochs) const noexcept {

@@ -66,7 +66,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// On a GPU, with an executor of that kind and a communicator of device memory (mp::nccl_communicator), everything
 /// is enqueued and the host waits for nothing; parameters are vectors of mp::parameter in device memory. The
 /// sums have the CPU's bits. With a communicator that knows no streams, such as mp::mpi_communicator over an MPI
-/// that takes device memory, the host waits for the executor before each message. Steps and scales are not compared there, since that would need the host.
+/// that takes device memory, the host waits for the executor before each message. Steps and scales are not compared
+/// there, since that would need the host, and a gradient that is written late is an error on its rank alone.
 ///
 /// Threads: everything happens on the thread that calls backward(), the ops and finish(); messages make
 /// progress whenever an op has written a gradient. Sums use the threads of `exec`.

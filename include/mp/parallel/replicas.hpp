@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -34,12 +35,13 @@ void for_weights(const std::vector<parameter<Weight, Gradient>>& parameters, Fun
     for (const auto& it : parameters) f(it.weights);
 }
 
-/// A number that tells sizes and bits of weights.
+/// A checksum of the number, the type and the bits of weights.
 template <class Parameters>
 std::uint64_t digest_of_weights(const Parameters& parameters) {
     crc64_stream digest;
     for_weights(parameters, [&]<class Weight>(std::span<Weight> weights) {
-        digest.add(error_text(weights.size()) + " " + error_text(sizeof(Weight)) + " ");
+        digest.add(error_text(weights.size()) + " " + std::string(dtype_of<std::remove_const_t<Weight>>()) +
+                   " ");
         digest.add(bytes_of_weights(std::span<const Weight>(weights)));
     });
     return digest.value();
@@ -68,10 +70,10 @@ template <communicator Ranks, class... Parameters>
 void broadcast_weights(Ranks& ranks, Parameters&... parameters) {
     const auto one = [&](auto& of) {
         detail::for_weights(of, [&]<class Weight>(std::span<Weight> weights) {
-            const std::uint64_t shape[] = {weights.size(), sizeof(Weight)};
+            const std::uint64_t shape[] = {weights.size(), detail::crc64(detail::dtype_of<Weight>())};
             detail::require_same_on_ranks(
                 "mp::broadcast_weights", shape, detail::reducer_reference(ranks), [](std::size_t i) {
-                    return std::string(i == 0 ? "the number" : "the size") + " of weights";
+                    return std::string(i == 0 ? "the number" : "the checksum of the type") + " of weights";
                 });
             ranks.broadcast(std::as_writable_bytes(weights), 0);
         });

@@ -13,6 +13,7 @@
 #include <mp/gpu/rank_sum.hpp>
 #include <mp/half.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/training/tensor_header.hpp>
 
 #include <algorithm>
 #include <array>
@@ -98,9 +99,10 @@ void sum_over_ranks(cpu exec, const std::byte* from, std::size_t stride, std::si
 /// How gradients of one type travel in one format, by an executor.
 template <class Executor>
 struct wire_codec {
-    std::size_t gradient_size;  ///< bytes of an element
-    std::size_t wire_size;      ///< 0 for blocks, which block_wire.hpp is about
-    bool same;                  ///< as they are stored
+    std::string_view gradient_type;  ///< as safetensors names it: types of one size are not the same
+    std::size_t gradient_size;       ///< bytes of an element
+    std::size_t wire_size;           ///< 0 for blocks, which block_wire.hpp is about
+    bool same;                       ///< as they are stored
     /// Between gradients and floats, on the host.
     void (*to_floats)(const std::byte* gradients, float* to, std::size_t count);
     void (*from_floats)(const float* from, std::byte* gradients, std::size_t count);
@@ -140,7 +142,8 @@ void wire_sum(const Executor& exec, const std::byte* from, std::size_t stride, s
 
 template <class Executor, class Gradient, class Wire>
 constexpr wire_codec<Executor> codec_as() {
-    return {sizeof(Gradient),
+    return {dtype_of<Gradient>(),
+            sizeof(Gradient),
             sizeof(Wire),
             std::is_same_v<Gradient, Wire>,
             &to_floats<Gradient>,

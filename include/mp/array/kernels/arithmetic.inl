@@ -93,8 +93,8 @@ MP_ALWAYS_INLINE vec<float> multiply_add_binary16(vec<float> a, vec<float> b, ve
 /// - If c is a multiple of 2^(e-8), so is M - c, which is not 0, since M is no number of bfloat16. Then the product is
 ///   less than 2^(e-8), by a 128th at least, or a multiple of 2^(e-23): v = M, or it is farther away.
 /// - Else |c| < 2^(e-1), and the product is larger than that. If it is less than 2^e, then |c| is at least 2^(e-9),
-///   and both are multiples of 2^(e-16): v = M. If it is not, it is a multiple of 2^(e-15): where it is not M, |c| is
-///   2^(e-15) but for a 256th at least and a multiple of 2^(e-23): v = M.
+///   and both are multiples of 2^(e-16): v = M. If it is not, it is a multiple of 2^(e-15): where it is not M, it differs
+///   from M by 2^(e-15) or more, so |c| >= (1 - 2^-8) 2^(e-15), and is a multiple of 2^(e-23): v = M.
 /// There remains that the product is M, and c so small that the sum stays there. Wherever else the sum is the product,
 /// its last 8 bits are zeros or it is infinite or NaN, and one place more or less rounds to the same. (What is too
 /// small to be exact as a product is changed by every c that is not zero.)

@@ -66,8 +66,8 @@ struct float_square : vec_square {
                                    std::integer_sequence<int, Index...> /*all*/) {
         ((row[Index] = load_operands(from + Index * stride)), ...);
     }
-    /// From rows that it knows to be zeros g++ would make a transposition of its own for every height, which was a
-    /// quarter of the code of a product: hence the barriers.
+    /// As read_all(), with zeros from row `high` on. The barriers keep g++ from jump threading: knowing which rows are
+    /// zero, it would clone the transposition for every height, a quarter of the code of a product.
     template <class Value, int... Index>
     MP_ALWAYS_INLINE void read_first(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
                                      std::integer_sequence<int, Index...> /*all*/) {
