@@ -2,7 +2,7 @@
 # cmake -DSOURCE=<dir> -P check_documents.cmake
 #
 # Checks that a stranger finds what the documents speak of: every link to a file is one, every page of docs/ is linked
-# from the README, and that stays on a few screens.
+# from the README, and that stays on a few screens; and that every code block is in a test.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -38,6 +38,24 @@ foreach(page IN LISTS documents)
     message(NOTICE "README.md: has no link to ${page}")
     set(failed TRUE)
   endif()
+endforeach()
+
+include("${CMAKE_CURRENT_LIST_DIR}/document_blocks.cmake")
+set(tests "")
+file(GLOB sources "${SOURCE}/tests/documents/*.cpp" "${SOURCE}/tests/cuda/documents.cu")
+foreach(source IN LISTS sources)
+  file(READ "${source}" text)
+  string(APPEND tests "${text}")
+endforeach()
+foreach(document IN LISTS documents)
+  mp_document_blocks(blocks "${SOURCE}/${document}" "")
+  foreach(block IN LISTS blocks)
+    string(FIND "${tests}" "#include \"${block}\"" found)
+    if(found EQUAL -1)
+      message(NOTICE "${document}: no test in tests/documents includes ${block}")
+      set(failed TRUE)
+    endif()
+  endforeach()
 endforeach()
 
 file(READ "${SOURCE}/README.md" text)

@@ -12,3 +12,4 @@
 #include <mp/check/gradient_check.hpp>
 #include <mp/check/round_to_format.hpp>
 #include <mp/check/ulp.hpp>
+#include <mp/matrix_view.hpp>

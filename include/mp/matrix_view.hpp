@@ -4,8 +4,12 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/contiguous.hpp>
+#include <mp/error.hpp>
 
 #include <cstddef>
+#include <ranges>
+#include <string_view>
 #include <type_traits>
 
 namespace mp {
@@ -97,6 +101,100 @@ template <class Value>
                                                                        std::ptrdiff_t columns,
                                                                        std::ptrdiff_t leading_dimension) {
     return {data, rows, columns, leading_dimension, storage_order::column_major};
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <class Range>
+using viewed_element = contiguous_element<std::remove_reference_t<Range>>;
+
+/// An array of numbers (not of packed codes) that is there for longer than the call, and says how long it is: a vector, an
+/// array, a span, a device_buffer. C arrays are taken as pointers.
+template <class Range>
+concept viewable =
+    contiguous<Range> && (std::is_lvalue_reference_v<Range> || std::ranges::enable_borrowed_range<Range>) &&
+    requires(const std::remove_reference_t<Range>& array) { requires !requires { array.bit_offset(); }; } &&
+    !std::is_array_v<std::remove_reference_t<Range>>;
+
+/// Throws unless the array has the lines of the matrix: no more and no less where nothing is between them.
+inline void check_viewed_size(storage_order order, std::size_t size, std::ptrdiff_t lines,
+                              std::ptrdiff_t length, std::ptrdiff_t leading_dimension, bool exactly) {
+    const bool row_major = order == storage_order::row_major;
+    const std::string_view function = row_major ? "mp::row_major" : "mp::column_major";
+    const std::string_view length_name = row_major ? "columns" : "rows";
+    if (lines < 0) throw_argument(function, row_major ? "rows" : "columns", lines, "must not be negative");
+    if (length < 0) throw_argument(function, length_name, length, "must not be negative");
+    if (leading_dimension < length) {
+        throw_argument(
+            function, "leading_dimension", leading_dimension,
+            std::string("must be at least ").append(length_name).append(", which is ") + error_text(length));
+    }
+    const bool empty = lines == 0 || length == 0;
+    // size = whole * leading_dimension + rest: no product, which might overflow.
+    const std::size_t step = static_cast<std::size_t>(leading_dimension);
+    const std::size_t count = static_cast<std::size_t>(lines);
+    const bool fits = empty     ? size == 0 || !exactly
+                      : exactly ? size % step == 0 && size / step == count
+                                : size >= static_cast<std::size_t>(length) &&
+                                      (size - static_cast<std::size_t>(length)) / step >= count - 1;
+    if (!fits) {
+        std::string expected =
+            exactly ? "must be that of a matrix of " : "must be at least that of a matrix of ";
+        expected.append(error_text(row_major ? lines : length))
+            .append(" x ")
+            .append(error_text(row_major ? length : lines));
+        if (!exactly) expected.append(" with a leading dimension of ").append(error_text(leading_dimension));
+        throw_argument(function, "the size of the array", size, expected);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// The same of a std::vector, std::array, std::span ..., on the host: its size has to be rows * columns; a part of an array
+/// is given as a span.
+///
+///     auto w = mp::row_major(weights, out, in);     // argument_error: the size of the array is 11; must be that of ... 3 x 4
+template <class Range>
+    requires detail::viewable<Range>
+[[nodiscard]] constexpr matrix_view<detail::viewed_element<Range>> row_major(Range&& array,
+                                                                             std::ptrdiff_t rows,
+                                                                             std::ptrdiff_t columns) {
+    detail::check_viewed_size(storage_order::row_major, std::size(array), rows, columns, columns, true);
+    return {std::data(array), rows, columns, columns, storage_order::row_major};
+}
+
+/// The same with a leading dimension: the array is at least (rows - 1) * leading_dimension + columns elements long.
+template <class Range>
+    requires detail::viewable<Range>
+[[nodiscard]] constexpr matrix_view<detail::viewed_element<Range>> row_major(
+    Range&& array, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t leading_dimension) {
+    detail::check_viewed_size(storage_order::row_major, std::size(array), rows, columns, leading_dimension,
+                              false);
+    return {std::data(array), rows, columns, leading_dimension, storage_order::row_major};
+}
+
+/// The same stored column after column.
+template <class Range>
+    requires detail::viewable<Range>
+[[nodiscard]] constexpr matrix_view<detail::viewed_element<Range>> column_major(Range&& array,
+                                                                                std::ptrdiff_t rows,
+                                                                                std::ptrdiff_t columns) {
+    detail::check_viewed_size(storage_order::column_major, std::size(array), columns, rows, rows, true);
+    return {std::data(array), rows, columns, rows, storage_order::column_major};
+}
+
+/// The same with a leading dimension: the array is at least (columns - 1) * leading_dimension + rows elements long.
+template <class Range>
+    requires detail::viewable<Range>
+[[nodiscard]] constexpr matrix_view<detail::viewed_element<Range>> column_major(
+    Range&& array, std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t leading_dimension) {
+    detail::check_viewed_size(storage_order::column_major, std::size(array), columns, rows, leading_dimension,
+                              false);
+    return {std::data(array), rows, columns, leading_dimension, storage_order::column_major};
 }
 
 /// The transposed matrix over the same elements: nothing moves, rows and columns change their names.

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
+#include <mp/error.hpp>
+#include <mp/float4.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/packed_array.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
 #include <initializer_list>
+#include <span>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -62,6 +68,49 @@ TEST_CASE("a view of mutable elements becomes a view of const ones over the same
     CHECK(view.order == mp::storage_order::column_major);
     element = 2;
     CHECK(view(0, 0) == 2);
+}
+
+TEST_CASE("an array is viewed by its own size: one that does not fit is an error with the sizes") {
+    std::vector<float> values(6);
+    const std::vector<float> constant(6);
+    static_assert(std::is_same_v<decltype(mp::row_major(values, 2, 3)), mp::matrix_view<float>>);
+    static_assert(std::is_same_v<decltype(mp::row_major(constant, 2, 3)), mp::matrix_view<const float>>);
+    static_assert(
+        std::is_same_v<decltype(mp::column_major(std::span<float>(values), 2, 3)), mp::matrix_view<float>>);
+    CHECK(&mp::row_major(values, 2, 3)(1, 0) == &values[3]);
+    CHECK(&mp::column_major(values, 2, 3)(1, 0) == &values[1]);
+    CHECK(&mp::row_major(values, 2, 2, 4)(1, 1) == &values[5]);
+    CHECK(&mp::column_major(values, 2, 2, 3)(1, 1) == &values[4]);
+
+    CHECK_THROWS_WITH_AS(static_cast<void>(mp::row_major(values, 2, 4)),
+                         "mp::row_major: the size of the array is 6; it must be that of a matrix of 2 x 4",
+                         mp::argument_error);
+    CHECK_THROWS_AS(static_cast<void>(mp::row_major(values, 2, 2)),
+                    mp::argument_error);  // which rows would these be?
+    CHECK_THROWS_WITH_AS(static_cast<void>(mp::column_major(values, 3, 2, 4)),
+                         "mp::column_major: the size of the array is 6; it must be at least that of a matrix "
+                         "of 3 x 2 with a leading "
+                         "dimension of 4",
+                         mp::argument_error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(mp::row_major(values, 2, 3, 2)),
+                         "mp::row_major: leading_dimension is 2; it must be at least columns, which is 3",
+                         mp::argument_error);
+    CHECK_THROWS_WITH_AS(static_cast<void>(mp::column_major(values, 3, -2)),
+                         "mp::column_major: columns is -2; it must not be negative", mp::argument_error);
+    CHECK_THROWS_AS(static_cast<void>(mp::row_major(values, std::ptrdiff_t{1} << 62, 4)), mp::argument_error);
+
+    std::vector<float> none;
+    CHECK(mp::row_major(none, 0, 5).columns == 5);
+    CHECK_THROWS_AS(static_cast<void>(mp::row_major(values, 0, 5)), mp::argument_error);
+    CHECK(mp::row_major(values, 0, 5, 5).rows == 0);
+
+    // Of an array that is gone after the call there is no view, and of packed codes none of numbers.
+    const auto takes = []<class Array>(Array&& array) {
+        return requires { mp::row_major(std::forward<Array>(array), 2, 3); };
+    };
+    CHECK(takes(values));
+    CHECK_FALSE(takes(std::vector<float>(6)));
+    CHECK_FALSE(takes(mp::packed_span<mp::float4_e2m1fn>{}));
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ public:
     }
 
     /// The text without a sign.
+    MP_ANY_EXECUTION_SPACE
     template <class Sink>
     MP_HOST_DEVICE constexpr void write_magnitude(Sink& sink) const {
         if (!is_finite()) {
@@ -97,6 +98,7 @@ public:
         }
     }
 
+    MP_ANY_EXECUTION_SPACE
     template <class Sink>
     MP_HOST_DEVICE constexpr void write(Sink& sink) const {
         if (negative_) sink.put('-');
@@ -219,6 +221,7 @@ private:
     [[nodiscard]] MP_HOST_DEVICE constexpr char cased(char c) const { return upper_ ? upper_case(c) : c; }
 
     /// `places` digits from the one with index `first` on.
+    MP_ANY_EXECUTION_SPACE
     template <class Sink>
     MP_HOST_DEVICE constexpr void write_digits(Sink& sink, int first, int places) const {
         const int left_of_all = first < 0 ? (-first < places ? -first : places) : 0;
@@ -231,6 +234,7 @@ private:
         sink.fill('0', places);
     }
 
+    MP_ANY_EXECUTION_SPACE
     template <class Sink>
     MP_HOST_DEVICE constexpr void write_fixed(Sink& sink) const {
         if (digits_.exponent < 0) {
@@ -242,6 +246,7 @@ private:
         write_digits(sink, digits_.exponent + 1, places_);
     }
 
+    MP_ANY_EXECUTION_SPACE
     template <class Sink>
     MP_HOST_DEVICE constexpr void write_power(Sink& sink, char letter, int power, int least) const {
         sink.put(cased(letter));
@@ -255,6 +260,7 @@ private:
         }
     }
 
+    MP_ANY_EXECUTION_SPACE
     template <class Sink>
     MP_HOST_DEVICE constexpr void write_scientific(Sink& sink) const {
         write_digits(sink, 0, 1);
@@ -263,6 +269,7 @@ private:
         write_power(sink, 'e', digits_.exponent, 2);
     }
 
+    MP_ANY_EXECUTION_SPACE
     template <class Sink>
     MP_HOST_DEVICE constexpr void write_hexadecimal(Sink& sink) const {
         sink.put(static_cast<char>('0' + (hexadecimal_ >> (4 * hexadecimal_places_))));
