@@ -2,7 +2,7 @@
 # cmake -DSOURCE=<dir> -P check_documents.cmake
 #
 # Checks that a stranger finds what the documents speak of: every link to a file is one, every page of docs/ is linked
-# from the README, and that stays on a few screens; and that every code block is in a test.
+# from the README, and that stays on a few screens; that every code block is in a test; and that all name one version.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -56,6 +56,21 @@ foreach(document IN LISTS documents)
       set(failed TRUE)
     endif()
   endforeach()
+endforeach()
+
+file(STRINGS "${SOURCE}/include/mp/config.hpp" version REGEX "^#define MP_VERSION_(MAJOR|MINOR|PATCH) [0-9]+$")
+string(REGEX MATCHALL "[0-9]+" version "${version}")
+list(JOIN version "." version)
+foreach(place IN ITEMS "CHANGELOG.md|\n## ${version}[,\n]" "packaging/debian/changelog|\\(${version}-[0-9]+\\)"
+    "packaging/vcpkg/mp-mixed-precision/vcpkg.json|\"version\": \"${version}\"" "docs/CITATION.cff|\nversion: ${version}\n")
+  string(REGEX MATCH "^([^|]+)[|](.+)$" matched "${place}")
+  set(file "${CMAKE_MATCH_1}")
+  set(expected "${CMAKE_MATCH_2}")
+  file(READ "${SOURCE}/${file}" text)
+  if(NOT text MATCHES "${expected}")
+    message(NOTICE "${file}: is not of version ${version}")
+    set(failed TRUE)
+  endif()
 endforeach()
 
 file(READ "${SOURCE}/README.md" text)

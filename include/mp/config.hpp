@@ -6,10 +6,12 @@
 
 #include <mp/detail/isa_namespace.hpp>
 
-/// Semantic version of the library; the build files read it from here.
+/// Semantic version of the library (before 1.0 a minor version may change the interface); the build files read it from
+/// here. MP_VERSION is one number, to compare: 200 is 0.2.0.
 #define MP_VERSION_MAJOR 0
-#define MP_VERSION_MINOR 1
+#define MP_VERSION_MINOR 2
 #define MP_VERSION_PATCH 0
+#define MP_VERSION (MP_VERSION_MAJOR * 10000 + MP_VERSION_MINOR * 100 + MP_VERSION_PATCH)
 
 /// 1 where the compiler has integers of 128 bits; elsewhere, and with MP_NO_INT128, two words do the same.
 #if defined(__SIZEOF_INT128__) && !defined(MP_NO_INT128)

@@ -28,6 +28,16 @@ foreach(file IN LISTS package_files)
   endforeach()
 endforeach()
 
+# Tools that were built have a page in the manual.
+file(GLOB tools "${prefix}/${BIN_DIR}/mp-*")
+foreach(tool IN LISTS tools)
+  cmake_path(GET tool STEM name)
+  file(READ "${prefix}/${MAN_DIR}/man1/${name}.1" page)
+  if(NOT page MATCHES "^[.]TH ${name} 1 .*[.]SH NAME\n${name} .*[.]SH SYNOPSIS\n.*[.]SH OPTIONS\n.*[.]B .-.-help\n")
+    message(FATAL_ERROR "the man page of ${name} is\n${page}")
+  endif()
+endforeach()
+
 run("${CMAKE_COMMAND}" -S "${consumer}" -B "${WORK_DIR}/build" -G "${GENERATOR}" ${OPTIONS}
   "-DCMAKE_PREFIX_PATH=${prefix}")
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")

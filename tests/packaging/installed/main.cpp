@@ -4,6 +4,9 @@
 
 #include <string>
 
+static_assert(MP_VERSION == MP_VERSION_MAJOR * 10000 + MP_VERSION_MINOR * 100 + MP_VERSION_PATCH &&
+              MP_VERSION >= 200);
+
 int main() {
     // 65504 is the largest finite binary16 number; the sum with 16 is a tie that rounds to infinity.
     const mp::half largest(65504.0f);

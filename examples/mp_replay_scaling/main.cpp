@@ -103,10 +103,10 @@ int main(int argc, char** argv) {
     try {
         return replay_scaling::run(std::vector<std::string_view>(argv + 1, argv + argc));
     } catch (const replay_scaling::user_error& problem) {
-        std::fprintf(stderr, "replay_scaling: %s\n", problem.what());
+        std::fprintf(stderr, "mp-replay-scaling: %s\n", problem.what());
         return 2;
     } catch (const std::exception& problem) {
-        std::fprintf(stderr, "replay_scaling: %s\n", problem.what());
+        std::fprintf(stderr, "mp-replay-scaling: %s\n", problem.what());
         return 1;
     }
 }

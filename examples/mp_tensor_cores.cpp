@@ -33,10 +33,10 @@ namespace {
 
 using mp::arch;
 
-constexpr std::string_view usage = R"(usage: tensor_cores [options]
+constexpr std::string_view usage = R"(usage: mp-tensor-cores [options]
 
-Multiplies two matrices as the tensor cores of V100, A100, L40S, H100 and B200 do, bit for bit, and as a CPU does with
-float sums, and compares each result with exact arithmetic. Prints a table, and draws the error against the number
+Shows how far tensor cores are from exact arithmetic: multiplies two matrices as those of V100, A100, L40S, H100 and B200
+do, bit for bit, and as a CPU does with float sums, and compares each result with the exact one. Prints a table, and draws the error against the number
 of products on a page for the browser.
 
   --format NAME   of the factors: half (the default), bfloat16, tfloat32, float8_e4m3fn, float8_e5m2
@@ -312,7 +312,7 @@ int run(int count, char** arguments) {
         std::printf("\n%s\n\n%s", heading.c_str(), examples::to_text(table).c_str());
         page += "<h2>" + heading + "</h2>\n" + examples::html_table(table) + picture(all, "Error against k");
     }
-    report.write(page + examples::page_end("tensor_cores", "The model is in mp/tensor_core.hpp."));
+    report.write(page + examples::page_end("mp-tensor-cores", "The model is in mp/tensor_core.hpp."));
     std::printf("\nThe picture is in %s\n", chosen.html.c_str());
     if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to the output");
     return 0;
@@ -324,10 +324,10 @@ int main(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (const examples::user_error& problem) {
-        std::fprintf(stderr, "tensor_cores: %s\n", problem.what());
+        std::fprintf(stderr, "mp-tensor-cores: %s\n", problem.what());
         return 2;
     } catch (const std::exception& problem) {
-        std::fprintf(stderr, "tensor_cores: %s\n", problem.what());
+        std::fprintf(stderr, "mp-tensor-cores: %s\n", problem.what());
         return 1;
     }
 }

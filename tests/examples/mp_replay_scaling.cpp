@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// replay_scaling: its parts, and the program as its users run it.
+// mp-replay-scaling: its parts, and the program as its users run it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "examples/workplace.hpp"
-#include "replay_scaling/options.hpp"
-#include "replay_scaling/policies.hpp"
-#include "replay_scaling/synthetic.hpp"
+#include "mp_replay_scaling/options.hpp"
+#include "mp_replay_scaling/policies.hpp"
+#include "mp_replay_scaling/synthetic.hpp"
 
 namespace {
 
@@ -55,7 +55,7 @@ std::string line_of(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("replay_scaling: without arguments everything has its default") {
+TEST_CASE("mp-replay-scaling: without arguments everything has its default") {
     const options chosen = parse({});
     CHECK_FALSE(chosen.help);
     CHECK(chosen.trace.empty());
@@ -65,7 +65,7 @@ TEST_CASE("replay_scaling: without arguments everything has its default") {
     CHECK(chosen.save_trace.empty());
 }
 
-TEST_CASE("replay_scaling: options take their value from the next argument or after an equals sign") {
+TEST_CASE("mp-replay-scaling: options take their value from the next argument or after an equals sign") {
     const options chosen = parse({"--policies", "keras,apex,keras", "run.csv", "--format=e5m2", "--html",
                                   "a=b.html", "--save-trace=out.csv", "--policies=pytorch"});
     CHECK(chosen.trace == "run.csv");
@@ -76,7 +76,7 @@ TEST_CASE("replay_scaling: options take their value from the next argument or af
     CHECK(parse({"-h"}).help);
 }
 
-TEST_CASE("replay_scaling: a wrong option is named together with its value") {
+TEST_CASE("mp-replay-scaling: a wrong option is named together with its value") {
     CHECK(message_for({"--policies", "torch"}) ==
           "--policies is 'torch'; it must be one of pytorch keras apex");
     CHECK(message_for({"--policies", "keras,"}) == "--policies is ''; it must be one of pytorch keras apex");
@@ -109,7 +109,7 @@ TEST_CASE("the made-up trace is always the same and has what it says") {
     CHECK(replay_scaling::made_up_trace(0).empty());
 }
 
-TEST_CASE("every policy of replay_scaling has a name of its own and replays in every format") {
+TEST_CASE("every policy of mp-replay-scaling has a name of its own and replays in every format") {
     const std::vector<mp::trace_step> trace = replay_scaling::made_up_trace(300);
     std::set<std::string_view> names;
     for (const auto& policy : replay_scaling::all_policies) {
@@ -160,7 +160,7 @@ TEST_CASE("the program replays the trace that it is given, in the format that it
     CHECK(line_of(wide.out, "pytorch").find("pytorch      0         0 ") == 0);
 }
 
-TEST_CASE("the help of replay_scaling names every option, policy and format, and does nothing else") {
+TEST_CASE("the help of mp-replay-scaling names every option, policy and format, and does nothing else") {
     const workplace here;
     const outcome run = here.run("--help");
     CHECK(run.code == 0);
@@ -176,7 +176,7 @@ TEST_CASE("the help of replay_scaling names every option, policy and format, and
     CHECK_FALSE(std::filesystem::exists(here.path("replay_scaling.html")));
 }
 
-TEST_CASE("wrong use of replay_scaling gets one line on the error stream and exit code 2") {
+TEST_CASE("wrong use of mp-replay-scaling gets one line on the error stream and exit code 2") {
     const workplace here;
     std::ofstream(here.path("broken.csv")) << "largest\n1\ntwo\n";
     std::ofstream(here.path("none.csv")) << "largest\n";
@@ -189,12 +189,12 @@ TEST_CASE("wrong use of replay_scaling gets one line on the error stream and exi
         const outcome run = here.run(arguments);
         CHECK(run.code == 2);
         CHECK(run.out.empty());
-        CHECK(run.error.starts_with("replay_scaling: "));
+        CHECK(run.error.starts_with("mp-replay-scaling: "));
         CHECK(std::count(run.error.begin(), run.error.end(), '\n') == 1);
         CHECK_FALSE(std::filesystem::exists(here.path("replay_scaling.html")));
     }
     CHECK(here.run("broken.csv").error ==
-          "replay_scaling: 'broken.csv' is no trace: mp::read_trace_csv: line 3, column 1 (largest) is "
+          "mp-replay-scaling: 'broken.csv' is no trace: mp::read_trace_csv: line 3, column 1 (largest) is "
           "'two'; it must "
           "be a finite number that is not negative, inf or nan\n");
 }
@@ -204,5 +204,5 @@ TEST_CASE("a disk that is full is exit code 1") {
     const workplace here;
     const outcome run = here.run("--policies none --html /dev/full");
     CHECK(run.code == 1);
-    CHECK(run.error == "replay_scaling: cannot write to '/dev/full'\n");
+    CHECK(run.error == "mp-replay-scaling: cannot write to '/dev/full'\n");
 }

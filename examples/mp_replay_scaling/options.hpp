@@ -29,7 +29,7 @@ struct options {
     std::string save_trace;  ///< a file to write the trace to; empty for none
 };
 
-inline constexpr std::string_view usage = R"(usage: replay_scaling [TRACE.csv] [options]
+inline constexpr std::string_view usage = R"(usage: mp-replay-scaling [TRACE.csv] [options]
 
 Shows what loss scalers would have made of the gradients of a training run: how often they would have skipped a step,
 where the scale would have been, and how many values would have been lost to zero. Prints a table, and draws the
