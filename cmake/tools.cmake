@@ -23,3 +23,12 @@ if(MP_RUN_CLANG_TIDY)
             "^${PROJECT_SOURCE_DIR}/(tests|examples|bench)/.*\\.cpp$"
     USES_TERMINAL VERBATIM)
 endif()
+
+# The reference, a static site of every public entity and all pages: build/<preset>/reference/index.html
+find_program(MP_DOXYGEN doxygen)
+find_program(MP_AWK awk)
+if(MP_DOXYGEN AND MP_AWK)
+  set(mp_reference_command "${CMAKE_COMMAND}" "-DDOXYGEN=${MP_DOXYGEN}" "-DAWK=${MP_AWK}" "-DSOURCE=${PROJECT_SOURCE_DIR}"
+    "-DOUTPUT=${PROJECT_BINARY_DIR}" "-DPROJECT_VERSION=${PROJECT_VERSION}" -P "${PROJECT_SOURCE_DIR}/cmake/reference.cmake")
+  add_custom_target(reference COMMAND ${mp_reference_command} USES_TERMINAL VERBATIM)
+endif()

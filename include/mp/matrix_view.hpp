@@ -61,7 +61,7 @@ struct matrix_view {
                 leading_dimension, order};
     }
 
-    // A template, so that the view of const elements has no conversion to itself.
+    /// The view of const elements. (A template, so that this one has no conversion to itself.)
     template <class Const>
         requires(!std::is_const_v<Value> && std::is_same_v<Const, const Value>)
     MP_HOST_DEVICE constexpr operator matrix_view<Const>() const {  // NOLINT(google-explicit-constructor)

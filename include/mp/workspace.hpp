@@ -84,6 +84,7 @@ public:
     /// nothing.
     class [[nodiscard]] frame {
     public:
+        /// Begins a frame of this workspace, if there is one.
         constexpr explicit frame(workspace* of) : of_(of) {
             if (of_ != nullptr) open();
         }

@@ -50,6 +50,7 @@ struct operand_traits {
     using element = void;
 };
 
+/// A number by itself is cast as a value.
 template <floating Value>
 struct operand_traits<Value> {
     static constexpr operand_kind kind = operand_kind::value;

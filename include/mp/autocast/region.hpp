@@ -337,6 +337,7 @@ private:
 ///     }
 class [[nodiscard]] autocast_layer {
 public:
+    /// The name of a layer within those that the thread is in.
     explicit autocast_layer(std::string_view name) : outer_(detail::autocast_thread.layer) {
         if (outer_ != nullptr && !outer_->empty()) path_.append(*outer_).append(".");
         path_.append(name);

@@ -31,6 +31,7 @@ public:
     /// Uninitialised, like a built-in number; mx_int8{} is zero.
     mx_int8() = default;
 
+    /// The number of a code, an integer in two's complement.
     [[nodiscard]] MP_HOST_DEVICE static constexpr mx_int8 from_bits(std::uint8_t bits) noexcept {
         mx_int8 result{};
         result.code_ = bits;

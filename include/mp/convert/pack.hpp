@@ -178,6 +178,7 @@ void unpack(cpu exec, packed_span<From> from, Target&& to, projection p = {}) {
     });
 }
 
+/// The same with a packed_array in place of a span.
 template <detail::number_range Source, packable To>
 void pack(cpu exec, const Source& from, packed_array<To>& to, projection p = {}) {
     pack(exec, from, to.view(), p);

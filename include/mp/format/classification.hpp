@@ -8,6 +8,7 @@
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
+/// Any NaN, quiet or signalling; found on the bits, so also under -ffast-math.
 template <number T>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isnan(T x) noexcept {
     return detail::categorize<detail::format_of_t<T>>(detail::bits_of(x)) == detail::category::nan;

@@ -24,9 +24,11 @@ enum class status_flag : unsigned char {
 class status_flags {
 public:
     status_flags() = default;
+    /// One flag.
     MP_HOST_DEVICE constexpr status_flags(status_flag flag) noexcept
         : bits_(static_cast<unsigned char>(flag)) {}
 
+    /// Whether this flag is raised, or any.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool test(status_flag flag) const noexcept {
         return (bits_ & static_cast<unsigned char>(flag)) != 0;
     }
@@ -34,6 +36,7 @@ public:
     /// All flags as one number, with the values of status_flag added up.
     [[nodiscard]] MP_HOST_DEVICE constexpr unsigned to_unsigned() const noexcept { return bits_; }
 
+    /// The flags of both.
     MP_HOST_DEVICE constexpr status_flags& operator|=(status_flags other) noexcept {
         bits_ = static_cast<unsigned char>(bits_ | other.bits_);
         return *this;

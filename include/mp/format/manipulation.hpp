@@ -93,7 +93,7 @@ template <class Format, detail::context Context = const projection&>
     return scalbn(x, n, context);
 }
 
-/// The exponent of x: floor(log2(|x|)), of subnormal numbers too. As in <cmath> INT_MIN for zero, INT_MAX for
+/// The exponent of x: floor(log2(|x|)), of subnormal numbers too. As in `<cmath>` INT_MIN for zero, INT_MAX for
 /// infinity and NaN.
 template <class Format>
 [[nodiscard]] MP_HOST_DEVICE constexpr int ilogb(basic_float<Format> x) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Numbers as text: to_chars and from_chars as in <charconv>, literals and streams, for the numbers of every
+/// Numbers as text: to_chars and from_chars as in `<charconv>`, literals and streams, for the numbers of every
 /// format and for float and double. No locale, no detour through another type: reading rounds once, printing
 /// rounds once from the exact value, and without a precision it is the shortest for the narrow type itself.
 #pragma once
@@ -44,7 +44,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Writes the shortest text that reads back as the same number, in fixed or scientific notation, whichever is
 /// shorter (fixed if equal), as std::to_chars does for float. At most 24 characters. On failure, as in
-/// <charconv>, ec is std::errc::value_too_large and ptr is last.
+/// `<charconv>`, ec is std::errc::value_too_large and ptr is last.
 ///
 ///     char buffer[24];
 ///     auto [end, ec] = mp::to_chars(buffer, buffer + 24, 0.1_h);   // "0.1"

@@ -103,11 +103,13 @@ template <int Threads>
 struct block_group {
     static constexpr int size = Threads;
 
+    /// Groups of a block, and the shared memory that they reduce in.
     [[nodiscard]] static constexpr int of_block(int /*block_threads*/) { return 1; }
     [[nodiscard]] static constexpr std::size_t shared_bytes(int block_threads) {
         return static_cast<std::size_t>(block_threads / simt::warp_size) * 16;
     }
 
+    /// A thread's place in its group, the group's number among all of the launch, and how many there are.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     [[nodiscard]] MP_HOST_DEVICE static int rank(Thread thread) {
@@ -123,6 +125,7 @@ struct block_group {
     [[nodiscard]] MP_HOST_DEVICE static std::ptrdiff_t count(Thread thread) {
         return thread.blocks();
     }
+    /// Combines the values of the group; Value has 4, 8 or 16 bytes.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Value, class Combine>
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static Value reduce(Thread thread, Value value,

@@ -24,6 +24,7 @@
 
 namespace Eigen {
 
+/// What Eigen asks about a number.
 template <class Format>
 struct NumTraits<mp::basic_float<Format>> : GenericNumTraits<mp::basic_float<Format>> {
     enum { RequireInitialization = 0, ReadCost = 1, AddCost = 2, MulCost = 2 };

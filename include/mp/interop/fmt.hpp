@@ -58,6 +58,7 @@ void fetch_size(int& size, const argument_reference<Character>& argument, Contex
 
 }  // namespace mp::detail
 
+/// Formats of {fmt}, as of float: "{:+.3e}".
 template <class Format, class Character>
 struct fmt::formatter<mp::basic_float<Format>, Character> {
     template <class ParseContext>

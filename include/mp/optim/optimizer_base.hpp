@@ -224,7 +224,7 @@ private:
         }
     };
 
-    /// Calls f.operator()<How>() with the way in which weights are updated.
+    /// Calls `f.operator()<How>()` with the way in which weights are updated.
     template <class Function>
     void with_weight_update(const Function& f) const {
         switch (how_) {

@@ -108,6 +108,7 @@ private:
         }
         void broadcast(std::span<std::byte> bytes, int root) override { ranks.broadcast(bytes, root); }
 
+        /// A call that is under way, by its number.
         struct kept_call {
             typename Ranks::request of{};
             bool open = true;

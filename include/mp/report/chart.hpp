@@ -87,6 +87,7 @@ public:
     chart(std::string_view label, chart_point from, chart_point to, double height = 300.0)
         : label_(label), from_(from), to_(to), height_(height) {}
 
+    /// Pixels of a place on an axis.
     [[nodiscard]] double unit_x(double x) const { return part_x(x) * width; }
     [[nodiscard]] double unit_y(double y) const { return part_y(y) * height_; }
 

@@ -303,6 +303,7 @@ struct fixed_amax_history {
     [[nodiscard]] MP_HOST_DEVICE constexpr amax_history_view view() {
         return {history, Length, &scale, &updates};
     }
+    /// As amax_history: record() in an iteration, update() at its end.
     MP_HOST_DEVICE constexpr void record(float amax) { view().record(amax); }
     MP_HOST_DEVICE constexpr amax_update update(const delayed_scaling& policy) {
         return policy.update(view());
@@ -344,6 +345,8 @@ public:
     }
     [[nodiscard]] bool warming_up() const noexcept { return updates_ < length(); }
 
+    /// record() takes the largest magnitude of this iteration along, once or often; update() finds the scale of the next one,
+    /// by the policy's algorithm or by `choose`.
     void record(float amax) noexcept { view().record(amax); }
     amax_update update(const delayed_scaling& policy) { return policy.update(view()); }
     template <class Algorithm>

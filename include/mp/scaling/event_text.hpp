@@ -72,7 +72,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 /// One line about an iteration, without an end of line, such as
 /// "iteration 1832: 65536 -> 32768 backed off, 3 infinities, first in 'layer4.weight'[17]".
-/// Control characters in a name are written as \xNN.
+/// Control characters in a name are written as `\xNN`.
 [[nodiscard]] inline std::string to_string(const scale_event& event) {
     std::string line = "iteration " + detail::error_text(event.iteration) + ": ";
     line += detail::error_text(event.change.before);

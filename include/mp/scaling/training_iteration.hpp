@@ -236,6 +236,7 @@ private:
     bool allows_overwriting_ = false;
 };
 
+/// Finds the template arguments by those of the constructor.
 template <scale_policy Policy, scalable_optimizer... Optimizers>
 training_iteration(loss_scaler<Policy>&, Optimizers&...)
     -> training_iteration<loss_scaler<Policy>, Optimizers...>;

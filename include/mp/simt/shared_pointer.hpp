@@ -40,6 +40,7 @@ struct alignas(Count % 4 == 0   ? 16
                                 : 4) registers {
     std::uint32_t values[std::size_t{Count}];
 
+    /// The i-th register.
     MP_HOST_DEVICE constexpr std::uint32_t& operator[](int i) { return values[i]; }
     MP_HOST_DEVICE constexpr const std::uint32_t& operator[](int i) const { return values[i]; }
 

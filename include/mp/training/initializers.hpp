@@ -19,6 +19,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 /// A distribution of weights. Made by the functions of mp::initializers.
 struct initializer {
+    /// Of what kind it is.
     enum class distribution : unsigned char { constant, uniform, normal };
 
     distribution kind = distribution::constant;
@@ -27,12 +28,15 @@ struct initializer {
 
 /// The usual ones, in torch's words.
 namespace initializers {
+/// All 0.
 constexpr initializer zeros() {
     return {};
 }
+/// All 1.
 constexpr initializer ones() {
     return {initializer::distribution::constant, 1.0};
 }
+/// All of one value.
 constexpr initializer constant(double value) {
     return {initializer::distribution::constant, value};
 }

@@ -47,6 +47,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// Threads may read it at once. Nobody may write into the file meanwhile; to replace it is fine.
 class tensor_file {
 public:
+    /// One tensor of the file, where it lies.
     struct tensor {
         std::string dtype;  ///< "F32", "BF16", "F8_E4M3" ...
         std::vector<std::size_t> shape;

@@ -56,6 +56,7 @@ struct apex_loss_scale {
     bool dynamic = true;
     double value = 1.0;  ///< of a fixed scale; without meaning for a dynamic one
 
+    /// The scale that does not move.
     static constexpr apex_loss_scale fixed(double value) noexcept { return {false, value}; }
 
     friend constexpr bool operator==(const apex_loss_scale& a, const apex_loss_scale& b) noexcept {

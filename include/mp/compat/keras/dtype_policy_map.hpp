@@ -2,7 +2,7 @@
 /// \file
 /// Policies of layers by their paths, exact or by regular expression, as Keras's DTypePolicyMap.
 ///
-/// This header needs <regex>, which takes long to compile; mp/autocast.hpp does not include it.
+/// This header needs `<regex>`, which takes long to compile; mp/autocast.hpp does not include it.
 #pragma once
 
 #include <mp/compat/keras/dtype_policy.hpp>

@@ -205,7 +205,7 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 /// The options that TensorFlow's environment variables ask for:
 ///
 /// - TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL: a name of name_of(graph_rewrite_level), in capitals or not;
-/// - TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_<list>_ADD and ..._REMOVE, where <list> is ALLOWLIST, INFERLIST,
+/// - TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_list_ADD and ..._REMOVE, where `list` is ALLOWLIST, INFERLIST,
 ///   DENYLIST or CLEARLIST, or one of the former names WHITELIST, GRAYLIST and BLACKLIST: ops with commas
 ///   between them. Variables of the former names are read after the others.
 ///

@@ -17,6 +17,7 @@
 
 namespace mp::layers::inline MP_ISA_NAMESPACE {
 
+/// What may be chosen for a layer conv2d.
 struct conv2d_options {
     bool bias = true;
     /// Of the weights and of the bias; torch's nn.Conv2d, uniform within 1 / sqrt(cells that a kernel reads),
