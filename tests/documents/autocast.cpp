@@ -67,6 +67,31 @@ TEST_CASE("README: a step, and the same on many ranks") {
     iteration.finish();
 }
 
+TEST_CASE("docs/tour.md") {
+    using namespace mp::literals;
+#include "tour_1.inl"
+    CHECK(third.bits() == 0x3555);
+    CHECK(product == 1.0F);
+    CHECK(rounded);
+#include "tour_2.inl"
+    CHECK(narrow[0] == 0.0F);
+    CHECK(mp::isinf(narrow[4]));
+    CHECK(lost.flushed == 1);
+    CHECK(lost.subnormals == 1);
+    CHECK(lost.overflows == 1);
+#include "tour_3.inl"
+    CHECK(optimizer.step_count() == 2);
+#include "tour_4.inl"
+    CHECK(y[1] == 6.0F);
+#include "tour_5.inl"
+    CHECK(last < first / 2);
+    std::vector<mp::half> narrow_x(6), narrow_w(6);
+    mp::convert(mp::cpu{}, x, narrow_x);
+    mp::convert(mp::cpu{}, w, narrow_w);
+#include "tour_6.inl"
+    CHECK(on_h100 == on_v100);  // three products of few bits
+}
+
 TEST_CASE("docs/autocast.md: a region, its exceptions, and other threads") {
     const mp::cpu exec;
     const std::vector<float> x_values(6, 1.0F), w_values(6, 0.5F), b(2, 1.0F);
