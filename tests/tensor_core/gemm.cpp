@@ -251,6 +251,66 @@ TEST_CASE("8-bit operands through half: each step of 32 as mma.sync, as mp::mma 
     CHECK(std::memcmp(into.data(), expected_half.data(), into.size() * sizeof(half)) == 0);
 }
 
+TEST_CASE("8-bit operands through half: every code, tiles and instruction sets have the bits of mma.sync") {
+    std::mt19937 random(11);
+    for (const bool special : {false, true}) {
+        matrix<float8_e5m2> a(131, 200, rows_first, 1);
+        matrix<float8_e5m2> b(200, 70, columns_first);
+        for (const auto& view : {a.view, b.view}) {
+            for (std::ptrdiff_t i = 0; i < view.rows; ++i) {
+                for (std::ptrdiff_t j = 0; j < view.columns; ++j) {
+                    // Infinities and NaNs are rare, so that most sums have none.
+                    std::uint8_t code = 0;
+                    do {
+                        code = static_cast<std::uint8_t>(random());
+                    } while ((code & 0x7F) >= 0x7C && !(special && random() % 50 == 0));
+                    view(i, j) = float8_e5m2::from_bits(code);
+                }
+            }
+        }
+        std::vector<float> expected(131 * 70), c(131 * 70);
+        const auto into = [](std::vector<float>& to) { return mp::row_major(to.data(), 131, 70); };
+        mp::mma<arch::sm_90>(a.view, b.view, into(expected), into(expected), float8_unit::through_half);
+        for (const auto isa : {mp::instruction_set::portable, mp::instruction_set::best}) {
+            mp::gemm(emulated<arch::sm_90>{.instructions = isa, .float8 = float8_unit::through_half}, 1.0F,
+                     a.view, b.view, 0.0F, into(c));
+            CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(float)) == 0);
+        }
+        int nans = 0;
+        for (const float sum : expected) nans += std::isnan(sum) ? 1 : 0;
+        CHECK((nans > 100) == special);
+        CHECK(nans < 131 * 70 - 100);
+    }
+}
+
+TEST_CASE("an architecture without a model of its own has that of its family, and says so") {
+    using mp::block_rule_of;
+    using mp::operand_kind;
+    for (const auto& [variant, model] :
+         {std::pair{arch::sm_87, arch::sm_86}, std::pair{arch::sm_103, arch::sm_100},
+          std::pair{arch::sm_110, arch::sm_100}, std::pair{arch::sm_121, arch::sm_120}}) {
+        for (const auto kind :
+             {operand_kind::fp16, operand_kind::bf16, operand_kind::tf32, operand_kind::fp8}) {
+            const mp::block_rule rule = block_rule_of(variant, kind, false);
+            const mp::block_rule same = block_rule_of(model, kind, false);
+            CHECK(rule.products == same.products);
+            CHECK(rule.fraction_bits == same.fraction_bits);
+            CHECK((rule.products == 0 || rule.known == mp::evidence::assumed));
+        }
+        CHECK(mp::has_float8_through_half(variant) == mp::has_float8_through_half(model));
+    }
+    std::mt19937 random(3);
+    matrix<half> a(5, 70, rows_first);
+    matrix<half> b(70, 6, rows_first);
+    a.fill(random, values::plain);
+    b.fill(random, values::plain);
+    std::vector<float> thor(30), b200(30);
+    const auto into = [](std::vector<float>& to) { return mp::row_major(to.data(), 5, 6); };
+    mp::gemm(emulated<arch::sm_110>{}, 1.0F, a.view, b.view, 0.0F, into(thor));
+    mp::gemm(emulated<arch::sm_100>{}, 1.0F, a.view, b.view, 0.0F, into(b200));
+    CHECK(thor == b200);
+}
+
 TEST_CASE("the last of 26 bits decides a tie between two halves") {
     const half a[] = {half(2048), half(1), half(0x1p-7)};
     const half b[] = {half(1), half(1), half(0x1p-7)};

@@ -39,14 +39,22 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
             return {capability, 108, false, capability};
         case arch::sm_86:
             return {capability, 84, false, capability};
+        case arch::sm_87:
+            return {capability, 16, false, capability};
         case arch::sm_89:
             return {capability, 142, false, capability};
         case arch::sm_90:
             return {capability, 132, true, capability};
         case arch::sm_100:
             return {capability, 148, false, capability};
+        case arch::sm_103:
+            return {capability, 148, false, capability};
+        case arch::sm_110:
+            return {capability, 20, false, capability};
         case arch::sm_120:
             return {capability, 188, false, capability};
+        case arch::sm_121:
+            return {capability, 48, false, capability};
     }
     return {capability, 1, false, capability};
 }

@@ -28,10 +28,14 @@ enum class arch : std::uint16_t {
     sm_75 = 75,    ///< Turing: T4
     sm_80 = 80,    ///< Ampere: A100, A30
     sm_86 = 86,    ///< Ampere: A2, A10, A40
+    sm_87 = 87,    ///< Ampere: Jetson Orin
     sm_89 = 89,    ///< Ada: L4, L40S
     sm_90 = 90,    ///< Hopper: H100, H200
     sm_100 = 100,  ///< Blackwell: B200
+    sm_103 = 103,  ///< Blackwell: B300
+    sm_110 = 110,  ///< Blackwell: Jetson Thor
     sm_120 = 120,  ///< Blackwell: RTX 50 and RTX PRO 6000
+    sm_121 = 121,  ///< Blackwell: GB10, in DGX Spark
 };
 
 /// Formats of operands that tensor cores treat alike, by the names that their instructions have.
@@ -55,6 +59,7 @@ enum class output_rule : unsigned char {
 enum class evidence : unsigned char {
     recorded,   ///< equals every recorded result of this architecture in the data of MATLAB-tensor-core
     published,  ///< read from published models only; no recorded result was compared
+    assumed,    ///< that of another architecture of the family, for want of any model of this one
 };
 
 /// The unit that multiplies numbers of 8 bits, where an architecture has two. Of no meaning for other
@@ -171,13 +176,32 @@ static_assert([] {
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
+/// The architecture whose rules are taken for this one: itself, or where nobody has published any, the one of its family that
+/// it is a variant of.
+[[nodiscard]] constexpr arch modelled_arch(arch architecture) {
+    switch (architecture) {
+        case arch::sm_87:
+            return arch::sm_86;
+        case arch::sm_103:
+        case arch::sm_110:
+            return arch::sm_100;
+        case arch::sm_121:
+            return arch::sm_120;
+        default:
+            return architecture;
+    }
+}
+
 /// The rule by which an architecture multiplies operands of a kind and adds them to accumulators of half or
 /// float; its `products` are zero where there is no such instruction, or none that is modelled.
 [[nodiscard]] constexpr block_rule block_rule_of(arch architecture, operand_kind operands, bool half_output) {
+    const arch modelled = modelled_arch(architecture);
     for (const detail::block_rule_entry& entry : detail::block_rules) {
-        if (entry.architecture == architecture && entry.operands == operands &&
+        if (entry.architecture == modelled && entry.operands == operands &&
             entry.half_output == half_output) {
-            return entry.rule;
+            block_rule rule = entry.rule;
+            if (modelled != architecture) rule.known = evidence::assumed;
+            return rule;
         }
     }
     return {};
@@ -185,7 +209,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Whether 8-bit operands have a second unit: float8_unit::through_half.
 [[nodiscard]] constexpr bool has_float8_through_half(arch architecture) {
-    return architecture == arch::sm_90 || architecture == arch::sm_100;
+    return architecture == arch::sm_90 || modelled_arch(architecture) == arch::sm_100;
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -184,23 +184,37 @@ constexpr std::uint32_t rounded_sum(std::uint32_t a, std::uint32_t b, bool to_ha
 /// The products of one step of float8_unit::through_half.
 inline constexpr int through_half_products = 32;
 
-/// One step of float8_unit::through_half; `rule` is that of half. Numbers of 8 bits are halves, too, with the
+/// Which of the products of a step is the i-th of them, in the order in which they are added: first those with k mod 4
+/// in {0, 1}, then those in {2, 3}.
+constexpr int through_half_index(int i) {
+    constexpr int of_a_pass = through_half_products / 2;
+    const int within = i % of_a_pass;
+    return within / 2 * 4 + within % 2 + (i < of_a_pass ? 0 : 2);
+}
+
+/// One pass of a step, 0 or 1, onto the sum of the one before; `rule` is that of half. Numbers of 8 bits are halves, too, with the
 /// same value; only subnormal ones have other exponents then, which is why they are converted.
-template <class A, class B, class ReadA, class ReadB>
+template <class ReadA, class ReadB>
+constexpr std::uint32_t through_half_pass(const block_rule& rule, int pass, int count, const ReadA& a_at,
+                                          const ReadB& b_at, std::uint32_t sum) {
+    constexpr int of_a_pass = through_half_products / 2;
+    block_terms terms;
+    for (int i = 0; i < of_a_pass; ++i) {
+        const int at = through_half_index(pass * of_a_pass + i);
+        const bool given = at < count;
+        terms.add_product(unpack(given ? half(a_at(at)) : half{}), unpack(given ? half(b_at(at)) : half{}),
+                          product_fraction_bits<half, half>);
+    }
+    terms.add_addend(sum, rule.least_addend_exponent);
+    return terms.result(rule);
+}
+
+/// One step of float8_unit::through_half: two passes from zero, then the addend.
+template <class ReadA, class ReadB>
 constexpr std::uint32_t through_half_bits(const block_rule& rule, int count, const ReadA& a_at,
                                           const ReadB& b_at, std::uint32_t addend) {
-    std::uint32_t sum = 0;
-    for (int pass = 0; pass < 2; ++pass) {
-        block_terms terms;
-        for (int i = 0; i < through_half_products; ++i) {
-            if (i / 2 % 2 != pass) continue;
-            const bool given = i < count;
-            terms.add_product(unpack(given ? half(a_at(i)) : half{}), unpack(given ? half(b_at(i)) : half{}),
-                              product_fraction_bits<half, half>);
-        }
-        terms.add_addend(sum, rule.least_addend_exponent);
-        sum = terms.result(rule);
-    }
+    const std::uint32_t first = through_half_pass(rule, 0, count, a_at, b_at, 0);
+    const std::uint32_t sum = through_half_pass(rule, 1, count, a_at, b_at, first);
     return rounded_sum(addend, sum, rule.output == output_rule::half_nearest_even);
 }
 
@@ -224,7 +238,7 @@ constexpr std::uint32_t block_step_bits(float8_unit unit, int count, const ReadA
         if (unit == float8_unit::through_half) {
             constexpr block_rule half_rule =
                 block_rule_of(Arch, operand_kind::fp16, std::is_same_v<Output, half>);
-            return through_half_bits<A, B>(half_rule, count, a_at, b_at, addend);
+            return through_half_bits(half_rule, count, a_at, b_at, addend);
         }
     }
     constexpr block_rule rule = checked_block_rule<Arch, A, B, Output>();

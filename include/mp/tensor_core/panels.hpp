@@ -104,16 +104,42 @@ block_vector unpack_vector(const float* from, int least_exponent, float* values,
     return vector;
 }
 
+/// What becomes of a vector's numbers before they are unpacked.
+struct as_they_are {
+    /// How many numbers a unit takes at a time: vectors are filled up to a multiple of them.
+    static constexpr std::ptrdiff_t group = 1;
+    template <class Value>
+    static constexpr int least_exponent = layout_of<typename Value::format>::min_exponent;
+    static void arrange(float* /*numbers*/, std::ptrdiff_t /*count*/) {}
+};
+
+/// For float8_unit::through_half: numbers of 8 bits become halves, and of 32 those of the first pass come first.
+struct in_two_passes {
+    static constexpr std::ptrdiff_t group = through_half_products;
+    template <class Value>
+    static constexpr int least_exponent = layout_of<formats::binary16>::min_exponent;
+    static void arrange(float* numbers, std::ptrdiff_t count) {
+        for (std::ptrdiff_t begin = 0; begin < count; begin += group) {
+            float arranged[std::size_t{through_half_products}];
+            for (int i = 0; i < through_half_products; ++i) {
+                arranged[i] = numbers[begin + through_half_index(i)];
+            }
+            std::memcpy(numbers + begin, arranged, sizeof arranged);
+        }
+    }
+};
+
 /// Unpacks `vectors` vectors of `k` numbers, in blocks filled up with zeros; vectors that fill the last
 /// panel up are zeros, too.
-template <int Products, class Value>
+template <int Products, class Passes = as_they_are, class Value>
 void pack_operand(instruction_set isa, const Value* data, std::ptrdiff_t vector_stride,
                   std::ptrdiff_t k_stride, std::ptrdiff_t vectors, std::ptrdiff_t k, operand_panels& to,
                   std::vector<Value>& gathered, std::vector<float>& floats) {
-    constexpr int least_exponent = layout_of<typename Value::format>::min_exponent;
+    constexpr int least_exponent = Passes::template least_exponent<Value>;
     constexpr std::ptrdiff_t products = Products;
+    constexpr std::ptrdiff_t group = products > Passes::group ? products : Passes::group;
     const std::ptrdiff_t width = to.width;
-    const std::ptrdiff_t blocks = (k + products - 1) / products;
+    const std::ptrdiff_t blocks = (k + group - 1) / group * (group / products);
     floats.assign(static_cast<std::size_t>(blocks * products), 0.0F);
     gathered.resize(static_cast<std::size_t>(k));
     const std::ptrdiff_t padded = (vectors + width - 1) / width * width;
@@ -126,7 +152,9 @@ void pack_operand(instruction_set isa, const Value* data, std::ptrdiff_t vector_
                 }
                 from = gathered.data();
             }
+            std::fill(floats.begin() + k, floats.end(), 0.0F);
             widen_to_float(isa, from, floats.data(), static_cast<std::size_t>(k));
+            Passes::arrange(floats.data(), blocks * products);
         } else {
             std::fill(floats.begin(), floats.end(), 0.0F);
         }
