@@ -4,6 +4,7 @@
 
 #if __has_include(<nlohmann/json.hpp>)
 #include <mp/compat/deepspeed/configuration.hpp>
+#include <mp/compat/deepspeed/hjson.hpp>
 #include <mp/scaling/loss_scaler.hpp>
 
 #include <cstdint>
@@ -24,6 +25,11 @@ mp::deepspeed_configuration read(const std::string& text, std::int64_t world_siz
 
 std::string refusal(const std::string& text, std::int64_t world_size = 1) {
     return thrown<argument_error>([&] { (void)read(text, world_size); });
+}
+
+/// The text as Hjson, written again as JSON.
+std::string json_of(std::string_view text) {
+    return mp::detail::hjson_reader("reader", text).object().dump();
 }
 
 /// A configuration with ZeRO whose block fp16 is enabled and has these members besides.
@@ -110,10 +116,10 @@ TEST_CASE("a loss scale other than 0 is static, and numbers that nothing uses ma
         holds(refusal(with_fp16(R"("loss_scale": true)")), "fp16.loss_scale is 'true'; it must be a number"));
     CHECK(holds(refusal(with_fp16(R"("loss_scale": -1)")),
                 "fp16.loss_scale is '-1'; it must be finite and at"));
-    CHECK(holds(refusal(with_fp16(R"("loss_scale": "128")")),
-                "fp16.loss_scale is '\"128\"'; it must be a number"));
-    CHECK(holds(refusal(with_fp16(R"("loss_scale": 1e999)")), "this is no JSON"));
-    CHECK(holds(refusal(with_fp16(R"("loss_scale": NaN)")), "this is no JSON"));
+    CHECK(holds(refusal(with_fp16("\"loss_scale\": 1e999\n")),
+                "fp16.loss_scale is '\"1e999\"'; it must be a number"));
+    CHECK(holds(refusal(with_fp16("\"loss_scale\": NaN\n")),
+                "fp16.loss_scale is '\"NaN\"'; it must be finite"));
     CHECK(holds(refusal(with_fp16(R"("loss_scale": 1e39)")),
                 "fp16.loss_scale is 1e+39; it must be 0 or a float"));
     CHECK(holds(refusal(with_fp16(R"("loss_scale": 1e-39)")),
@@ -132,26 +138,23 @@ TEST_CASE("numbers of the block fp16 are checked, and named with their path") {
         {R"("loss_scale_window": true)", "fp16.loss_scale_window is 'true'; it must be a whole number"},
         {R"("loss_scale_window": 1.5)", "fp16.loss_scale_window is '1.5'; it must be a whole number"},
         {R"("loss_scale_window": 1e300)", "fp16.loss_scale_window is '1e+300'; it must be a whole number"},
-        {R"("loss_scale_window": "500")", "fp16.loss_scale_window is '\"500\"'; it must be a whole number"},
         {R"("loss_scale_window": null)", "fp16.loss_scale_window is 'null'; it must be a whole number"},
         {R"("loss_scale_window": [1])", "fp16.loss_scale_window is array; it must be a whole number"},
         {R"("hysteresis": 0)", "fp16.hysteresis is '0'; it must lie between 1 and 2147483647"},
         {R"("hysteresis": 4294967298)",
          "fp16.hysteresis is '4294967298'; it must lie between 1 and 2147483647"},
         {R"("hysteresis": 18446744073709551615)", "fp16.hysteresis is '18446744073709551615'; it must lie"},
-        {R"("consecutive_hysteresis": 1)", "fp16.consecutive_hysteresis is '1'; it must be true or false"},
+        {R"("consecutive_hysteresis": 2)", "fp16.consecutive_hysteresis is '2'; it must be true or false"},
         {R"("min_loss_scale": 0)", "fp16.min_loss_scale is '0'; it must lie between 1"},
         {R"("min_loss_scale": 131072)",
          "fp16.min_loss_scale is 131072; it must not be greater than 2^initial_scale_power, which is 65536"},
         {R"("initial_scale_power": -1)", "fp16.initial_scale_power is '-1'; it must lie between 0 and 1023"},
         {R"("initial_scale_power": 1024)",
          "fp16.initial_scale_power is '1024'; it must lie between 0 and 1023"},
-        {R"("auto_cast": "auto")",
-         "fp16.auto_cast is '\"auto\"'; it must be true or false (\"auto\" is filled in"},
         {R"("loss_scale_windows": 5)",
          "there is no key 'fp16.loss_scale_windows' in DeepSpeed's configuration; did you mean "
          "'fp16.loss_scale_window'?"},
-        {R"("quite_another": 5)", "there is no key 'fp16.quite_another' in DeepSpeed's configuration"},
+        {R"("quite_another": 5)", "there is no key 'fp16.quite_another'"},
         {R"("hysteresis": 2, "hysteresis": 3)", "the key 'hysteresis' is there twice"},
     };
     for (const broken& one : cases) {
@@ -196,8 +199,14 @@ TEST_CASE(
     }
     CHECK(holds(refusal(std::string("{") + amp + "}"), "amp.enabled is true"));
     CHECK(read(R"({"amp": {"enabled": false, "opt_level": "O1"}})") == mp::deepspeed_configuration{});
-    CHECK(holds(refusal(R"({"torch_autocast": {"enabled": true, "dtype": "bfloat16"}})"),
-                "torch_autocast.enabled"));
+    for (const char* half : {"float16", "fp16", "half", "torch.float16"}) {
+        CHECK(
+            holds(refusal(R"({"torch_autocast": {"enabled": true, "dtype": ")" + std::string(half) + "\"}}"),
+                  "torch_autocast is enabled with float16"));
+    }
+    CHECK(read(R"({"torch_autocast": {"enabled": true, "dtype": "bfloat16"}})") ==
+          mp::deepspeed_configuration{});
+    CHECK(read(R"({"torch_autocast": {"enabled": true}})") == mp::deepspeed_configuration{});
     CHECK(read(R"({"torch_autocast": {"enabled": false}})") == mp::deepspeed_configuration{});
 }
 
@@ -225,8 +234,8 @@ TEST_CASE("two batch numbers give the third, and contradictions name all of them
     CHECK(holds(refusal(R"({"train_batch_size": 2, "gradient_accumulation_steps": 4})"), "must be"));
     CHECK(holds(refusal("{" + steps + "}"), "neither train_batch_size nor train_micro_batch_size_per_gpu"));
     CHECK(holds(refusal(R"({"train_batch_size": 0})"), "train_batch_size is '0'; it must lie between 1"));
-    CHECK(holds(refusal(R"({"train_batch_size": "auto"})"),
-                "train_batch_size is '\"auto\"'; it must be a whole number ("));
+    CHECK(holds(refusal(R"({"train_batch_size": "many"})"),
+                "train_batch_size is '\"many\"'; it must be a whole number"));
     CHECK(holds(refusal(R"({"train_micro_batch_size_per_gpu": 2147483647})", 2), "31 bits"));
     CHECK(holds(
         refusal(
@@ -249,11 +258,9 @@ TEST_CASE("text that is no configuration is refused") {
     CHECK(holds(refusal(""), "this is no JSON"));
     CHECK(holds(refusal("{"), "this is no JSON"));
     CHECK(holds(refusal("{} {}"), "this is no JSON"));
-    CHECK(holds(refusal("{'fp16': {}}"), "this is no JSON"));
+    CHECK(holds(refusal(" \n// nothing\n"), "there is nothing in it (line 3)"));
     CHECK(holds(refusal("[]"), "the configuration must be an object"));
     CHECK(holds(refusal(R"({"fp16": true})"), "fp16 must be an object"));
-    CHECK(holds(refusal(R"({"fp61": {}})"),
-                "there is no key 'fp61' in DeepSpeed's configuration; did you mean 'fp16'?"));
     CHECK(holds(refusal(R"({"optimizer": {"a": {"b": 1, "b": 2}}})"), "the key 'b' is there twice"));
     CHECK(read(R"({"optimizer": {"a": {"b": 1}, "c": {"b": 1}, "d": [{"b": 1}, {"b": 2}]}})") ==
           mp::deepspeed_configuration{});
@@ -262,6 +269,160 @@ TEST_CASE("text that is no configuration is refused") {
     CHECK(refusal("{\"a\": " + std::string(100000, 'a') + "}").size() < 400);
     CHECK(holds(refusal(std::string("{\0}", 3)), "this is no JSON"));
     CHECK(holds(refusal("{\"\xff\": 1}"), "this is no JSON"));
+}
+
+// What hjson 3.1.0 for Python makes of these texts.
+TEST_CASE("Hjson is read as hjson for Python reads it") {
+    struct reading {
+        std::string_view text;
+        std::string_view json;
+    };
+    const reading cases[] = {
+        {R"({"loss_scale": 0, // Automatic loss scaling
+            "a": [1, 2,], # and a comma at the end
+            /* "b": 2, */ "c": {"d": 1e-8,},
+        })",
+         R"({"a":[1,2],"c":{"d":1e-08},"loss_scale":0})"},
+        {"a: 1\n\"b\": true\n'c': null, d: false", R"({"a":1,"b":true,"c":null,"d":false})"},
+        {"{a: some words, # and all\n b: 5 # five\n c: 5 o'clock\n}",
+         R"({"a":"some words, # and all","b":5,"c":"5 o'clock"})"},
+        {"{a: True\n b: 01\n c: .5\n d: -\n e: 1.5.2\n}",
+         R"({"a":"True","b":"01","c":".5","d":"-","e":"1.5.2"})"},
+        {"{a: 'it\\'s \"so\"' b: \"\\u00e9\\\"\"}", "{\"a\":\"it's \\\"so\\\"\",\"b\":\"\xc3\xa9\\\"\"}"},
+        {"{\n  a:\n    '''\n      two\n    lines\n    '''\n}", "{\"a\":\"  two\\nlines\"}"},
+        {"{ a: '''x''' }", R"({"a":"x"})"},
+        {"\xef\xbb\xbf{\"a\": 1}", R"({"a":1})"},
+        {"{ /* } */ }", "{}"},
+        {"{a: [1 2\n 3, 4]}", R"({"a":["1 2",3,4]})"},
+        {"{a: [], b: {}}  # end", R"({"a":[],"b":{}})"},
+    };
+    for (const reading& one : cases) {
+        CAPTURE(one.text);
+        CHECK(json_of(one.text) == one.json);
+    }
+    for (const char* wrong :
+         {"{a b: 1}", "{: 1}", "{a: }", "{a: 1} 2", "{a: 1", "{a: 'b}", "{a: \"b\nc\"}", "{,}", "{a: 1,,}",
+          "{a: [,]}", "{a: ]}", "{a: \"\\x\"}", "{a: ''' }", "{a: 1 /* }", "{a: abc}", "{a: 1}}"}) {
+        CAPTURE(wrong);
+        CHECK(holds(thrown<argument_error>([&] { (void)json_of(wrong); }), "this is no JSON or Hjson"));
+    }
+    CHECK(holds(refusal("{\n  \"fp16\": {\n    enabled: true,\n  ]\n}"), "a key is missing (line 4)"));
+}
+
+// What DeepSpeed 0.19.8 with Pydantic 2 makes of these values.
+TEST_CASE("truth values and numbers may be what DeepSpeed takes for them") {
+    const auto enabled = [](const std::string& value) {
+        return read("{\"fp16\": {\"enabled\": " + value + "}}").dtype == mp::deepspeed_dtype::fp16;
+    };
+    for (const char* value :
+         {"true", "\"True\"", "\"TRUE\"", "\"yes\"", "\"t\"", "1", "1.0", "\"1\"", "\"on\""}) {
+        CAPTURE(value);
+        CHECK(enabled(value));
+    }
+    for (const char* value :
+         {"false", "\"False\"", "\"off\"", "\"n\"", "0", "\"0\"", "False\n", "\"auto\""}) {
+        CAPTURE(value);
+        CHECK_FALSE(enabled(value));
+    }
+    for (const char* value : {"2", "0.5", "\"2\"", "null", "[]", "\"truth\"", "\"\""}) {
+        CAPTURE(value);
+        CHECK(holds(refusal("{\"fp16\": {\"enabled\": " + std::string(value) + "}}"), "fp16.enabled is "));
+    }
+    CHECK(zero_policy(R"("loss_scale_window": "500", "hysteresis": "+3", "min_loss_scale": " 4 ")") ==
+          mp::deepspeed_policy{65536.0, 500, 3, false, 4.0, true});
+    CHECK(zero_policy(R"("initial_scale_power": "2.0", "loss_scale_window": "007", "loss_scale": "0")") ==
+          mp::deepspeed_policy{4.0, 7, 2, false, 1.0, true});
+    for (const char* value :
+         {"\"1e3\"", "\"0x10\"", "\"\"", "\"5 6\"", "\"1.5\"", "\"+-5\"", "\"99999999999999999999\""}) {
+        CAPTURE(value);
+        CHECK(holds(refusal(with_fp16("\"loss_scale_window\": " + std::string(value))),
+                    "it must be a whole number"));
+    }
+    CHECK(holds(refusal(with_fp16(R"("loss_scale_window": "0")")),
+                "fp16.loss_scale_window is '\"0\"'; it must lie between 1 and"));
+    const auto static_scale = [](const std::string& value) {
+        return std::get<mp::static_policy>(read(with_fp16("\"loss_scale\": " + value)).scaling).initial_scale;
+    };
+    CHECK(static_scale("\"128\"") == 128.0F);
+    CHECK(static_scale("\" 1e2 \"") == 100.0F);
+    CHECK(static_scale("\"1e-8\"") == 1e-8F);
+    CHECK(static_scale("\".5\"") == 0.5F);
+    for (const char* value : {"\"inf\"", "\"nan\"", "\"-1\"", "\"0x10\"", "\"abc\"", "\"\"", "null", "[]"}) {
+        CAPTURE(value);
+        CHECK(holds(refusal(with_fp16("\"loss_scale\": " + std::string(value))), "fp16.loss_scale is "));
+    }
+    // Not the default, which is 1: DeepSpeed hands None on.
+    CHECK(read(R"({"gradient_clipping": null})").gradient_clipping == 0.0);
+    CHECK(read(R"({"gradient_clipping": "0.5"})").gradient_clipping == 0.5);
+    CHECK(read(R"({"train_batch_size": null, "train_micro_batch_size_per_gpu": "4"})", 2).batch ==
+          mp::deepspeed_batch{8, 4, 1});
+    CHECK(read(R"({"bf16": null, "zero_optimization": null, "fp16": null})") ==
+          mp::deepspeed_configuration{});
+    // A hysteresis that nothing uses may be anything.
+    CHECK(std::holds_alternative<mp::deepspeed_fused_policy>(
+        read(R"({"fp16": {"enabled": true, "hysteresis": 0}})").scaling));
+}
+
+TEST_CASE("auto is what the caller says, or the default with a warning") {
+    const std::string file = R"({
+        "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": "auto", "gradient_clipping": "auto",
+        "zero_optimization": {"stage": 2, "reduce_bucket_size": "auto"},
+        "optimizer": {"type": "AdamW", "params": {"lr": "auto"}},
+        "fp16": {"enabled": "auto", "loss_scale": 0, "initial_scale_power": "auto"},
+        "bf16": {"enabled": "auto"}})";
+    const auto filled = mp::read_deepspeed_configuration(file, 4,
+                                                         {{"train_micro_batch_size_per_gpu", "2"},
+                                                          {"gradient_accumulation_steps", "3"},
+                                                          {"train_batch_size", "24"},
+                                                          {"gradient_clipping", "0.25"},
+                                                          {"optimizer.params.lr", "1e-4"},
+                                                          {"fp16.enabled", "True"},
+                                                          {"fp16.initial_scale_power", "12"},
+                                                          {"bf16.enabled", "false"}});
+    CHECK(filled.batch == mp::deepspeed_batch{24, 2, 3});
+    CHECK(filled.gradient_clipping == 0.25);
+    CHECK(std::get<mp::deepspeed_policy>(filled.scaling).initial_scale == 4096.0);
+    CHECK(filled.warnings.empty());
+
+    const auto defaults = read(file, 4);
+    CHECK(defaults.batch == mp::deepspeed_batch{32, 8, 1});  // of transformers.TrainingArguments
+    CHECK(defaults.gradient_clipping == 1.0);
+    CHECK(defaults.dtype == mp::deepspeed_dtype::fp32);
+    CHECK(defaults.zero_stage == 2);
+    CHECK(defaults.warnings.size() == 7);
+    for (const char* path : {"fp16.enabled", "bf16.enabled", "train_batch_size", "gradient_clipping"}) {
+        CAPTURE(path);
+        bool warned = false;
+        for (const std::string& warning : defaults.warnings) {
+            warned |= warning == std::string(path) +
+                                     " is \"auto\" and has no value in auto_values: the default is taken";
+        }
+        CHECK(warned);
+    }
+
+    CHECK(read(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": "auto"})", 4).batch ==
+          mp::deepspeed_batch{64, 16, 1});
+    CHECK(read(R"({"train_batch_size": "auto", "gradient_accumulation_steps": 2})", 4).batch ==
+          mp::deepspeed_batch{64, 8, 2});
+    CHECK(read(R"({"gradient_accumulation_steps": "auto"})").batch == std::nullopt);
+    CHECK(holds(thrown<argument_error>([&] {
+                    (void)mp::read_deepspeed_configuration(file, 1, {{"fp16.enabled", "per\xffhaps"}});
+                }),
+                "fp16.enabled is "));
+    CHECK(holds(thrown<argument_error>(
+                    [&] { (void)mp::read_deepspeed_configuration(file, 3, {{"train_batch_size", "16"}}); }),
+                "train_batch_size (16) must be"));
+}
+
+TEST_CASE("keys at the top that DeepSpeed does not know are warnings, in the blocks they are errors") {
+    const auto configuration =
+        read(R"({"fp61": {"enabled": true}, "our_remark": "mine", "steps_per_print": 5})");
+    CHECK(configuration.dtype == mp::deepspeed_dtype::fp32);
+    REQUIRE(configuration.warnings.size() == 2);
+    CHECK(configuration.warnings[0] == "DeepSpeed ignores the key 'fp61'; did you mean 'fp16'?");
+    CHECK(configuration.warnings[1] == "DeepSpeed ignores the key 'our_remark'");
+    CHECK(holds(refusal(R"({"fp16": {"enable": true}})"), "there is no key 'fp16.enable'"));
 }
 
 #else

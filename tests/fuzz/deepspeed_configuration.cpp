@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes the reader of DeepSpeed's configuration: a file is refused with mp::error, or gives a policy that a
+// Fuzzes the reader of DeepSpeed's configuration, and values for "auto": a file is refused with mp::error, or gives a policy that a
 // scaler takes, and batch numbers that agree.
 #include <mp/compat/deepspeed/configuration.hpp>
 #include <mp/scaling/state_text.hpp>
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -28,6 +29,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     const std::int64_t world_size = 1 + static_cast<std::int64_t>(size % 3);
     mp::deepspeed_configuration configuration;
+    try {
+        (void)mp::read_deepspeed_configuration("{fp16: {enabled: auto, loss_scale: auto}}", world_size,
+                                               {{"fp16.enabled", std::string(text.substr(0, size / 2))},
+                                                {"fp16.loss_scale", std::string(text.substr(size / 2))}});
+    } catch (const mp::error&) {
+    }
     try {
         configuration = mp::read_deepspeed_configuration(text, world_size);
     } catch (const mp::error&) {

@@ -6,27 +6,29 @@
 ///     const auto configuration = mp::read_deepspeed_configuration(text_of_file, world_size);
 ///     std::visit([&](const auto& policy) { train(mp::loss_scaler(policy)); }, configuration.scaling);
 ///
-/// A misspelled key must not fall back to a default in silence, so keys that are not DeepSpeed's are errors:
-/// all of them in the blocks fp16, bf16 and at the top. What is inside the other blocks, which this library
-/// has no use for, is not looked at.
+/// The file is Hjson, and its values may be "True", "1000" or "auto", as they may for DeepSpeed. A misspelled key
+/// must not fall back to a default in silence: in the blocks fp16 and bf16 it is an error, as there, and at the
+/// top, where DeepSpeed ignores it, a warning. What is inside the other blocks, which this library has no use for,
+/// is not looked at.
 ///
-/// Rules and defaults: deepspeed/runtime/precision_config.py and config.py.
+/// Rules and defaults: deepspeed/runtime/precision_config.py and config.py, version 0.19.8, and for `amp`, which is
+/// gone there, earlier ones.
 #pragma once
 
+#include <mp/compat/deepspeed/configuration_block.hpp>
+#include <mp/compat/deepspeed/hjson.hpp>
 #include <mp/compat/deepspeed/scaler.hpp>
 #include <mp/error.hpp>
 #include <mp/scaling/policy.hpp>
 #include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/static_policy.hpp>
-#include <mp/scaling/text_excerpt.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <numeric>
+#include <iterator>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,7 +69,8 @@ struct deepspeed_configuration {
         static_policy{1.0F, false};
     std::int32_t zero_stage = 0;           ///< of zero_optimization; 0 to 3
     std::optional<deepspeed_batch> batch;  ///< empty if the file has none of the three numbers
-    double gradient_clipping = 1.0;        ///< largest norm of the gradients; 0 does not clip
+    double gradient_clipping = 1.0;  ///< largest norm of the gradients; 0, or null in the file, does not clip
+    std::vector<std::string> warnings;  ///< of keys that DeepSpeed ignores, and of defaults taken for "auto"
 
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
@@ -81,177 +84,23 @@ struct deepspeed_configuration {
 
 namespace detail {
 
-inline constexpr std::string_view deepspeed_function = "mp::read_deepspeed_configuration";
-
-[[noreturn]] inline void fail_deepspeed(std::string_view what) {
-    throw_error(argument_error(std::string(deepspeed_function).append(": ").append(what)));
-}
-
-/// How many letters have to be inserted, removed or replaced to make one name of the other.
-inline std::size_t edit_distance(std::string_view from, std::string_view to) {
-    std::vector<std::size_t> row(to.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < from.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < to.size(); ++j) {
-            const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = (std::min)({replaced, diagonal + 1, row[j] + 1});
-        }
-    }
-    return row.back();
-}
-
-/// A block of the configuration, which is asked for its keys one by one.
-class deepspeed_block {
-public:
-    /// \param path  of the block; empty for the whole file
-    deepspeed_block(const nlohmann::json& block, std::string path) : block_(&block), path_(std::move(path)) {
-        if (!block.is_object()) {
-            fail_deepspeed((path_.empty() ? std::string("the configuration") : path_) + " must be an object");
-        }
-    }
-
-    /// The value of a key; null if it is not there. From then on the key is known.
-    const nlohmann::json* find(std::string_view key) {
-        known_.emplace_back(key);
-        const auto found = block_->find(known_.back());
-        return found == block_->end() ? nullptr : &*found;
-    }
-
-    std::optional<deepspeed_block> find_block(std::string_view key) {
-        const nlohmann::json* const value = find(key);
-        if (value == nullptr) return std::nullopt;
-        return deepspeed_block(*value, path_of(key));
-    }
-
-    bool boolean(std::string_view key, bool otherwise) {
-        const nlohmann::json* const value = find(key);
-        if (value == nullptr) return otherwise;
-        if (!value->is_boolean()) fail_about(key, *value, "must be true or false");
-        return value->get<bool>();
-    }
-
-    /// A finite number from `least` on; truth values are none.
-    double number(std::string_view key, double least, double otherwise) {
-        const nlohmann::json* const value = find(key);
-        if (value == nullptr) return otherwise;
-        if (!value->is_number()) fail_about(key, *value, "must be a number");
-        const auto number = value->get<double>();
-        if (is_non_finite(number) || number < least) {
-            fail_about(key, *value, "must be finite and at least " + error_text(least));
-        }
-        return number;
-    }
-
-    /// A whole number, which may be written as 2.0.
-    std::optional<std::int64_t> integer(std::string_view key, std::int64_t least, std::int64_t greatest) {
-        const nlohmann::json* const value = find(key);
-        if (value == nullptr) return std::nullopt;
-        std::int64_t number = 0;
-        if (value->is_number_unsigned()) {
-            const auto large = value->get<std::uint64_t>();
-            number = std::in_range<std::int64_t>(large) ? static_cast<std::int64_t>(large) : INT64_MAX;
-        } else if (value->is_number_integer()) {
-            number = value->get<std::int64_t>();
-        } else {
-            const double fractional = value->is_number_float() ? value->get<double>() : 0.5;
-            if (!(std::abs(fractional) < 0x1p53) || std::trunc(fractional) < fractional ||
-                std::trunc(fractional) > fractional) {
-                fail_about(key, *value, "must be a whole number");
-            }
-            number = static_cast<std::int64_t>(fractional);
-        }
-        if (number < least || number > greatest) {
-            fail_about(key, *value, "must lie between " + error_text(least) + " and " + error_text(greatest));
-        }
-        return number;
-    }
-
-    /// Keys that are DeepSpeed's and of no interest here.
-    template <std::size_t Count>
-    void ignore(const std::string_view (&keys)[Count]) {
-        known_.insert(known_.end(), std::begin(keys), std::end(keys));
-    }
-
-    /// Throws if there is a key that was not read.
-    void finish() const {
-        for (const auto& [key, value] : block_->items()) {
-            if (std::find(known_.begin(), known_.end(), key) == known_.end()) fail_unknown(key);
-        }
-    }
-
-    [[nodiscard]] std::string path_of(std::string_view key) const {
-        return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
-    }
-
-    [[noreturn]] void fail_about(std::string_view key, const nlohmann::json& value,
-                                 std::string_view expected) const {
-        std::string message = path_of(key);
-        if (value.is_structured()) {
-            message.append(" is ").append(value.type_name());
-        } else {
-            // What is not UTF-8 was refused when the file was read.
-            message.append(" is ").append(quoted_excerpt(value.dump()));
-        }
-        message.append("; it ").append(expected);
-        if (value.is_string() && value.get_ref<const std::string&>() == "auto") {
-            message.append(" (\"auto\" is filled in by the program that hands the file to DeepSpeed)");
-        }
-        fail_deepspeed(message);
-    }
-
-private:
-    [[noreturn]] void fail_unknown(const std::string& key) const {
-        std::string message =
-            "there is no key " + quoted_excerpt(path_of(key)) + " in DeepSpeed's configuration";
-        if (key.size() <= 64) {
-            const auto nearest = std::min_element(
-                known_.begin(), known_.end(),
-                [&](const auto& a, const auto& b) { return edit_distance(key, a) < edit_distance(key, b); });
-            if (edit_distance(key, *nearest) <= 3) {
-                message.append("; did you mean ").append(quoted_excerpt(path_of(*nearest))).append("?");
-            }
-        }
-        fail_deepspeed(message);
-    }
-
-    const nlohmann::json* block_;
-    std::string path_;
-    std::vector<std::string> known_;
-};
-
-/// Reads JSON and refuses keys that are there twice, of which nlohmann-json would keep the last.
-inline nlohmann::json parse_deepspeed_json(std::string_view text) {
-    constexpr int deepest = 100;
-    std::vector<std::set<std::string>> open;
-    const auto callback = [&open](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-        using parse_event = nlohmann::json::parse_event_t;
-        if (depth > deepest) fail_deepspeed("the file is nested too deeply");
-        if (event == parse_event::object_start) open.emplace_back();
-        if (event == parse_event::object_end) open.pop_back();
-        if (event == parse_event::key) {
-            const auto& key = parsed.get_ref<const std::string&>();
-            if (!open.back().insert(key).second) {
-                fail_deepspeed("the key " + quoted_excerpt(key) + " is there twice");
-            }
-        }
-        return true;
-    };
-    return attempt<nlohmann::json::exception>(
-        [&] { return nlohmann::json::parse(text.begin(), text.end(), callback); },
-        [](const nlohmann::json::exception& refused) -> nlohmann::json {
-            fail_deepspeed("this is no JSON: " + quoted_excerpt(refused.what(), 200));
-        });
-}
-
 /// The rule of DeepSpeed's: two of the numbers give the third, and one of the batch sizes alone means that
-/// nothing is accumulated.
+/// nothing is accumulated. Without a number, "auto" is HuggingFace's per_device_train_batch_size.
 inline std::optional<deepspeed_batch> read_deepspeed_batch(deepspeed_block& top, std::int64_t world_size) {
     constexpr std::int64_t most = 2147483647;  // so that products of two stay within 64 bits
-    const auto train = top.integer("train_batch_size", 1, most);
-    const auto micro = top.integer("train_micro_batch_size_per_gpu", 1, most);
-    const auto steps = top.integer("gradient_accumulation_steps", 1, most);
+    constexpr std::int64_t huggingface_micro_batch = 8;
+    const auto integer = [&](std::string_view key) -> std::optional<std::int64_t> {
+        const nlohmann::json* const value = top.find_unless_null(key);
+        if (value == nullptr) return std::nullopt;
+        return top.integer(key, *value, 1, most);
+    };
+    const auto train = integer("train_batch_size");
+    auto micro = integer("train_micro_batch_size_per_gpu");
+    const auto steps = integer("gradient_accumulation_steps");
+    if (!train && !micro &&
+        (top.took_default("train_batch_size") || top.took_default("train_micro_batch_size_per_gpu"))) {
+        micro = huggingface_micro_batch;
+    }
     if (!train && !micro && !steps) return std::nullopt;
     if (!train && !micro) {
         fail_deepspeed(
@@ -281,11 +130,10 @@ inline std::optional<deepspeed_batch> read_deepspeed_batch(deepspeed_block& top,
 /// The stage of ZeRO; the old form of the block is true or false.
 inline std::int32_t read_zero_stage(deepspeed_block& top) {
     constexpr std::string_view key = "zero_optimization";
-    const nlohmann::json* const value = top.find(key);
+    const nlohmann::json* const value = top.find_unless_null(key);
     if (value == nullptr) return 0;
     if (value->is_boolean()) return value->get<bool>() ? 1 : 0;
-    deepspeed_block zero(*value, std::string(key));
-    return static_cast<std::int32_t>(zero.integer("stage", 0, 3).value_or(0));
+    return static_cast<std::int32_t>(top.find_block(key)->integer("stage", 0, 3).value_or(0));
 }
 
 /// The block fp16; empty unless it is enabled.
@@ -300,14 +148,17 @@ read_deepspeed_fp16(deepspeed_block& fp16, std::int32_t zero_stage) {
     const std::int64_t least = dynamic ? 1 : INT64_MIN;
     const auto power = fp16.integer("initial_scale_power", dynamic ? 0 : INT64_MIN, dynamic ? 1023 : any);
     const std::int64_t window = fp16.integer("loss_scale_window", least, any).value_or(1000);
+    // With ZeRO a hysteresis of 0 is counted down from there, and the scale is never lowered.
+    const bool has_hysteresis = dynamic && zero_stage > 0;
     const std::int64_t hysteresis =
-        fp16.integer("hysteresis", least, dynamic ? std::int64_t{INT32_MAX} : any).value_or(2);
+        fp16.integer("hysteresis", has_hysteresis ? 1 : INT64_MIN, has_hysteresis ? INT32_MAX : any)
+            .value_or(2);
     const bool consecutive = fp16.boolean("consecutive_hysteresis", false);
     const auto floor = static_cast<double>(fp16.integer("min_loss_scale", least, any).value_or(1));
     if (fp16.boolean("fp16_master_weights_and_grads", false) && zero_stage == 0) {
         fail_deepspeed("fp16.fp16_master_weights_and_grads needs zero_optimization.stage to be 1, 2 or 3");
     }
-    fp16.finish();
+    fp16.refuse_others();
     if (!enabled) return std::nullopt;
     if (!dynamic) {
         const float scale = scale_as_float(loss_scale);
@@ -339,7 +190,7 @@ inline std::optional<static_policy> read_deepspeed_bf16(deepspeed_block& bf16, s
     const bool check = bf16.boolean("check_grad_overflow", true);
     const bool masters = bf16.boolean("bf16_master_weights_and_grads", false);
     const bool states = bf16.boolean("bf16_optimizer_states", false);
-    bf16.finish();
+    bf16.refuse_others();
     if (masters && zero_stage == 0) {
         fail_deepspeed(bf16.path_of("bf16_master_weights_and_grads") +
                        " needs zero_optimization.stage to be 1, 2 or 3");
@@ -357,8 +208,19 @@ inline bool deepspeed_block_enabled(deepspeed_block& top, std::string_view key) 
     return block && block->boolean("enabled", false);
 }
 
+/// Whether torch_autocast is enabled in float16; in bfloat16, and without a dtype, nothing is scaled.
+inline bool deepspeed_makes_grad_scaler(deepspeed_block& top) {
+    constexpr std::string_view float16[] = {"torch.float16", "fp16", "float16", "half"};
+    std::optional<deepspeed_block> block = top.find_block("torch_autocast");
+    if (!block || !block->boolean("enabled", false)) return false;
+    const nlohmann::json* const dtype = block->find("dtype");
+    if (dtype == nullptr || !dtype->is_string()) return false;
+    const std::string_view word = dtype->get_ref<const std::string&>();
+    return std::find(std::begin(float16), std::end(float16), word) != std::end(float16);
+}
+
 /// Keys at the top that have no meaning for this library.
-inline constexpr std::string_view ignored_deepspeed_keys[] = {
+inline constexpr std::array<std::string_view, 51> ignored_deepspeed_keys = {
     "activation_checkpointing",
     "aio",
     "autotuning",
@@ -416,25 +278,32 @@ inline constexpr std::string_view ignored_deepspeed_keys[] = {
 
 /// Reads the text of a DeepSpeed configuration file.
 ///
-/// \param world_size  the number of ranks that share a batch, which the batch numbers are completed with;
-///                    from 1 to 2^31 - 1
-/// \throws argument_error  naming the path of the key, such as fp16.loss_scale: the text is not JSON, a key
-/// is
-///                         unknown or there twice, a value is of the wrong type or out of range, two of fp16,
-///                         bf16 and amp are enabled, the batch numbers contradict each other, or amp or
-///                         torch_autocast is enabled, with which the scaler is not DeepSpeed's
-[[nodiscard]] inline deepspeed_configuration read_deepspeed_configuration(std::string_view json_text,
-                                                                          std::int64_t world_size = 1) {
+/// \param world_size   the number of ranks that share a batch, which the batch numbers are completed with;
+///                     from 1 to 2^31 - 1
+/// \param auto_values  what stands for "auto", which HuggingFace fills in before DeepSpeed sees it, by the path of
+///                     the key: {{"fp16.enabled", "true"}, {"train_micro_batch_size_per_gpu", "4"}}. Without a
+///                     value the default is taken: DeepSpeed's in blocks, HuggingFace's at the top, and a warning
+///                     says so
+/// \throws argument_error  naming the path of the key, such as fp16.loss_scale, and its value: the text is not
+///                         Hjson, a key is there twice or unknown in fp16 or bf16, a value is of the wrong type or
+///                         out of range, two of fp16, bf16 and amp are enabled, the batch numbers contradict each
+///                         other, or amp is enabled, or torch_autocast in float16,
+///                         with which the scaler is not DeepSpeed's
+[[nodiscard]] inline deepspeed_configuration read_deepspeed_configuration(
+    std::string_view text, std::int64_t world_size = 1, const deepspeed_auto_values& auto_values = {}) {
     if (world_size < 1 || world_size > 2147483647) {
         detail::throw_argument(detail::deepspeed_function, "world_size", world_size,
                                "must lie between 1 and 2147483647");
     }
-    const nlohmann::json json = detail::parse_deepspeed_json(json_text);
-    detail::deepspeed_block top(json, "");
+    const nlohmann::json json = detail::hjson_reader(detail::deepspeed_function, text).object();
+    detail::deepspeed_reading reading{&auto_values};
+    detail::deepspeed_block top(json, "", reading);
     deepspeed_configuration configuration;
     configuration.zero_stage = detail::read_zero_stage(top);
     configuration.batch = detail::read_deepspeed_batch(top, world_size);
-    configuration.gradient_clipping = top.number("gradient_clipping", 0.0, 1.0);
+    const nlohmann::json* const clipping = top.find("gradient_clipping");
+    const bool clips = clipping == nullptr || !clipping->is_null();
+    configuration.gradient_clipping = clips ? top.number("gradient_clipping", 0.0, 1.0) : 0.0;
 
     bool fp16 = false;
     if (auto block = top.find_block("fp16")) {
@@ -460,18 +329,19 @@ inline constexpr std::string_view ignored_deepspeed_keys[] = {
         }
     }
     const bool amp = detail::deepspeed_block_enabled(top, "amp");
-    const bool autocast = detail::deepspeed_block_enabled(top, "torch_autocast");
+    const bool grad_scaler = detail::deepspeed_makes_grad_scaler(top);
     top.ignore(detail::ignored_deepspeed_keys);
-    top.finish();
+    top.warn_of_others();
+    configuration.warnings = std::move(reading.warnings);
     if (int{fp16} + int{bf16} + int{amp} > 1) {
         detail::fail_deepspeed("only one of fp16, bf16 and amp can be enabled");
     }
     if (amp) {
         detail::fail_deepspeed("amp.enabled is true: the scaler is then Apex's, see mp::apex_policy");
     }
-    if (autocast) {
+    if (grad_scaler) {
         detail::fail_deepspeed(
-            "torch_autocast.enabled is true: the scaler is then PyTorch's, see mp::pytorch_policy");
+            "torch_autocast is enabled with float16: the scaler is then PyTorch's, see mp::pytorch_policy");
     }
     return configuration;
 }
