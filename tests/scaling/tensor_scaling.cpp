@@ -23,6 +23,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "scaling/thrown.hpp"
@@ -357,7 +358,7 @@ TEST_CASE("MS-AMP's scales are powers of two, and what is not finite is left out
             const bool finite = std::isfinite(amax);
             window[0] = finite ? amax : 0.0F;
             const float most = *std::max_element(window.begin(), window.end());
-            if (finite && most > 0.0F) scale = power_of_two_by_logarithm(448.0F, most, margin);
+            if (most > 0.0F) scale = power_of_two_by_logarithm(448.0F, most, margin);
             std::rotate(window.begin(), window.begin() + 1, window.end());
             window[0] = 0.0F;
             warm = finite ? warm + 1 : 0;
@@ -366,6 +367,18 @@ TEST_CASE("MS-AMP's scales are powers of two, and what is not finite is left out
             CHECK(history.warming_up() == (warm < 4));
         }
     }
+    // An infinity leaves the scale to what is behind it in the window.
+    mp::amax_history two(2);
+    for (const auto& [amax, scale] : {std::pair{8.0F, 32.0F}, {1.0F, 32.0F}, {infinity, 256.0F}}) {
+        two.record(amax);
+        const mp::amax_update update = two.update({.rule = mp::delayed_rule::ms_amp});
+        CHECK(update.after == scale);
+        CHECK(update.kind ==
+              (amax < infinity ? mp::amax_update_kind::scaled : mp::amax_update_kind::non_finite));
+    }
+    two.record(not_a_number);
+    CHECK(two.update({.rule = mp::delayed_rule::ms_amp}) ==
+          mp::amax_update{256.0F, 256.0F, 0.0F, mp::amax_update_kind::non_finite});
     // The examples of its own tests.
     const mp::delayed_scaling policy{.rule = mp::delayed_rule::ms_amp};
     CHECK(policy.scale_for(0.0F, 1.0F) == 1.0F);

@@ -73,8 +73,8 @@ enum class delayed_rule : unsigned char {
     /// enters the window like any other, and the scale stays as long as the algorithm picks it.
     transformer_engine,
     /// 2^(floor(log2(format_max / amax)) - margin), within 2^-126 and 2^127; 2^127 where the quotient is not
-    /// a finite float. An infinite or NaN newest amax enters the window as 0, the scale stays, and warming
-    /// up begins anew. An amax of 0 enters as well.
+    /// a finite float. An infinite or NaN newest amax enters the window as 0, so that the scale follows from
+    /// the rest of it, and warming up begins anew. An amax of 0 enters as well.
     ms_amp
 };
 
@@ -83,7 +83,8 @@ enum class amax_update_kind : unsigned char {
     scaled,      ///< the scale follows from an amax of the window; it may be the same as before
     unused,      ///< the newest amax is 0: the module did not run, and nothing changed
     zero,        ///< the amax that was picked is 0, and the scale stays
-    non_finite,  ///< the amax that decides is infinite or NaN, and the scale stays
+    non_finite,  ///< the amax that decides is infinite or NaN, and the scale stays; for ms_amp the newest is,
+                 ///< and the scale follows from the rest of the window
 };
 
 /// The outcome of an update.
@@ -134,7 +135,8 @@ struct amax_history_view {
 /// the next iteration. A length of 1 remembers nothing else than the newest.
 ///
 /// Sources: transformer_engine/common/recipe/delayed_scaling.cu, the update of many tensors at once, and
-/// msamp/common/tensor/meta.py with the update in MS-AMP's optimizers. There log2 is rounded to float, so
+/// msamp/common/tensor/meta.py with _update_scaling_factors of msamp/optim/optimizer.py at commit 9746ea85 (its
+/// first versions kept the scale after an amax that is not finite). There log2 is rounded to float, so
 /// that a quotient a few units in the last place below a power of two can have that power's logarithm; here
 /// the logarithm is exact.
 ///
@@ -194,16 +196,15 @@ struct delayed_scaling {
         }
         const bool bad = detail::is_non_finite(newest);
         if (bad && filters) state.history[0] = 0.0F;
-        const float decides =
-            bad && filters ? newest : static_cast<float>(choose(amax_window{state.history, state.length}));
+        const auto decides = static_cast<float>(choose(amax_window{state.history, state.length}));
         roll(state);
         count(*state.updates, bad);
         *state.scale = scale_for(decides, before);
         const bool zero = (detail::bit_cast<std::uint32_t>(decides) << 1) == 0;
         return {before, *state.scale, decides,
-                detail::is_non_finite(decides) ? amax_update_kind::non_finite
-                : zero                         ? amax_update_kind::zero
-                                               : amax_update_kind::scaled};
+                (bad && filters) || detail::is_non_finite(decides) ? amax_update_kind::non_finite
+                : zero                                             ? amax_update_kind::zero
+                                                                   : amax_update_kind::scaled};
     }
 
     /// One iteration. `state` must be valid.
