@@ -64,6 +64,7 @@ void for_each_policy(Function&& function) {
     function(specimen<mp::static_policy>{"static", 2, 1, {3.0F, false}});
     function(specimen<mp::pytorch_policy>{"pytorch", 4, 4, {3.0F, 1.1, 0.3, 7}});
     function(specimen<mp::sharded_pytorch_policy>{"sharded_pytorch", 4, 4, {3.0F, 0.3, 1.1, 7}});
+    function(specimen<mp::pytorch_scaled_check_policy>{"pytorch_scaled_check", 4, 4, {{3.0F, 1.1, 0.3, 7}}});
     function(specimen<mp::tensorflow_policy>{"tensorflow", 2, 4, {3.0F, 7}});
     function(specimen<mp::keras_policy>{"keras", 2, 4, {0.1F, 7}});
     function(specimen<mp::jmp_policy>{"jmp", 4, 4, {3.3F, 7, 3, 0.1F}});

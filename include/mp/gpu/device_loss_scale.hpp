@@ -65,6 +65,11 @@ namespace mp {
 /// \tparam Events  how many events to keep; 0 for none
 template <scale_policy Policy, std::size_t Events = default_device_events>
 struct device_loss_scale {
+    static_assert(
+        !checks_scaled_gradients<Policy>,
+        "mp::device_loss_scale: on devices infinities are looked for in gradients without the scale; take "
+        "mp::pytorch_policy");
+
     scale_state_of<Policy> state = {};     ///< the policy's state; its scale may be a double
     float inverse_scale = 1.0F;            ///< inverse_of_scale(current_scale())
     scale_change change = {};              ///< what the last update did to the scale

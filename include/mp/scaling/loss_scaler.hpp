@@ -114,7 +114,15 @@ public:
     ///                      thrown, so that the ranks do not agree on this iteration
     template <scalable_optimizer Optimizer>
     gradient_report unscale(Optimizer& optimizer) {
-        return unscale_by(optimizer, [&](float inverse) { return optimizer.unscale_gradients(inverse); });
+        return unscale_by(optimizer, [&](float inverse) {
+            if constexpr (checks_scaled_gradients<Policy>) {
+                const gradient_report report = optimizer.check_gradients(inverse_to_check_with(inverse));
+                static_cast<void>(optimizer.unscale_gradients(inverse));
+                return report;
+            } else {
+                return optimizer.unscale_gradients(inverse);
+            }
+        });
     }
 
     /// Overload with gradients that lie elsewhere and know their scales, which may differ from the present
@@ -151,7 +159,7 @@ public:
             record_.make_room();
             if constexpr (fused_optimizer<Optimizer>) {
                 optimizer_check found(optimizer, optimizer_stage::stepped,
-                                      optimizer.check_gradients(inverse));
+                                      optimizer.check_gradients(inverse_to_check_with(inverse)));
                 record_.agree(found.report, reducer_);
                 if (applies(found.report)) optimizer.step(inverse);
                 record_.add(found);
@@ -401,6 +409,11 @@ private:
         record_.add(optimizer_check(optimizer, optimizer_stage::unscaled, take_out_scale(inverse_scale())));
         record_.agree(record_.last().report, reducer_);
         return record_.last().report;
+    }
+
+    /// What gradients are multiplied by to be looked at. An inverse up to 1 makes nothing infinite.
+    [[nodiscard]] static float inverse_to_check_with(float inverse) noexcept {
+        return checks_scaled_gradients<Policy> && inverse > 1.0F ? 1.0F : inverse;
     }
 
     /// The event of the iteration so far, except for the change of the scale.

@@ -184,6 +184,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///  - optionally `skips(seen)`: whether an optimizer with these gradients must not step. Without it every
 ///    infinity or NaN skips.
 ///
+/// A policy with a static member `checks_scaled_gradients` that is true has the scaler look for infinities and NaNs
+/// before it takes the scale out, see below.
+///
 /// Or a set of parameters with `validate()` and `rules()`, which returns such a policy: so the presets have
 /// the parameters of the systems that they reproduce, by their names.
 template <class Policy>
@@ -198,6 +201,15 @@ concept scale_policy =
     } &&
     (detail::updates_by_observation<detail::rules_type<Policy>> ||
      detail::updates_by_flag<detail::rules_type<Policy>>);
+
+/// Whether the scaler looks for infinities and NaNs among the gradients as the backward pass left them. Otherwise it
+/// looks at them without the scale. Only for a scale below 1 can that differ: there taking it out can make a finite
+/// gradient infinite, and the step is then not skipped.
+template <class Policy>
+inline constexpr bool checks_scaled_gradients = false;
+template <class Policy>
+    requires requires { Policy::checks_scaled_gradients; }
+inline constexpr bool checks_scaled_gradients<Policy> = Policy::checks_scaled_gradients;
 
 /// The state that a policy moves.
 template <scale_policy Policy>

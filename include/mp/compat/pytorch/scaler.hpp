@@ -23,6 +23,10 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// The scale grows when the count reaches the interval exactly; if the interval is lowered below a count
 /// already reached, growth resumes only after the next back-off.
 ///
+/// One thing is not PyTorch's: infinities and NaNs are looked for without the scale in the gradients. PyTorch looks at
+/// them with it, which for a scale below 1 lets a gradient pass that is infinite without: 3e38 at a scale of 0.25 makes
+/// the weight minus infinity there, and is skipped here. pytorch_scaled_check_policy does as PyTorch does.
+///
 /// Defaults and rules: torch/amp/grad_scaler.py and the kernel behind torch._amp_update_scale_, PyTorch 2.x.
 struct pytorch_policy {
     float initial_scale = 65536.0F;       ///< finite and greater than 2^-128
@@ -59,6 +63,16 @@ struct pytorch_policy {
         visitor("backoff_factor", self.backoff_factor);
         visitor("growth_interval", self.growth_interval);
     }
+};
+
+/// pytorch_policy, and what GradScaler does at scales below 1, too: infinities and NaNs are looked for in the gradients
+/// as the backward pass left them. For optimizers that can check gradients by themselves, as all of the library do.
+struct pytorch_scaled_check_policy : pytorch_policy {
+    static constexpr bool checks_scaled_gradients = true;
+    static constexpr std::string_view name = "pytorch_scaled_check";
+
+    friend constexpr bool operator==(const pytorch_scaled_check_policy&,
+                                     const pytorch_scaled_check_policy&) = default;
 };
 
 /// The same as PyTorch's ShardedGradScaler (fully sharded data parallelism) does it on the CPU: the update
