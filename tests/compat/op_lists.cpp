@@ -36,18 +36,22 @@ struct expected_counts {
 
 // PyTorch's sources have an entry for each overload; overloads of one op are counted once here.
 constexpr expected_counts counts[] = {
-    // 33 of AT_FORALL_LOWER_PRECISION_FP less the second _convolution, and 2 of cuDNN; 58 of AT_FORALL_FP32
+    // 33 of AT_FORALL_LOWER_PRECISION_FP less the second _convolution, and 2 of cuDNN and its RNN; 60 of AT_FORALL_FP32
     // less 2 of pow and 1 of nuclear_norm; 17 of AT_FORALL_FP32_SET_OPT_DTYPE less 2 each of prod and sum and
     // 1
     // each of softmax, log_softmax, cumprod, cumsum and linalg_matrix_norm; 3 of norm.
-    {lists::pytorch_cuda, 33 - 1 + 2, 58 - 3, 17 - 9, 3 - 2, 11, 0, 0, 1},
-    // 24 less 3 with string padding; 101 less 2 of prod, 1 each of quantile, nanquantile, stft, ctc_loss and
+    {lists::pytorch_cuda, 33 - 1 + 2 + 1, 60 - 3, 17 - 9, 3 - 2, 11, 0, 0, 1},
+    {lists::pytorch_cuda_2_11, 33 - 1 + 2 + 1, 58 - 3, 17 - 9, 3 - 2, 11, 0, 0, 1},
+    // 24 less 3 with string padding; 100 (101 before) less 2 of prod, 1 each of quantile, nanquantile, stft, ctc_loss and
     // linalg_cond, and 3 of linalg_matrix_rank; 4 less 1 of index_copy.
-    {lists::pytorch_cpu, 24 - 3, 101 - 10, 0, 0, 4 - 1, 0, 0, 0},
-    // 24 less 1 of _convolution; 47 less 3 and 17 less 9 as for CUDA; vdot is missing.
-    {lists::pytorch_mps, 24 - 1, 47 - 3 + 17 - 9, 0, 0, 10, 0, 0, 0},
-    // 28 with CUDA, 2 with 9.1, 5 with cuDNN 7.6.2, 3 with cuDNN 8.0; 95 and 15 for lists of tensors.
-    {lists::tensorflow, 28 + 2 + 5 + 3, 9, 0, 0, 0, 43, 95 + 15, 0},
+    {lists::pytorch_cpu, 24 - 3, 100 - 10, 0, 0, 4 - 1, 0, 0, 0},
+    {lists::pytorch_cpu_2_11, 24 - 3, 101 - 10, 0, 0, 4 - 1, 0, 0, 0},
+    // 26 (24 before) less 1 of _convolution; 48 (47) less 3 and 17 less 9 as for CUDA; vdot is missing.
+    {lists::pytorch_mps, 26 - 1, 48 - 3 + 17 - 9, 0, 0, 10, 0, 0, 0},
+    {lists::pytorch_mps_2_5, 24 - 1, 47 - 3 + 17 - 9, 0, 0, 10, 0, 0, 0},
+    // 29 (28 before VoxelMax) with CUDA, 2 with 9.1, 5 with cuDNN 7.6.2, 3 with cuDNN 8.0; 95 and 15 for lists of tensors.
+    {lists::tensorflow, 29 + 2 + 5 + 3, 9, 0, 0, 0, 43, 95 + 15, 0},
+    {lists::tensorflow_2_18, 28 + 2 + 5 + 3, 9, 0, 0, 0, 43, 95 + 15, 0},
     {lists::tensorflow_bfloat16, 14, 7, 0, 0, 0, 48, 96 + 15, 0},
     // 8 of torch.nn.functional, 14 of torch of which 7 are the same, 3 of batched products, 1 of torch.Tensor
     // and 8 recurrent ones; 29, 23 and 4 in full precision; 16 and 2 sequences of torch, 21 of torch.Tensor.
@@ -81,7 +85,7 @@ constexpr bool counts_match = [] {
 static_assert([]<std::size_t... I>(std::index_sequence<I...>) {
     return (counts_match<I> && ...);
 }(std::make_index_sequence<std::size(counts)>{}));
-static_assert(std::size(counts) == lists::all_lists.size());
+static_assert(std::size(counts) == lists::all_lists.size() + lists::earlier_lists.size());
 
 // --- facts
 
@@ -150,7 +154,7 @@ static_assert(is(lists::mxnet_bfloat16, "_npi_exp", pass_through));
 static_assert(is(lists::pytorch_cuda, "matmul", lower_precision));
 static_assert(is(lists::pytorch_cuda, "cudnn_convolution", lower_precision));
 static_assert(is(lists::pytorch_mps, "_mps_convolution", lower_precision));
-static_assert(!listed(lists::pytorch_mps, "conv3d") && !listed(lists::pytorch_mps, "vdot"));
+static_assert(!listed(lists::pytorch_mps_2_5, "conv3d") && !listed(lists::pytorch_mps, "vdot"));
 static_assert(is(lists::apex, "bmm", lower_precision) && is(lists::apex, "__matmul__", lower_precision));
 static_assert(is(lists::tensorflow, "BatchMatMulV2", allow));
 static_assert(is(lists::mxnet, "FullyConnected", lower_precision));
@@ -183,6 +187,34 @@ static_assert(lists::find_list("mxnet_bfloat16") == &lists::mxnet_bfloat16);
 static_assert(lists::find_list("PyTorch") == nullptr && lists::find_list("") == nullptr);
 static_assert(lists::find_list("pytorch_cud") == nullptr && lists::find_list("pytorch_cuda ") == nullptr);
 
+// --- versions
+
+static_assert(lists::find_list("pytorch_cuda", "2.15") == &lists::pytorch_cuda);
+static_assert(lists::find_list("pytorch_cuda", "2.16.1") == &lists::pytorch_cuda);
+static_assert(lists::find_list("pytorch_cuda", "3.0") == &lists::pytorch_cuda);
+static_assert(lists::find_list("pytorch_cuda", "2.11.0") == &lists::pytorch_cuda_2_11);
+static_assert(lists::find_list("pytorch_cpu", "2.14") == &lists::pytorch_cpu_2_11);
+static_assert(lists::find_list("pytorch_mps", "2.9") == &lists::pytorch_mps_2_5);  // 2.9 is before 2.15
+static_assert(lists::find_list("pytorch_cuda", "2.10") == nullptr);
+static_assert(lists::find_list("tensorflow", "2.21") == &lists::tensorflow);
+static_assert(lists::find_list("tensorflow", "2.20") == &lists::tensorflow_2_18);
+static_assert(lists::find_list("tensorflow_bfloat16", "2.21") == &lists::tensorflow_bfloat16);
+static_assert(lists::find_list("tensorflow", "") == nullptr &&
+              lists::find_list("tensorflow", "2") == nullptr);
+static_assert(lists::find_list("tensorflow", "2.x") == nullptr &&
+              lists::find_list("tensorflo", "2.21") == nullptr);
+static_assert(lists::find_list("tensorflow", ".2") == nullptr &&
+              lists::find_list("tensorflow", "2..3") == nullptr);
+
+// What is said of a version: a name of it is in the newer list or in the earlier one, and all others in both.
+static_assert(is(lists::pytorch_cuda, "rms_norm", full_precision) &&
+              !listed(lists::pytorch_cuda_2_11, "rms_norm"));
+static_assert(is(lists::pytorch_cuda_2_11, "_cudnn_rnn", lower_precision));
+static_assert(is(lists::pytorch_cpu_2_11, "cholesky", full_precision) && !listed(lists::pytorch_cpu, "qr"));
+static_assert(is(lists::pytorch_mps, "conv3d", lower_precision));
+static_assert(is(lists::pytorch_mps, "conv_transpose3d", full_precision));  // it takes no 16 bits there
+static_assert(is(lists::tensorflow, "VoxelMax", allow) && !listed(lists::tensorflow_2_18, "VoxelMax"));
+
 // --- the order
 
 constexpr ac::op_rule in_order[] = {{"a", promote}, {"b", promote}, {"b", promote, "p", "x"}};
@@ -203,7 +235,13 @@ TEST_CASE("every list holds the numbers of ops that its source holds") {
     // Proven above; here for the report of the numbers.
     std::size_t total = 0;
     for (const ac::op_list* list : lists::all_lists) total += list->rules.size();
-    CHECK(total == 110 + 115 + 85 + 200 + 180 + 123 + 689 + 682 + 8);
+    CHECK(total == 113 + 114 + 88 + 201 + 180 + 123 + 689 + 682 + 8);
+    // 110 of torch 2.11 besides _cudnn_rnn, which no list of autocast_mode.h has.
+    const std::size_t earlier[] = {110 + 1, 115, 85, 200};
+    for (std::size_t i = 0; i < lists::earlier_lists.size(); ++i) {
+        CHECK(lists::earlier_lists[i]->rules.size() == earlier[i]);
+        CHECK(ac::is_sorted_list(lists::earlier_lists[i]->rules));
+    }
 }
 
 TEST_CASE("every list is found by its name, and no two have the same") {

@@ -66,7 +66,7 @@ TEST_CASE("the lists treat the library's ops as they treat their own of that kin
     CHECK(treatment<softmax_op>() == "OKWFFLF");
     CHECK(treatment<log_softmax_op>() == "OKWFFLW");
     CHECK(treatment<layer_norm_op>() == "FKFFFLW");
-    CHECK(treatment<rms_norm_op>() == "KKFKKLW");
+    CHECK(treatment<rms_norm_op>() == "FKFKKLW");
     CHECK(treatment<softmax_cross_entropy_op>() == "FFFFFFF");
     CHECK(treatment<mean_squared_error_op>() == "FFFFKFF");
     CHECK(treatment<mean_absolute_error_op>() == "FFFFKFF");

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <mp/autocast/category.hpp>
+#include <mp/autocast/op_list.hpp>
 
+#include <array>
+#include <cstddef>
 #include <string_view>
 
 /// One word for each category, so that several rules fit on a line. The lists' rules stand in the same
@@ -34,5 +37,28 @@ inline constexpr auto banned = op_category::banned;
 inline constexpr std::string_view use_logits =
     "a sigmoid rounded to half is often exactly 0 or 1, where the loss or its gradient is infinite: call "
     "binary_cross_entropy_with_logits with the values before the sigmoid";
+
+/// The rules of another version of a list: without some ops, and with others.
+template <std::size_t Rules, std::size_t Removed, std::size_t Added = 0>
+constexpr auto revised(const op_rule (&rules)[Rules], const std::array<std::string_view, Removed>& removed,
+                       const std::array<op_rule, Added>& added = {}) {
+    std::array<op_rule, Rules - Removed + Added> result{};
+    [[maybe_unused]] const auto comes_before = [](const op_rule& a, const op_rule& b) { return a.op < b.op; };
+    std::size_t next = 0;
+    std::size_t filled = 0;
+    for (const op_rule& rule : rules) {
+        bool keeps = true;
+        for (const std::string_view op : removed) keeps &= op != rule.op;
+        if (!keeps) continue;
+        if constexpr (Added != 0) {
+            while (next < Added && comes_before(added[next], rule)) result[filled++] = added[next++];
+        }
+        result[filled++] = rule;
+    }
+    if constexpr (Added != 0) {
+        while (next < Added) result[filled++] = added[next++];
+    }
+    return result;
+}
 
 }  // namespace mp::autocast::lists::rules

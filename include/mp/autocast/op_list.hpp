@@ -30,6 +30,7 @@ struct op_list {
     std::string_view name;           ///< "pytorch_cuda", for messages
     std::span<const op_rule> rules;  ///< at most one rule for an op and condition
     op_category unlisted;            ///< what happens to ops that no rule names
+    std::string_view version{};      ///< "2.15": of the system whose list it is, from which on it holds
 };
 
 }  // namespace mp::autocast

@@ -6,17 +6,19 @@
 #include <mp/autocast/list_notation.hpp>
 #include <mp/autocast/op_list.hpp>
 
+#include <array>
+
 namespace mp::autocast::lists {
 namespace rules {
 
 // clang-format off
 inline constexpr op_rule pytorch_cuda[] = {
-    {"_convolution"sv, low}, {"_scaled_dot_product_flash_attention"sv, low}, {"_thnn_fused_gru_cell"sv, low},
-    {"_thnn_fused_lstm_cell"sv, low}, {"_upsample_bicubic2d_aa"sv, full}, {"_upsample_bilinear2d_aa"sv, full},
-    {"_upsample_nearest_exact1d"sv, full}, {"_upsample_nearest_exact2d"sv, full},
-    {"_upsample_nearest_exact3d"sv, full}, {"acos"sv, full}, {"addbmm"sv, low}, {"addcdiv"sv, promote},
-    {"addcmul"sv, promote}, {"addmm"sv, low}, {"addmv"sv, low}, {"addr"sv, low}, {"asin"sv, full},
-    {"atan2"sv, promote}, {"baddbmm"sv, low}, {"bilinear"sv, promote},
+    {"_convolution"sv, low}, {"_cudnn_rnn"sv, low}, {"_scaled_dot_product_flash_attention"sv, low},
+    {"_thnn_fused_gru_cell"sv, low}, {"_thnn_fused_lstm_cell"sv, low}, {"_upsample_bicubic2d_aa"sv, full},
+    {"_upsample_bilinear2d_aa"sv, full}, {"_upsample_nearest_exact1d"sv, full},
+    {"_upsample_nearest_exact2d"sv, full}, {"_upsample_nearest_exact3d"sv, full}, {"acos"sv, full},
+    {"addbmm"sv, low}, {"addcdiv"sv, promote}, {"addcmul"sv, promote}, {"addmm"sv, low}, {"addmv"sv, low},
+    {"addr"sv, low}, {"asin"sv, full}, {"atan2"sv, promote}, {"baddbmm"sv, low}, {"bilinear"sv, promote},
     {"binary_cross_entropy"sv, banned, {}, {}, use_logits}, {"binary_cross_entropy_with_logits"sv, full},
     {"bmm"sv, low}, {"cdist"sv, full}, {"chain_matmul"sv, low}, {"conv1d"sv, low}, {"conv2d"sv, low},
     {"conv3d"sv, low}, {"conv_tbc"sv, low}, {"conv_transpose1d"sv, low}, {"conv_transpose2d"sv, low},
@@ -27,15 +29,15 @@ inline constexpr op_rule pytorch_cuda[] = {
     {"expm1"sv, full}, {"frobenius_norm"sv, full}, {"grid_sampler"sv, promote}, {"group_norm"sv, full},
     {"gru_cell"sv, low}, {"hinge_embedding_loss"sv, full}, {"huber_loss"sv, full}, {"index_put"sv, promote},
     {"kl_div"sv, full}, {"l1_loss"sv, full}, {"layer_norm"sv, full}, {"linalg_matrix_norm"sv, full_output},
-    {"linalg_multi_dot"sv, low}, {"linalg_vecdot"sv, low}, {"linalg_vector_norm"sv, full_output},
-    {"linear"sv, low}, {"log"sv, full}, {"log10"sv, full}, {"log1p"sv, full}, {"log2"sv, full},
-    {"log_softmax"sv, full_output}, {"logsumexp"sv, full}, {"lstm_cell"sv, low},
-    {"margin_ranking_loss"sv, full}, {"matmul"sv, low}, {"mm"sv, low}, {"mse_loss"sv, full},
-    {"multi_margin_loss"sv, full}, {"multilabel_margin_loss"sv, full}, {"mv"sv, low},
+    {"linalg_matrix_sqrth"sv, full}, {"linalg_multi_dot"sv, low}, {"linalg_vecdot"sv, low},
+    {"linalg_vector_norm"sv, full_output}, {"linear"sv, low}, {"log"sv, full}, {"log10"sv, full},
+    {"log1p"sv, full}, {"log2"sv, full}, {"log_softmax"sv, full_output}, {"logsumexp"sv, full},
+    {"lstm_cell"sv, low}, {"margin_ranking_loss"sv, full}, {"matmul"sv, low}, {"mm"sv, low},
+    {"mse_loss"sv, full}, {"multi_margin_loss"sv, full}, {"multilabel_margin_loss"sv, full}, {"mv"sv, low},
     {"native_layer_norm"sv, full}, {"nll_loss"sv, full}, {"nll_loss2d"sv, full}, {"norm"sv, append_type},
     {"nuclear_norm"sv, full}, {"pdist"sv, full}, {"poisson_nll_loss"sv, full}, {"pow"sv, full},
     {"prelu"sv, low}, {"prod"sv, full_output}, {"reciprocal"sv, full}, {"renorm"sv, full},
-    {"rnn_relu_cell"sv, low}, {"rnn_tanh_cell"sv, low}, {"rsqrt"sv, full},
+    {"rms_norm"sv, full}, {"rnn_relu_cell"sv, low}, {"rnn_tanh_cell"sv, low}, {"rsqrt"sv, full},
     {"scaled_dot_product_attention"sv, low}, {"scatter_add"sv, promote}, {"sinh"sv, full},
     {"smooth_l1_loss"sv, full}, {"soft_margin_loss"sv, full}, {"softmax"sv, full_output},
     {"softplus"sv, full}, {"sum"sv, full_output}, {"tan"sv, full}, {"tensordot"sv, promote},
@@ -45,6 +47,9 @@ inline constexpr op_rule pytorch_cuda[] = {
 };
 // clang-format on
 
+inline constexpr auto pytorch_cuda_2_11 =
+    revised(pytorch_cuda, std::array{"linalg_matrix_sqrth"sv, "rms_norm"sv});
+
 }  // namespace rules
 
 /// What PyTorch autocast does with ops on CUDA devices. Its words: `lower_precision_fp` is lower_precision,
@@ -52,12 +57,18 @@ inline constexpr op_rule pytorch_cuda[] = {
 /// append_output_type and `promote` is promote. Ops without a rule run in the types of their arguments, which
 /// is pass_through; cat and stack are among them.
 ///
-/// Source: pytorch/pytorch, the lists AT_FORALL_* in aten/src/ATen/autocast_mode.h at commit d70fe7f33910,
-/// the same as in version 2.11.0, and their registration for CUDA in aten/src/ATen/autocast_mode.cpp at
-/// commit 008ec6b1840c, which adds the two ops of cuDNN and bans binary_cross_entropy. Intel's XPU devices
-/// use the same lists without the ops of cuDNN. PyTorch registers these wrappers for the overloads of an op
-/// one by one; here an op stands once, because no op has overloads with different treatments.
-inline constexpr op_list pytorch_cuda{"pytorch_cuda", rules::pytorch_cuda, op_category::pass_through};
+/// Source: pytorch/pytorch, the lists AT_FORALL_* in aten/src/ATen/autocast_mode.h and their registration for CUDA in
+/// aten/src/ATen/autocast_mode.cpp, which adds the two ops of cuDNN and bans binary_cross_entropy; for _cudnn_rnn, which
+/// is always in half, aten/src/ATen/cudnn/AutocastRNN.cpp. tests/compat/installed compares them with an installed torch,
+/// last with 2.15.0. rms_norm is in float from 2.12 on. Intel's XPU devices use the same lists without linalg_matrix_sqrth
+/// and the ops of cuDNN. PyTorch registers these wrappers for the overloads of an op one by one; here an op stands once,
+/// because no op has overloads with different treatments.
+inline constexpr op_list pytorch_cuda{"pytorch_cuda", rules::pytorch_cuda, op_category::pass_through, "2.15"};
 static_assert(is_sorted_list(pytorch_cuda.rules));
+
+/// The same before: at commits d70fe7f33910 and 008ec6b1840c, and in version 2.11.0.
+inline constexpr op_list pytorch_cuda_2_11{"pytorch_cuda", rules::pytorch_cuda_2_11,
+                                           op_category::pass_through, "2.11"};
+static_assert(is_sorted_list(pytorch_cuda_2_11.rules));
 
 }  // namespace mp::autocast::lists

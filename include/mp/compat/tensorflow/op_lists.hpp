@@ -6,6 +6,8 @@
 #include <mp/autocast/list_notation.hpp>
 #include <mp/autocast/op_list.hpp>
 
+#include <array>
+
 namespace mp::autocast::lists {
 namespace rules {
 
@@ -61,10 +63,12 @@ inline constexpr op_rule tensorflow[] = {
     {"TensorListScatterIntoExistingList"sv, keep}, {"TensorListScatterV2"sv, keep},
     {"TensorListSetItem"sv, keep}, {"TensorListSplit"sv, keep}, {"TensorListStack"sv, keep}, {"Tile"sv, keep},
     {"Tmlp"sv, low}, {"TmlpV2"sv, low}, {"TmlpV3"sv, low}, {"TopK"sv, keep}, {"TopKV2"sv, keep},
-    {"Transpose"sv, keep}, {"Unpack"sv, keep}, {"Where"sv, keep}, {"ZerosLike"sv, keep},
+    {"Transpose"sv, keep}, {"Unpack"sv, keep}, {"VoxelMax"sv, low}, {"Where"sv, keep}, {"ZerosLike"sv, keep},
     {"_FusedBatchNormEx"sv, widest},
 };
 // clang-format on
+
+inline constexpr auto tensorflow_2_18 = revised(tensorflow, std::array{"VoxelMax"sv});
 
 // clang-format off
 inline constexpr op_rule tensorflow_bfloat16[] = {
@@ -127,11 +131,16 @@ inline constexpr op_rule tensorflow_bfloat16[] = {
 /// float in such a graph: full_precision.
 ///
 /// Source: tensorflow/tensorflow, tensorflow/core/grappler/optimizers/auto_mixed_precision_lists.h, class
-/// AutoMixedPrecisionListsFp16 of version 2.18.1 in mode CUDA, which was called AutoMixedPrecisionListsCuda
+/// AutoMixedPrecisionListsFp16 of version 2.21 in mode CUDA, which was called AutoMixedPrecisionListsCuda
 /// in earlier versions, as it is with CUDA 9.1 and cuDNN 8.0 or later; earlier versions of them lack
 /// BatchMatMul*, Conv3D* and Depthwise*.
-inline constexpr op_list tensorflow{"tensorflow", rules::tensorflow, op_category::full_precision};
+inline constexpr op_list tensorflow{"tensorflow", rules::tensorflow, op_category::full_precision, "2.21"};
 static_assert(is_sorted_list(tensorflow.rules));
+
+/// The same in version 2.18.1.
+inline constexpr op_list tensorflow_2_18{"tensorflow", rules::tensorflow_2_18, op_category::full_precision,
+                                         "2.18"};
+static_assert(is_sorted_list(tensorflow_2_18.rules));
 
 /// The same for bfloat16 with oneDNN on the CPU. The range of bfloat16 moves Mean and Sum from deny to infer;
 /// Exp and Pow stay. Rarer ops are missing where oneDNN has no kernel for them.
@@ -139,7 +148,7 @@ static_assert(is_sorted_list(tensorflow.rules));
 /// Source: class AutoMixedPrecisionListsMkl in the same file. Earlier it denied Mean and Sum as well, as
 /// at commit e1c1b29704c7.
 inline constexpr op_list tensorflow_bfloat16{"tensorflow_bfloat16", rules::tensorflow_bfloat16,
-                                             op_category::full_precision};
+                                             op_category::full_precision, "2.18"};
 static_assert(is_sorted_list(tensorflow_bfloat16.rules));
 
 }  // namespace mp::autocast::lists
