@@ -96,6 +96,26 @@ TEST_CASE("an unknown Keras policy is an error that lists the known ones") {
     }
 }
 
+// keras.backend.standardize_dtype of Keras 3.15.
+TEST_CASE("formats that Keras does not have are no policies of its") {
+    const std::set<std::string_view> known{"float16", "float32", "float64", "bfloat16",      "uint8",
+                                           "uint16",  "uint32",  "uint64",  "int8",          "int16",
+                                           "int32",   "int64",   "bool",    "float8_e4m3fn", "float8_e5m2"};
+    std::size_t found = 0;
+    for (int i = 0; i <= static_cast<int>(boolean); ++i) {
+        const auto format = static_cast<element_format>(i);
+        const std::string name(mp::name_of(format));
+        CAPTURE(name);
+        const bool keras_has = known.count(name) != 0;
+        found += keras_has ? 1 : 0;
+        CHECK((message_of([&] { (void)ac::dtype_policy_from_name(name); }) == "nothing was thrown") ==
+              keras_has);
+        const ac::dtype_policy policy{"mine", format, format, format};
+        CHECK((message_of([&] { (void)ac::keras_name_of(policy); }) == "nothing was thrown") == keras_has);
+    }
+    CHECK(found == known.size());
+}
+
 TEST_CASE("Keras's names are written as they are read") {
     for (const std::string_view name : {"mixed_float16", "mixed_bfloat16", "float32", "float16", "uint8"}) {
         CHECK(ac::keras_name_of(ac::dtype_policy_from_name(name)) == name);

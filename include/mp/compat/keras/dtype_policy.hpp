@@ -25,6 +25,24 @@ struct dtype_policy {
 
 }  // namespace mp::autocast
 
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The formats that Keras has names for, which are the names here; "string" and complex numbers are no formats.
+inline constexpr element_format keras_formats[] = {
+    element_format::f16,    element_format::bf16,   element_format::f32,    element_format::f64,
+    element_format::e4m3fn, element_format::e5m2,   element_format::int8,   element_format::int16,
+    element_format::int32,  element_format::int64,  element_format::uint8,  element_format::uint16,
+    element_format::uint32, element_format::uint64, element_format::boolean};
+
+constexpr bool keras_knows(element_format format) noexcept {
+    for (const element_format known : keras_formats) {
+        if (known == format) return true;
+    }
+    return false;
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
 namespace mp::autocast::inline MP_ISA_NAMESPACE {
 
 /// Whether two policies do the same, whatever they are called.
@@ -34,33 +52,37 @@ inline bool same_formats(const dtype_policy& a, const dtype_policy& b) noexcept 
 
 /// The policy that Keras knows by this name. "mixed_float16" and "mixed_bfloat16" compute in 16 bits and keep
 /// their variables in float32; the name of a format means that format for everything. The result of a layer
-/// has the format it computes in. Throws argument_error for any other name; Keras's quantised policies
-/// ("int8_from_float32") are not known here.
+/// has the format it computes in. Throws argument_error for any other name, also of formats that Keras does not have;
+/// its quantised policies ("int8_from_float32") are not known here.
 ///
 ///     dtype_policy_from_name("mixed_bfloat16").variable  // element_format::f32
 ///
-/// Rules: keras/src/dtype_policies/dtype_policy.py.
+/// Rules: keras/src/dtype_policies/dtype_policy.py and keras/src/backend/common/dtypes.py, Keras 3.15.
 inline dtype_policy dtype_policy_from_name(std::string_view name) {
     using enum element_format;
     if (name == "mixed_float16") return {std::string(name), f16, f32, f16};
     if (name == "mixed_bfloat16") return {std::string(name), bf16, f32, bf16};
-    if (const auto format = find_element_format(name)) return {std::string(name), *format, *format, *format};
-    detail::throw_argument(
-        "mp::autocast::dtype_policy_from_name", "name", name,
-        "must be mixed_float16, mixed_bfloat16 or a format: " + detail::listed_element_formats());
+    std::string known;
+    for (const element_format format : detail::keras_formats) {
+        if (name_of(format) == name) return {std::string(name), format, format, format};
+        known.append(known.empty() ? "" : ", ").append(name_of(format));
+    }
+    detail::throw_argument("mp::autocast::dtype_policy_from_name", "name", name,
+                           "must be mixed_float16, mixed_bfloat16 or a format that Keras has: " + known);
 }
 
 /// The name by which Keras knows a policy with these formats. Throws argument_error if it has none, as for a
 /// result in another format than the layer computes in.
 inline std::string keras_name_of(const dtype_policy& policy) {
     using enum element_format;
-    if (policy.output == policy.compute) {
+    if (policy.output == policy.compute && detail::keras_knows(policy.compute)) {
         if (policy.variable == policy.compute) return std::string(name_of(policy.compute));
         if (policy.variable == f32 && policy.compute == f16) return "mixed_float16";
         if (policy.variable == f32 && policy.compute == bf16) return "mixed_bfloat16";
     }
-    detail::throw_argument("mp::autocast::keras_name_of", "policy", policy.name,
-                           "must have one format throughout, or be mixed_float16 or mixed_bfloat16");
+    detail::throw_argument(
+        "mp::autocast::keras_name_of", "policy", policy.name,
+        "must have one format that Keras has throughout, or be mixed_float16 or mixed_bfloat16");
 }
 
 }  // namespace mp::autocast::inline MP_ISA_NAMESPACE

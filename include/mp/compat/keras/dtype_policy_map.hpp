@@ -6,6 +6,7 @@
 #pragma once
 
 #include <mp/compat/keras/dtype_policy.hpp>
+#include <mp/compat/keras/python_pattern.hpp>
 #include <mp/error.hpp>
 
 #include <cstddef>
@@ -23,8 +24,8 @@ enum class path_match : unsigned char {
     anywhere  ///< a part of it, as in earlier versions: "encoder" is also "decoder/encoder_2/dense"
 };
 
-/// Which policy a layer has, by its path. A key is a path, and also a regular expression for other paths
-/// (std::regex, ECMAScript):
+/// Which policy a layer has, by its path. A key is a path, and also a regular expression of Python for other paths
+/// (see python_pattern.hpp for what of these there is not):
 ///
 ///     dtype_policy_map policies(dtype_policy_from_name("mixed_float16"));
 ///     policies.set("encoder/.*", dtype_policy_from_name("bfloat16"));
@@ -63,13 +64,17 @@ public:
                                    "must not be in the map already, as it is with the policy " +
                                        detail::error_text(entries_[found].policy.name));
         }
+        const auto refuse = [&](std::string_view why) {
+            detail::throw_argument("mp::autocast::dtype_policy_map::set", "key", key,
+                                   "must be a regular expression of Python, and " + std::string(why));
+        };
+        detail::python_pattern pattern(key);
+        const std::string translated = pattern.translate();
+        if (!pattern.error().empty()) refuse(pattern.error());
         detail::attempt<std::regex_error>(
-            [&] {
-                entries_.push_back({std::string(key), std::regex(key.begin(), key.end()), std::move(policy)});
-            },
+            [&] { entries_.push_back({std::string(key), std::regex(translated), std::move(policy)}); },
             [&](const std::regex_error& error) {
-                detail::throw_argument("mp::autocast::dtype_policy_map::set", "key", key,
-                                       std::string("must be a regular expression (") + error.what() + ")");
+                refuse(std::string("std::regex does not take it: ") + error.what());
             });
     }
 
