@@ -159,9 +159,9 @@ TEST_CASE("state in a reduced format is rounded once from float arithmetic") {
                                                                   {.learning_rate = 0.5});
     optimizer.step();
     const float g = static_cast<float>(gradient[0]);
-    CHECK(optimizer.gradient_mean(0)[0].bits() == mp::bfloat16(static_cast<float>(1.0 - 0.9) * g).bits());
-    CHECK(optimizer.gradient_mean_square(0)[0].bits() ==
-          mp::bfloat16(static_cast<float>(1.0 - 0.999) * (g * g)).bits());
+    // Divided by their bias, means are the first gradient and its square.
+    CHECK(optimizer.gradient_mean(0)[0].bits() == gradient[0].bits());
+    CHECK(optimizer.gradient_mean_square(0)[0].bits() == mp::bfloat16(g * g).bits());
     CHECK(optimizer.bytes_per_parameter() == 8);
 }
 

@@ -108,6 +108,7 @@ void step(parameter_state<Weight, Master, State>& p, std::span<const Gradient> g
           mp::weight_update how, std::uint64_t seed, bool has_states, Rule rule) {
     if (gradient.empty()) return;
     ++p.updates;
+    if constexpr (requires { rule.divided; }) rule.divided = mp::reduced<State>;
     if constexpr (requires { rule.ratio; }) {
         if (rule.adapts()) rule.ratio = ratio_of(p, gradient, inverse_scale, how, rule);
     }
@@ -151,24 +152,45 @@ inline auto rule_of(const mp::sgd_options& o) {
     };
 }
 
-inline auto rule_of(const mp::adamw_options& o) {
-    return [o](std::uint64_t update, float& weight, float gradient, float* states) {
-        const double t = static_cast<double>(update);
-        const float rate = static_cast<float>(o.learning_rate / (1.0 - std::pow(o.beta1, t)));
-        const float inverse_bias = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(o.beta2, t)));
+/// How a mean moves: what is left of the old one, what of the new value comes, and what it is multiplied by to be used. A
+/// divided one is the mean of all values so far, weighted by beta to the power of their age, and used as it is.
+struct mean_rule {
+    float kept;
+    float taken;
+    double bias;
+};
+inline mean_rule mean_rule_of(double beta, double taken, std::uint64_t update, bool corrects, bool divided) {
+    const double t = static_cast<double>(update);
+    const double bias = corrects ? 1.0 - std::pow(beta, t) : 1.0;
+    if (!divided || !corrects) return {static_cast<float>(beta), static_cast<float>(taken), bias};
+    return {static_cast<float>(beta * (1.0 - std::pow(beta, t - 1.0)) / bias),
+            static_cast<float>(taken / bias), 1.0};
+}
+
+struct adamw_rule {
+    mp::adamw_options o;
+    bool divided = false;
+
+    void operator()(std::uint64_t update, float& weight, float gradient, float* states) const {
+        const mean_rule mean = mean_rule_of(o.beta1, 1.0 - o.beta1, update, true, divided);
+        const mean_rule square = mean_rule_of(o.beta2, 1.0 - o.beta2, update, true, divided);
+        const float rate = static_cast<float>(o.learning_rate / mean.bias);
+        const float inverse_bias = static_cast<float>(1.0 / std::sqrt(square.bias));
         if (o.coupled_decay && o.weight_decay != 0.0) {
             gradient = add(gradient, multiply(static_cast<float>(o.weight_decay), weight));
         }
-        states[0] = add(multiply(static_cast<float>(o.beta1), states[0]),
-                        multiply(static_cast<float>(1.0 - o.beta1), gradient));
-        states[1] = add(multiply(static_cast<float>(o.beta2), states[1]),
-                        multiply(static_cast<float>(1.0 - o.beta2), multiply(gradient, gradient)));
+        states[0] = add(multiply(mean.kept, states[0]), multiply(mean.taken, gradient));
+        states[1] =
+            add(multiply(square.kept, states[1]), multiply(square.taken, multiply(gradient, gradient)));
         const float denominator =
             add(multiply(stored(std::sqrt(states[1])), inverse_bias), static_cast<float>(o.epsilon));
         const float decay = o.coupled_decay ? 0.0F : static_cast<float>(o.learning_rate * o.weight_decay);
         const float decayed = multiply(decay, weight);
         weight = subtract(weight, add(decayed, multiply(rate, stored(states[0] / denominator))));
-    };
+    }
+};
+inline auto rule_of(const mp::adamw_options& o) {
+    return adamw_rule{o};
 }
 
 inline auto rule_of(const mp::lion_options& o) {
@@ -215,22 +237,21 @@ inline auto rule_of(const mp::lars_options& o) {
 struct lamb_rule {
     mp::lamb_options o;
     long double ratio = 1.0L;
+    bool divided = false;
 
     [[nodiscard]] bool adapts() const { return o.use_nvlamb || o.weight_decay != 0.0; }
     [[nodiscard]] float measured(std::uint64_t update, float weight, float gradient, float* states) const {
-        const double t = static_cast<double>(update);
-        const double mean_bias = o.bias_correction ? 1.0 - std::pow(o.beta1, t) : 1.0;
-        const double square_bias = o.bias_correction ? 1.0 - std::pow(o.beta2, t) : 1.0;
+        const mean_rule mean =
+            mean_rule_of(o.beta1, o.grad_averaging ? 1.0 - o.beta1 : 1.0, update, o.bias_correction, divided);
+        const mean_rule square = mean_rule_of(o.beta2, 1.0 - o.beta2, update, o.bias_correction, divided);
         const float decayed = multiply(static_cast<float>(o.weight_decay), weight);
         if (!o.adam_w_mode && o.weight_decay != 0.0) gradient = add(gradient, decayed);
-        const double taken = o.grad_averaging ? 1.0 - o.beta1 : 1.0;
-        states[0] = add(multiply(static_cast<float>(o.beta1), states[0]),
-                        multiply(static_cast<float>(taken), gradient));
-        states[1] = add(multiply(static_cast<float>(o.beta2), states[1]),
-                        multiply(static_cast<float>(1.0 - o.beta2), multiply(gradient, gradient)));
+        states[0] = add(multiply(mean.kept, states[0]), multiply(mean.taken, gradient));
+        states[1] =
+            add(multiply(square.kept, states[1]), multiply(square.taken, multiply(gradient, gradient)));
         const float root =
-            multiply(stored(std::sqrt(states[1])), static_cast<float>(1.0 / std::sqrt(square_bias)));
-        const float moved = multiply(static_cast<float>(1.0 / mean_bias),
+            multiply(stored(std::sqrt(states[1])), static_cast<float>(1.0 / std::sqrt(square.bias)));
+        const float moved = multiply(static_cast<float>(1.0 / mean.bias),
                                      stored(states[0] / add(root, static_cast<float>(o.epsilon))));
         return add(o.adam_w_mode ? decayed : multiply(0.0F, weight), moved);
     }

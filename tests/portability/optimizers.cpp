@@ -207,6 +207,9 @@ void add_optimizer_checksums(report& to) {
     add_training<mp::adamw<bfloat16, bfloat16, bfloat16, float>>(
         to, "adamw.bfloat16_without_masters.split",
         mp::adamw_options{.learning_rate = 0.01, .low_precision_update = mp::weight_update::split});
+    add_training<mp::adamw<bfloat16, bfloat16, bfloat16, bfloat16>>(
+        to, "adamw.bfloat16_means",
+        mp::adamw_options{.learning_rate = 0.01, .low_precision_update = mp::weight_update::kahan});
     add_adafactor<bfloat16>(to, "adafactor.bfloat16", {});
     add_adafactor<float>(to, "adafactor.float",
                          {.relative_step = false, .clip_threshold = 0.5, .weight_decay = 0.01});

@@ -12,11 +12,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -134,6 +136,25 @@ struct progress {
 };
 
 using half_run = run<mp::sgd<mp::half>>;
+
+/// What tests/data/checkpoint_version_1.safetensors is of.
+struct whole_run {
+    using bf16 = mp::bfloat16;
+    std::vector<bf16> w = std::vector<bf16>(5), dw = w, v = std::vector<bf16>(3), dv = v,
+                      l = std::vector<bf16>(4), dl = l;
+    std::vector<float> p = std::vector<float>(2), dp = p;
+    mp::adamw<bf16, bf16, bf16, bf16> adamw{
+        {{"w", w, dw}, {"v", v, dv}}, mp::adamw_options{.low_precision_update = mp::weight_update::kahan}};
+    mp::lamb<bf16, bf16, bf16, bf16> lamb{{{"l", l, dl}},
+                                          mp::lamb_options{.low_precision_update = mp::weight_update::kahan}};
+    mp::adamw<float> plain{{{"p", p, dp}}};
+    template <class Visitor>
+    void visit(Visitor& visitor) {
+        visitor("adamw", adamw);
+        visitor("lamb", lamb);
+        visitor("plain", plain);
+    }
+};
 
 }  // namespace
 
@@ -307,6 +328,47 @@ TEST_CASE("options that were changed on the way are those of the run that goes o
     whole.train(3);
     second.train(3);
     CHECK(second.bytes() == whole.bytes());
+}
+
+// tests/data/README.md tells how the file was written.
+TEST_CASE("means of a checkpoint of version 1 are divided by their bias, and those of float stay") {
+    const char* const path = MP_SOURCE_DIR "/tests/data/checkpoint_version_1.safetensors";
+    const mp::tensor_file file(path);
+    CHECK(file.metadata().at("mp.checkpoint") == "1");
+    whole_run run;
+    mp::load_checkpoint(path, [&](auto& visitor) { run.visit(visitor); });
+    CHECK(run.adamw.options().beta2 == 0.99);
+    CHECK(run.adamw.step_count() == 6);
+    const auto check = [&](const std::string& name, std::span<const mp::bfloat16> found, double beta) {
+        CAPTURE(name);
+        std::vector<mp::bfloat16> kept(found.size());
+        file.read(name, std::span<mp::bfloat16>(kept));
+        for (std::size_t i = 0; i < kept.size(); ++i) {
+            const double divided =
+                static_cast<double>(static_cast<float>(kept[i])) / (1.0 - std::pow(beta, 6.0));
+            CHECK(found[i].bits() == mp::bfloat16(static_cast<float>(divided)).bits());
+        }
+    };
+    check("adamw.w.state0", run.adamw.gradient_mean(0), 0.9);
+    check("adamw.w.state1", run.adamw.gradient_mean_square(0), 0.99);
+    check("adamw.v.state0", run.adamw.gradient_mean(1), 0.9);
+    check("adamw.v.state1", run.adamw.gradient_mean_square(1), 0.99);
+    check("lamb.l.state0", run.lamb.gradient_mean(0), 0.9);
+    check("lamb.l.state1", run.lamb.gradient_mean_square(0), 0.999);
+    std::vector<float> mean(2);
+    file.read("plain.p.state0", std::span<float>(mean));
+    CHECK(std::equal(mean.begin(), mean.end(), run.plain.gradient_mean(0).begin()));
+
+    // Written again it is of the present version, and nothing is divided.
+    const test_folder folder;
+    mp::save_checkpoint(folder.file("again"), [&](auto& visitor) { run.visit(visitor); });
+    CHECK(mp::tensor_file(folder.file("again")).metadata().at("mp.checkpoint") == "2");
+    whole_run again;
+    mp::load_checkpoint(folder.file("again"), [&](auto& visitor) { again.visit(visitor); });
+    for (std::size_t i = 0; i < 5; ++i) {
+        CHECK(again.adamw.gradient_mean(0)[i].bits() == run.adamw.gradient_mean(0)[i].bits());
+        CHECK(again.adamw.gradient_mean_square(0)[i].bits() == run.adamw.gradient_mean_square(0)[i].bits());
+    }
 }
 
 TEST_CASE("a run is saved between iterations") {

@@ -112,7 +112,7 @@ struct skip_by_policy {
 };
 
 /// One thread decides, counts, and calculates the coefficients, on memory that nobody else touches meanwhile.
-template <class Options, class Skip>
+template <class State, class Options, class Skip>
 struct begin_step_kernel {
     static constexpr int threads = 32;
     Options options;
@@ -128,7 +128,7 @@ struct begin_step_kernel {
         if (!applies) return;
         ++optimizer->steps;
         optimizer->coefficients.value =
-            optimizer_traits<Options>::coefficients_of(options, optimizer->learning_rate, optimizer->steps);
+            coefficients_for<State>(options, optimizer->learning_rate, optimizer->steps);
     }
 };
 

@@ -69,6 +69,36 @@ inline void check_options(std::string_view function, const adamw_options& option
     require_learning_rate(function, "learning_rate", options.learning_rate, largest_rate_factor(options));
 }
 
+/// What the mean of the gradients (state 0) or of their squares is too small by after so many updates.
+[[nodiscard]] MP_HOST_DEVICE inline double adamw_bias(const adamw_options& options, std::size_t state,
+                                                      std::uint64_t updates) noexcept {
+    return double_subtract(1.0, double_power(state == 0 ? options.beta1 : options.beta2, updates));
+}
+
+/// Coefficients for means that are kept divided by their bias 1 - beta^t, of those for means that are not. With
+/// m' = m / (1 - beta^t) the update m = beta m + (1 - beta) g is
+///
+///     m' = beta (1 - beta^(t-1)) / (1 - beta^t) m' + (1 - beta) / (1 - beta^t) g.
+///
+/// \param weights  of the gradient and of its square, 1 - beta in the formula
+[[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients of_divided_means(adamw_coefficients c,
+                                                                        const adamw_options& options,
+                                                                        double learning_rate, double weight1,
+                                                                        double weight2,
+                                                                        std::uint64_t number) noexcept {
+    const auto kept = [&](double beta, std::size_t state) {
+        return static_cast<float>(double_divide(double_multiply(beta, adamw_bias(options, state, number - 1)),
+                                                adamw_bias(options, state, number)));
+    };
+    c.beta1 = kept(options.beta1, 0);
+    c.beta2 = kept(options.beta2, 1);
+    c.one_minus_beta1 = static_cast<float>(double_divide(weight1, adamw_bias(options, 0, number)));
+    c.one_minus_beta2 = static_cast<float>(double_divide(weight2, adamw_bias(options, 1, number)));
+    c.rate = static_cast<float>(learning_rate);
+    c.inverse_bias = 1.0F;
+    return c;
+}
+
 /// The coefficients of update `number`, from 1 on: the same bits on host and device.
 [[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients coefficients_of(const adamw_options& options,
                                                                        double learning_rate,
@@ -102,6 +132,16 @@ struct optimizer_traits<adamw_options> {
     MP_HOST_DEVICE static coefficients coefficients_of(const adamw_options& options, double learning_rate,
                                                        std::uint64_t update) {
         return mp::detail::coefficients_of(options, learning_rate, update);
+    }
+    MP_HOST_DEVICE static double bias(const adamw_options& options, std::size_t state,
+                                      std::uint64_t updates) {
+        return adamw_bias(options, state, updates);
+    }
+    MP_HOST_DEVICE static coefficients of_divided_means(const adamw_options& options, double learning_rate,
+                                                        std::uint64_t update) {
+        return mp::detail::of_divided_means(coefficients_of(options, learning_rate, update), options,
+                                            learning_rate, double_subtract(1.0, options.beta1),
+                                            double_subtract(1.0, options.beta2), update);
     }
 };
 

@@ -183,6 +183,17 @@ public:
                       "(or unscale_gradients_from) and then step()");
     }
 
+    /// What a state of a parameter is divided by here after so many updates: means in a reduced format by their bias
+    /// 1 - beta^updates, which other programs apply in each step instead; 1 where there is no such division.
+    [[nodiscard]] double state_divisor(std::size_t index, std::size_t state, std::uint64_t updates) const {
+        if constexpr (detail::divides_means<Options, State>) {
+            const Options& options = options_[base::parameters()[index].group];
+            return updates == 0 ? 1.0 : traits::bias(options, state, updates);
+        } else {
+            return 1.0;
+        }
+    }
+
     /// Names everything that a step depends on, for mp::save_checkpoint and mp::load_checkpoint: what the
     /// memory of the optimizer holds, the weights, and the options of all groups, which like the learning
     /// rates are those of the checkpoint after loading.
@@ -197,6 +208,13 @@ public:
             if (!visitor.applies()) return;
             for (std::size_t i = 0; i < options_.size(); ++i) {
                 base::limit_learning_rate(traits::largest_rate_factor(options_[i]), i);
+            }
+            // Checkpoints of version 1 have means that are not divided.
+            if constexpr (detail::divides_means<Options, State> && requires { visitor.version(); }) {
+                if (visitor.version() != 1) return;
+                base::divide_states([this](std::size_t index, std::size_t state, std::uint64_t updates) {
+                    return state_divisor(index, state, updates);
+                });
             }
         }
     }

@@ -80,6 +80,19 @@ struct optimizer_traits<lamb_options> {
         if (!options.bias_correction) c.adamw.rate = c.adamw.inverse_bias = 1.0F;
         return c;
     }
+    /// Without the correction a mean is what it is.
+    MP_HOST_DEVICE static double bias(const lamb_options& options, std::size_t state, std::uint64_t updates) {
+        return options.bias_correction ? adamw_bias(adamw_of(options), state, updates) : 1.0;
+    }
+    MP_HOST_DEVICE static coefficients of_divided_means(const lamb_options& options, double learning_rate,
+                                                        std::uint64_t update) {
+        coefficients c = coefficients_of(options, learning_rate, update);
+        if (!options.bias_correction) return c;
+        const double weight = options.grad_averaging ? double_subtract(1.0, options.beta1) : 1.0;
+        c.adamw = mp::detail::of_divided_means(c.adamw, adamw_of(options), 1.0, weight,
+                                               double_subtract(1.0, options.beta2), update);
+        return c;
+    }
     MP_HOST_DEVICE static bool adapts(const lamb_options& options) {
         return options.use_nvlamb || options.weight_decay > 0.0;
     }

@@ -165,7 +165,8 @@ public:
         }
     }
 
-    /// Continues a run of another program: sets all states, rounded to nearest, and the numbers of updates.
+    /// Continues a run of another program: sets all states, rounded to nearest, and the numbers of updates. States
+    /// are what copy_state() tells; see state_divisor() of optimizers whose means are kept in a reduced format.
     ///
     /// \param states   of parameter after parameter; an empty one stands for zeros. Of parameters that have no
     ///                 state here, such as momentum, all are empty
@@ -295,6 +296,23 @@ protected:
             detail::throw_argument(
                 function, "group", group,
                 "must be less than the number of groups, which is " + detail::error_text(rates_.size()));
+        }
+    }
+
+    /// Divides the states of each parameter that has been updated by divisor(index, state, updates).
+    template <class Divisor>
+    void divide_states(const Divisor& divisor) {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (updates_[i] == 0) continue;
+            std::vector<float> values(parameters_[i].weights.size());
+            for (std::size_t s = 0; s < states_.size(); ++s) {
+                const double by = divisor(i, s, updates_[i]);
+                copy_state(i, s, 0, values);
+                for (float& value : values) {
+                    value = static_cast<float>(detail::double_divide(static_cast<double>(value), by));
+                }
+                write_state(i, s, values);
+            }
         }
     }
 

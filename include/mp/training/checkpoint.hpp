@@ -32,7 +32,9 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 inline constexpr std::string_view checkpoint_version_key = "mp.checkpoint";
-inline constexpr std::string_view checkpoint_version = "1";
+/// In version 1, means of AdamW and LAMB in reduced formats were not divided by their bias.
+inline constexpr std::string_view checkpoint_version = "2";
+inline constexpr std::string_view older_checkpoint_version = "1";
 inline constexpr std::string_view checkpoint_checksum_key = "mp.checksum";
 
 template <class Thing>
@@ -230,6 +232,11 @@ public:
     /// its own, and nothing has changed then.
     enum class pass : std::uint8_t { check, load_texts, load_arrays };
     pass present = pass::check;
+    /// Of the file.
+    [[nodiscard]] int version() const {
+        const auto found = file_.metadata().find(checkpoint_version_key);
+        return found != file_.metadata().end() && found->second == older_checkpoint_version ? 1 : 2;
+    }
     /// Whether arrays are set now.
     [[nodiscard]] bool applies() const { return present == pass::load_arrays; }
 
@@ -311,9 +318,10 @@ inline void require_checkpoint(const tensor_file& file, std::span<const std::byt
     if (version == file.metadata().end() || found == file.metadata().end()) {
         throw_file(file.path(), "is no checkpoint");
     }
-    if (version->second != checkpoint_version) {
+    if (version->second != checkpoint_version && version->second != older_checkpoint_version) {
         throw_file(file.path(), "is a checkpoint of version " + quoted_excerpt(version->second) +
-                                    ", and this library reads version " + std::string(checkpoint_version));
+                                    ", and this library reads versions up to " +
+                                    std::string(checkpoint_version));
     }
     const std::size_t length = all.size() - file.data().size();
     std::string header(reinterpret_cast<const char*>(all.data()), length);

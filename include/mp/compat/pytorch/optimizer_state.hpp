@@ -5,6 +5,7 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
+#include <mp/format/float_arithmetic.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,16 @@ void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {
             updates[i] = static_cast<std::uint64_t>(step[0]);
             if (!detail::same_value(static_cast<double>(updates[i]), step[0])) {
                 detail::throw_argument(function, prefix + "step", step[0], "must be a whole number");
+            }
+        }
+    }
+    if constexpr (is_adam) {
+        for (std::size_t i = 0; i < states.size(); ++i) {
+            const double divisor =
+                optimizer.state_divisor(i / names.size(), i % names.size(), updates[i / names.size()]);
+            if (detail::same_value(divisor, 1.0)) continue;
+            for (float& value : states[i]) {
+                value = static_cast<float>(detail::double_divide(static_cast<double>(value), divisor));
             }
         }
     }
