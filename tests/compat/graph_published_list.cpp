@@ -40,12 +40,15 @@ std::string painted(const ac::graph_rewrite_plan& plan) {
 TEST_CASE("the published list on a small network: float16") {
     const auto plan = ac::plan_graph_rewrite(network, ac::lists::tensorflow);
     // scaled is behind Exp, which is denied, on the way to softmax, which may be: it stays in float32.
-    // softmax lies between no two allow ops.
-    CHECK(painted(plan) == "conv1 bias1 relu1 pool1 conv2 dense");
-    // Down: image, kernel1 (shared by four), scaled. Up: conv2 (shared by two), dense.
+    // softmax lies between no two allow ops, and right behind one.
+    CHECK(painted(plan) == "conv1 bias1 relu1 pool1 conv2 dense softmax");
+    const ac::graph_rewrite_options before{.version = ac::graph_rewrite_version::tensorflow_2_18};
+    CHECK(painted(ac::plan_graph_rewrite(network, ac::lists::tensorflow_2_18, before)) ==
+          "conv1 bias1 relu1 pool1 conv2 dense");
+    // Down: image, kernel1 (shared by four), scaled. Up: conv2 (shared by two), softmax.
     std::vector<std::string> casts;
     for (const ac::planned_cast& cast : plan.casts) casts.push_back(plan.nodes[cast.source].name);
-    CHECK(casts == std::vector<std::string>{"image", "kernel1", "conv2", "scaled", "dense"});
+    CHECK(casts == std::vector<std::string>{"image", "kernel1", "conv2", "scaled", "softmax"});
     CHECK(plan.casts[1].readers.size() == 4);
     CHECK(plan.casts[2].readers.size() == 2);
 }
@@ -62,10 +65,10 @@ TEST_CASE("lists from the environment change the published one") {
         });
         return painted(ac::plan_graph_rewrite(network, ac::lists::tensorflow, options));
     };
-    CHECK(plan_with({}) == "conv1 bias1 relu1 pool1 conv2 dense");
-    // The way from conv1 to conv2 now leads through a denied op: bias1 lies between no two allow ops any
-    // more.
-    CHECK(plan_with({{"CLEARLIST_REMOVE", "MaxPool"}, {"DENYLIST_ADD", "MaxPool"}}) == "conv1 conv2 dense");
+    CHECK(plan_with({}) == "conv1 bias1 relu1 pool1 conv2 dense softmax");
+    // The way from conv1 to conv2 now leads through a denied op: bias1 only follows conv1.
+    CHECK(plan_with({{"CLEARLIST_REMOVE", "MaxPool"}, {"DENYLIST_ADD", "MaxPool"}}) ==
+          "conv1 bias1 relu1 conv2 dense softmax");
     CHECK(plan_with({{"ALLOWLIST_REMOVE", "MatMul"}}) == "conv1 bias1 relu1 pool1 conv2");
     // A BiasAdd that is denied cuts conv1 off; relu1 and pool1 are clear and next to conv2.
     CHECK(plan_with({{"LEVEL", "TREAT_INFER_AS_DENY"}}) == "conv1 relu1 pool1 conv2 dense");

@@ -181,19 +181,24 @@ TEST_CASE("step 3: infer and clear ops between allow ops are painted, if all of 
                       {"allow2", "MatMul", {"clear2"}},
                       {"infer2", "Log", {"allow2"}}};
     const auto plan = plan_of(graph);
-    CHECK(low_nodes(plan) == "allow1 clear1 infer1 clear2 allow2");
+    CHECK(low_nodes(plan) == "allow1 clear1 infer1 clear2 allow2 infer2");
+    CHECK(low_nodes(plan_of(graph, {.version = ac::graph_rewrite_version::tensorflow_2_18})) ==
+          "allow1 clear1 infer1 clear2 allow2");
     CHECK(node_of(plan, "infer1").decision == decision::between_allow);
     CHECK(node_of(plan, "infer1").because_of == 1);
     CHECK(node_of(plan, "infer1").and_of == 5);
 
-    const auto without =
-        ac::plan_graph_rewrite(graph, list, {}, [](const graph_node& node) { return node.op != "Log"; });
+    const auto is_no_log = [](const graph_node& node) { return node.op != "Log"; };
+    const auto without = ac::plan_graph_rewrite(graph, list, {}, is_no_log, is_no_log);
     CHECK(low_nodes(without) == "allow1 clear1 clear2 allow2");
+    // Step 4 does not ask for a kernel.
+    CHECK(low_nodes(ac::plan_graph_rewrite(graph, list, {}, is_no_log)) ==
+          "allow1 clear1 clear2 allow2 infer2");
     CHECK(node_of(without, "infer1").decision == decision::no_kernel);
     CHECK(node_of(without, "clear1").decision == decision::near_allow);
 }
 
-TEST_CASE("step 4: for bfloat16, infer ops behind allow are painted unless something before them is denied") {
+TEST_CASE("step 4: infer ops behind allow are painted unless something before them is denied") {
     const nodes graph{{"x", "Const"},
                       {"deny", "Exp", {"x"}},
                       {"allow", "MatMul", {"x"}},
@@ -213,8 +218,14 @@ TEST_CASE("step 4: for bfloat16, infer ops behind allow are painted unless somet
                                                      "allow:0>float32 for mixed",
                                                      "clear:0>float32 for infer4"});
 
-    CHECK(low_nodes(plan_of(graph)) == "allow");
-    CHECK(low_nodes(plan_of(graph, {.infer_follows_allow = true})) == "allow infer1 infer2 infer3 clear");
+    // In float16 since TensorFlow 2.21.
+    using enum ac::graph_rewrite_version;
+    CHECK(low_nodes(plan_of(graph)) == "allow infer1 infer2 infer3 clear");
+    CHECK(low_nodes(plan_of(graph, {.version = tensorflow_2_18})) == "allow");
+    CHECK(low_nodes(plan_of(graph, {.low_precision = element_format::bf16, .version = tensorflow_2_18})) ==
+          "allow infer1 infer2 infer3 clear");
+    CHECK(low_nodes(plan_of(graph, {.version = tensorflow_2_18, .infer_follows_allow = true})) ==
+          "allow infer1 infer2 infer3 clear");
     CHECK(low_nodes(plan_of(graph, {.low_precision = element_format::bf16, .infer_follows_allow = false})) ==
           "allow");
 }
@@ -250,16 +261,71 @@ TEST_CASE(
     CHECK(low_nodes(plan_of(graph)) == "copy before sibling allow after off beyond");
 }
 
-TEST_CASE("step 6: an allow op without a kernel loses its paint after it has lent it to others") {
+TEST_CASE(
+    "step 6: an allow op that is not defined for the type loses its paint after it has lent it to others") {
     const nodes graph{{"x", "Const"},
                       {"allow1", "MatMul", {"x"}},
                       {"infer", "Log", {"allow1"}},
                       {"allow2", "MatMul", {"infer"}}};
-    const auto plan =
-        ac::plan_graph_rewrite(graph, list, {}, [](const graph_node& node) { return node.name != "allow2"; });
+    const auto is_defined = [](const graph_node& node) { return node.name != "allow2"; };
+    const auto plan = ac::plan_graph_rewrite(graph, list, {}, is_defined, is_defined);
+    // Without a kernel, but defined, it keeps it.
+    CHECK(low_nodes(ac::plan_graph_rewrite(graph, list, {}, is_defined)) == "allow1 infer allow2");
     CHECK(low_nodes(plan) == "allow1 infer");
     CHECK(node_of(plan, "allow2").decision == decision::no_kernel);
     CHECK(casts_of(plan) == std::vector<std::string>{"x:0>float16 for allow1", "infer:0>float32 for allow2"});
+}
+
+// As TensorFlow 2.21 rewrites these graphs, see tests/compat/installed.
+TEST_CASE(
+    "values of an IdentityN, statistics of a batch norm and the source of a cast have colours of their own") {
+    const nodes pair{{"x", "Const"},
+                     {"a", "MatMul", {"x"}},
+                     {"both", "IdentityN", {"a", "x"}},
+                     {"b", "MatMul", {"both"}},
+                     {"u", "Unknown", {"both:1"}}};
+    const ac::op_rule rules[] = {{"Exp", op_category::deny},
+                                 {"FusedBatchNormGradV3", op_category::infer},
+                                 {"FusedBatchNormV3", op_category::infer},
+                                 {"IdentityN", op_category::clear},
+                                 {"Log", op_category::infer},
+                                 {"MatMul", op_category::allow},
+                                 {"Relu", op_category::clear}};
+    const ac::op_list with_norms{"with_norms", rules, op_category::full_precision};
+    const auto plan = ac::plan_graph_rewrite(pair, with_norms);
+    CHECK(low_nodes(plan) == "a both b");
+    REQUIRE(node_of(plan, "both").others.size() == 1);
+    CHECK(node_of(plan, "both").others[0].name == "T[1]");
+    CHECK_FALSE(node_of(plan, "both").others[0].low_precision);
+    CHECK(casts_of(plan) == std::vector<std::string>{"x:0>float16 for a"});
+
+    // A deny op before a scale denies the statistics, and what reads them; not what is normed.
+    const nodes norm{{"x", "Const"},
+                     {"scale", "Exp", {"x"}},
+                     {"a", "MatMul", {"x"}},
+                     {"norm", "FusedBatchNormV3", {"a", "scale", "x", "x", "x"}},
+                     {"b", "MatMul", {"norm"}},
+                     {"mean", "Relu", {"norm:1"}},
+                     {"log", "Log", {"mean"}}};
+    const auto normed = ac::plan_graph_rewrite(norm, with_norms);
+    CHECK(low_nodes(normed) == "a norm b");
+    CHECK(node_of(normed, "log").decision == decision::behind_deny);
+    CHECK(node_of(normed, "log").because_of == 1);
+
+    // Statistics follow an allow op in bfloat16, of the third version alone, and infer ops follow them.
+    nodes moments{{"x", "Const"},
+                  {"a", "MatMul", {"x"}},
+                  {"norm", "FusedBatchNormV3", {"x", "a", "x", "x", "x"}},
+                  {"log", "Log", {"norm:1"}}};
+    const ac::graph_rewrite_options bfloat16{.low_precision = element_format::bf16};
+    const auto followed = ac::plan_graph_rewrite(moments, with_norms, bfloat16);
+    CHECK(low_nodes(followed) == "a log");
+    CHECK(node_of(followed, "norm").others[0].name == "U");
+    CHECK(node_of(followed, "norm").others[0].low_precision);
+    CHECK(casts_of(followed) == std::vector<std::string>{"x:0>bfloat16 for a norm norm norm"});
+    CHECK(low_nodes(ac::plan_graph_rewrite(moments, with_norms)) == "a");
+    moments[2].op = "FusedBatchNormV2";
+    CHECK(low_nodes(ac::plan_graph_rewrite(moments, with_norms, bfloat16)) == "a");
 }
 
 TEST_CASE("one cast serves all readers of an output, and outputs have casts of their own") {
@@ -440,7 +506,7 @@ TEST_CASE("changes to the lists are followed, and an op in two lists is an error
     CHECK(low_nodes(plan_of(graph)).empty());
     CHECK(low_nodes(plan_of(graph, {.allow = {.add = {"Custom"}}})) == "a b");
     CHECK(low_nodes(plan_of(graph, {.allow = {.add = {"Custom", "Relu"}}, .clear = {.remove = {"Relu"}}})) ==
-          "a b");
+          "a b c");
     CHECK(low_nodes(plan_of(graph, {.allow = {.add = {"Custom"}}, .clear = {.remove = {"Relu", "None"}}})) ==
           "a");
     CHECK(low_nodes(plan_of(graph, {.allow = {.add = {"Custom"}, .remove = {"Custom"}}})).empty());

@@ -41,7 +41,8 @@ def number(version):
 def metadata(package):
     """The text that tells the version: of the package tensorflow, tensorflow_cpu or another."""
     folders = pathlib.Path(package.origin).parent.parent.glob("tensorflow*.dist-info/METADATA")
-    return next(text for text in (f.read_text() for f in folders) if re.search(r"^Name: tensorflow(.cpu|.rocm|.intel)?$", text, re.MULTILINE))
+    name = re.compile(r"^Name: tensorflow(.cpu|.rocm|.intel)?$", re.MULTILINE)
+    return next(text for text in (f.read_text() for f in folders) if name.search(text))
 
 
 def main():

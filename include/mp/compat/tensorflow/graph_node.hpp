@@ -77,8 +77,8 @@ struct graph_output {
 /// An op in a graph. The op works in one type, `element`, which the rewrite may change from float32 to the
 /// low precision; inputs and outputs have this type unless they are said to have one of their own. An input
 /// from an output of another type counts as one that is read in its own type. Cast reads its input in any
-/// type, and `element` is what it casts to; batch norms' statistics stay in float32: both are known by the
-/// op's name.
+/// type, and `element` is what it casts to; batch norms' statistics have a type of their own, and so has each value of
+/// an IdentityN, whose `element` is that of all: these are known by the op's name.
 struct graph_node {
     std::string name{};                 ///< another one for each node
     std::string op{};                   ///< as the list of ops has it: "MatMul"
@@ -107,15 +107,32 @@ struct graph_edge {
     std::size_t target = 0;
     std::size_t input = 0;
     element_format type = element_format::f32;
-    bool follows_source = true;  ///< its type is the one that the source works in
-    bool follows_target = true;
+    std::size_t from = 0;  ///< attribute of the source that its type is of
+    std::size_t to = 0;    ///< of the target
     bool loop = false;
-
-    /// Whether both ends change together, so that colours spread along the edge.
-    bool spreads() const noexcept { return follows_source && follows_target; }
 };
 
-/// Which inputs and outputs of a batch norm are float32 whatever it works in, as half-open ranges.
+/// A type attribute of a node, which has a colour of its own: what a node works in, `element`, is the attribute of the
+/// node's number; batch norms' statistics, Cast's source, each value of an IdentityN, and each type that does not
+/// follow the op have more. Colours spread from attribute to attribute.
+struct graph_attribute {
+    enum class kind : unsigned char {
+        element,     ///< what the op works in
+        value,       ///< of an IdentityN, behind the first
+        statistics,  ///< a batch norm's U
+        source,      ///< what a Cast reads
+        fixed        ///< written into the op, or not to be changed
+    };
+    std::size_t node = 0;
+    kind what = kind::element;
+    int index = 0;  ///< of a value; for others the type
+    element_format type = element_format::f32;
+
+    bool is_main() const noexcept { return what == kind::element; }
+};
+
+/// Which inputs of a batch norm are of the type of its statistics, as a half-open range; all outputs but the first are. The
+/// scale of a gradient, before them, is float32 by definition.
 struct batch_norm_ports {
     std::string_view op;
     std::size_t first_input;
@@ -124,7 +141,7 @@ struct batch_norm_ports {
 
 inline constexpr batch_norm_ports batch_norms[] = {
     {"FusedBatchNormV2", 1, 5},     {"FusedBatchNormV3", 1, 5},     {"_FusedBatchNormEx", 1, 5},
-    {"FusedBatchNormGradV2", 2, 5}, {"FusedBatchNormGradV3", 2, 6},
+    {"FusedBatchNormGradV2", 3, 5}, {"FusedBatchNormGradV3", 3, 6},
 };
 
 inline const batch_norm_ports* find_batch_norm(std::string_view op) noexcept {
@@ -139,7 +156,7 @@ class graph_topology {
 public:
     /// Throws argument_error for names that are empty, used twice or unknown, and for cycles.
     explicit graph_topology(std::span<const autocast::graph_node> nodes)
-        : nodes_(nodes), incoming_(nodes.size()), outgoing_(nodes.size()) {
+        : nodes_(nodes), inputs_(nodes.size()), incoming_(nodes.size()), outgoing_(nodes.size()) {
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             const std::string& name = nodes[i].name;
             if (name.empty()) throw_argument(graph_function, "the name of a node", name, "must not be empty");
@@ -148,8 +165,11 @@ public:
             }
         }
         std::vector<std::vector<std::size_t>> waits_for(nodes.size());
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+            ops_.push_back(op_to_run(nodes[i]));
+            attributes_.push_back({i, graph_attribute::kind::element, 0, nodes[i].element});
+        }
         for (std::size_t target = 0; target < nodes.size(); ++target) {
-            ops_.push_back(op_to_run(nodes[target]));
             for (std::size_t i = 0; i < nodes[target].inputs.size(); ++i)
                 add_edge(target, i, waits_for[target]);
         }
@@ -164,11 +184,14 @@ public:
     /// second version.
     const std::string& op(std::size_t i) const { return ops_[i]; }
 
+    /// The attributes; the first of them are those that the nodes work in.
+    const std::vector<graph_attribute>& attributes() const noexcept { return attributes_; }
     const std::vector<graph_edge>& edges() const noexcept { return edges_; }
 
-    /// Indices of the edges into and out of a node.
-    const std::vector<std::size_t>& incoming(std::size_t i) const { return incoming_[i]; }
-    const std::vector<std::size_t>& outgoing(std::size_t i) const { return outgoing_[i]; }
+    /// Indices of the edges into a node, in the order of its inputs; and of those into and out of an attribute.
+    const std::vector<std::size_t>& inputs(std::size_t node) const { return inputs_[node]; }
+    const std::vector<std::size_t>& incoming(std::size_t attribute) const { return incoming_[attribute]; }
+    const std::vector<std::size_t>& outgoing(std::size_t attribute) const { return outgoing_[attribute]; }
 
 private:
     static std::string op_to_run(const autocast::graph_node& node) {
@@ -184,27 +207,59 @@ private:
                            input.source, "must be the name of a node");
         }
         const autocast::graph_node& source = nodes_[found->second];
-        graph_edge edge{found->second, input.output, target, position, source.element, true, true, false};
+        graph_edge edge{found->second,  input.output,  target, position,
+                        source.element, found->second, target, false};
         edge.loop = input.loop || (source.op == "NextIteration" && nodes_[target].op == "Merge");
         if (!edge.loop) waits_for.push_back(edge.source);
         if (input.control) return;
-        if (input.output > 0 && find_batch_norm(op_to_run(source)) != nullptr) {
-            edge.type = element_format::f32;
-            edge.follows_source = false;
-        }
-        for (const autocast::graph_output& fixed : source.fixed_outputs) {
-            if (fixed.index != input.output) continue;
-            edge.type = fixed.type;
-            edge.follows_source = false;
-        }
-        const batch_norm_ports* const norm = find_batch_norm(ops_[target]);
-        const bool statistics =
-            norm != nullptr && position >= norm->first_input && position < norm->last_input;
-        edge.follows_target =
-            !input.fixed && !statistics && ops_[target] != "Cast" && edge.type == nodes_[target].element;
-        incoming_[target].push_back(edges_.size());
-        outgoing_[edge.source].push_back(edges_.size());
+        edge.from = attribute_of_output(edge.source, input.output);
+        edge.type = attributes_[edge.from].type;
+        edge.to = attribute_of_input(target, position, edge.type);
+        inputs_[target].push_back(edges_.size());
+        incoming_[edge.to].push_back(edges_.size());
+        outgoing_[edge.from].push_back(edges_.size());
         edges_.push_back(edge);
+    }
+
+    std::size_t attribute_of_output(std::size_t node, int output) {
+        for (const autocast::graph_output& own : nodes_[node].fixed_outputs) {
+            if (own.index == output) return attribute(node, graph_attribute::kind::fixed, own.type);
+        }
+        if (output > 0 && find_batch_norm(ops_[node]) != nullptr) {
+            return attribute(node, graph_attribute::kind::statistics, element_format::f32);
+        }
+        return value_attribute(node, static_cast<std::size_t>(output));
+    }
+
+    /// Of an input that reads this type.
+    std::size_t attribute_of_input(std::size_t node, std::size_t position, element_format type) {
+        using enum graph_attribute::kind;
+        const batch_norm_ports* const norm = find_batch_norm(ops_[node]);
+        if (ops_[node] == "Cast") return attribute(node, source, type);
+        if (nodes_[node].inputs[position].fixed) return attribute(node, fixed, type);
+        if (norm != nullptr && norm->first_input == 3 && position == 2) return attribute(node, fixed, type);
+        if (norm != nullptr && position >= norm->first_input && position < norm->last_input) {
+            return attribute(node, type == element_format::f32 ? statistics : fixed, type);
+        }
+        return type == nodes_[node].element ? value_attribute(node, position) : attribute(node, fixed, type);
+    }
+
+    std::size_t value_attribute(std::size_t node, std::size_t index) {
+        if (ops_[node] != "IdentityN" || index == 0) return node;
+        return attribute(node, graph_attribute::kind::value, nodes_[node].element, static_cast<int>(index));
+    }
+
+    /// The attribute, which is made when it is asked for first.
+    std::size_t attribute(std::size_t node, graph_attribute::kind what, element_format type, int index = 0) {
+        if (what != graph_attribute::kind::value) index = static_cast<int>(type);
+        for (std::size_t i = size(); i < attributes_.size(); ++i) {
+            const graph_attribute& it = attributes_[i];
+            if (it.node == node && it.what == what && it.index == index) return i;
+        }
+        attributes_.push_back({node, what, index, type});
+        incoming_.emplace_back();
+        outgoing_.emplace_back();
+        return attributes_.size() - 1;
     }
 
     /// Removes nodes that wait for no other, until none is left, or only nodes on cycles and behind them.
@@ -247,7 +302,9 @@ private:
     std::span<const autocast::graph_node> nodes_;
     std::vector<std::string> ops_;
     std::map<std::string_view, std::size_t> names_;
+    std::vector<graph_attribute> attributes_;
     std::vector<graph_edge> edges_;
+    std::vector<std::vector<std::size_t>> inputs_;
     std::vector<std::vector<std::size_t>> incoming_;
     std::vector<std::vector<std::size_t>> outgoing_;
 };

@@ -26,19 +26,23 @@ public:
     using decision = autocast::graph_decision;
     static constexpr std::size_t none = autocast::no_node;
 
+    /// \param has_kernel, allows  of nodes: whether there is a kernel for the low precision, and whether the definition
+    ///                            of the op has that type
     graph_painter(const graph_topology& graph, const autocast::op_list& list,
-                  const autocast::graph_rewrite_options& options, std::vector<char> has_kernel)
+                  const autocast::graph_rewrite_options& options, std::vector<char> has_kernel,
+                  std::vector<char> allows)
         : graph_(graph),
           options_(options),
           has_kernel_(std::move(has_kernel)),
-          allow_(graph.size()),
-          deny_(graph.size()) {
+          allows_(std::move(allows)),
+          allow_(graph.attributes().size()),
+          deny_(graph.attributes().size()) {
         const auto categories = categories_for_graph(list, options);
         for (std::size_t i = 0; i < graph.size(); ++i) {
             const auto found = categories.find(graph.op(i));
             const auto category = found == categories.end() ? std::nullopt : std::optional(found->second);
             nodes_.push_back(
-                {graph.node(i).name, graph.op(i), category, false, decision::not_reached, none, none});
+                {graph.node(i).name, graph.op(i), category, false, decision::not_reached, none, none, {}});
         }
     }
 
@@ -48,15 +52,14 @@ public:
             if (options_.level != autocast::graph_rewrite_level::unsafe_force_all) spread_deny();
             match_clusters();
             fill_between_allow();
-            if (options_.infer_follows_allow.value_or(options_.low_precision == element_format::bf16)) {
-                paint_infer_behind_allow();
-            }
+            if (options_.infer_follows_allow.value_or(follows_in_version())) paint_infer_behind_allow();
             spread_allow_through_clear();
-            drop_without_kernel();
+            drop_what_is_not_allowed();
             match_clusters();
             match_loops();
             reuse_casts();
             for (std::size_t i = 0; i < graph_.size(); ++i) nodes_[i].low_precision = allow_[i] != 0;
+            name_other_attributes();
             explain_others(decision::not_reached);
         } else {
             explain_others(decision::nothing_to_gain);
@@ -64,33 +67,62 @@ public:
         return {options_.low_precision, std::move(nodes_), {}};
     }
 
+    /// The attributes that are in low precision, after run().
+    const std::vector<char>& colours() const noexcept { return allow_; }
+
 private:
     struct reach {
         std::vector<char> reached;
         std::vector<std::size_t> origin;  ///< the node of the start that a node was reached from
     };
 
-    bool is(std::size_t i, op_category category) const { return nodes_[i].category == category; }
+    // Attributes go by their numbers; those of nodes are the first.
+    std::size_t node_of(std::size_t i) const { return graph_.attributes()[i].node; }
+    bool is(std::size_t i, op_category category) const { return nodes_[node_of(i)].category == category; }
+
+    bool follows_in_version() const {
+        return options_.low_precision == element_format::bf16 ||
+               options_.version == autocast::graph_rewrite_version::tensorflow_2_21;
+    }
     bool is_clear_or_infer(std::size_t i) const {
         return is(i, op_category::clear) || is(i, op_category::infer);
     }
 
     /// Whether step 0 lets the node take part. TensorFlow looks at the type later, with the same result.
     bool takes_part(std::size_t i) const {
-        return graph_.node(i).eligible && !graph_.node(i).preserve &&
-               graph_.node(i).element == element_format::f32;
+        const autocast::graph_node& node = graph_.node(node_of(i));
+        const graph_attribute& attribute = graph_.attributes()[i];
+        return node.eligible && !node.preserve && attribute.type == element_format::f32 &&
+               attribute.what != graph_attribute::kind::fixed;
     }
 
-    bool can_become_allow(std::size_t i) const {
-        return takes_part(i) && has_kernel_[i] != 0 && allow_[i] == 0 && deny_[i] == 0;
+    /// Whether the op's definition has the low precision for the attribute. Statistics may be bfloat16 in the third
+    /// version of batch norm, not in its gradient.
+    bool allowed(std::size_t i) const {
+        using enum graph_attribute::kind;
+        const graph_attribute& attribute = graph_.attributes()[i];
+        if (attribute.what == fixed || attribute.what == source) return false;
+        if (attribute.what == statistics && (options_.low_precision != element_format::bf16 ||
+                                             graph_.op(attribute.node) != "FusedBatchNormV3")) {
+            return false;
+        }
+        return allows_[attribute.node] != 0;
     }
+    /// Whether there also is a kernel. Of statistics in another type than the rest there is none.
+    bool supported(std::size_t i) const {
+        return graph_.attributes()[i].what != graph_attribute::kind::statistics && allowed(i) &&
+               has_kernel_[node_of(i)] != 0;
+    }
+
+    bool is_free(std::size_t i) const { return takes_part(i) && allow_[i] == 0 && deny_[i] == 0; }
 
     /// All nodes that can be reached from those for which `starts`, over nodes that may be entered.
     template <class Starts, class Enters>
     reach find_reachable(bool with_inputs, bool with_outputs, Starts starts, Enters enters) const {
-        reach result{std::vector<char>(graph_.size()), std::vector<std::size_t>(graph_.size(), none)};
+        const std::size_t count = graph_.attributes().size();
+        reach result{std::vector<char>(count), std::vector<std::size_t>(count, none)};
         std::vector<std::size_t> queue;
-        for (std::size_t i = 0; i < graph_.size(); ++i) {
+        for (std::size_t i = 0; i < count; ++i) {
             if (!starts(i)) continue;
             result.reached[i] = 1;
             result.origin[i] = i;
@@ -98,30 +130,28 @@ private:
         }
         for (std::size_t at = 0; at < queue.size(); ++at) {
             const std::size_t from = queue[at];
-            const auto visit = [&](const graph_edge& edge, std::size_t to) {
-                if (!edge.spreads() || result.reached[to] != 0 || !enters(to)) return;
+            const auto visit = [&](std::size_t to) {
+                if (result.reached[to] != 0 || !enters(to)) return;
                 result.reached[to] = 1;
                 result.origin[to] = result.origin[from];
                 queue.push_back(to);
             };
             if (with_inputs) {
-                for (const std::size_t e : graph_.incoming(from)) {
-                    visit(graph_.edges()[e], graph_.edges()[e].source);
-                }
+                for (const std::size_t e : graph_.incoming(from)) visit(graph_.edges()[e].from);
             }
             if (with_outputs) {
-                for (const std::size_t e : graph_.outgoing(from)) {
-                    visit(graph_.edges()[e], graph_.edges()[e].target);
-                }
+                for (const std::size_t e : graph_.outgoing(from)) visit(graph_.edges()[e].to);
             }
         }
         return result;
     }
 
+    /// What decided the colour of an attribute, which is told of those that nodes work in.
     void decide(std::size_t i, decision why, std::size_t because_of, std::size_t and_of = none) {
+        if (i >= graph_.size()) return;
         nodes_[i].decision = why;
-        nodes_[i].because_of = because_of;
-        nodes_[i].and_of = and_of;
+        nodes_[i].because_of = because_of == none ? none : node_of(because_of);
+        nodes_[i].and_of = and_of == none ? none : node_of(and_of);
     }
 
     void paint_deny(std::size_t i, decision why, std::size_t because_of) {
@@ -165,12 +195,16 @@ private:
     /// Step 1. False if there is nothing to do.
     bool paint_allow_ops() {
         bool any = false;
-        for (std::size_t i = 0; i < graph_.size(); ++i) {
-            if (!takes_part(i)) continue;
+        for (std::size_t i = 0; i < graph_.attributes().size(); ++i) {
+            const graph_attribute::kind what = graph_.attributes()[i].what;
+            if (!takes_part(i) || what == graph_attribute::kind::source ||
+                what == graph_attribute::kind::statistics)
+                continue;
+            const std::size_t node = node_of(i);
             const bool listed = is(i, op_category::allow);
             const bool forced = options_.level == autocast::graph_rewrite_level::unsafe_force_all &&
-                                !graph_.node(i).stateful && graph_.op(i) != "Const" &&
-                                graph_.op(i) != "SoftmaxCrossEntropyWithLogits";
+                                !graph_.node(node).stateful && graph_.op(node) != "Const" &&
+                                graph_.op(node) != "SoftmaxCrossEntropyWithLogits";
             if (!listed && !forced) continue;
             paint_allow(i, listed ? decision::allow_op : decision::forced);
             any = true;
@@ -189,7 +223,7 @@ private:
         const auto starts = [&](std::size_t i) { return is(i, op_category::deny) && deny_[i] == 0; };
         const auto enters = [&](std::size_t i) { return ahead.reached[i] != 0 && deny_[i] == 0; };
         const reach denied = find_reachable(false, true, starts, enters);
-        for (std::size_t i = 0; i < graph_.size(); ++i) {
+        for (std::size_t i = 0; i < graph_.attributes().size(); ++i) {
             if (denied.reached[i] == 0) continue;
             const bool listed = is(i, op_category::deny);
             paint_deny(i, listed ? decision::deny_op : decision::behind_deny,
@@ -222,12 +256,12 @@ private:
             return takes_part(i) && is(i, op_category::allow) && deny_[i] == 0;
         };
         const auto enters = [&](std::size_t i) {
-            return is_clear_or_infer(i) && takes_part(i) && has_kernel_[i] != 0 && deny_[i] == 0;
+            return is_clear_or_infer(i) && takes_part(i) && supported(i) && deny_[i] == 0;
         };
         const reach behind = find_reachable(false, true, starts, enters);
         const reach between =
             find_reachable(true, false, starts, [&](std::size_t i) { return behind.reached[i] != 0; });
-        for (std::size_t i = 0; i < graph_.size(); ++i) {
+        for (std::size_t i = 0; i < graph_.attributes().size(); ++i) {
             if (between.reached[i] == 0) continue;
             paint_allow(i, decision::between_allow, behind.origin[i], between.origin[i]);
         }
@@ -235,18 +269,22 @@ private:
 
     /// Step 4, in the order of the nodes: an infer op that has just been painted counts for those after it.
     void paint_infer_behind_allow() {
-        for (std::size_t i = 0; i < graph_.size(); ++i) {
-            if (!is(i, op_category::infer) || !can_become_allow(i)) continue;
-            std::size_t allowed = none;
-            bool denied = false;
-            for (const std::size_t e : graph_.incoming(i)) {
-                const graph_edge& edge = graph_.edges()[e];
-                if (!edge.spreads()) continue;
-                if (deny_[edge.source] != 0) denied = true;
-                if (allow_[edge.source] != 0 && allowed == none) allowed = edge.source;
+        std::vector<std::vector<std::size_t>> of_node(graph_.size());
+        for (std::size_t i = 0; i < graph_.attributes().size(); ++i) of_node[node_of(i)].push_back(i);
+        for (const std::vector<std::size_t>& attributes : of_node) {
+            for (const std::size_t i : attributes) {
+                if (is(i, op_category::infer) && is_free(i) && allowed(i)) follow_allow(i);
             }
-            if (allowed != none && !denied) paint_allow(i, decision::follows_allow, allowed);
         }
+    }
+    void follow_allow(std::size_t i) {
+        std::size_t painted = none;
+        for (const std::size_t e : graph_.incoming(i)) {
+            const std::size_t before = graph_.edges()[e].from;
+            if (deny_[before] != 0) return;
+            if (allow_[before] != 0 && painted == none) painted = before;
+        }
+        if (painted != none) paint_allow(i, decision::follows_allow, painted);
     }
 
     /// Whether a node only hands on a variable that is no resource, which other readers expect in its own
@@ -255,9 +293,9 @@ private:
         for (;;) {
             const bool identity = graph_.op(i) == "Identity";
             if (!identity && graph_.op(i) != "Enter") return false;
-            const auto& incoming = graph_.incoming(i);
-            if (incoming.empty() || graph_.edges()[incoming.front()].loop) return false;
-            i = graph_.edges()[incoming.front()].source;
+            const auto& inputs = graph_.inputs(i);
+            if (inputs.empty() || graph_.edges()[inputs.front()].loop) return false;
+            i = graph_.edges()[inputs.front()].source;
             if (identity) return graph_.op(i) == "Variable" || graph_.op(i) == "VariableV2";
         }
     }
@@ -266,18 +304,18 @@ private:
     void spread_allow_through_clear() {
         const auto starts = [&](std::size_t i) { return takes_part(i) && allow_[i] != 0; };
         const auto enters = [&](std::size_t i) {
-            return is(i, op_category::clear) && can_become_allow(i) && !reads_variable(i);
+            return is(i, op_category::clear) && is_free(i) && supported(i) && !reads_variable(node_of(i));
         };
         const reach beside = find_reachable(true, true, starts, enters);
-        for (std::size_t i = 0; i < graph_.size(); ++i) {
+        for (std::size_t i = 0; i < graph_.attributes().size(); ++i) {
             if (beside.reached[i] != 0) paint_allow(i, decision::near_allow, beside.origin[i]);
         }
     }
 
     /// Step 6. The other nodes have been asked before they were painted.
-    void drop_without_kernel() {
-        for (std::size_t i = 0; i < graph_.size(); ++i) {
-            if (is(i, op_category::allow) && has_kernel_[i] == 0) take_allow(i, decision::no_kernel);
+    void drop_what_is_not_allowed() {
+        for (std::size_t i = 0; i < graph_.attributes().size(); ++i) {
+            if (is(i, op_category::allow) && !allowed(i)) take_allow(i, decision::no_kernel);
         }
     }
 
@@ -287,7 +325,9 @@ private:
         for (std::size_t i = 0; i < group.size(); ++i) group[i] = i;
         std::vector<const graph_edge*> loops;
         for (const graph_edge& edge : graph_.edges()) {
-            if (!edge.loop || !edge.spreads() || edge.type != element_format::f32) continue;
+            if (!edge.loop || edge.from != edge.source || edge.to != edge.target ||
+                edge.type != element_format::f32)
+                continue;
             loops.push_back(&edge);
             const std::size_t old = group[edge.source];
             for (std::size_t& id : group) id = id == old ? group[edge.target] : id;
@@ -318,12 +358,23 @@ private:
             bool all = !outgoing.empty();
             for (const std::size_t e : outgoing) {
                 const graph_edge& edge = graph_.edges()[e];
-                all = all && edge.spreads() && allow_[edge.target] != 0;
+                all = all && allow_[edge.to] != 0;
             }
             if (all) reused.push_back(i);
         }
         for (const std::size_t i : reused) {
             paint_allow(i, decision::reused_cast, graph_.edges()[graph_.outgoing(i).front()].target);
+        }
+    }
+
+    /// Tells the attributes besides those that nodes work in.
+    void name_other_attributes() {
+        using enum graph_attribute::kind;
+        for (std::size_t i = graph_.size(); i < graph_.attributes().size(); ++i) {
+            const graph_attribute& it = graph_.attributes()[i];
+            if (it.what != value && it.what != statistics) continue;
+            nodes_[it.node].others.push_back(
+                {it.what == value ? "T[" + error_text(it.index) + "]" : std::string("U"), allow_[i] != 0});
         }
     }
 
@@ -343,7 +394,7 @@ private:
                 why = rest;
             } else if (why == decision::not_reached && !node.category) {
                 why = decision::unlisted_op;
-            } else if (why == decision::not_reached && has_kernel_[i] == 0) {
+            } else if (why == decision::not_reached && (has_kernel_[i] == 0 || allows_[i] == 0)) {
                 why = decision::no_kernel;
             } else {
                 continue;
@@ -355,6 +406,7 @@ private:
     const graph_topology& graph_;
     const autocast::graph_rewrite_options& options_;
     std::vector<char> has_kernel_;
+    std::vector<char> allows_;
     std::vector<char> allow_;
     std::vector<char> deny_;
     std::vector<autocast::planned_node> nodes_;

@@ -27,16 +27,22 @@ enum class graph_decision : unsigned char {
     between_allow,    ///< step 3: an infer or clear op between two allow ops
     follows_allow,    ///< step 4: an infer op right behind a node in low precision
     near_allow,       ///< step 5: clear ops connect it to a node in low precision
-    no_kernel,        ///< step 6 and before: its op has no kernel for the low precision
-    cluster_match,    ///< it has the colour of the others in its cluster
-    loop_match,       ///< it has the colour of the other end of a loop
-    reused_cast,      ///< a cast to float32 that casts to the low precision instead, as all its readers want
-    not_reached,      ///< an infer or clear op that none of the steps has reached
-    unlisted_op       ///< its op is on no list
+    no_kernel,  ///< step 6 and before: its op has no kernel for the low precision, or is not defined for it
+    cluster_match,  ///< it has the colour of the others in its cluster
+    loop_match,     ///< it has the colour of the other end of a loop
+    reused_cast,    ///< a cast to float32 that casts to the low precision instead, as all its readers want
+    not_reached,    ///< an infer or clear op that none of the steps has reached
+    unlisted_op     ///< its op is on no list
 };
 
 /// Stands for "no node".
 inline constexpr std::size_t no_node = static_cast<std::size_t>(-1);
+
+/// A type of a node besides the one that it works in: "U" of a batch norm, "T[1]" of an IdentityN.
+struct planned_type {
+    std::string name;
+    bool low_precision = false;
+};
 
 /// What becomes of a node.
 struct planned_node {
@@ -47,6 +53,8 @@ struct planned_node {
     graph_decision decision = graph_decision::not_reached;
     std::size_t because_of = no_node;  ///< the node that the colour comes from, where there is one
     std::size_t and_of = no_node;      ///< for between_allow: the allow op behind it
+    std::vector<planned_type>
+        others;  ///< types that are read or written by some node and can have another colour
 };
 
 /// An input of a node.

@@ -39,15 +39,16 @@ inline std::string graph_cast_name(const graph_topology& graph, std::size_t sour
 /// One cast for every output that some node wants in the other type. An output has readers that need a cast
 /// in one direction only: its own type is either float32 or the low precision.
 inline std::vector<autocast::planned_cast> casts_for(const graph_topology& graph,
-                                                     const autocast::graph_rewrite_plan& plan) {
+                                                     const autocast::graph_rewrite_plan& plan,
+                                                     const std::vector<char>& colours) {
     std::vector<autocast::planned_cast> casts;
     for (std::size_t source = 0; source < graph.size(); ++source) {
         std::map<int, std::size_t> made;  // output, index of its cast
-        for (const std::size_t e : graph.outgoing(source)) {
-            const graph_edge& edge = graph.edges()[e];
-            const bool low = edge.follows_source && plan.nodes[source].low_precision;
-            const bool wants_low = edge.follows_target && plan.nodes[edge.target].low_precision;
-            if (low == wants_low) continue;
+        for (const graph_edge& edge : graph.edges()) {
+            if (edge.source != source) continue;
+            const bool low = colours[edge.from] != 0;
+            const bool wants_low = colours[edge.to] != 0;
+            if (low == wants_low || edge.type != element_format::f32) continue;
             const auto [place, is_new] = made.emplace(edge.output, casts.size());
             if (is_new) {
                 const element_format from = low ? plan.low_precision : element_format::f32;
@@ -72,31 +73,32 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
 /// 1. Nodes with an allow op are painted. If there is none, nothing is done at all.
 /// 2. Deny ops are painted, and what lies behind them on the way to another deny op or an infer op.
 /// 3. Infer and clear ops between two allow ops are painted, unless denied, where they have kernels.
-/// 4. Infer ops right behind a painted node are painted if nothing before them is denied (bfloat16 only).
-/// 5. The paint of step 1 to 4 spreads through clear ops in both directions.
-/// 6. Allow ops without a kernel lose their paint.
+/// 4. Infer ops right behind a painted node are painted if nothing before them is denied and their definition has the
+///    low precision (before TensorFlow 2.21 for bfloat16 only).
+/// 5. The paint of step 1 to 4 spreads through clear ops with kernels in both directions.
+/// 6. Allow ops whose definition does not have the low precision lose their paint.
 ///
 /// Then clusters and the ends of loops get one colour, casts that are there are reused, and others inserted.
 ///
 /// \param nodes       in any order; step 4 follows the order given
 /// \param list        which ops are allow, infer, deny and clear; rules with a condition are not looked at
-/// \param has_kernel  called with a node, its op as after the rewrite; whether the op runs in low precision
+/// \param has_kernel  called with a node, its op as after the rewrite; whether there is a kernel for the low precision
+/// \param allows      the same; whether the op is defined for the low precision, which every op with a kernel is
 ///
 /// Throws argument_error, naming the nodes, for names that are empty, used twice or unknown and for loops
 /// that no input says to be one; for an op that is in two lists after the options' changes; for rules of
 /// other categories; and for a low precision that is no floating-point format below float32.
 ///
-/// It differs from TensorFlow in three things. Nodes that must be preserved never change, where TensorFlow
-/// may still change a cast or the end of a loop. Overlapping loops get one colour too. And a node has one
-/// colour, where TensorFlow's have one for each of their type attributes; those besides `element` never
-/// change here.
+/// It differs from TensorFlow in two things. Nodes that must be preserved never change, where TensorFlow
+/// may still change a cast or the end of a loop. And overlapping loops get one colour too.
 ///
 ///     const graph_node nodes[] = {{"x", "Placeholder"}, {"w", "Placeholder"}, {"y", "MatMul", {"x", "w"}},
 ///                                 {"loss", "Mean", {"y"}}};
 ///     const auto plan = plan_graph_rewrite(nodes, lists::tensorflow);  // y in float16, three casts
-template <class HasKernel>
+template <class HasKernel, class Allows>
 graph_rewrite_plan plan_graph_rewrite(std::span<const graph_node> nodes, const op_list& list,
-                                      const graph_rewrite_options& options, HasKernel&& has_kernel) {
+                                      const graph_rewrite_options& options, HasKernel&& has_kernel,
+                                      Allows&& allows) {
     const auto low = options.low_precision;
     if (!is_floating(low) || low == element_format::f32 || low == element_format::f64) {
         detail::throw_argument(detail::graph_function, "low_precision", name_of(low),
@@ -108,18 +110,31 @@ graph_rewrite_plan plan_graph_rewrite(std::span<const graph_node> nodes, const o
     }
     const detail::graph_topology graph(nodes);
     std::vector<char> kernels;
+    std::vector<char> allowed;
+    const auto ask = [&](const graph_node& node) {
+        kernels.push_back(has_kernel(node) ? 1 : 0);
+        allowed.push_back(kernels.back() != 0 || allows(node) ? 1 : 0);
+    };
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         if (graph.op(i) == nodes[i].op) {
-            kernels.push_back(has_kernel(nodes[i]) ? 1 : 0);
+            ask(nodes[i]);
         } else {
             graph_node renamed = nodes[i];
             renamed.op = graph.op(i);
-            kernels.push_back(has_kernel(std::as_const(renamed)) ? 1 : 0);
+            ask(renamed);
         }
     }
-    graph_rewrite_plan plan = detail::graph_painter(graph, list, options, std::move(kernels)).run();
-    plan.casts = detail::casts_for(graph, plan);
+    detail::graph_painter painter(graph, list, options, std::move(kernels), std::move(allowed));
+    graph_rewrite_plan plan = painter.run();
+    plan.casts = detail::casts_for(graph, plan, painter.colours());
     return plan;
+}
+
+/// Overload where every op is defined for the low precision, with or without a kernel.
+template <class HasKernel>
+graph_rewrite_plan plan_graph_rewrite(std::span<const graph_node> nodes, const op_list& list,
+                                      const graph_rewrite_options& options, HasKernel&& has_kernel) {
+    return plan_graph_rewrite(nodes, list, options, has_kernel, [](const graph_node&) { return true; });
 }
 
 /// Overload for devices where every op has a kernel for the low precision.

@@ -49,6 +49,12 @@ constexpr std::string_view name_of(graph_rewrite_level level) noexcept {
 
 namespace mp::autocast {
 
+/// Whose rules the rewrite follows.
+enum class graph_rewrite_version : unsigned char {
+    tensorflow_2_18,  ///< and earlier sources: step 4 for bfloat16 only
+    tensorflow_2_21,  ///< step 4 for float16, too
+};
+
 /// Changes to one list of ops; what is both added and removed is removed.
 struct graph_list_changes {
     std::vector<std::string> add{};
@@ -60,8 +66,10 @@ struct graph_rewrite_options {
     graph_rewrite_level level = graph_rewrite_level::standard;
     element_format low_precision = element_format::f16;  ///< what float32 is replaced by
 
-    /// Whether step 4 is taken: an infer op right behind a node in low precision gets it too. TensorFlow
-    /// takes it for bfloat16 only, and so does the rewrite where this is empty.
+    graph_rewrite_version version = graph_rewrite_version::tensorflow_2_21;
+
+    /// Whether step 4 is taken: an infer op right behind a node in low precision gets it too. Where this is empty, as
+    /// in that version of TensorFlow.
     std::optional<bool> infer_follows_allow{};
 
     graph_list_changes allow{};
