@@ -273,16 +273,18 @@ TEST_CASE_TEMPLATE("scores without a meaning make their row NaN, as on the CPU",
 
 TEST_CASE_TEMPLATE("dropout drops what it drops on the CPU", Value, half, float) {
     // With the unit matrix as v, y has the probabilities.
+    const std::uint64_t added = 6;  // in memory that a device reads, too
     for (const std::uint64_t offset : {0u, 3u}) {
-        const attention_case of{9,
-                                70,
-                                8,
-                                70,
-                                {.heads = 2,
-                                 .causal = true,
-                                 .key_heads = 1,
-                                 .alignment = causal_alignment::last_key,
-                                 .dropout = {.probability = 0.4F, .seed = 99, .offset = offset}}};
+        const attention_case of{
+            9,
+            70,
+            8,
+            70,
+            {.heads = 2,
+             .causal = true,
+             .key_heads = 1,
+             .alignment = causal_alignment::last_key,
+             .dropout = {.probability = 0.4F, .seed = 99, .offset = offset, .added_offset = &added}}};
         operands<Value> it(of), expected(of);
         for (auto* m : {&it, &expected}) m->v.fill([](auto r, auto c) { return r == c ? 1.0F : 0.0F; });
         it.run(simulated{}, absent);

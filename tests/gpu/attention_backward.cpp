@@ -282,16 +282,18 @@ double difference(const matrix<Value>& a, const matrix<Value>& b) {
 }
 
 TEST_CASE_TEMPLATE("gradients with dropout drop what the forward pass drops on the CPU", Value, half, float) {
+    const std::uint64_t added = 6;  // in memory that a device reads, too
     for (const std::uint64_t offset : {0u, 3u}) {
-        const attention_case of{70,
-                                67,
-                                8,
-                                8,
-                                {.heads = 2,
-                                 .causal = true,
-                                 .key_heads = 1,
-                                 .alignment = causal_alignment::last_key,
-                                 .dropout = {.probability = 0.4F, .seed = 99, .offset = offset}}};
+        const attention_case of{
+            70,
+            67,
+            8,
+            8,
+            {.heads = 2,
+             .causal = true,
+             .key_heads = 1,
+             .alignment = causal_alignment::last_key,
+             .dropout = {.probability = 0.4F, .seed = 99, .offset = offset, .added_offset = &added}}};
         operands<Value> it(of), expected(of);
         it.run(simulated{.seed = 4}, absent);
         expected.run(mp::cpu{}, absent);

@@ -104,7 +104,9 @@ struct definition {
         const double probability = static_cast<double>(options.dropout.probability);
         for (std::ptrdiff_t key = 0; key < size.keys; ++key) {
             const auto index = static_cast<std::uint64_t>(row * size.keys + key);
-            const auto word = mp::random_bits(options.dropout.seed, options.dropout.offset + index);
+            const std::uint64_t* const added = options.dropout.added_offset;
+            const auto word = mp::random_bits(
+                options.dropout.seed, options.dropout.offset + (added == nullptr ? 0 : *added) + index);
             if (static_cast<double>(word) < probability * 0x1p32) continue;
             for (std::ptrdiff_t c = 0; c < size.value_head_dim; ++c) {
                 result[static_cast<std::size_t>(c)] +=
@@ -188,6 +190,8 @@ void check(const shape& size, attention_options options, bool masked) {
     }
 }
 
+constexpr std::uint64_t added_offset = 101;
+
 TEST_CASE(
     "every layout, group of heads, causal alignment and dropout is the definition's, with its gradients") {
     for (int bits = 0; bits < 64; ++bits) {
@@ -207,7 +211,10 @@ TEST_CASE(
             attention_options options{
                 .causal = causal,
                 .alignment = last ? causal_alignment::last_key : causal_alignment::first_key,
-                .dropout = {.probability = drops ? 0.25F : 0.0F, .seed = 11, .offset = 1000}};
+                .dropout = {.probability = drops ? 0.25F : 0.0F,
+                            .seed = 11,
+                            .offset = 900,
+                            .added_offset = &added_offset}};
             options.heads = stacked ? size.batch * size.heads : size.heads;
             options.key_heads = grouped ? (stacked ? size.batch * size.key_heads : size.key_heads) : 0;
             if (!stacked) {

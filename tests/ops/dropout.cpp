@@ -46,7 +46,11 @@ std::uint32_t philox_word(std::uint64_t seed, std::uint64_t index) {
 TEST_CASE("an element is dropped as the generator says for its logical index, in every layout") {
     for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{6}, (std::uint64_t{1} << 34) - 50}) {
         ops_test::for_each_layout([&](storage_order order, std::ptrdiff_t padding) {
-            const dropout_options options{.probability = 0.3F, .seed = 0x0123456789abcdefU, .offset = offset};
+            const std::uint64_t added = offset / 3;
+            const dropout_options options{.probability = 0.3F,
+                                          .seed = 0x0123456789abcdefU,
+                                          .offset = offset - added,
+                                          .added_offset = &added};
             matrix<half> x(37, 83, padding, storage_order::row_major), y(37, 83, padding, order);
             matrix<float> dy(37, 83, padding, order), dx(37, 83, 0, order);
             x.randomize(1);

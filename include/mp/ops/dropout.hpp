@@ -34,6 +34,7 @@ template <class From, class To>
 void apply_dropout(dropout_walk, const cpu& exec, matrix_view<const From> from, matrix_view<To> to,
                    const ops::dropout_options& options) {
     const dropout_mask mask(options);
+    const std::uint64_t offset = dropout_offset(options);
     const instruction_set isa = best_instruction_set();
     const auto columns = static_cast<std::uint64_t>(to.columns);
     for_each_run(
@@ -41,7 +42,7 @@ void apply_dropout(dropout_walk, const cpu& exec, matrix_view<const From> from, 
         [&]<class Real>(const element_run& run, Real* results, const Real* values) {
             std::uint32_t room[random_room(run_block)];
             const std::uint32_t* words = room;
-            const std::uint64_t first = options.offset + static_cast<std::uint64_t>(run.row) * columns +
+            const std::uint64_t first = offset + static_cast<std::uint64_t>(run.row) * columns +
                                         static_cast<std::uint64_t>(run.column);
             if (run.along_row) {
                 words = random_words(isa, options.seed, first, run.count, room);

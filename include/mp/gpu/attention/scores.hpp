@@ -35,8 +35,9 @@ struct attention_shape {
     bool mask_per_head;
     std::uint64_t seed;
     std::uint64_t offset;
-    std::uint64_t threshold;  ///< words below it are dropped
-    float kept_scale;         ///< of what dropout keeps
+    const std::uint64_t* added_offset;  ///< or null
+    std::uint64_t threshold;            ///< words below it are dropped
+    float kept_scale;                   ///< of what dropout keeps
 
     /// Keys that the first `end` queries see.
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::ptrdiff_t keys_before(std::ptrdiff_t end) const {
@@ -75,7 +76,7 @@ struct attention_shape {
     }
 
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool drops_any() const { return threshold != 0; }
-    /// Of a query and a key in the stream of dropout's bits.
+    /// Of a query and a key in the stream of dropout's bits, without what is at added_offset.
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint64_t stream_index(std::ptrdiff_t head,
                                                                              std::ptrdiff_t query,
                                                                              std::ptrdiff_t key) const {
@@ -237,13 +238,15 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void drop_weights(Thread thread, const attention
                                                   attention_sums<attention_tile>& weights) {
     // Bits first, in a loop: ten rounds for each element would be much code.
     std::uint32_t kept = 0;
+    const std::uint64_t added = shape.added_offset == nullptr ? 0 : thread.load(shape.added_offset);
     MP_UNROLL_BY(1)
     for (int pair = 0; pair < 2 * attention_sums<attention_tile>::fragments; ++pair) {
         const std::ptrdiff_t r = row + pair % 2 * 8;
         const std::ptrdiff_t c = column + attention_column(thread.lane(), pair / 2);
-        const std::uint64_t first = ByKeys ? shape.stream_index(head, c, r) : shape.stream_index(head, r, c);
+        const std::uint64_t first =
+            added + (ByKeys ? shape.stream_index(head, c, r) : shape.stream_index(head, r, c));
         const std::uint64_t second =
-            ByKeys ? shape.stream_index(head, c + 1, r) : shape.stream_index(head, r, c + 1);
+            added + (ByKeys ? shape.stream_index(head, c + 1, r) : shape.stream_index(head, r, c + 1));
         philox4x32 words = random_block(shape.seed, first / 4);
         const std::uint32_t first_word = words.word[first % 4];
         // Three of four neighbours are in one block.

@@ -63,6 +63,7 @@ template <class Mask>
     shape.scale = float_from_double(sizes.scale);
     shape.seed = dropout.seed;
     shape.offset = options.offset;
+    shape.added_offset = options.added_offset;
     shape.threshold = dropout.threshold;
     shape.kept_scale = float_from_double(dropout.scale);
     if constexpr (!std::is_same_v<Mask, ops::absent_t>) {

@@ -108,7 +108,7 @@ struct attention_sizes : attention_heads {
     [[nodiscard]] std::uint64_t stream_index(const ops::dropout_options& dropout, const query_block& block,
                                              std::ptrdiff_t row) const {
         const auto query = static_cast<std::uint64_t>(block.head * queries + block.first + row);
-        return dropout.offset + query * static_cast<std::uint64_t>(keys);
+        return dropout_offset(dropout) + query * static_cast<std::uint64_t>(keys);
     }
     [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const {
         return rows * keys * (head_dim + value_head_dim);

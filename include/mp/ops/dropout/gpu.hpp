@@ -23,7 +23,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// to = from under a mask. Element (r, c) has the random word with the index
-/// first + r * row_words + c * column_words.
+/// first + r * row_words + c * column_words, and what is at `added`.
 template <class To, class From>
 struct dropout_kernel {
     static constexpr int threads = row_threads;
@@ -33,6 +33,7 @@ struct dropout_kernel {
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     std::uint64_t first;
+    const std::uint64_t* added;  ///< or null
     std::uint64_t row_words;
     std::uint64_t column_words;
     dropout_mask mask;
@@ -42,11 +43,12 @@ struct dropout_kernel {
     MP_HOST_DEVICE void operator()(Thread thread) const {
         const std::ptrdiff_t across = (columns + width - 1) / width;
         const std::ptrdiff_t step = thread.blocks() * threads;
+        const std::uint64_t begin = added == nullptr ? first : first + thread.load(added);
         for (std::ptrdiff_t i = thread.block() * threads + thread.index(); i < rows * across; i += step) {
             const std::ptrdiff_t row = rows == 1 ? 0 : i / across;
             const std::ptrdiff_t column = (i - row * across) * width;
             row_floats<width> values = load_row_floats<width>(thread, from, row, column, columns);
-            const std::uint64_t word = first + static_cast<std::uint64_t>(row) * row_words +
+            const std::uint64_t word = begin + static_cast<std::uint64_t>(row) * row_words +
                                        static_cast<std::uint64_t>(column) * column_words;
             if (column_words == 1) {
                 drop_neighbours(values, word);
@@ -106,8 +108,8 @@ void apply_dropout(dropout_walk, const Executor& exec, matrix_view<const From> f
             (std::min)((chunks - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
         launch("mp::ops::dropout", exec, simt::launch_size{.blocks = blocks},
                kernel{rows_of<width>(out), rows_of<width>(in), out.rows, out.columns, options.offset,
-                      static_cast<std::uint64_t>(row_words), static_cast<std::uint64_t>(column_words),
-                      dropout_mask(options)});
+                      options.added_offset, static_cast<std::uint64_t>(row_words),
+                      static_cast<std::uint64_t>(column_words), dropout_mask(options)});
     };
     if (to.order == storage_order::column_major) {
         enqueue(transposed(to), transposed(from), std::ptrdiff_t{1}, to.columns);

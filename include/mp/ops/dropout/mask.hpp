@@ -25,11 +25,19 @@ struct dropout_options {
     /// Where in the stream the bits of element (0, 0) are. A later call that needs other bits adds
     /// rows * columns to it.
     std::uint64_t offset = 0;
+    /// Added to offset if it is not null, and read when the op runs: memory of the executor. So a step that
+    /// is captured into a graph drops other elements each time that it is launched, if the number has changed.
+    const std::uint64_t* added_offset = nullptr;
 };
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Where the bits of the first element are, for an executor whose memory the host reads.
+[[nodiscard]] inline std::uint64_t dropout_offset(const ops::dropout_options& options) {
+    return options.offset + (options.added_offset == nullptr ? 0 : *options.added_offset);
+}
 
 /// The mask of dropout, and what the elements that it keeps are multiplied by.
 struct dropout_mask {
