@@ -20,6 +20,13 @@ void* counted(std::size_t size) {
     if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
     throw std::bad_alloc();
 }
+void* counted(std::size_t size, std::align_val_t alignment) {
+    ++allocations;
+    allocated_bytes += size;
+    const auto line = static_cast<std::size_t>(alignment);
+    if (void* memory = std::aligned_alloc(line, (size / line + 1) * line)) return memory;
+    throw std::bad_alloc();
+}
 
 }  // namespace
 
@@ -28,6 +35,12 @@ void* operator new(std::size_t size) {
 }
 void* operator new[](std::size_t size) {
     return counted(size);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+    return counted(size, alignment);
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+    return counted(size, alignment);
 }
 void operator delete(void* memory) noexcept {
     std::free(memory);
@@ -39,5 +52,17 @@ void operator delete(void* memory, std::size_t) noexcept {
     std::free(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
     std::free(memory);
 }

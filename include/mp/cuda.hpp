@@ -9,6 +9,7 @@
 
 #include <mp/cuda/device_buffer.hpp>
 #include <mp/cuda/error.hpp>
+#include <mp/cuda/graph.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 #include <mp/cuda/properties.hpp>
 #include <mp/cuda/stream.hpp>

@@ -97,8 +97,13 @@ struct is_gpu_executor : std::false_type {};
 ///   host's memory when it returns;
 /// - `static std::shared_ptr<void> allocate(exec, std::size_t bytes)`: memory that kernels of the executor
 ///   may use until the last copy of the pointer is gone; null where there is none;
+/// - `static void clear(exec, void* to, std::size_t bytes)`, enqueued: zeros;
 /// - `static bool can_keep(exec)`: false while kernels are captured, to run again when casts are stale;
-/// - `static const void* queue(exec)`: what orders its kernels.
+/// - `static const void* queue(exec)`: what orders its kernels;
+/// - `static std::shared_ptr<void> allocate_pinned(exec, std::size_t bytes)`: memory of the host, null where
+///   there is none, from which `copy_pinned(exec, void* to, const void* from, std::size_t bytes)` copies
+///   while the host goes on; `mark`, which `record(exec, mark&)` puts behind what is enqueued, and
+///   `wait(const mark&)`, which waits until the device has passed it.
 template <class Executor>
 struct executor_memory;
 

@@ -10,6 +10,8 @@
 #include <mp/simt/host/simulated_thread.hpp>
 #include <mp/simt/kernel_error.hpp>
 #include <mp/simt/kernel_traits.hpp>
+#include <mp/simt/launch_recorder.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/simt/simulated_gpu.hpp>
+#include <mp/simt/simulated_graph.hpp>

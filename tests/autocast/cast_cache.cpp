@@ -157,6 +157,17 @@ TEST_CASE("nothing is kept where nothing is cast") {
     CHECK(mp::autocast_cache()->contents().empty());
 }
 
+TEST_CASE("a region may keep no casts, and then those inside keep none") {
+    weights w(2, 0.1F);
+    const autocast_region region({.cpu = precision::fp16, .keep_casts = false});
+    CHECK(mp::autocast_cache() == nullptr);
+    CHECK(w.read().values == std::vector<float>(2, static_cast<float>(half(0.1F))));
+    const autocast_region inside({.cpu = precision::bf16, .cache = std::make_shared<ac::cast_cache>()});
+    CHECK(mp::autocast_cache() == nullptr);
+    w.set(2.0F);
+    CHECK(w.read().values == std::vector<float>(2, 2.0F));
+}
+
 TEST_CASE("the bound in bytes holds: what was used longest ago goes, and what is too large is not kept") {
     const auto cache = std::make_shared<ac::cast_cache>(20);
     const weights a(4);  // 8 bytes as half

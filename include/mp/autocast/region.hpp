@@ -65,6 +65,10 @@ struct autocast_options {
     std::vector<std::string> only_layers{};  ///< cast only in layers whose names match one of these patterns
     std::shared_ptr<autocast::cast_cache> cache{};  ///< keeps casts of cached() arguments
     bool keep_cache = false;  ///< leave `cache` as it is when the region ends, for the next one
+    /// Whether there is a cache at all, here and in regions inside. Not for a step that is captured into a
+    /// graph, whose casts are made anew each time: without a cache they take as much workspace before the
+    /// capture as in it.
+    bool keep_casts = true;
     /// A cast_ledger, or another observer; it must outlive the region and its tokens.
     autocast::cast_observer* ledger = nullptr;
 };
@@ -79,6 +83,7 @@ struct autocast_state {
     std::vector<std::string> only_ops{};
     std::vector<std::string> only_layers{};
     std::shared_ptr<autocast::cast_cache> cache{};
+    bool keep_casts = true;
     autocast::cast_observer* ledger = nullptr;
     const autocast_state* outer = nullptr;  ///< where rules go on
 
@@ -241,6 +246,7 @@ public:
             state_.only_ops = around->only_ops;
             state_.only_layers = around->only_layers;
             state_.cache = around->cache;
+            state_.keep_casts = around->keep_casts;
             state_.ledger = around->ledger;
             state_.outer = around;
         }
@@ -251,7 +257,10 @@ public:
         if (!options.only_layers.empty()) state_.only_layers = std::move(options.only_layers);
         if (options.ledger != nullptr) state_.ledger = options.ledger;
         state_.rules = std::move(options.rules);
-        if (options.cache != nullptr) {
+        state_.keep_casts = state_.keep_casts && options.keep_casts;
+        if (!state_.keep_casts) {
+            state_.cache = nullptr;
+        } else if (options.cache != nullptr) {
             clears_cache_ = !options.keep_cache && (around == nullptr || around->cache != options.cache);
             state_.cache = std::move(options.cache);
         } else if (state_.cache == nullptr && state_.active()) {

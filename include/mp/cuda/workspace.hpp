@@ -33,6 +33,10 @@ struct executor_memory<cuda_stream> {
         if (bytes == 0) return;
         check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, exec.stream), "cudaMemcpyAsync");
     }
+    static void clear(const cuda_stream& exec, void* to, std::size_t bytes) {
+        if (bytes == 0) return;
+        check_cuda(cudaMemsetAsync(to, 0, bytes, exec.stream), "cudaMemsetAsync");
+    }
     /// Freed in the order of the stream, behind the kernels that read it.
     static std::shared_ptr<void> allocate(const cuda_stream& exec, std::size_t bytes) {
         void* memory = nullptr;
@@ -44,6 +48,21 @@ struct executor_memory<cuda_stream> {
     }
     static bool can_keep(const cuda_stream& exec) { return !is_capturing(exec.stream); }
     static const void* queue(const cuda_stream& exec) { return exec.stream; }
+
+    using mark = cuda_event;
+    static std::shared_ptr<void> allocate_pinned(const cuda_stream& /*exec*/, std::size_t bytes) {
+        void* memory = nullptr;
+        if (cudaMallocHost(&memory, bytes == 0 ? 1 : bytes) != cudaSuccess) {
+            static_cast<void>(cudaGetLastError());
+            return nullptr;
+        }
+        return {memory, [](void* it) { static_cast<void>(cudaFreeHost(it)); }};
+    }
+    static void copy_pinned(const cuda_stream& exec, void* to, const void* from, std::size_t bytes) {
+        copy_to_device(exec, to, from, bytes);
+    }
+    static void record(const cuda_stream& exec, mark& at) { at.record(exec); }
+    static void wait(const mark& at) { at.synchronize(); }
 };
 
 template <>

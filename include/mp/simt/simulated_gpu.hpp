@@ -14,6 +14,7 @@ class workspace;
 
 namespace simt {
 class access_statistics;
+class launch_recorder;
 }
 
 /// Runs the very kernels that mp::cuda_stream runs, on the host: each thread of the GPU is a fiber, tensor
@@ -47,6 +48,8 @@ struct simulated_gpu {
     std::size_t stack_bytes = std::size_t{256} << 10;
     /// Workspace memory of ops, as on a device. See <mp/workspace.hpp>.
     mp::workspace* workspace = nullptr;
+    /// With which mp::replayed_step captures steps; null where nothing is captured.
+    simt::launch_recorder* recorder = nullptr;
 };
 
 }  // namespace mp

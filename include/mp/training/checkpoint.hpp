@@ -8,6 +8,7 @@
 #include <mp/detail/array_share.hpp>
 #include <mp/detail/checksum.hpp>
 #include <mp/detail/contiguous.hpp>
+#include <mp/detail/device_range.hpp>
 #include <mp/error.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/scaling/loss_scaler.hpp>
@@ -46,6 +47,22 @@ inline constexpr bool is_matrix_view = false;
 template <class Element>
 inline constexpr bool is_matrix_view<matrix_view<Element>> = true;
 
+template <class Value>
+std::vector<std::size_t> shape_of(const device_range<Value>& it) {
+    if (it.columns == 0) return {it.values.size()};
+    return {it.values.size() / it.columns, it.columns};
+}
+
+// Concepts of their own, for nvcc finds no member of this class in a requires-expression inside it.
+template <class Thing, class Visitor>
+concept visits_state = requires(Thing& thing, Visitor& visitor) { thing.visit_state(visitor); };
+template <class Thing, class Visitor>
+concept visits_members =
+    requires(Thing& thing, Visitor& visitor) { std::remove_cvref_t<Thing>::visit(thing, visitor); };
+/// The loss scaler of a GPU.
+template <class Thing>
+concept saves_policy = requires(Thing& thing) { thing.restore(thing.saved()); };
+
 /// Takes what is to be saved apart into arrays, by the name of the caller and of its members. Self has
 /// array(name, shape, data, count), share(name, values), text(name, make, take) and
 /// constant(name, value).
@@ -82,6 +99,13 @@ public:
                     const auto saved = load_state<std::remove_cvref_t<decltype(thing.state().policy)>>(text);
                     if (apply) thing.restore(saved);
                 });
+        } else if constexpr (saves_policy<Thing>) {
+            self().text(
+                whole, [&] { return save_state(thing.saved()); },
+                [&](std::string_view text, bool apply) {
+                    const auto saved = load_state<std::remove_cvref_t<decltype(thing.policy())>>(text);
+                    if (apply) thing.restore(saved);
+                });
         } else if constexpr (std::same_as<bare, std::string>) {
             self().text(
                 whole, [&] { return thing; },
@@ -90,11 +114,13 @@ public:
                 });
         } else if constexpr (is_array_share<bare>) {
             self().share(whole, thing);
-        } else if constexpr (requires { thing.visit_state(self()); }) {
+        } else if constexpr (is_device_range<bare>) {
+            self().device_array(whole, thing);
+        } else if constexpr (visits_state<Thing, Self>) {
             const std::string outer = std::exchange(prefix_, whole + ".");
             thing.visit_state(self());
             prefix_ = outer;
-        } else if constexpr (requires { bare::visit(thing, self()); }) {
+        } else if constexpr (visits_members<Thing, Self>) {
             const std::string outer = std::exchange(prefix_, whole + ".");
             bare::visit(thing, self());
             prefix_ = outer;
@@ -155,6 +181,13 @@ public:
                                     " is shared among ranks; save it by mp::save_checkpoint(ranks, path, "
                                     "everything)"));
         }
+    }
+    /// An array of a device: as its copy on the host.
+    template <class Value>
+    void device_array(const std::string& name, const device_range<Value>& it) {
+        std::string& kept = texts_.emplace_back(it.values.size_bytes(), '\0');
+        it.copies->to_host(kept.data(), it.values.data(), kept.size());
+        array(name, shape_of(it), reinterpret_cast<const Value*>(kept.data()), it.values.size());
     }
     template <class Make, class Take>
     void text(const std::string& name, Make make, Take /*take*/) {
@@ -264,6 +297,12 @@ public:
         } else if (applies()) {
             file_.read_share(name, it.values, it.first, it.of);
         }
+    }
+    template <class Value>
+    void device_array(const std::string& name, const device_range<Value>& it) {
+        std::vector<Value> values(applies() ? it.values.size() : 0);
+        array(name, shape_of(it), values.data(), it.values.size());
+        if (applies()) it.copies->to_device(it.values.data(), values.data(), it.values.size_bytes());
     }
     template <class Make, class Take>
     void text(const std::string& name, Make /*make*/, Take take) {

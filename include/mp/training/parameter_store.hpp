@@ -4,7 +4,9 @@
 #pragma once
 
 #include <mp/autocast/cast_cache.hpp>
+#include <mp/detail/device_range.hpp>
 #include <mp/error.hpp>
+#include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/optim/parameter.hpp>
@@ -40,6 +42,7 @@ struct parameter_memory {
     tensor<Gradient> gradients;
     bool built = false;
     autocast::buffer_version version;
+    std::unique_ptr<const memory_copies> copies;  ///< where the memory is a device's
 
     void require_built(std::string_view function) const {
         if (built) return;
@@ -151,13 +154,24 @@ public:
     /// Makes the memory, draws the weights, and sets the gradients to zero.
     ///
     /// \throws state_error  called before
-    void build(std::uint64_t seed) {
+    void build(std::uint64_t seed) { build(cpu{}, seed); }
+    /// The same in the memory of an executor; the weights are those that a CPU has.
+    ///
+    /// \throws argument_error  there is not enough device memory
+    template <executor Executor>
+    void build(const Executor& exec, std::uint64_t seed) {
         require_not_built("mp::parameter_store::build");
         const auto count = static_cast<std::ptrdiff_t>(memory_->total);
         tensor<Weight> weights(1, count);
-        tensor<Gradient> gradients(1, count);
         for (const auto& it : memory_->entries) {
             initialize(weights.values().subspan(it.offset, size_of(it)), it.initial, seed, it.offset);
+        }
+        tensor<Gradient> gradients(exec, 1, count);
+        if constexpr (gpu_executor<Executor>) {
+            tensor<Weight> on_device(exec, 1, count);
+            on_device.copy_from(exec, std::as_const(weights).values());
+            weights = std::move(on_device);
+            memory_->copies = std::make_unique<detail::executor_copies<Executor>>(exec);
         }
         memory_->weights = std::move(weights);
         memory_->gradients = std::move(gradients);
@@ -166,16 +180,18 @@ public:
 
     /// For an optimizer, in the order of adding.
     ///
-    /// \throws state_error  before build()
+    /// \throws state_error  before build(), and where that made memory of a device
     [[nodiscard]] std::vector<parameter_type> parameters() const {
-        memory_->require_built("mp::parameter_store::parameters");
-        std::vector<parameter_type> result;
-        for (const auto& it : memory_->entries) {
-            result.push_back({it.name, memory_->weights.values().subspan(it.offset, size_of(it)),
-                              memory_->gradients.values().subspan(it.offset, size_of(it)), it.group,
-                              it.is_vector ? 0 : static_cast<std::size_t>(it.rows)});
-        }
-        return result;
+        require_place("mp::parameter_store::parameters", false);
+        return list();
+    }
+    /// For one on an executor: mp::gpu_adamw and its kin where build() had one for GPUs.
+    ///
+    /// \throws state_error  before build(), and where its memory was of another kind
+    template <executor Executor>
+    [[nodiscard]] std::vector<parameter_type> parameters(const Executor& /*exec*/) const {
+        require_place("mp::parameter_store::parameters", gpu_executor<Executor>);
+        return list();
     }
 
     /// All weights and all gradients, with unused elements, zeros, between the parameters.
@@ -201,7 +217,11 @@ public:
         memory_->require_built("mp::parameter_store::visit_state");
         for (const auto& it : memory_->entries) {
             const auto values = memory_->weights.values().subspan(it.offset, size_of(it));
-            if (it.is_vector) {
+            if (memory_->copies != nullptr) {
+                visitor(it.name, detail::device_range<Weight>{
+                                     values, memory_->copies.get(),
+                                     it.is_vector ? 0 : static_cast<std::size_t>(it.columns)});
+            } else if (it.is_vector) {
                 visitor(it.name, values);
             } else {
                 visitor(it.name, row_major(values.data(), it.rows, it.columns));
@@ -211,6 +231,24 @@ public:
     }
 
 private:
+    void require_place(std::string_view function, bool device) const {
+        memory_->require_built(function);
+        if (device == (memory_->copies != nullptr)) return;
+        detail::throw_error(state_error(
+            std::string(function) +
+            (device ? ": the weights are in the memory of the host; build() them with this executor"
+                    : ": the weights are in device memory; call parameters(exec) for an optimizer there")));
+    }
+    [[nodiscard]] std::vector<parameter_type> list() const {
+        std::vector<parameter_type> result;
+        for (const auto& it : memory_->entries) {
+            result.push_back({it.name, memory_->weights.values().subspan(it.offset, size_of(it)),
+                              memory_->gradients.values().subspan(it.offset, size_of(it)), it.group,
+                              it.is_vector ? 0 : static_cast<std::size_t>(it.rows)});
+        }
+        return result;
+    }
+
     static std::size_t size_of(const typename memory::entry& it) {
         return static_cast<std::size_t>(it.rows * it.columns);
     }

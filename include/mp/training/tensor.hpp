@@ -4,8 +4,10 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -14,6 +16,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -35,11 +38,30 @@ inline std::size_t element_count(std::string_view function, std::ptrdiff_t rows,
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
+/// A copy on the host of what lies in the memory of an executor, which is waited for.
+template <executor Executor, class Element>
+[[nodiscard]] std::vector<Element> host_copy(const Executor& exec, std::span<const Element> values) {
+    std::vector<Element> copies(values.size());
+    if constexpr (gpu_executor<Executor>) {
+        detail::executor_memory<Executor>::copy_to_host(exec, copies.data(), values.data(),
+                                                        values.size_bytes());
+    } else {
+        std::copy(values.begin(), values.end(), copies.begin());
+    }
+    return copies;
+}
+
 /// An owning dense row-major matrix, aligned to a cache line and zero-initialised.
 ///
 ///     mp::tensor<mp::bfloat16> hidden(tokens, 4 * width);
 ///     mp::ops::linear(exec, x, w, b, hidden.view());
 ///     hidden.resize(fewer, 4 * width);          // keeps its memory
+///
+/// With an executor for GPUs its elements are in device memory, which the host can copy, but not look at:
+///
+///     mp::tensor<mp::bfloat16> hidden(stream, tokens, 4 * width);
+///     mp::ops::linear(stream, x, w, b, hidden.view());
+///     std::vector<mp::bfloat16> back = hidden.to_host(stream);
 ///
 /// Moves, and is not copied. Not synchronised.
 template <class Element>
@@ -53,12 +75,19 @@ public:
     tensor() = default;
     /// \throws argument_error  a negative size, or one that does not fit into memory
     tensor(std::ptrdiff_t rows, std::ptrdiff_t columns) { resize(rows, columns); }
+    /// In the memory of an executor.
+    template <executor Executor>
+    tensor(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+        resize(exec, rows, columns);
+    }
     tensor(tensor&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)),
+        : device_(std::exchange(other.device_, nullptr)),
+          data_(std::exchange(other.data_, nullptr)),
           capacity_(std::exchange(other.capacity_, 0)),
           rows_(std::exchange(other.rows_, 0)),
           columns_(std::exchange(other.columns_, 0)) {}
     tensor& operator=(tensor&& other) noexcept {
+        std::swap(device_, other.device_);
         std::swap(data_, other.data_);
         std::swap(capacity_, other.capacity_);
         std::swap(rows_, other.rows_);
@@ -67,13 +96,13 @@ public:
     }
     ~tensor() { release(); }
 
-    /// Another shape. Allocates only where more elements are needed than ever before, and then all of them
+    /// Another shape, in the memory of the host. Allocates only where more elements are needed than ever before, and then all of them
     /// are zeros; else they are what was in their places of memory.
     ///
     /// \throws argument_error  as the constructor; the tensor is as before
     void resize(std::ptrdiff_t rows, std::ptrdiff_t columns) {
         const std::size_t count = detail::element_count("mp::tensor::resize", rows, columns, sizeof(Element));
-        if (count > capacity_) {
+        if (count > capacity_ || device_ != nullptr) {
             void* const memory = ::operator new(count * sizeof(Element), std::align_val_t{alignment});
             release();
             data_ = static_cast<Element*>(memory);
@@ -83,6 +112,64 @@ public:
         rows_ = rows;
         columns_ = columns;
     }
+    /// The same in the memory of an executor: what was elsewhere is not taken along. What is allocated on a
+    /// GPU is so in the order of the stream, which must outlive the tensor.
+    ///
+    /// \throws argument_error  also where there is not as much device memory
+    /// \throws state_error     it has to grow while the executor's work is captured into a graph
+    template <executor Executor>
+    void resize(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+        if constexpr (!gpu_executor<Executor>) {
+            resize(rows, columns);
+        } else {
+            using memory = detail::executor_memory<Executor>;
+            constexpr std::string_view function = "mp::tensor::resize";
+            const std::size_t count = detail::element_count(function, rows, columns, sizeof(Element));
+            if (count > (device_ == nullptr ? 0 : capacity_)) {
+                if (!memory::can_keep(exec)) {
+                    detail::throw_error(state_error(
+                        "mp::tensor::resize: it would have to grow while a graph is captured; run the step "
+                        "once before"));
+                }
+                std::shared_ptr<void> made = memory::allocate(exec, count * sizeof(Element));
+                if (made == nullptr) {
+                    detail::throw_argument(function, "bytes of device memory", count * sizeof(Element),
+                                           "must be available");
+                }
+                memory::clear(exec, made.get(), count * sizeof(Element));
+                release();
+                device_ = std::move(made);
+                data_ = static_cast<Element*>(device_.get());
+                capacity_ = count;
+            }
+            rows_ = rows;
+            columns_ = columns;
+        }
+    }
+
+    /// Copies the host's elements into it, which have been read when this returns.
+    ///
+    /// \throws argument_error  their number is another one
+    template <executor Executor>
+    void copy_from(const Executor& exec, std::span<const Element> values) {
+        if (values.size() != size()) {
+            detail::throw_argument("mp::tensor::copy_from", "values.size()", values.size(),
+                                   "must be that of the tensor, which is " + detail::error_text(size()));
+        }
+        if constexpr (gpu_executor<Executor>) {
+            detail::executor_memory<Executor>::copy_to_device(exec, data_, values.data(),
+                                                              values.size_bytes());
+        } else {
+            std::copy(values.begin(), values.end(), data_);
+        }
+    }
+    /// A copy on the host; waits for the executor.
+    template <executor Executor>
+    [[nodiscard]] std::vector<Element> to_host(const Executor& exec) const {
+        return host_copy(exec, values());
+    }
+    /// Whether its elements are in device memory.
+    [[nodiscard]] bool on_device() const noexcept { return device_ != nullptr; }
 
     [[nodiscard]] matrix_view<Element> view() { return row_major(data_, rows_, columns_); }
     [[nodiscard]] matrix_view<const Element> view() const {
@@ -100,8 +187,16 @@ public:
 
 private:
     void release() noexcept {
-        if (data_ != nullptr) ::operator delete(data_, std::align_val_t{alignment});
+        if (device_ != nullptr) {
+            device_.reset();
+        } else if (data_ != nullptr) {
+            ::operator delete(data_, std::align_val_t{alignment});
+        }
+        data_ = nullptr;
+        capacity_ = 0;
     }
+
+    std::shared_ptr<void> device_;  ///< what owns data_, if the host does not
 
     Element* data_ = nullptr;
     std::size_t capacity_ = 0;

@@ -10,11 +10,15 @@
 #include <mp/simt/host/cluster.hpp>
 #include <mp/simt/host/simulated_thread.hpp>
 #include <mp/simt/kernel_traits.hpp>
+#include <mp/simt/launch_recorder.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/simulated_gpu.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -54,6 +58,34 @@ inline void run_grid(std::string_view function, const cpu& host, const host_sett
     });
 }
 
+/// A launch that is kept, with a copy of its kernel.
+class recorded_grid final : public launch_recorder::action {
+public:
+    recorded_grid(std::string_view function, const cpu& host, const host_settings& settings,
+                  const launch_shape& shape, void (*thread)(const void*, thread_state&), const void* kernel,
+                  std::size_t bytes)
+        : function_(function),
+          host_(host),
+          settings_(settings),
+          shape_(shape),
+          thread_(thread),
+          kernel_(std::make_unique<line[]>((bytes + sizeof(line) - 1) / sizeof(line))) {
+        std::memcpy(kernel_.get(), kernel, bytes);
+    }
+    void run() const override { run_grid(function_, host_, settings_, shape_, thread_, kernel_.get()); }
+
+private:
+    struct alignas(128) line {  // as aligned as any kernel is
+        std::byte bytes[128];
+    };
+    std::string function_;
+    cpu host_;
+    host_settings settings_;
+    launch_shape shape_;
+    void (*thread_)(const void*, thread_state&);
+    std::unique_ptr<line[]> kernel_;
+};
+
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::simt::inline MP_ISA_NAMESPACE {
@@ -79,8 +111,14 @@ void launch(std::string_view function, simulated_gpu<Arch> exec, const launch_si
             const Kernel& kernel) {
     const launch_shape shape = shape_of_launch<Kernel>(function, size);
     const detail::host_settings settings{exec.seed, exec.stack_bytes, exec.statistics};
-    detail::run_grid(function, cpu{.threads = exec.threads}, settings, shape,
-                     &detail::run_thread<Arch, Kernel>, &kernel);
+    const cpu host{.threads = exec.threads};
+    if (exec.recorder != nullptr && exec.recorder->recording()) {
+        static_assert(alignof(Kernel) <= 128);
+        exec.recorder->add(std::make_unique<detail::recorded_grid>(
+            function, host, settings, shape, &detail::run_thread<Arch, Kernel>, &kernel, sizeof kernel));
+        return;
+    }
+    detail::run_grid(function, host, settings, shape, &detail::run_thread<Arch, Kernel>, &kernel);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace mp::layers::inline MP_ISA_NAMESPACE {
 
@@ -54,20 +53,22 @@ public:
 
     /// x has the tokens of `batch` sequences, one below the other, and must stay until backward(). `dropout`
     /// drops probabilities; backward() drops the same.
-    matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x, std::ptrdiff_t batch,
+    template <executor Executor>
+    matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x,
+                                    std::ptrdiff_t batch,
                                     const ops::dropout_options& dropout = {.probability = 0.0F}) {
         heads_.batch = batch;
         heads_.dropout = dropout;
         const matrix_view<const Activation> qkv = qkv_.forward(exec, x);
-        mixed_.resize(x.rows, width());
-        log_sums_.resize(static_cast<std::size_t>(x.rows * heads_.heads));
+        mixed_.resize(exec, x.rows, width());
+        log_sums_.resize(exec, 1, x.rows * heads_.heads);
         ops::scaled_dot_product_attention<Policy>(exec, queries(qkv), keys(qkv), values(qkv), ops::absent,
-                                                  mixed_.view(), heads_, {log_sums_});
+                                                  mixed_.view(), heads_, {log_sums_.values()});
         return out_.forward(exec, mixed_.view());
     }
     /// As linear::backward().
-    template <class DX>
-    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+    template <executor Executor, class DX>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
         const detail::layer_scratch<Activation> dmixed(exec, mixed_.rows(), mixed_.columns());
         const detail::layer_scratch<Activation> dqkv(exec, mixed_.rows(), width() + 2 * key_width_);
         out_.backward(exec, dy, dmixed.view(), add);
@@ -75,16 +76,16 @@ public:
         ops::scaled_dot_product_attention_backward<Policy>(
             exec, queries(qkv), keys(qkv), values(qkv), ops::absent,
             matrix_view<const Activation>(dmixed.view()), queries(dqkv.view()), keys(dqkv.view()),
-            values(dqkv.view()), heads_, {log_sums_});
+            values(dqkv.view()), heads_, {log_sums_.values()});
         qkv_.backward(exec, dqkv.view(), dx, add);
     }
 
+    [[nodiscard]] std::ptrdiff_t heads() const noexcept { return heads_.heads; }
     [[nodiscard]] projection& qkv() { return qkv_; }
     [[nodiscard]] projection& output() { return out_; }
     /// Bytes of activations.
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return qkv_.bytes() + mixed_.bytes() + out_.bytes() +
-               log_sums_.capacity() * sizeof(detail::arithmetic_type<Activation>);
+        return qkv_.bytes() + mixed_.bytes() + out_.bytes() + log_sums_.bytes();
     }
 
     /// As linear::visit_state().
@@ -130,7 +131,7 @@ private:
     projection qkv_;
     projection out_;
     tensor<Activation> mixed_;
-    std::vector<detail::arithmetic_type<Activation>> log_sums_;
+    tensor<detail::arithmetic_type<Activation>> log_sums_;
 };
 
 }  // namespace mp::layers::inline MP_ISA_NAMESPACE

@@ -36,13 +36,14 @@ public:
         : weight_(store.add_matrix(name + ".weight", rows, width, options.initial, {options.group})) {}
 
     /// The indices must stay until backward().
-    template <ops::matrix_result Y>
-    void forward(cpu exec, std::span<const int> indices, const Y& y) {
+    template <executor Executor, ops::matrix_result Y>
+    void forward(const Executor& exec, std::span<const int> indices, const Y& y) {
         indices_ = indices;
         ops::embedding<Policy>(exec, matrix_view<const Weight>(weight_.weights()), indices, y);
     }
     /// The gradient of the table, added to what is there if `add` says so: after that of a tied head, say.
-    void backward(cpu exec, matrix_view<const Activation> dy, bool add = false) {
+    template <executor Executor>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, bool add = false) {
         ops::embedding_backward<Policy>(exec, indices_, dy, ops::add_to(weight_.gradient(), add));
     }
 

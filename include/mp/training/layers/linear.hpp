@@ -43,6 +43,9 @@ struct linear_options {
 /// float8_scaling.hpp all three products take operands of 8 bits, whose scales this layer keeps; x, dy and dx are
 /// row-major then, and x need not stay. The result is memory
 /// of the layer, which grows in the first steps only, and is overwritten by the next forward().
+///
+/// Layers run on CPUs and, but for those policies, on GPUs: x, the store and the layer's memory are where the
+/// executor is.
 template <class Weight, class Activation = Weight, class Policy = autocast::by_region,
           class Gradient = Weight>
 class linear {
@@ -58,9 +61,10 @@ public:
         if (options.bias) bias_ = store.add_vector(name + ".bias", out, {}, {options.bias_group});
     }
 
-    matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
+    template <executor Executor>
+    matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
         input_ = x;
-        result_.resize(x.rows, weight_.rows());
+        result_.resize(exec, x.rows, weight_.rows());
         if constexpr (float8_scaling<Policy>) {
             const auto product = [&](const auto& epilogue) {
                 products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
@@ -77,8 +81,8 @@ public:
 
     /// The gradients of the last forward(): dx, and those of the parameters, which are added to what is there
     /// if `add` says so, for micro batches.
-    template <class DX>
-    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+    template <executor Executor, class DX>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
         if constexpr (float8_scaling<Policy>) {
             products_.backward(exec, dy, dx, ops::add_to(weight_.gradient(), add));
             if (bias_.exists()) {

@@ -37,15 +37,16 @@ public:
           out_(store, name + ".proj", hidden, width, options.out) {}
 
     /// x must stay until backward().
-    matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
+    template <executor Executor>
+    matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
         const matrix_view<const Activation> hidden = in_.forward(exec, x);
-        active_.resize(hidden.rows, hidden.columns);
+        active_.resize(exec, hidden.rows, hidden.columns);
         ops::gelu<Policy>(exec, hidden, active_.view(), formula_);
         return out_.forward(exec, active_.view());
     }
     /// As linear::backward().
-    template <class DX>
-    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+    template <executor Executor, class DX>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
         const detail::layer_scratch<Activation> dhidden(exec, active_.rows(), active_.columns());
         const matrix_view<const Activation> dactive = dhidden.view();
         out_.backward(exec, dy, dhidden.view(), add);

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace mp::layers::inline MP_ISA_NAMESPACE {
 
@@ -33,8 +32,7 @@ public:
     [[nodiscard]] matrix_view<Activation> result() { return result_.view(); }
     /// Bytes of activations and statistics.
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return result_.bytes() +
-               (means_.capacity() + inverse_.capacity()) * sizeof(arithmetic_type<Activation>);
+        return result_.bytes() + means_.bytes() + inverse_.bytes();
     }
     [[nodiscard]] const trained_tensor<Weight, Gradient>& gamma() const { return gamma_; }
 
@@ -44,21 +42,23 @@ protected:
         : gamma_(store.add_vector(name + ".weight", width, initializers::ones(), {options.group})),
           options_{options.epsilon} {}
 
-    void take(matrix_view<const Activation> x, bool centered) {
+    template <class Executor>
+    void take(const Executor& exec, matrix_view<const Activation> x, bool centered) {
         input_ = x;
-        result_.resize(x.rows, x.columns);
-        const auto rows = static_cast<std::size_t>(x.rows);
-        inverse_.resize(rows);
-        if (centered) means_.resize(rows);
+        result_.resize(exec, x.rows, x.columns);
+        inverse_.resize(exec, 1, x.rows);
+        if (centered) means_.resize(exec, 1, x.rows);
     }
-    [[nodiscard]] ops::row_statistics_of<Activation> statistics() { return {means_, inverse_}; }
+    [[nodiscard]] ops::row_statistics_of<Activation> statistics() {
+        return {means_.values(), inverse_.values()};
+    }
 
     trained_tensor<Weight, Gradient> gamma_;
     ops::normalization_options options_;
     matrix_view<const Activation> input_;
     tensor<Activation> result_;
-    std::vector<arithmetic_type<Activation>> means_;
-    std::vector<arithmetic_type<Activation>> inverse_;
+    tensor<arithmetic_type<Activation>> means_;
+    tensor<arithmetic_type<Activation>> inverse_;
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -78,15 +78,16 @@ public:
         : base(store, name, width, options),
           beta_(store.add_vector(name + ".bias", width, {}, {options.group})) {}
 
-    matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
-        base::take(x, true);
+    template <executor Executor>
+    matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
+        base::take(exec, x, true);
         ops::layer_norm<Policy>(exec, x, base::gamma_.values(), beta_.values(), base::result(),
                                 base::options_, base::statistics());
         return base::result();
     }
     /// As linear::backward().
-    template <class DX>
-    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+    template <executor Executor, class DX>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
         ops::layer_norm_backward<Policy>(exec, base::input_, base::gamma_.values(), dy, dx,
                                          ops::add_to(base::gamma_.gradient_values(), add),
                                          ops::add_to(beta_.gradient_values(), add), base::options_,
@@ -109,15 +110,16 @@ public:
              const normalization_options& options = {})
         : base(store, name, width, options) {}
 
-    matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
-        base::take(x, false);
+    template <executor Executor>
+    matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
+        base::take(exec, x, false);
         ops::rms_norm<Policy>(exec, x, base::gamma_.values(), base::result(), base::options_,
                               base::statistics());
         return base::result();
     }
     /// As linear::backward().
-    template <class DX>
-    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+    template <executor Executor, class DX>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
         ops::rms_norm_backward<Policy>(exec, base::input_, base::gamma_.values(), dy, dx,
                                        ops::add_to(base::gamma_.gradient_values(), add), base::options_,
                                        base::statistics());

@@ -12,14 +12,16 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// An uninitialised row-major matrix from the executor's workspace, given back at the end; from the heap
+/// An uninitialised row-major matrix from the executor's workspace, given back at the end; allocated
 /// where it has none.
 template <class Element>
 class layer_scratch {
 public:
-    layer_scratch(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns) : frame_(exec.workspace) {
+    template <executor Executor>
+    layer_scratch(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns)
+        : frame_(exec.workspace) {
         if (exec.workspace == nullptr) {
-            own_.resize(rows, columns);
+            own_.resize(exec, rows, columns);
             view_ = own_.view();
         } else {
             const std::size_t count = element_count("mp::layers", rows, columns, sizeof(Element));
