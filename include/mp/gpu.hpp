@@ -15,6 +15,8 @@
 #include <mp/gpu/gemm.hpp>
 #include <mp/gpu/gemm_scaled.hpp>
 #include <mp/gpu/gradient_norm.hpp>
+#include <mp/gpu/grouped_optimizer.hpp>
+#include <mp/gpu/loss_log.hpp>
 #include <mp/gpu/loss_scaler.hpp>
 #include <mp/gpu/map_elements.hpp>
 #include <mp/gpu/observe.hpp>
@@ -22,8 +24,10 @@
 #include <mp/gpu/parameter.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/gpu/quantise_operand.hpp>
+#include <mp/gpu/replayed_step.hpp>
 #include <mp/gpu/scale_update.hpp>
 #include <mp/gpu/sgd.hpp>
+#include <mp/gpu/step_inputs.hpp>
 #include <mp/gpu/training_iteration.hpp>
 #include <mp/gpu/unscale.hpp>
 #include <mp/ops/activations.hpp>

@@ -268,6 +268,34 @@ TEST_CASE("sums and products have the casts of the CPU in every preset") {
     });
 }
 
+TEST_CASE("a step in a region is captured: without kept casts it needs no more workspace than before") {
+    mp::simt::launch_recorder recorder;
+    mp::host_workspace workspace;
+    const simulated gpu{.workspace = &workspace, .recorder = &recorder};
+    std::vector<float> a = random_floats(size, 1), b = random_floats(size, 2);
+    std::vector<float> y(rows * rows), expected(rows * rows);
+    const mp::autocast::buffer_version version;
+    const auto product = [&](const auto& exec, std::vector<float>& to) {
+        mp::ops::linear(exec, row_major<const float>(a.data(), rows, columns),
+                        mp::autocast::cached(row_major<const float>(b.data(), rows, columns), version),
+                        mp::ops::absent, row_major(to.data(), rows, rows));
+    };
+    const mp::autocast_region region(
+        {.cpu = mp::precision::fp16, .cuda = mp::precision::fp16, .keep_casts = false});
+    mp::replayed_step step(gpu);
+    std::size_t bytes = 0;
+    for (int i = 0; i < 4; ++i) {
+        CAPTURE(i);
+        step.run([&] { product(gpu, y); });
+        if (i == 0) bytes = workspace.high_water();
+        CHECK(workspace.high_water() == bytes);
+        product(simulated{.workspace = &workspace}, expected);
+        CHECK(y == expected);
+        for (float& it : b) it += 1.0F;  // and nobody has to say so
+    }
+    CHECK(bytes >= 2 * size * sizeof(half));
+}
+
 TEST_CASE("attention has the casts of the CPU in every preset") {
     const auto attended = [](auto& exec, auto a, auto b, auto y) {
         mp::ops::scaled_dot_product_attention(exec, a, b, b, mp::ops::absent, y,

@@ -6,6 +6,7 @@
 
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/device_gradient_report.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
@@ -53,9 +54,10 @@ namespace mp {
 template <class Options>
 struct device_optimizer {
     /// Of the next step; the host may copy in another one between steps, within the range of its options'.
+    /// Where a schedule's factor is in device memory, that of the last step: the options' times the factor.
     double learning_rate = 0;
     unsigned long long steps = 0;  ///< steps applied; skipped ones do not count
-    /// Whether the last step was applied. The only thing that a skipped step writes.
+    /// Whether the last step was applied. With the learning rate, the only thing that a skipped step writes.
     std::uint32_t applied = 0;
     /// Of the last step that was applied.
     detail::uniform_value<typename detail::optimizer_traits<Options>::coefficients> coefficients = {};
@@ -118,11 +120,15 @@ struct begin_step_kernel {
     Options options;
     Skip skip;
     device_optimizer<Options>* optimizer;
+    const double* rate_factor;  ///< what a schedule says, or null
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         if (thread.index() != 0) return;
+        if (rate_factor != nullptr) {
+            optimizer->learning_rate = double_multiply(options.learning_rate, thread.load(rate_factor));
+        }
         const bool applies = !skip();
         optimizer->applied = applies ? 1 : 0;
         if (!applies) return;

@@ -6,6 +6,7 @@
 #include <mp/config.hpp>
 #include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/device_gradient_report.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
@@ -196,6 +197,27 @@ struct gradient_norm_kernel {
         const double norm = double_sqrt(thread.load(lanes));
         thread.store(&result->norm, norm);
         thread.store(&result->clip_factor, clip_factor(norm, max_norm));
+    }
+};
+
+/// One norm of several lists, as training_iteration of the host has it, and its factor for each of them.
+template <std::size_t Count>
+struct global_norm_kernel {
+    static constexpr int threads = 32;
+    device_gradient_norm* norms[Count];
+    double max_norm;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        if (thread.index() != 0) return;
+        double squares = 0.0;
+        for (device_gradient_norm* const it : norms) {
+            const double norm = thread.load(&it->norm);
+            squares = double_add(squares, double_multiply(norm, norm));
+        }
+        const float factor = clip_factor(double_sqrt(squares), max_norm);
+        for (device_gradient_norm* const it : norms) thread.store(&it->clip_factor, factor);
     }
 };
 

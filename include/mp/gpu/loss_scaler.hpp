@@ -8,11 +8,17 @@
 #include <mp/executor.hpp>
 #include <mp/gpu/device_loss_scale.hpp>
 #include <mp/gpu/device_value.hpp>
+#include <mp/gpu/gradient_norm.hpp>
 #include <mp/gpu/scale_update.hpp>
+#include <mp/scaling/gradient_clipping.hpp>
+#include <mp/scaling/loss_scaler.hpp>
 #include <mp/scaling/policy.hpp>
+#include <mp/simt/gpu_executor.hpp>
+#include <mp/simt/kernel_traits.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +67,19 @@ public:
     /// A copy of it on the host: the scale, the counts and the last events. Waits.
     [[nodiscard]] scale_type state() const { return scale_.read(exec_); }
 
+    /// What a run continues with, as loss_scaler::state() has it; waits. Counts and events stay here.
+    [[nodiscard]] saved_loss_scaler<Policy> saved() const { return {policy_, state().state}; }
+    /// Continues from there: events and counts begin anew. A graph that was captured before has the policy of
+    /// then.
+    ///
+    /// \throws argument_error  the policy or the state is not valid
+    void restore(const saved_loss_scaler<Policy>& saved) {
+        const scale_type made = make_device_loss_scale<Events>(saved.policy, saved.state);
+        policy_ = saved.policy;
+        scale_.write(exec_, made);
+        stages_.clear();
+    }
+
     /// Looks for infinities and NaNs in the gradients of an optimizer, if that has not been done since the
     /// last update. step() does it where it was not called.
     ///
@@ -86,6 +105,19 @@ public:
         }
         optimizer.clip_gradient_norm(scale_.data(), max_norm);
         stages_.push_back({&optimizer, stage::checked});
+    }
+
+    /// As clip_gradient_norm(), with one norm over the gradients of all these optimizers, each of which is
+    /// clipped by the same factor.
+    ///
+    /// \throws state_error     the gradients of one have been looked at, or it has stepped
+    /// \throws argument_error  max_norm is not a limit
+    template <class... Optimizers>
+    void clip_global_gradient_norm(double max_norm, Optimizers&... optimizers) {
+        detail::require_limit("mp::gpu_loss_scaler::clip_global_gradient_norm", "max_norm", max_norm);
+        (clip_gradient_norm(optimizers, (std::numeric_limits<double>::infinity)()), ...);
+        launch("mp::gpu_loss_scaler::clip_global_gradient_norm", exec_, simt::launch_size{},
+               detail::global_norm_kernel<sizeof...(Optimizers)>{{optimizers.clipping()...}, max_norm});
     }
 
     /// Updates the weights of an optimizer unless the policy skips the step, which the device decides.

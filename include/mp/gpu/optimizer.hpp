@@ -97,6 +97,9 @@ public:
                          &scale->inverse_scale, factor);
         clipped_ = false;
     }
+    /// Where the norm of this optimizer's gradients is, and the factor that the step clips them by, which may
+    /// be that of a norm over several optimizers.
+    [[nodiscard]] device_gradient_norm* clipping() { return norm_.data(); }
     /// Forgets the clip factor.
     void skip_step() { clipped_ = false; }
 

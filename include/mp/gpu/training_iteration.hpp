@@ -57,6 +57,13 @@ public:
         each([&](auto& optimizer) { scaler_.clip_gradient_norm(optimizer, max_norm); });
     }
 
+    /// The same with one norm over the gradients of all optimizers, as the host's iteration has it.
+    void clip_global_gradient_norm(double max_norm) {
+        require_complete("mp::training_iteration::clip_global_gradient_norm");
+        std::apply([&](auto&... optimizer) { scaler_.clip_global_gradient_norm(max_norm, optimizer...); },
+                   optimizers_);
+    }
+
     /// Looks at all gradients, steps every optimizer or none, and moves the scale.
     ///
     /// \throws state_error  the iteration is finished, or a gradient was overwritten

@@ -271,11 +271,12 @@ void update_parameters(const Executor& exec, std::span<const Parameter> list, co
                      });
 }
 
-/// The step of an optimizer: its begin, and the updates.
+/// The step of an optimizer: its begin, and the updates. With a rate factor, the learning rate is that of the
+/// options times it.
 template <class Options, class Executor, class Parameter, class Skip>
 void run_step(const Executor& exec, std::span<const Parameter> list, const Options& options,
               device_optimizer<Options>* optimizer, const Skip& skip, const float* inverse_scale,
-              const float* clip_factor) {
+              const float* clip_factor, const double* rate_factor = nullptr) {
     constexpr std::string_view function = optimizer_traits<Options>::gpu_step;
     using master = typename Parameter::master_type;
     constexpr bool weights_can_stall =
@@ -301,7 +302,7 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
         check_parameter(function, i, list[i], optimizer_traits<Options>::states(options), how);
     }
     launch(function, exec, simt::launch_size{},
-           begin_step_kernel<typename Parameter::state_type, Options, Skip>{options, skip, optimizer});
+           begin_step_kernel<typename Parameter::state_type, Options, Skip>{options, skip, optimizer, rate_factor});
     const auto update = [&]<weight_update How>(std::integral_constant<weight_update, How>) {
         update_parameters<How>(exec, list, options, optimizer, inverse_scale, clip_factor);
     };
