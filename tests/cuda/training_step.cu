@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include <cuda/real_device.hpp>
+#include <gpu/training_step_checks.hpp>
+
+#include <mp/cuda.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace {
+
+TEST_CASE(
+    "groups, one norm, a schedule and skipped steps: the device has the CPU's bits, and its checkpoint") {
+    gpu_test::real_device device;
+    gpu_test::training_step::check_against_host(device.exec());
+}
+
+TEST_CASE("a graph of a step is launched again, with the CPU's bits") {
+    gpu_test::real_device device;
+    gpu_test::training_step::check_captured(device.exec());
+}
+
+TEST_CASE("a graph is updated where its launches are the same, and made anew where they are not") {
+    gpu_test::real_device device;
+    const mp::cuda_stream stream = device.exec();
+    mp::tensor<float> losses(stream, 1, 1);
+    mp::gpu_loss_log log(stream, 8);
+    losses.copy_from(stream, std::vector{0.5F});
+    mp::cuda_graph graph;
+    const auto add = [&](int times) {
+        return graph.capture(stream, [&] {
+            for (int i = 0; i < times; ++i) log.add(losses.values());
+        });
+    };
+    CHECK_THROWS_AS(graph.launch(stream), mp::state_error);
+    CHECK_FALSE(add(1));
+    CHECK(graph.nodes() == 1);
+    graph.launch(stream);
+    CHECK(add(1));
+    graph.launch(stream);
+    CHECK_FALSE(add(2));
+    CHECK(graph.nodes() == 2);
+    graph.launch(stream);
+    CHECK(log.read().size() == 4);
+    // What waits is refused, and the stream goes on.
+    CHECK_THROWS_AS(graph.capture(stream, [&] { static_cast<void>(log.read()); }), mp::cuda_error);
+    graph.launch(stream);
+    CHECK(log.read() == std::vector{0.5, 0.5});
+}
+
+}  // namespace
