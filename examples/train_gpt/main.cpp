@@ -3,8 +3,12 @@
 /// Trains a GPT on the characters of a text, in several precisions.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
+#include <fstream>
+#include <iomanip>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,9 +26,47 @@
 namespace examples::train_gpt {
 namespace {
 
+/// The recipes that are to be trained, of those of the device.
+std::vector<const recipe*> recipes_of(const options& chosen, std::span<const recipe> device) {
+    std::vector<const recipe*> found;
+    const auto find = [&](std::string_view name) {
+        return std::find_if(device.begin(), device.end(),
+                            [name](const recipe& it) { return it.name == name; });
+    };
+    if (chosen.recipes.empty()) {
+        const auto usual = find("bf16");
+        return {usual == device.end() ? &device.front() : &*usual};
+    }
+    for (const std::string& name : chosen.recipes) {
+        if (const auto it = find(name); it != device.end()) {
+            found.push_back(&*it);
+        } else if (!chosen.all) {
+            std::string names;
+            for (const recipe& one : device) names.append(" ").append(one.name);
+            throw user_error("--recipe is '" + name + "'; on this device it must be one of" + names);
+        }
+    }
+    return found;
+}
+
+/// Writes what happened in each step.
+void write_losses(const std::string& path, const std::vector<result>& results) {
+    std::ofstream file(path);
+    file << "recipe,step of this run,nats,scale\n" << std::setprecision(17);
+    for (const result& it : results) {
+        const training_record& r = it.record;
+        for (std::size_t i = 0; i < r.losses.size(); ++i) {
+            file << it.by->name << ',' << i << ',' << r.losses[i] << ',' << r.scales[i] << '\n';
+        }
+    }
+    file.close();
+    if (!file) throw user_error("cannot write the losses to '" + path + "'");
+}
+
 /// Trains and, on rank 0, says what came out.
-void train_and_tell(options chosen, mp::any_communicator& ranks) {
+void train_and_tell(options chosen, const gpu& device, mp::any_communicator& ranks) {
     const bool tells = ranks.rank() == 0;
+    const std::vector<const recipe*> recipes = recipes_of(chosen, device.recipes);
     chosen.task.ranks = &ranks;
     const corpus text(read_text(chosen.text), chosen.task.sizes.context);
     training_task& task = chosen.task;
@@ -33,6 +75,7 @@ void train_and_tell(options chosen, mp::any_communicator& ranks) {
     std::optional<report_file> page;
     if (tells && !chosen.report.empty()) page.emplace(chosen.report);
     if (tells) {
+        if (!device.name.empty()) std::printf("On %s\n", device.name.c_str());
         std::printf("%zu characters to train on, %zu kinds of them\n", text.training.size(),
                     text.characters.size());
         std::fflush(stdout);
@@ -42,17 +85,16 @@ void train_and_tell(options chosen, mp::any_communicator& ranks) {
     {
         const std::uint64_t steps = task.stop_after == 0 ? task.steps : std::min(task.steps, task.stop_after);
         std::optional<progress> bar;
-        if (tells) bar.emplace(stderr, isatty(STDERR_FILENO) != 0, chosen.recipes.size() * steps);
-        for (const std::string& name : chosen.recipes) {
-            for (const recipe& it : all_recipes()) {
-                if (it.name != name) continue;
-                training_task one = task;
-                if (!one.checkpoint.empty()) one.checkpoint += "." + name;
-                one.after_step = [&](const std::string& what) {
-                    if (bar) bar->advance(name + "  " + what);
-                };
-                results.push_back({&it, it.train(one)});
-            }
+        if (tells) bar.emplace(stderr, isatty(STDERR_FILENO) != 0, recipes.size() * steps);
+        for (const recipe* const it : recipes) {
+            const std::string name(it->name);
+            training_task one = task;
+            if (!one.checkpoint.empty()) one.checkpoint += "." + name;
+            if (!one.weights.empty()) one.weights += "." + name;
+            one.after_step = [&](const std::string& what) {
+                if (bar) bar->advance(name + "  " + what);
+            };
+            results.push_back({it, it->train(one)});
         }
     }
     if (!tells) return;
@@ -62,6 +104,7 @@ void train_and_tell(options chosen, mp::any_communicator& ranks) {
         std::printf("%s, %s, writes:\n%s\n\n", std::string(it.by->name).c_str(),
                     std::string(it.by->meaning).c_str(), it.record.sample.c_str());
     }
+    if (!chosen.losses.empty()) write_losses(chosen.losses, results);
     if (page) {
         page->write(report_page(results, task));
         std::printf("The plots are in %s\n", chosen.report.c_str());
@@ -76,16 +119,19 @@ int run(std::span<const std::string_view> arguments) {
         std::fputs(std::string(usage).c_str(), stdout);
         return 0;
     }
+    gpu device{"", all_recipes()};
+    if (chosen.device == train_gpt::device::cuda) device = find_cuda_device();
+    if (chosen.device == train_gpt::device::simulated) device = simulated_gpu();
     if (chosen.ranks == 0) {
-        run_on_mpi([&](mp::any_communicator& ranks) { train_and_tell(chosen, ranks); });
+        run_on_mpi([&](mp::any_communicator& ranks) { train_and_tell(chosen, device, ranks); });
     } else if (chosen.ranks == 1) {
         mp::single_rank alone;
         mp::any_communicator ranks(alone);
-        train_and_tell(chosen, ranks);
+        train_and_tell(chosen, device, ranks);
     } else {
         mp::run_loopback(chosen.ranks, [&](mp::loopback_communicator& thread) {
             mp::any_communicator ranks(thread);
-            train_and_tell(chosen, ranks);
+            train_and_tell(chosen, device, ranks);
         });
     }
     return 0;

@@ -14,13 +14,18 @@
 
 namespace examples::train_gpt {
 
+enum class device { cpu, cuda, simulated };
+
 /// What the user asks for.
 struct options {
     bool help = false;
-    std::vector<std::string> recipes;  ///< names; none means bf16
+    std::vector<std::string> recipes;  ///< names; none means bf16, or the first where there is no bf16
+    bool all = false;                  ///< those of the device
     std::string text;                  ///< file or folder
     std::string report;                ///< file; empty means none
-    int ranks = 1;                     ///< threads; 0 for the processes of MPI
+    std::string losses;                ///< file, likewise
+    train_gpt::device device = train_gpt::device::cpu;
+    int ranks = 1;  ///< threads; 0 for the processes of MPI
     training_task task;
 };
 
@@ -32,6 +37,9 @@ run was killed and resumed.
 
   --recipe LIST       fp32, amp_bf16, amp_fp16, bf16, fp16, fp16_alone, fp8, mxfp8, several with commas between, or
                       all (bf16)
+  --device NAME       cpu; cuda: the current CUDA device, where this program was built with CUDA; simulated: a GPU
+                      that the host plays, slowly. On either fp8 and mxfp8 are missing, and on the last all
+                      recipes but amp_fp16 (cpu)
   --text PATH         a file, or a folder whose headers are read (the headers of mp)
   --size NAME         tiny: 4 layers, 128 wide, context 128; small: 6, 384, 256; gpt2: 12, 768, 1024 (tiny)
   --layers N --width N --heads N --context N   one by one
@@ -39,6 +47,7 @@ run was killed and resumed.
   --batch N           sequences of a micro batch (16)
   --accumulate N      micro batches of a step (1)
   --learning-rate X   largest of the training (0.002)
+  --dropout P         probability, from 0 to below 1 (0)
   --seed N            of the weights and of the order of the text (1)
   --threads N         the results do not depend on it (1)
   --ranks N           ranks that train together, each on --batch sequences of its own: threads of this program,
@@ -49,9 +58,11 @@ run was killed and resumed.
   --checkpoint FILE   saves everything now and then and at the end; the name of the recipe is put behind it
   --checkpoint-every N   steps from one to the next (100)
   --resume            goes on from the checkpoint, if there is one
+  --weights FILE      writes the weights as safetensors; the name of the recipe is put behind it
   --stop-after N      ends this run after N steps, as if it had been interrupted
   --sample N          characters that it writes in the end (200)
   --report FILE       draws losses and scales on a page for the browser
+  --losses FILE       writes the loss and the scale of every step as CSV
   --help              this text
 )";
 
@@ -118,9 +129,16 @@ inline options parse_options(std::span<const std::string_view> arguments, option
         if (known("--recipe")) {
             if (value == "all") {
                 result.recipes.assign(names.begin(), names.end());
+                result.all = true;
             } else {
                 add_names(name, value, names, result.recipes);
             }
+        } else if (known("--device")) {
+            if (value != "cpu" && value != "cuda" && value != "simulated") {
+                throw user_error("--device is '" + std::string(value) +
+                                 "'; it must be one of cpu cuda simulated");
+            }
+            result.device = value == "cpu" ? device::cpu : value == "cuda" ? device::cuda : device::simulated;
         } else if (known("--size")) {
             set_size(value, task.sizes);
         } else if (known("--layers")) {
@@ -155,6 +173,13 @@ inline options parse_options(std::span<const std::string_view> arguments, option
             task.sample = parse_integer(name, value, 0, 1'000'000);
         } else if (known("--seed")) {
             task.seed = parse_integer(name, value, std::uint64_t{0}, std::uint64_t{1'000'000'000'000});
+        } else if (known("--dropout")) {
+            const auto probability = parse_number<float>(value);
+            if (!probability || !(*probability >= 0 && *probability < 1)) {
+                throw user_error(std::string(name) + " is '" + std::string(value) +
+                                 "'; it must be a number from 0 to below 1");
+            }
+            task.dropout = *probability;
         } else if (known("--learning-rate")) {
             const auto rate = parse_number<double>(value);
             if (!rate || !(*rate > 0 && *rate < 1)) {
@@ -164,7 +189,11 @@ inline options parse_options(std::span<const std::string_view> arguments, option
             task.learning_rate = *rate;
         } else {
             if (value.empty()) throw user_error(std::string(name) + " needs the name of a file");
-            (known("--text") ? result.text : known("--report") ? result.report : task.checkpoint) = value;
+            (known("--text")      ? result.text
+             : known("--report")  ? result.report
+             : known("--losses")  ? result.losses
+             : known("--weights") ? task.weights
+                                  : task.checkpoint) = value;
         }
     }
     if (task.sizes.width % task.sizes.heads != 0) {
@@ -172,7 +201,9 @@ inline options parse_options(std::span<const std::string_view> arguments, option
                          "; it must be a multiple of --heads, which is " + std::to_string(task.sizes.heads));
     }
     if (task.resume && task.checkpoint.empty()) throw user_error("--resume needs --checkpoint");
-    if (result.recipes.empty()) result.recipes.emplace_back("bf16");
+    if (result.device != device::cpu && (result.ranks != 1 || task.shard)) {
+        throw user_error("--ranks and --shard are for --device cpu");
+    }
     return result;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <mp/autocast.hpp>
 #include <mp/bfloat16.hpp>
-#include <mp/format/philox.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/optim.hpp>
@@ -11,82 +10,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 
 #include "../common/stopwatch.hpp"
 #include "../common/text.hpp"
+#include "parts.hpp"
 #include "training.hpp"
 
 namespace examples::train_gpt {
 namespace {
-
-/// Sequences of inputs and the tokens that follow them. Which ones is a function of seed and step: a resumed
-/// run has no place of a reader to restore.
-struct batch_of_text {
-    std::vector<int> ids, labels;
-
-    void take(std::span<const int> from, std::ptrdiff_t context, const auto& first_of, std::ptrdiff_t batch) {
-        ids.clear();
-        labels.clear();
-        for (std::ptrdiff_t i = 0; i < batch; ++i) {
-            const auto first = from.begin() + static_cast<std::ptrdiff_t>(first_of(i));
-            ids.insert(ids.end(), first, first + context);
-            labels.insert(labels.end(), first + 1, first + 1 + context);
-        }
-    }
-    void draw(const training_task& task, std::uint64_t number) {
-        const std::span<const int> text = task.text->training;
-        const auto room = text.size() - static_cast<std::size_t>(task.sizes.context) - 1;
-        take(
-            text, task.sizes.context,
-            [&](std::ptrdiff_t i) {
-                const std::uint64_t index =
-                    number * static_cast<std::uint64_t>(task.batch) + static_cast<std::uint64_t>(i);
-                return mp::random_bits(task.seed, index) % room;
-            },
-            task.batch);
-    }
-};
-
-/// The mean loss over places spread over the text that was not trained on.
-template <class Model>
-double validation_loss(mp::cpu exec, Model& model, const training_task& task) {
-    const std::span<const int> text = task.text->validation;
-    const std::ptrdiff_t context = task.sizes.context;
-    const auto windows = std::min<std::ptrdiff_t>(16, (std::ssize(text) - 1) / context);
-    batch_of_text some;
-    double sum = 0;
-    for (std::ptrdiff_t i = 0; i < windows; ++i) {
-        some.take(text, context, [&](auto) { return (std::ssize(text) - 1 - context) * i / windows; }, 1);
-        model.forward(exec, some.ids, 1);
-        sum += static_cast<double>(model.loss(exec, some.labels));
-    }
-    return sum / static_cast<double>(windows);
-}
-
-/// What the model writes after a line break, drawn by its probabilities.
-template <class Model>
-std::string sample(mp::cpu exec, Model& model, const training_task& task) {
-    const std::string& characters = task.text->characters;
-    std::vector<int> ids{
-        static_cast<int>(std::max<std::size_t>(characters.find('\n'), 0) % characters.size())};
-    std::vector<float> row(characters.size());
-    std::string text;
-    for (int i = 0; i < task.sample; ++i) {
-        const auto logits = model.forward(exec, ids, 1);
-        const auto p = mp::row_major(row.data(), 1, std::ssize(row));
-        mp::ops::softmax(exec, logits.block(logits.rows - 1, 0, 1, logits.columns), p);
-        double left =
-            static_cast<double>(mp::random_bits(task.seed + 1, static_cast<std::uint64_t>(i))) * 0x1p-32;
-        std::size_t next = 0;
-        while (next + 1 < row.size() && (left -= static_cast<double>(row[next])) >= 0) ++next;
-        text.push_back(characters[next]);
-        if (std::ssize(ids) == task.sizes.context) ids.erase(ids.begin());
-        ids.push_back(static_cast<int>(next));
-    }
-    return text;
-}
 
 /// The losses of all ranks, whose batches are of one size.
 void mean_over_ranks(mp::any_communicator& ranks, std::vector<double>& losses) {
@@ -123,23 +55,18 @@ training_record train(const training_task& task) {
     mp::thread_pool pool(task.threads);
     const mp::cpu exec{.threads = task.threads, .workspace = &workspace, .pool = &pool};
     mp::any_communicator& ranks = *task.ranks;
-    gpt<Storage, Policy> model(task.sizes, task.seed);
+    gpt<Storage, Policy> model(exec, task.sizes, task.seed);
     mp::broadcast_weights(ranks, model.matrices, model.norms);
     mp::gradient_reduction reduction(exec, ranks, {.wire = task.wire, .share_only = task.shard},
                                      model.matrices, model.norms);
 
     // Decay for matrices; one norm over all of them.
-    const mp::adamw_options base{.learning_rate = task.learning_rate, .beta2 = 0.95, .weight_decay = 0.1};
-    mp::adamw_options undecayed = base;
-    undecayed.weight_decay = 0;
-    auto matrices = mp::shard<mp::adamw<Storage, Storage, Master, float>>(exec, reduction, model.matrices,
-                                                                          std::vector{base, undecayed});
-    auto norms = mp::shard<mp::adamw<float>>(exec, reduction, model.norms, undecayed);
-    mp::dynamic_loss_scaler scaler({.growth_interval = 200}, Scales);
-    const std::uint64_t warm_up = std::min<std::uint64_t>(task.steps / 10 + 1, 100);
-    const mp::warmup_then schedule{
-        mp::linear_warmup{.steps = warm_up},
-        mp::cosine_decay{.steps = std::max(task.steps, warm_up + 1) - warm_up, .final_factor = 0.1}};
+    const auto options = optimizer_options(task);
+    auto matrices =
+        mp::shard<mp::adamw<Storage, Storage, Master, float>>(exec, reduction, model.matrices, options);
+    auto norms = mp::shard<mp::adamw<float>>(exec, reduction, model.norms, options[plain]);
+    mp::dynamic_loss_scaler scaler(scaling, Scales);
+    const auto schedule = schedule_of(task);
 
     mp::autocast::cast_timer casts;
     const mp::autocast_region region({.cpu = Computing, .ledger = &casts});
@@ -157,6 +84,7 @@ training_record train(const training_task& task) {
         visit.expect("sequences", static_cast<std::uint64_t>(task.batch));
         visit.expect("micro batches", micro_batches);
         visit.expect("characters", static_cast<std::uint64_t>(task.text->training.size()));
+        visit.expect("dropout", task.dropout);
         visit("matrices", matrices);
         visit("norms", norms);
         visit("scaler", scaler);
@@ -182,10 +110,15 @@ training_record train(const training_task& task) {
         casts.clear();
         double loss = 0;
         for (int micro = 0; micro < task.accumulate; ++micro) {
-            batch.draw(task, step * micro_batches + static_cast<std::uint64_t>(micro) * size + rank);
+            const std::uint64_t number =
+                step * micro_batches + static_cast<std::uint64_t>(micro) * size + rank;
+            batch.draw(task, number);
             const float share = 1.0F / static_cast<float>(task.accumulate);
             forward.start();
-            model.forward(exec, batch.ids, task.batch);
+            model.forward(exec, batch.ids, task.batch,
+                          {{.probability = task.dropout,
+                            .seed = task.seed + dropout_seed,
+                            .offset = number * model.dropout_words(task.batch)}});
             forward.stop();
             backward.start();
             const auto overlap = reduction.backward(iteration.current_scale(), micro + 1 == task.accumulate);
@@ -244,6 +177,7 @@ training_record train(const training_task& task) {
         .workspace = workspace.high_water(),
         .casts = mp::autocast_cache() == nullptr ? 0 : mp::autocast_cache()->bytes()};
     record.sample = sample(exec, model, task);
+    if (!task.weights.empty() && ranks.rank() == 0) save_weights(task.weights, model);
     return record;
 }
 

@@ -60,14 +60,16 @@ inline table learning_table(const std::vector<result>& results) {
         const std::size_t tail = std::min<std::size_t>(r.losses.size(), 20);
         double last = 0;
         for (std::size_t i = r.losses.size() - tail; i < r.losses.size(); ++i) last += r.losses[i];
-        const auto milliseconds = [&](double seconds) { return fixed(1000 * seconds / steps, 1); };
+        // A GPU does not tell how long the parts of a step take.
+        const auto milliseconds = [&](double seconds) {
+            return seconds > 0 ? fixed(1000 * seconds / steps, 1) : std::string("-");
+        };
         it.rows.push_back(
             {std::string(each.by->name), fixed(bits(last / static_cast<double>(tail)), 3),
              fixed(bits(r.validation.empty() ? std::nan("") : r.validation.back()), 3),
              std::to_string(r.skipped.size()), r.scales.empty() ? "-" : power_text(r.scales.back()),
              fixed(r.tokens_per_second, 0), milliseconds(r.seconds.forward), milliseconds(r.seconds.backward),
-             r.seconds.casts > 0 ? milliseconds(r.seconds.casts) : "-", milliseconds(r.seconds.optimizer),
-             milliseconds(r.seconds.all)});
+             milliseconds(r.seconds.casts), milliseconds(r.seconds.optimizer), milliseconds(r.seconds.all)});
     }
     return it;
 }

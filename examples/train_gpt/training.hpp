@@ -28,12 +28,14 @@ struct training_task {
     std::uint64_t steps = 400;
     std::uint64_t stop_after = 0;  ///< steps of this run, of which the schedule knows nothing; 0 for all
     double learning_rate = 2e-3;
+    float dropout = 0;  ///< probability
     std::uint64_t seed = 1;
     int threads = 1;
     std::string checkpoint;  ///< file; empty for none
     std::uint64_t checkpoint_every = 100;
     bool resume = false;
-    int sample = 200;  ///< characters
+    std::string weights;  ///< file for other programs; empty for none
+    int sample = 200;     ///< characters
     /// The ranks; each has micro batches of its own, of `batch` sequences.
     mp::any_communicator* ranks = nullptr;
     mp::wire_format wire = mp::wire_format::as_stored;  ///< of gradients between ranks
@@ -77,6 +79,19 @@ struct recipe {
     training_record (*train)(const training_task& task);
 };
 
+/// On CPUs.
 std::span<const recipe> all_recipes();
+
+/// A GPU that trains.
+struct gpu {
+    std::string name;
+    std::span<const recipe> recipes;  ///< some of the names of all_recipes()
+};
+
+/// The simulated one.
+gpu simulated_gpu();
+/// The current CUDA device. Throws user_error where there is none, or none that this program has code for,
+/// and in programs that were built without CUDA.
+gpu find_cuda_device();
 
 }  // namespace examples::train_gpt

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// The recipes on a CUDA device. Without CUDA there is without_cuda.cpp instead.
+#include <mp/cuda.hpp>
+
+#include <mp/autocast.hpp>
+#include <mp/bfloat16.hpp>
+#include <mp/half.hpp>
+
+#include <cstddef>
+#include <string>
+
+#include "../common/user_error.hpp"
+#include "device_training.hpp"
+
+namespace examples::train_gpt {
+namespace {
+
+/// The current CUDA device, with a stream and workspaces of its own.
+class cuda_device {
+public:
+    [[nodiscard]] mp::cuda_stream exec() { return {stream_.get().stream, &of_steps_}; }
+    [[nodiscard]] mp::cuda_stream beside() { return {stream_.get().stream, &beside_}; }
+    void wait() const { mp::synchronize(stream_); }
+    [[nodiscard]] std::size_t workspace_bytes() const {
+        return of_steps_.high_water() + beside_.high_water();
+    }
+
+private:
+    mp::unique_cuda_stream stream_;
+    mp::device_workspace of_steps_{stream_};
+    mp::device_workspace beside_{stream_};
+};
+
+template <class Storage, class Policy, class Master, bool Scales,
+          mp::precision Computing = mp::precision::off>
+training_record train(const training_task& task) {
+    cuda_device device;
+    return train_on_device<Storage, Policy, Master, Scales, Computing>(device, task);
+}
+
+namespace ac = mp::autocast;
+constexpr recipe recipes[] = {
+    {"fp32", "float throughout", train<float, ac::off, float, false>},
+    {"amp_bf16", "float under autocast, which computes in bfloat16 what PyTorch's does",
+     train<float, ac::by_region, float, false, mp::precision::bf16>},
+    {"amp_fp16", "float under autocast, which computes in half, with dynamic loss scaling",
+     train<float, ac::by_region, float, true, mp::precision::fp16>},
+    {"bf16", "bfloat16 with float master weights", train<mp::bfloat16, ac::off, float, false>},
+    {"fp16", "half with float master weights and dynamic loss scaling",
+     train<mp::half, ac::off, float, true>},
+    {"fp16_alone", "half weights without masters, no loss scaling",
+     train<mp::half, ac::off, mp::half, false>},
+};
+
+}  // namespace
+
+gpu find_cuda_device() {
+    try {
+        int count = 0;
+        mp::check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+        const mp::gpu_properties properties = mp::properties_of(mp::cuda_stream{});
+        cudaDeviceProp described{};
+        mp::check_cuda(cudaGetDeviceProperties(&described, properties.device), "cudaGetDeviceProperties");
+        return {described.name, recipes};
+    } catch (const mp::cuda_error& problem) {
+        throw user_error("--device cuda: " + std::string(problem.what()));
+    }
+}
+
+}  // namespace examples::train_gpt
