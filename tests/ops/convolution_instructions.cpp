@@ -52,6 +52,9 @@ const problem problems[] = {
     {{.channels = 24, .height = 20, .width = 30, .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
      72,
      2},
+    // Images that are multiplied together, with a sum of several blocks, and five of seven at a time.
+    {{.channels = 64, .height = 6, .width = 6, .kernel = {3, 3}, .padding = {1, 1}}, 70, 5},
+    {{.channels = 8, .height = 16, .width = 17, .kernel = {3, 3}, .padding = {1, 1}}, 13, 7},
 };
 
 std::vector<instruction_set> vector_instruction_sets() {

@@ -224,16 +224,17 @@ private:
         const multiply_tile multiply = kernel_.multiply_for(tile.rows, tile.columns);
         tile_product product{k, a.data, a.row, a.tile, b.data, b.step, tile_, panel_width, resume};
         if (in_place_ != nullptr) {
-            float* const c = in_place_ + tile.row * task_.c.leading_dimension + tile.column;
+            if (task_.c.piece != 0 && !is_in_one_piece(tile)) return compute_pieces(tile, multiply, product);
+            float* const c = sums_in_place(tile);
             if (tile.rows == kernel_.rows && tile.columns == kernel_.width) {
                 product.tile = c;
                 product.tile_stride = task_.c.leading_dimension;
                 multiply(product);
                 return;
             }
-            if (resume) copy_rows(c, task_.c.leading_dimension, tile_, panel_width, tile);
+            if (resume) copy_rows(c, task_.c.leading_dimension, tile_, panel_width, tile.rows, tile.columns);
             multiply(product);
-            copy_rows(tile_, panel_width, c, task_.c.leading_dimension, tile);
+            copy_rows(tile_, panel_width, c, task_.c.leading_dimension, tile.rows, tile.columns);
             return;
         }
         if (task_.k > blocks_.k) {
@@ -247,10 +248,37 @@ private:
         }
     }
 
+    /// Where the sums of a tile are added up in C, whose vectors are the rows of the tiles.
+    [[nodiscard]] float* sums_in_place(const output_tile& tile) const {
+        if (task_.c.piece != 0) return static_cast<float*>(task_.c.at(tile.row, tile.column));
+        return in_place_ + tile.row * task_.c.leading_dimension + tile.column;
+    }
+    [[nodiscard]] bool is_in_one_piece(const output_tile& tile) const {
+        return tile.column % task_.c.piece <= task_.c.piece - tile.columns;
+    }
+
+    /// A tile that is added up in C and lies in several pieces of it.
+    MP_NEVER_INLINE void compute_pieces(const output_tile& tile, multiply_tile multiply,
+                                        const tile_product& product) {
+        const std::ptrdiff_t stride = task_.c.leading_dimension;
+        if (product.resume) {
+            task_.c.for_each_part(tile.row, tile.column, tile.columns,
+                                  [&](std::ptrdiff_t first, std::ptrdiff_t count, const void* c) {
+                                      copy_rows(static_cast<const float*>(c), stride, tile_ + first,
+                                                panel_width, tile.rows, count);
+                                  });
+        }
+        multiply(product);
+        task_.c.for_each_part(
+            tile.row, tile.column, tile.columns, [&](std::ptrdiff_t first, std::ptrdiff_t count, void* c) {
+                copy_rows(tile_ + first, panel_width, static_cast<float*>(c), stride, tile.rows, count);
+            });
+    }
+
     static void copy_rows(const float* from, std::ptrdiff_t from_stride, float* to, std::ptrdiff_t to_stride,
-                          const output_tile& tile) {
-        for (std::ptrdiff_t r = 0; r < tile.rows; ++r) {
-            std::copy_n(from + r * from_stride, tile.columns, to + r * to_stride);
+                          std::ptrdiff_t rows, std::ptrdiff_t columns) {
+        for (std::ptrdiff_t r = 0; r < rows; ++r) {
+            std::copy_n(from + r * from_stride, columns, to + r * to_stride);
         }
     }
 

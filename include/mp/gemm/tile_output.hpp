@@ -53,6 +53,10 @@ struct tile_output {
     const void* epilogue;
     bool is_float;
     bool adds = false;  ///< whether write() adds to C, which is all that alpha and beta ask for
+    /// Where the rows of a row-major C lie in pieces, one for each image of a batch: the columns of a piece and the
+    /// elements from one piece to the next. C is then not read.
+    std::ptrdiff_t piece = 0;
+    std::ptrdiff_t piece_stride = 0;
 
     /// The memory of C where the sums themselves are what it shall hold, else null.
     [[nodiscard]] float* sums_in_place() const {
@@ -69,9 +73,23 @@ struct tile_output {
 
     /// The memory of an element of C.
     [[nodiscard]] void* at(std::ptrdiff_t row, std::ptrdiff_t column) const {
-        const std::ptrdiff_t offset =
+        std::ptrdiff_t offset =
             column_major ? column * leading_dimension + row : row * leading_dimension + column;
+        if (piece != 0) offset += column / piece * (piece_stride - piece);
         return static_cast<std::byte*>(data) + offset * element_size;
+    }
+
+    /// Calls f(first, count, element) for the parts of columns [column, column + columns) that are neighbours in C,
+    /// `first` of them after the first one, with the memory of the part's first element of a row.
+    template <class Function>
+    void for_each_part(std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t columns, Function f) const {
+        for (std::ptrdiff_t first = 0; first < columns;) {
+            const std::ptrdiff_t left = columns - first;
+            const std::ptrdiff_t count =
+                piece == 0 ? left : (std::min)(left, piece - (column + first) % piece);
+            f(first, count, at(row, column + first));
+            first += count;
+        }
     }
 };
 
@@ -126,8 +144,15 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
             prepare_runs(output, {tile, tile_stride, rows, columns, c_row, c_column, output.column_major},
                          true);
         }
-        output.write({tile, tile_stride, rows, columns}, output.at(c_row, c_column),
-                     output.leading_dimension);
+        if (output.piece == 0) {
+            output.write({tile, tile_stride, rows, columns}, output.at(c_row, c_column),
+                         output.leading_dimension);
+            return;
+        }
+        output.for_each_part(
+            c_row, c_column, columns, [&](std::ptrdiff_t first, std::ptrdiff_t count, void* to) {
+                output.write({tile + first, tile_stride, rows, count}, to, output.leading_dimension);
+            });
         return;
     }
     float run[output_run];

@@ -209,7 +209,8 @@ struct conv2d_op {
 /// of the memory it is written to. Sums are those of mp::gemm in float, in the order of w, bias included;
 /// each element of y is rounded once. Infinity or NaN in a kernel that lies over the padding gives NaN there,
 /// since 0 * infinity is NaN. The results do not depend on the number of threads. Each thread holds one
-/// group of one image with its padding (on processors without vectors, and for doubles, its patches).
+/// group of one image with its padding, or of several small ones, of 4 MiB in all (on processors without vectors,
+/// and for doubles, the patches of one).
 ///
 /// On a GPU (<mp/ops/convolution/gpu.hpp>) it takes conv2d_workspace() of the workspace, for the patches of
 /// as many images as fit into 64 MiB, and multiplies these images at once, a group at a time: sums are those

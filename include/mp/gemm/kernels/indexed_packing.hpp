@@ -13,13 +13,16 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Element (i, j) is elements[offsets[i] + j / run * run_stride + j % run]: of the type that panels have, float,
-/// or the code of a half or bfloat16. A cache line beyond the last element may be read.
+/// Element (i, j) is elements[offsets[i] + j / image * image_stride + j % image / run * run_stride + j % run], where
+/// an image is `lines` runs: of the type that panels have, float, or the code of a half or bfloat16. A cache line
+/// beyond the last element may be read.
 struct indexed_operand {
     const void* elements;
     const std::ptrdiff_t* offsets;
     std::ptrdiff_t run;
     std::ptrdiff_t run_stride;
+    std::ptrdiff_t lines;
+    std::ptrdiff_t image_stride;
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

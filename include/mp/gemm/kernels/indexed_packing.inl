@@ -10,13 +10,21 @@ template <class Function>
 MP_ALWAYS_INLINE void for_each_run(const indexed_operand& operand, std::ptrdiff_t first, std::ptrdiff_t count,
                                    Function f) {
     std::ptrdiff_t at = first % operand.run;
-    std::ptrdiff_t line = first / operand.run * operand.run_stride;
+    std::ptrdiff_t number = first / operand.run;
+    std::ptrdiff_t image = 0;
+    if (number >= operand.lines) {
+        image = number / operand.lines * operand.image_stride;
+        number %= operand.lines;
+    }
     for (std::ptrdiff_t place = 0; place < count;) {
         const std::ptrdiff_t length = (std::min)(operand.run - at, count - place);
-        f(place, length, line + at);
+        f(place, length, image + number * operand.run_stride + at);
         place += length;
         at = 0;
-        line += operand.run_stride;
+        if (++number == operand.lines) {
+            number = 0;
+            image += operand.image_stride;
+        }
     }
 }
 

@@ -17,18 +17,21 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// The channels of a group, each with lines of zeros above and below, and cells of zeros beside its lines.
+/// The channels of a group, each with lines of zeros above and below, and cells of zeros beside its lines: of one image,
+/// or of as many as have columns for a product of full panels and take little memory.
 ///
 /// Where the kernel moves by more than one cell, a line is stored by its remainders: cells 0, s, 2 s ..., then
 /// 1, s + 1 ..., so that what a cell of the kernel sees at neighbouring positions are neighbours.
 class padded_image {
 public:
-    padded_image(const cpu& exec, const ops::conv2d_geometry& g, panel_element element)
+    padded_image(const cpu& exec, const ops::conv2d_geometry& g, panel_element element,
+                 std::ptrdiff_t most_images = 1)
         : g_(g),
           element_(element),
           lines_(g.height + 2 * g.padding.height),
           part_((g.width + 2 * g.padding.width + g.stride.width - 1) / g.stride.width),
-          memory_(exec, static_cast<std::size_t>(g.channels / g.groups * lines_ * line()) * size() + 64),
+          images_((std::min)(most_images, images_at_once())),
+          memory_(exec, bytes()),
           offsets_(exec, static_cast<std::size_t>(g.patch_size())) {
         std::ptrdiff_t cell = 0;
         for (std::ptrdiff_t channel = 0; channel < g.channels / g.groups; ++channel) {
@@ -39,38 +42,54 @@ public:
                 }
             }
         }
-        std::memset(memory_.data(), 0,
-                    static_cast<std::size_t>(g.channels / g.groups * lines_ * line()) * size() + 64);
+        std::memset(memory_.data(), 0, bytes());
     }
 
-    /// Copies a group of channels, whose cells are `step` elements apart. What lies around them stays zero.
+    [[nodiscard]] std::ptrdiff_t images() const { return images_; }
+
+    /// Copies a group of channels of the image in this place, whose cells are `step` elements apart. What lies around
+    /// them stays zero.
     template <class Value>
-    void fill(const Value* image, std::ptrdiff_t step) const {
-        if (element_ == panel_element::float32) return fill_as<float>(image, step);
-        fill_as<std::uint16_t>(image, step);
+    void fill(const Value* from, std::ptrdiff_t step, std::ptrdiff_t place = 0) const {
+        if (element_ == panel_element::float32) return fill_as<float>(from, step, place);
+        fill_as<std::uint16_t>(from, step, place);
     }
 
-    /// As B, whose steps of k are the cells of a patch and whose columns the positions; as A, the cells are the
-    /// rows, from `first` on.
+    /// As B, whose steps of k are the cells of a patch and whose columns the positions, image after image; as A, the
+    /// cells are the rows, from `first` on.
     [[nodiscard]] indexed_operand patches(std::ptrdiff_t first = 0) const {
-        return {memory_.data(), offsets_.data() + first, g_.output_size().width, g_.stride.height * line()};
+        const ops::height_and_width output = g_.output_size();
+        return {memory_.data(), offsets_.data() + first,
+                output.width,   g_.stride.height * line(),
+                output.height,  image()};
     }
 
 private:
+    [[nodiscard]] std::ptrdiff_t images_at_once() const {
+        constexpr std::ptrdiff_t columns = 50 * panel_width;
+        constexpr std::ptrdiff_t elements = 1 << 20;
+        const std::ptrdiff_t wanted = columns / g_.output_positions();
+        return (std::max)((std::min)(wanted, elements / (std::max)(image(), std::ptrdiff_t{1})),
+                          std::ptrdiff_t{1});
+    }
     [[nodiscard]] std::size_t size() const { return element_ == panel_element::float32 ? 4 : 2; }
+    [[nodiscard]] std::size_t bytes() const {
+        return static_cast<std::size_t>(images_ * image()) * size() + 64;
+    }
     [[nodiscard]] std::ptrdiff_t line() const { return part_ * g_.stride.width; }
+    [[nodiscard]] std::ptrdiff_t image() const { return g_.channels / g_.groups * lines_ * line(); }
     /// Of a cell in its line.
     [[nodiscard]] std::ptrdiff_t place(std::ptrdiff_t cell) const {
         return cell % g_.stride.width * part_ + cell / g_.stride.width;
     }
 
     template <class Element, class Value>
-    void fill_as(const Value* image, std::ptrdiff_t step) const {
-        auto* const to = reinterpret_cast<Element*>(memory_.data());
+    void fill_as(const Value* cells, std::ptrdiff_t step, std::ptrdiff_t number) const {
+        auto* const to = reinterpret_cast<Element*>(memory_.data()) + number * image();
         for (std::ptrdiff_t channel = 0; channel < g_.channels / g_.groups; ++channel) {
             for (std::ptrdiff_t y = 0; y < g_.height; ++y) {
                 Element* const row = to + (channel * lines_ + g_.padding.height + y) * line();
-                const Value* const from = image + (channel * g_.height + y) * g_.width * step;
+                const Value* const from = cells + (channel * g_.height + y) * g_.width * step;
                 if (g_.stride.width == 1 && step == 1) {
                     copy_line(from, row + g_.padding.width, g_.width);
                 } else {
@@ -115,6 +134,7 @@ private:
     panel_element element_;
     std::ptrdiff_t lines_;
     std::ptrdiff_t part_;  ///< of a line, for each remainder
+    std::ptrdiff_t images_;
     staging_buffer<std::byte> memory_;
     staging_buffer<std::ptrdiff_t> offsets_;
 };

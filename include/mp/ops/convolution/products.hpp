@@ -31,12 +31,15 @@ void convolve_packed(cpu exec, instruction_set isa, matrix_view<const X> x, matr
     const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
         const mp::workspace::frame frame(inner.workspace);
         gemm_workspace own;
-        const padded_image padded(inner, g, kernel.b_element);
+        const padded_image padded(inner, g, kernel.b_element, dense ? end - begin : std::ptrdiff_t{1});
         const indexed_operand patches = padded.patches();
         const staging_buffer<Y> copy(inner, dense ? 0 : static_cast<std::size_t>(channels * positions));
-        for (std::ptrdiff_t n = begin; n < end; ++n) {
+        for (std::ptrdiff_t n = begin; n < end; n += padded.images()) {
+            const std::ptrdiff_t images = (std::min)(padded.images(), end - n);
             for (std::ptrdiff_t group = 0; group < g.groups; ++group) {
-                padded.fill(&x(n, group * image), x.column_stride());
+                for (std::ptrdiff_t i = 0; i < images; ++i) {
+                    padded.fill(&x(n + i, group * image), x.column_stride(), i);
+                }
                 const std::ptrdiff_t first = group * channels * positions;
                 Y* const to = dense ? &y(n, first) : copy.data();
                 const auto weights = w.block(group * channels, 0, channels, patch);
@@ -44,7 +47,11 @@ void convolve_packed(cpu exec, instruction_set isa, matrix_view<const X> x, matr
                 product_task task = make_product_task<W, X>(
                     kernel, isa, {weights.data, weights.row_stride(), weights.column_stride()},
                     {&patches, 0, 0}, make_tile_output(isa, to, positions, false, false, 1.0F, 0.0F, ending),
-                    channels, positions, patch);
+                    channels, images * positions, patch);
+                if (images > 1) {
+                    task.c.piece = positions;
+                    task.c.piece_stride = &y(n + 1, 0) - &y(n, 0);
+                }
                 task.pack_b = pack_indexed_panels_for(isa, kernel.b_element);
                 task.b_as_is = false;
                 multiply_blocked(inner, task, inner.workspace == nullptr ? &own : nullptr);
