@@ -7,7 +7,7 @@
 set(rooms compat report training parallel)
 set(users_of_compat "^mp/(compat|report)/|^mp/(loss_scaling|mp)[.]hpp$")
 set(users_of_report "^mp/report/")
-set(users_of_training "^mp/(training|parallel)/|^mp/(training|mp)[.]hpp$")
+set(users_of_training "^mp/(training|parallel|interop)/|^mp/(training|mp)[.]hpp$")
 set(users_of_parallel "^mp/(parallel|interop)/|^mp/(parallel|mp)[.]hpp$")
 
 file(GLOB_RECURSE headers RELATIVE "${INCLUDE}" "${INCLUDE}/mp/*.hpp" "${INCLUDE}/mp/*.inl")

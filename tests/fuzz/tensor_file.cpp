@@ -41,6 +41,8 @@ void use(const mp::tensor_file& file) {
         try {
             file.read_converted(name, values);
             file.read(name, values);
+            static_cast<void>(file.packed_view<mp::float4_e2m1fn>(name));
+            static_cast<void>(file.matrix<float>(name));
         } catch (const mp::file_error&) {
         }
     }

@@ -5,9 +5,9 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/detail/checksum.hpp>
+#include <mp/detail/file_replacement.hpp>
 #include <mp/error.hpp>
 #include <mp/parallel/communicator.hpp>
-#include <mp/training/whole_file.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -5,13 +5,14 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/convert.hpp>
+#include <mp/convert/packed_array.hpp>
 #include <mp/detail/bits.hpp>
+#include <mp/detail/stored_elements.hpp>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/scaling/text_excerpt.hpp>
 #include <mp/training/tensor_header.hpp>
-#include <mp/training/whole_file.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -77,9 +78,41 @@ public:
         return found->second;
     }
 
+    /// An array where it lies, of the type that is in the file: nothing is copied, and pages of the file come
+    /// into memory as they are looked at. The view is good as long as the object.
+    ///
+    ///     const std::span<const mp::bfloat16> w = file.view<mp::bfloat16>("fc.weight");
+    ///
+    /// \throws file_error  there is none, it is of another type, or it lies where the type cannot be read in
+    ///                     place: files of others need not be aligned
+    template <detail::tensor_element Value>
+    [[nodiscard]] std::span<const Value> view(std::string_view name) const {
+        const tensor& found = require<Value>(name, at(name).count);
+        return detail::elements_in_place<Value>(path_, detail::quoted_excerpt(name), found.bytes,
+                                                found.count);
+    }
+    /// The same as a matrix, whose rows have the length of the last dimension.
+    template <detail::tensor_element Value>
+    [[nodiscard]] matrix_view<const Value> matrix(std::string_view name) const {
+        return detail::as_rows(view<Value>(name), at(name).shape);
+    }
+    /// An array of "F6_E2M3", "F6_E3M2" or "F4" where it lies.
+    ///
+    /// \throws file_error  there is none, or it is of another type
+    template <packable Value>
+    [[nodiscard]] packed_span<const Value> packed_view(std::string_view name) const {
+        const tensor& found = at(name);
+        if (found.dtype != detail::packed_dtype_of<Value>()) {
+            detail::throw_file(path_, detail::quoted_excerpt(name) + " has elements of type " + found.dtype +
+                                          ", and " + std::string(detail::packed_dtype_of<Value>()) +
+                                          " was expected");
+        }
+        return {found.bytes.data(), found.count};
+    }
+
     /// Copies an array of this name, of the same type and number of elements. Formats of 6 and 4 bits have a
-    /// byte each in arrays of theirs, and are packed where the file has "F6_E2M3", "F6_E3M2" and "F4": take
-    /// at(name).bytes for those.
+    /// byte each in arrays of theirs, and are packed where the file has "F6_E2M3", "F6_E3M2" and "F4":
+    /// packed_view() is for those.
     ///
     /// \throws file_error  there is none, or it is another; `values` are then as before
     template <class To>
@@ -149,11 +182,8 @@ public:
         }
         if (found.count != count) detail::throw_count(path_, name, found.count, count);
         if constexpr (std::is_same_v<Value, bool>) {
-            // Other bytes are not values of the type.
-            for (const std::byte it : found.bytes) {
-                if (it > std::byte{1})
-                    detail::throw_file(path_, detail::quoted_excerpt(name) + " is not 0 or 1");
-            }
+            static_cast<void>(
+                detail::elements_in_place<bool>(path_, detail::quoted_excerpt(name), found.bytes, count));
         }
         return found;
     }
@@ -221,14 +251,8 @@ private:
             json.fail("a tensor is beyond the end of the file, which was cut off");
         }
         const std::size_t bytes = offsets[1] - offsets[0];
-        // The product of the dimensions, which may be hostile.
-        result.count = 1;
-        for (const std::size_t dimension : result.shape) {
-            if (dimension != 0 && result.count > (std::numeric_limits<std::size_t>::max)() / 64 / dimension) {
-                json.fail("a shape is too large");
-            }
-            result.count *= dimension;
-        }
+        result.count = detail::element_count(result.shape);
+        if (result.count == (std::numeric_limits<std::size_t>::max)()) json.fail("a shape is too large");
         if (result.count * bits != bytes * std::uint64_t{8})
             json.fail("a shape does not fit the size of its tensor");
         result.bytes = data_.subspan(offsets[0], bytes);
@@ -237,7 +261,7 @@ private:
     }
 
     std::string path_;
-    detail::file_contents contents_;
+    detail::file_mapping contents_;
     std::span<const std::byte> data_;
     std::map<std::string, tensor, std::less<>> tensors_;
     std::map<std::string, std::string, std::less<>> metadata_;

@@ -12,12 +12,14 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/detail/bits.hpp>
-#include <mp/detail/contiguous.hpp>
+#include <mp/detail/file_replacement.hpp>
+#include <mp/detail/stored_elements.hpp>
 #include <mp/error.hpp>
+#include <mp/float4.hpp>
+#include <mp/float6.hpp>
 #include <mp/float8.hpp>
 #include <mp/format/operations.hpp>
 #include <mp/half.hpp>
-#include <mp/training/whole_file.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -33,25 +35,6 @@
 #include <vector>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// A type whose values can be in a file: numbers of the language but long double, and the formats of this
-/// library.
-template <class Value>
-concept tensor_element =
-    (std::is_arithmetic_v<Value> && !std::is_same_v<Value, long double>) || reduced<Value>;
-
-/// A number, or a contiguous range of numbers, as a span.
-template <class Values>
-constexpr auto elements_of(Values& values) {
-    if constexpr (tensor_element<std::remove_const_t<Values>>) {
-        return std::span<Values>(&values, 1);
-    } else {
-        static_assert(
-            contiguous<Values> && tensor_element<std::remove_const_t<contiguous_element<Values>>>,
-            "mp: a number or a contiguous range of numbers was expected: std::vector, std::span, an array");
-        return as_span(values);
-    }
-}
 
 /// A type of the safetensors format and its bits an element.
 struct tensor_dtype {
@@ -94,6 +77,16 @@ constexpr std::string_view dtype_of() {
     return is_signed ? "I64" : "U64";
 }
 
+/// What safetensors calls numbers of fewer than 8 bits that lie without gaps, in the order of packed_array; empty for
+/// formats that it does not have.
+template <class Value>
+constexpr std::string_view packed_dtype_of() {
+    if constexpr (std::is_same_v<Value, float4_e2m1fn>) return "F4";
+    if constexpr (std::is_same_v<Value, float6_e2m3fn>) return "F6_E2M3";
+    if constexpr (std::is_same_v<Value, float6_e3m2fn>) return "F6_E3M2";
+    return {};
+}
+
 /// The name of a format that dtype_of does not tell; empty where it does.
 template <tensor_element Value>
 constexpr std::string_view format_beyond_dtype() {
@@ -117,18 +110,6 @@ struct file_entry {
 
     [[nodiscard]] std::size_t elements_here() const noexcept { return shared ? held : count; }
 };
-
-/// Copies elements between the memory of this processor and little-endian bytes.
-inline void copy_little_endian(std::byte* to, const std::byte* from, std::size_t element_size,
-                               std::size_t count) {
-    if (count == 0) return;
-    std::memcpy(to, from, element_size * count);
-    if constexpr (std::endian::native == std::endian::big) {
-        for (std::size_t i = 0; i < count; ++i) {
-            std::reverse(to + i * element_size, to + (i + 1) * element_size);
-        }
-    }
-}
 
 /// Calls write(bytes) with the bytes of an array as they are in a file.
 template <class Write>

@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Files that are written whole or not at all, and files in memory.
+/// Files that are written whole or not at all.
 #pragma once
 
+#include <mp/detail/file_mapping.hpp>
 #include <mp/error.hpp>
 
 #include <cerrno>
-#include <cstddef>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <span>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
-
-#if defined(__unix__) || defined(__APPLE__)
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#define MP_POSIX_FILES 1
-#else
-#define MP_POSIX_FILES 0
-#endif
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// Throws file_error: "<path>: <what>: <the system's reason>".
-[[noreturn]] inline void throw_file(const std::string& path, std::string_view what, int reason = 0) {
-    std::string message = path;
-    message.append(": ").append(what);
-    if (reason != 0) message.append(": ").append(std::strerror(reason));
-    throw_error(file_error(message));
-}
 
 /// Brings the name of a file to the disk, where there is such a thing.
 inline void sync_folder(const std::string& path) noexcept {
@@ -77,6 +58,18 @@ public:
         }
     }
 
+    /// Where the next write goes, counted from the beginning. \throws file_error  there is no such place
+    void seek(std::uint64_t place) {
+#if MP_POSIX_FILES
+        const bool good = place <= static_cast<std::uint64_t>((std::numeric_limits<::off_t>::max)()) &&
+                          ::fseeko(file_, static_cast<::off_t>(place), SEEK_SET) == 0;
+#else
+        const bool good = place <= static_cast<std::uint64_t>((std::numeric_limits<long>::max)()) &&
+                          std::fseek(file_, static_cast<long>(place), SEEK_SET) == 0;
+#endif
+        if (!good) throw_file(part_, "cannot be written", errno);
+    }
+
     /// Gives the file its name. \throws file_error  it does not get there; the old one is as before
     void commit() {
         bool good = std::fflush(file_) == 0;
@@ -106,62 +99,6 @@ private:
     std::string path_;
     std::string part_;
     std::FILE* file_ = nullptr;
-};
-
-/// The bytes of a file: mapped into memory where there is such a thing, else read.
-class file_contents {
-public:
-    /// \throws file_error  it cannot be read
-    explicit file_contents(const std::string& path) {
-#if MP_POSIX_FILES
-        const int handle = ::open(path.c_str(), O_RDONLY);
-        if (handle < 0) throw_file(path, "cannot be read", errno);
-        struct stat status{};
-        if (::fstat(handle, &status) != 0 || !S_ISREG(status.st_mode)) {
-            const int reason = errno;
-            ::close(handle);
-            throw_file(path, "cannot be read: it is no file", reason);
-        }
-        size_ = static_cast<std::size_t>(status.st_size);
-        if (size_ != 0) {
-            void* const mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, handle, 0);
-            const int reason = errno;
-            ::close(handle);
-            if (mapped == MAP_FAILED) throw_file(path, "cannot be read", reason);
-            data_ = static_cast<const std::byte*>(mapped);
-        } else {
-            ::close(handle);
-        }
-#else
-        std::FILE* const file = std::fopen(path.c_str(), "rb");
-        if (file == nullptr) throw_file(path, "cannot be read", errno);
-        std::byte block[65536];
-        for (std::size_t count = 0; (count = std::fread(block, 1, sizeof block, file)) != 0;) {
-            bytes_.insert(bytes_.end(), block, block + count);
-        }
-        const bool failed = std::ferror(file) != 0;
-        std::fclose(file);
-        if (failed) throw_file(path, "cannot be read");
-        data_ = bytes_.data();
-        size_ = bytes_.size();
-#endif
-    }
-    file_contents(const file_contents&) = delete;
-    file_contents& operator=(const file_contents&) = delete;
-    ~file_contents() {
-#if MP_POSIX_FILES
-        if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
-#endif
-    }
-
-    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
-
-private:
-    const std::byte* data_ = nullptr;
-    std::size_t size_ = 0;
-#if !MP_POSIX_FILES
-    std::vector<std::byte> bytes_;
-#endif
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

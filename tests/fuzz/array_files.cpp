@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Fuzzes mp::npy_file and mp::gguf_file: bytes are refused with mp::file_error, or the arrays lie in the file and can be
+// read.
+#include <mp/interop/gguf.hpp>
+#include <mp/interop/npy.hpp>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+void require(bool condition) {
+    if (!condition) std::abort();
+}
+
+const std::string& path() {
+    static const std::string name = [] {
+        char pattern[] = "/tmp/mp_fuzz_XXXXXX";
+        const int handle = ::mkstemp(pattern);
+        require(handle >= 0);
+        ::close(handle);
+        return std::string(pattern);
+    }();
+    return name;
+}
+
+/// Calls what may refuse.
+template <class Function>
+void unless_refused(Function function) {
+    try {
+        function();
+    } catch (const mp::file_error&) {
+    }
+}
+
+void use(const mp::npy_file& file) {
+    unsigned sum = 0;
+    for (const std::byte it : file.bytes()) sum += static_cast<unsigned>(it);
+    unless_refused([&] {
+        for (const float it : file.view<float>()) sum += mp::isfinite(it) ? 1 : 0;
+    });
+    unless_refused([&] {
+        const auto m = file.matrix<mp::bfloat16>();
+        require(m.rows >= 0 && m.columns >= 0);
+        if (m.rows > 0 && m.columns > 0) sum += m(m.rows - 1, m.columns - 1).bits();
+    });
+    unless_refused([&] {
+        std::vector<std::uint16_t> values(file.size());
+        file.read(values);
+    });
+    require(sum != 1U << 31);  // so that it is computed
+}
+
+void use(const mp::gguf_file& file) {
+    for (const auto& [name, tensor] : file.tensors()) {
+        unsigned sum = 0;
+        for (const std::byte it : tensor.bytes) sum += static_cast<unsigned>(it);
+        require(sum != 1U << 31);
+        unless_refused([&] { static_cast<void>(file.matrix<mp::half>(name)); });
+        // A shape with a zero makes many rows of nothing.
+        unless_refused([&] {
+            std::vector<float> values(tensor.count);
+            file.read_converted(name, values);
+        });
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    std::FILE* const out = std::fopen(path().c_str(), "wb");
+    require(out != nullptr);
+    require(std::fwrite(data, 1, size, out) == size);
+    std::fclose(out);
+    unless_refused([] { use(mp::npy_file(path())); });
+    unless_refused([] { use(mp::gguf_file(path())); });
+    return 0;
+}
