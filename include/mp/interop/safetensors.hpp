@@ -39,6 +39,15 @@ struct tensor_description {
     std::string name;
     std::string dtype;  ///< as safetensors names it: "F32", "BF16", "F8_E4M3", "F4" ...
     std::vector<std::size_t> shape;
+
+    /// Bytes that it takes; the largest number if it is no whole number of bytes, or none that can be addressed.
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        constexpr std::size_t none = (std::numeric_limits<std::size_t>::max)();
+        const std::size_t width = detail::dtype_bits(dtype);
+        const std::size_t count = detail::element_count(shape);
+        if (width == 0 || count == none || count * width % 8 != 0) return none;
+        return count / 8 * width + count % 8 * width / 8;
+    }
 };
 
 /// The dtype of numbers of a type, a byte or more each: "F16" for half. Types that safetensors has not are
@@ -151,12 +160,11 @@ private:
             const std::size_t width = bits(it);
             if (width == 0)
                 detail::throw_argument(function, "dtype", it->dtype, "must be one of safetensors");
-            const std::size_t count = detail::element_count(it->shape);
-            if (count == (std::numeric_limits<std::size_t>::max)() || count * width % 8 != 0) {
+            const std::size_t bytes = it->bytes();
+            if (bytes == (std::numeric_limits<std::size_t>::max)()) {
                 detail::throw_argument(function, "shape", it->name,
                                        "must be an array of a whole number of bytes that can be addressed");
             }
-            const std::size_t bytes = count / 8 * width + count % 8 * width / 8;
             entries.push_back({it->name, it->dtype, it->shape, nullptr, 1, bytes});
         }
         std::string header = detail::tensor_header(entries, metadata);
