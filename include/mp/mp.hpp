@@ -3,6 +3,7 @@
 /// Everything that needs no third party. <mp/check.hpp> needs Boost, <mp/cuda.hpp> the CUDA toolkit.
 #pragma once
 
+#include <mp/analysis.hpp>
 #include <mp/array.hpp>
 #include <mp/autocast.hpp>
 #include <mp/bfloat16.hpp>
