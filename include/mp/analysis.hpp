@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What numerical analysts ask: formats that are chosen when the program runs, and arithmetic in them.
+/// What numerical analysts ask: formats that are chosen when the program runs, an algorithm beside itself in double, faults,
+/// and histograms of errors.
 #pragma once
 
+#include <mp/analysis/bit_flips.hpp>
+#include <mp/analysis/error_histogram.hpp>
 #include <mp/analysis/runtime_arithmetic.hpp>
 #include <mp/analysis/runtime_format.hpp>
+#include <mp/analysis/tracked.hpp>

@@ -84,7 +84,28 @@ TEST_CASE("the text of a report names the numbers") {
     CHECK(text ==
           "2 values of half: 1 exact, 1 correctly rounded, 0 not-finite mismatches\n"
           "  error in ulps    max 8            mean 4\n"
+          "  half of them within 0 ulps, 99% within 8, 99.9% within 8\n"
           "  relative error   max 0.00518135   mean 0.00259067\n"
           "  absolute error   max 0.015625     mean 0.0078125\n"
           "  worst at index 1: 3 instead of 3.01562\n");
+}
+
+TEST_CASE("a report has the distribution of errors, as text for other programs") {
+    std::vector<mp::half> computed(100, mp::half(1.0F));
+    std::vector<double> references(100, 1.0);
+    for (std::size_t i = 0; i < 20; ++i) references[i] = 1 + 0x1p-10 * static_cast<double>(i + 1);
+    references[50] = std::numeric_limits<double>::infinity();
+    const mp::error_summary s = mp::error_report(computed, references);
+    // A mismatch that is not finite has no distance; of the 99 others 79 are exact, and 20 are 1 to 20 ulps away.
+    CHECK(s.ulps.count() == 99);
+    CHECK(s.ulps.zeros() == 79);
+    CHECK(s.ulps.max() == 20);
+    CHECK(s.ulps.quantile(79.0 / 99) == 0);
+    CHECK(s.ulps.quantile(84.0 / 99) == 5.25);
+    CHECK(s.relative.max() == 20 * 0x1p-10 / (1 + 20 * 0x1p-10));
+    const std::string csv = to_csv(s);
+    CHECK(csv.starts_with(
+        "measure,from,to,count\nulps,0,0,79\nulps,1,1.0625,1\nulps,2,2.125,1\nulps,3,3.125,1\n"));
+    CHECK(csv.find("\nrelative,0,0,79\n") != std::string::npos);
+    CHECK(csv.back() == '\n');
 }

@@ -3,6 +3,7 @@
 /// The error of an array of computed numbers against exact references, in one summary.
 #pragma once
 
+#include <mp/analysis/error_histogram.hpp>
 #include <mp/check/ulp.hpp>
 #include <mp/detail/number_text.hpp>
 
@@ -11,6 +12,7 @@
 #include <iterator>
 #include <ranges>
 #include <string>
+#include <string_view>
 
 namespace mp {
 
@@ -37,6 +39,10 @@ struct error_summary {
     double mean_relative = 0;
     double max_absolute = 0;
     double mean_absolute = 0;
+
+    /// The distances in ulps and the relative errors by their size: quantiles, and what mp::report::error_page() draws.
+    error_histogram ulps;
+    error_histogram relative;
 
     /// The element with the largest distance in ulps, the first of several; with a not-finite mismatch, the
     /// first of those. Its computed value and its reference, rounded to double.
@@ -71,6 +77,7 @@ public:
         }
         const distances d = distances_between<format_of_t<Value>>(to_fraction(computed), reference);
         ++compared_;
+        summary_.ulps.add(d.ulp);
         if (!(d.absolute > 0) && !(d.ulp > 0)) ++summary_.exact;
         if (rounded || !(d.ulp > 0)) ++summary_.correctly_rounded;
         if (d.ulp > summary_.max_ulp) {
@@ -84,6 +91,7 @@ public:
             ++with_relative_;
             summary_.max_relative = (std::max)(summary_.max_relative, d.relative);
             sum_relative_ += d.relative;
+            summary_.relative.add(d.relative);
         }
     }
 
@@ -153,6 +161,11 @@ template <std::ranges::input_range Computed, std::ranges::input_range References
                        " exact, " + std::to_string(s.correctly_rounded) + " correctly rounded, " +
                        std::to_string(s.not_finite_mismatches) + " not-finite mismatches\n";
     text += detail::report_line("error in ulps", s.max_ulp, s.mean_ulp);
+    if (s.max_ulp > 0) {
+        text += "  half of them within " + detail::short_text(s.ulps.quantile(0.5)) + " ulps, 99% within " +
+                detail::short_text(s.ulps.quantile(0.99)) + ", 99.9% within " +
+                detail::short_text(s.ulps.quantile(0.999)) + "\n";
+    }
     text += detail::report_line("relative error", s.max_relative, s.mean_relative);
     text += detail::report_line("absolute error", s.max_absolute, s.mean_absolute);
     if (s.max_ulp > 0 || s.not_finite_mismatches > 0) {
@@ -160,6 +173,22 @@ template <std::ranges::input_range Computed, std::ranges::input_range References
                 detail::short_text(s.worst_computed) + " instead of " +
                 detail::short_text(s.worst_reference) + "\n";
     }
+    return text;
+}
+
+/// The histograms as lines of measure,from,to,count, for other programs; measure is ulps or relative.
+[[nodiscard]] inline std::string to_csv(const error_summary& s) {
+    std::string text = "measure,from,to,count\n";
+    const auto append = [&](std::string_view measure, const error_histogram& errors) {
+        const std::string lines = to_csv(errors);
+        for (std::size_t at = lines.find('\n') + 1; at < lines.size();) {
+            const std::size_t end = lines.find('\n', at) + 1;
+            text.append(measure).append(",").append(lines, at, end - at);
+            at = end;
+        }
+    };
+    append("ulps", s.ulps);
+    append("relative", s.relative);
     return text;
 }
 
