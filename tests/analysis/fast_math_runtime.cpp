@@ -82,3 +82,31 @@ TEST_CASE("runtime formats: arrays have the bits of single operations on every i
             CHECK(same_bits(out[i], arithmetic.multiply(a[i], b[i], mp::random_bits(5, i))));
     }
 }
+
+TEST_CASE("runtime formats: far below the smallest number random bits still decide") {
+    std::mt19937_64 random(6);
+    for (const int bits : {9, 27, 32}) {
+        const mp::runtime_arithmetic arithmetic({.precision = 11,
+                                                 .emin = -14,
+                                                 .emax = 15,
+                                                 .round = mp::rounding::stochastic_a,
+                                                 .random_bits = bits});
+        std::vector<double> a(20000);
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            const std::uint64_t field = 1023 - 24 - 4 - i % 12;
+            a[i] = of_bits(field << 52 | random() >> 12);
+        }
+        std::vector<double> out(a.size());
+        arithmetic.round(mp::cpu{}, a, out, 8);
+        int wrong = 0;
+        int away = 0;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            wrong += same_bits(out[i], arithmetic.round(a[i], mp::random_bits(8, i))) ? 0 : 1;
+            away += out[i] > 0 ? 1 : 0;
+        }
+        CHECK(wrong == 0);
+        // About (2^-4 + 2^-5 + ...) 1.5 / 12 of them.
+        CHECK(away > 200);
+        CHECK(away < 500);
+    }
+}

@@ -22,7 +22,7 @@ inline std::vector<double> operands(std::mt19937_64& random, std::size_t count, 
             std::ldexp(static_cast<double>(word >> 20 & ((std::uint64_t{1} << (bits - 1)) - 1)), 1 - bits);
         const auto place = static_cast<int>(word >> 8 & 0xff) % 4;
         const int spread = static_cast<int>(word >> 12 & 0xff) % range;
-        const int exponent = place == 0   ? f.emin + spread - 8
+        const int exponent = place == 0   ? f.emin + spread - ((word & 1) != 0 ? 8 : 70)
                              : place == 1 ? f.emax - spread / 8
                                           : spread / 4 - 4;
         x = std::ldexp((word >> 63) != 0 ? -fraction : fraction, exponent);

@@ -99,10 +99,10 @@ TEST_CASE("a report has the distribution of errors, as text for other programs")
     // A mismatch that is not finite has no distance; of the 99 others 79 are exact, and 20 are 1 to 20 ulps away.
     CHECK(s.ulps.count() == 99);
     CHECK(s.ulps.zeros() == 79);
-    CHECK(s.ulps.max() == 20);
+    CHECK(s.ulps.largest() == 20);
     CHECK(s.ulps.quantile(79.0 / 99) == 0);
     CHECK(s.ulps.quantile(84.0 / 99) == 5.25);
-    CHECK(s.relative.max() == 20 * 0x1p-10 / (1 + 20 * 0x1p-10));
+    CHECK(s.relative.largest() == 20 * 0x1p-10 / (1 + 20 * 0x1p-10));
     const std::string csv = to_csv(s);
     CHECK(csv.starts_with(
         "measure,from,to,count\nulps,0,0,79\nulps,1,1.0625,1\nulps,2,2.125,1\nulps,3,3.125,1\n"));

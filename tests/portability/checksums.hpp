@@ -135,6 +135,7 @@ void add_more_number_checksums(report& to);
 void add_function_checksums(report& to);
 void add_text_checksums(report& to);
 void add_array_checksums(report& to);
+void add_analysis_checksums(report& to);
 void add_block_checksums(report& to);
 void add_product_checksums(report& to);
 void add_scaling_checksums(report& to);

@@ -46,6 +46,7 @@ void add_checksums(portability::report& report) {
     portability::add_optimizer_checksums(report);
     portability::add_tensor_scale_checksums(report);
     portability::add_autocast_checksums(report);
+    portability::add_analysis_checksums(report);
 }
 
 /// The number of lines that differ from what is expected; says which.

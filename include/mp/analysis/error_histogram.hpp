@@ -43,7 +43,7 @@ public:
             ++not_finite_;
         } else {
             largest_ = (std::max)(largest_, magnitude);
-            ++at(static_cast<std::size_t>(magnitude >> 48));
+            ++at(detail::as<std::size_t>(magnitude >> 48));
         }
     }
     error_histogram& operator+=(const error_histogram& other) {
@@ -62,9 +62,9 @@ public:
     /// Infinities and NaN, which no bin has and every quantile leaves out.
     [[nodiscard]] std::uint64_t not_finite() const noexcept { return not_finite_; }
     /// The largest finite error, exactly.
-    [[nodiscard]] double max() const noexcept { return detail::bit_cast<double>(largest_); }
+    [[nodiscard]] double largest() const noexcept { return detail::bit_cast<double>(largest_); }
 
-    /// A bound that a share `part` of the finite errors does not exceed: the end of a bin, or max(). 0 without errors.
+    /// A bound that a share `part` of the finite errors does not exceed: the end of a bin, or largest(). 0 without errors.
     ///
     /// \throws argument_error  part is not from 0 to 1
     [[nodiscard]] double quantile(double part) const {
@@ -76,9 +76,9 @@ public:
         if (static_cast<double>(seen) >= wanted) return 0;
         for (std::size_t i = 0; i < counts_.size(); ++i) {
             seen += counts_[i];
-            if (static_cast<double>(seen) >= wanted) return (std::min)(edge(first_ + i + 1), max());
+            if (static_cast<double>(seen) >= wanted) return (std::min)(edge(first_ + i + 1), largest());
         }
-        return max();
+        return largest();
     }
     /// The bins that have anything, from small errors to large ones.
     [[nodiscard]] std::vector<bin> bins() const {
@@ -94,7 +94,7 @@ private:
 
     /// The beginning of a bin; its number is that of the leading 15 bits of a double.
     static double edge(std::size_t number) {
-        return detail::bit_cast<double>(static_cast<std::uint64_t>(number) << 48);
+        return detail::bit_cast<double>(std::uint64_t{number} << 48);
     }
     std::uint64_t& at(std::size_t number) {
         if (counts_.empty()) first_ = number;
@@ -140,7 +140,7 @@ private:
         text +=
             ", " + detail::fixed_text(100 * part, 1) + "% <= " + detail::short_text(errors.quantile(part));
     }
-    return text + ", max " + detail::short_text(errors.max());
+    return text + ", max " + detail::short_text(errors.largest());
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -86,7 +86,7 @@ inline std::string error_page(std::string_view title, std::span<const named_erro
                                      detail::error_text(errors.not_finite())};
         for (const double part : {0.5, 0.9, 0.99, 0.999})
             row.push_back(detail::short_text(errors.quantile(part)));
-        row.push_back(detail::short_text(errors.max()));
+        row.push_back(detail::short_text(errors.largest()));
         rows.push_back(std::move(row));
     }
     page +=

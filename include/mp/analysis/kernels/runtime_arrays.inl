@@ -133,10 +133,15 @@ private:
                                                        uint64_lanes draw) const {
         const uint64_lanes field = m >> 53;
         const uint64_lanes is_zero_field = reinterpret_cast<uint64_lanes>(field == 0) & 1;
-        const uint64_lanes significand = (m & ((std::uint64_t{1} << 53) - 1)) | ((1 - is_zero_field) << 53);
-        // The significand counts 2^(exponent - 1076), whose field is at least 1.
+        uint64_lanes significand = (m & ((std::uint64_t{1} << 53) - 1)) | ((1 - is_zero_field) << 53);
+        // The significand counts 2^(exponent - 1076), whose field is at least 1. Where that is so little that words end, its
+        // last bits become one that is sticky.
         uint64_lanes drop = static_cast<std::uint64_t>(quantum_ + 1076) - (field + is_zero_field);
-        drop = larger(drop, uint64_lanes{} + 62) != 0 ? uint64_lanes{} + 62 : drop;
+        uint64_lanes excess = larger(drop, uint64_lanes{} + 62) & (drop - 62);
+        drop -= excess;
+        excess = larger(excess, uint64_lanes{} + 62) != 0 ? uint64_lanes{} + 62 : excess;
+        const uint64_lanes lost = significand & (((uint64_lanes{} + 1) << excess) - 1);
+        significand = (significand >> excess) | (reinterpret_cast<uint64_lanes>(lost != 0) & 1);
         const uint64_lanes count = rounded(significand, drop, by_sign, draw);
         // Up to 2^51, exactly as a double; and its product with the quantum is one, too.
         const std::uint64_t two_to_52 = std::uint64_t{0x433} << 52;
@@ -249,7 +254,7 @@ MP_ALWAYS_INLINE void runtime_loop(const runtime_rounding& rounding, const doubl
         const std::uint32_t* random_of_begin = words;
         if (round.is_random()) {
             const std::uint64_t block = (first + i) / 4;
-            const auto skipped = static_cast<std::size_t>((first + i) % 4);
+            const auto skipped = as<std::size_t>((first + i) % 4);
             random_blocks(seed, block, words, (skipped + group + 31) / 32 * 8);
             random_of_begin += skipped;
             if (i + group < count) end = i + group;
