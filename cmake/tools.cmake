@@ -5,7 +5,8 @@ file(GLOB_RECURSE mp_own_sources CONFIGURE_DEPENDS
   "${PROJECT_SOURCE_DIR}/include/mp/*.hpp" "${PROJECT_SOURCE_DIR}/include/mp/*.inl"
   "${PROJECT_SOURCE_DIR}/tests/*.[ch]pp" "${PROJECT_SOURCE_DIR}/tests/*.cu"
   "${PROJECT_SOURCE_DIR}/bench/*.[ch]pp" "${PROJECT_SOURCE_DIR}/bench/*.cu"
-  "${PROJECT_SOURCE_DIR}/examples/*.[ch]pp" "${PROJECT_SOURCE_DIR}/examples/*.cu")
+  "${PROJECT_SOURCE_DIR}/examples/*.[ch]pp" "${PROJECT_SOURCE_DIR}/examples/*.cu"
+  "${PROJECT_SOURCE_DIR}/python/src/*.[ch]pp")
 
 # Another version of clang-format lays the code out differently, so only the one the project uses counts.
 find_program(MP_CLANG_FORMAT NAMES clang-format-19)
