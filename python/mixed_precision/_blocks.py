@@ -46,7 +46,8 @@ class BlockScaled:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return tuple(self._core.shape)
+        rows, columns = self._core.shape
+        return rows, columns
 
     @property
     def tensor_scale(self) -> float:
