@@ -195,6 +195,13 @@ TEST_CASE("all elements of a contiguous tensor") {
             tensor<float>{memory.data(), std::move(sizes), std::move(strides), ScalarType::Float});
     };
     CHECK(of({2, 3, 2}, {6, 2, 1}).size() == 12);
+    std::array<std::int64_t, 3> labels{4, 5, 6};
+    const tensor<std::int64_t> indices{labels.data(), {3}, {1}, ScalarType::Long};
+    CHECK(mp::torch_span<const std::int64_t>(indices)[2] == 6);
+    CHECK_THROWS_WITH_AS(
+        (void)mp::torch_span<const std::int32_t>(indices),
+        "mp::torch_span: the dtype of the tensor is 'Long'; it must be Int for a view of such elements",
+        mp::argument_error);
     CHECK(of({2, 1, 2}, {2, 99, 1}).size() == 4);
     CHECK(of({}, {}).size() == 1);
     CHECK(of({0, 5}, {1, 1}).empty());

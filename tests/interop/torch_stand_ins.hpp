@@ -66,6 +66,7 @@ struct alignas(1) quint8 {
 enum class ScalarType : std::int8_t {
     Byte = 0,
     Int = 3,
+    Long,
     Half = 5,
     Float = 6,
     Double = 7,
@@ -79,7 +80,7 @@ enum class ScalarType : std::int8_t {
     Float4_e2m1fn_x2,
 };
 inline const char* toString(ScalarType type) {
-    return type == ScalarType::Int ? "Int" : "another";
+    return type == ScalarType::Int ? "Int" : type == ScalarType::Long ? "Long" : "another";
 }
 
 }  // namespace c10

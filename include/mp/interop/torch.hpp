@@ -18,6 +18,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,10 @@ template <>
 inline constexpr std::string_view torch_name<float> = "Float";
 template <>
 inline constexpr std::string_view torch_name<double> = "Double";
+template <>
+inline constexpr std::string_view torch_name<std::int32_t> = "Int";
+template <>
+inline constexpr std::string_view torch_name<std::int64_t> = "Long";
 template <>
 inline constexpr std::string_view torch_name<half> = "Half";
 template <>
@@ -128,6 +133,8 @@ constexpr int torch_scalar_type() noexcept {
     [[maybe_unused]] const auto value = [](ScalarType type) { return static_cast<int>(type); };
     if constexpr (std::is_same_v<T, float>) return value(ScalarType::Float);
     if constexpr (std::is_same_v<T, double>) return value(ScalarType::Double);
+    if constexpr (std::is_same_v<T, std::int32_t>) return value(ScalarType::Int);
+    if constexpr (std::is_same_v<T, std::int64_t>) return value(ScalarType::Long);
     if constexpr (std::is_same_v<T, half>) return value(ScalarType::Half);
     if constexpr (std::is_same_v<T, bfloat16>) return value(ScalarType::BFloat16);
     if constexpr (std::is_same_v<T, float8_e4m3fn>) {
@@ -163,7 +170,9 @@ std::string torch_dtype_text(ScalarType type) {
 
 template <class T, class ScalarType>
 void check_torch_dtype(std::string_view function, ScalarType type) {
-    static_assert(!torch_name<T>.empty(), "PyTorch has no tensors of these elements");
+    static_assert(
+        !torch_name<T>.empty(),
+        "elements of tensors are float, double, std::int32_t, std::int64_t and the formats that PyTorch has");
     if (static_cast<int>(type) != torch_scalar_type<T, ScalarType>()) {
         throw_argument(function, "the dtype of the tensor", torch_dtype_text(type),
                        "must be " + std::string(torch_name<T>) + " for a view of such elements");
@@ -298,7 +307,7 @@ template <torch_number To, class From>
 /// Throws argument_error, which names the dtype, for any other. Float4_e2m1fn_x2 calls f where float4_e2m1fn is named.
 ///
 ///     mp::dispatch_torch<float, mp::bfloat16>(x.scalar_type(), [&]<class T>(std::type_identity<T>) {
-///         mp::ops::relu(mp::cpu{}, mp::torch_span<const T>(x), mp::torch_span<T>(y));
+///         mp::ops::silu(mp::cpu{}, mp::torch_view<const T>(x), mp::torch_view<T>(y));
 ///     });
 template <class... Numbers, class ScalarType, class Function>
     requires std::is_enum_v<ScalarType>
@@ -352,8 +361,8 @@ template <torch_tensor Tensor>
                .leading_dimension >= 0;
 }
 
-/// All elements of a tensor of any number of dimensions that is contiguous, the last dimension fastest. Throws
-/// argument_error, which names the stride, where it is not.
+/// All elements of a tensor of any number of dimensions that is contiguous, the last dimension fastest; also of indices,
+/// std::int32_t and std::int64_t. Throws argument_error, which names the stride, where it is not.
 template <class T, torch_tensor Tensor>
 [[nodiscard]] std::span<T> torch_span(const Tensor& tensor) {
     constexpr std::string_view function = "mp::torch_span";
