@@ -4,6 +4,7 @@
 #include <mp/mp.hpp>
 
 #include <cstdio>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -43,6 +44,35 @@ TEST_CASE("docs/gpu.md: a training step") {
     const auto backward = [](const auto&) {};
 #include "gpu_2.inl"
     CHECK(weights.to_host(stream)[0] < 1.0F);
+}
+
+/// A model that does nothing: its gradients stay zero.
+struct idle_model {
+    void forward(const mp::cuda_stream&, std::span<const int>) {}
+    template <class Scale>
+    void backward(const mp::cuda_stream&, const float*, const Scale&) {}
+};
+
+TEST_CASE("docs/gpu.md: a captured step") {
+    mp::parameter_store<mp::bfloat16> store;
+    mp::parameter_store<float> store_of_norms;
+    auto w = store.add_matrix("w", 8, 8, mp::initializers::ones());
+    auto gamma = store_of_norms.add_vector("gamma", 8, mp::initializers::ones());
+    const mp::adamw_options decayed{.learning_rate = 0.01, .weight_decay = 0.1}, plain{.learning_rate = 0.01};
+    const mp::unique_cuda_stream of_norms_stream;
+    store_of_norms.build(static_cast<const mp::cuda_stream&>(of_norms_stream), 1);
+    mp::gpu_adamw<mp::cuda_stream, float> of_norms(of_norms_stream,
+                                                   store_of_norms.parameters(of_norms_stream), plain);
+    const std::size_t batch = 2, context = 4, steps = 3;
+    const std::uint64_t seed = 1, words_of_a_step = 8;
+    idle_model model;
+    mp::tensor<float> loss(of_norms_stream, 1, 1);
+    const auto draw = [](std::span<int> ids, std::uint64_t) { ids[0] = 1; };
+    const mp::linear_warmup schedule{.steps = 2};
+    const auto print = [](const auto&) {};
+    const auto everything = [](auto&) {};
+#include "gpu_3.inl"
+    CHECK(log.read().size() == steps);
 }
 
 TEST_CASE("docs/autocast.md: a layer on a stream") {

@@ -36,7 +36,7 @@ TEST_CASE("docs/gpu.md: kernels without a GPU") {
     std::iota(numbers.begin(), numbers.end(), 0.0F);
     const float* const from = numbers.data();
     float* const to = turned.data();
-#include "gpu_3.inl"
+#include "gpu_4.inl"
     CHECK(turned[0] == 63.0F);
     CHECK(c[255] == 8.0F);
 }
