@@ -45,6 +45,7 @@
 #define MP_FIBER_ADDRESS_SANITIZER 0
 #endif
 #if MP_FIBER_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -73,7 +74,12 @@ public:
         return *this;
     }
     ~fiber_stack() {
-        if (memory_ != nullptr) static_cast<void>(munmap(memory_, bytes_));
+        if (memory_ == nullptr) return;
+#if MP_FIBER_ADDRESS_SANITIZER
+        // Frames that a fiber has left for good are poisoned still, and others will have the memory.
+        ASAN_UNPOISON_MEMORY_REGION(bottom(), size());
+#endif
+        static_cast<void>(munmap(memory_, bytes_));
     }
 
     [[nodiscard]] unsigned char* bottom() const { return memory_ + guard_; }
