@@ -127,6 +127,8 @@ private:
 
     [[nodiscard]] std::string reason_to_keep(const std::string& name,
                                              const mp::tensor_file::tensor& it) const {
+        if (it.dtype.starts_with("F8_") || it.dtype.starts_with("F6_") || it.dtype == "F4")
+            return "small already";
         if (!is_floating(it.dtype)) return "not floating point";
         if (!chosen_.wants(name)) return "by name";
         if (it.shape.size() < 2 && !chosen_.all) return "one dimension";

@@ -52,6 +52,18 @@ TEST_CASE("runtime formats: arrays have the bits of single operations on every i
             b[i] = a[300 + i] * 0x1p-1021;
             a[i] = b[i] * (1 + 0x1p-10 * static_cast<double>(2 * i + 1));
         }
+        // Beside the smallest normal number and the largest one, where vectors go another way.
+        const auto smallest = std::uint64_t(f.emin + 1023) << 52;
+        const auto largest = std::bit_cast<std::uint64_t>(arithmetic.largest());
+        for (std::size_t i = 120; i < 280; ++i) {
+            const std::uint64_t sign = (i & 1) << 63;
+            // Not beyond the largest, for that is another way again.
+            a[i] = of_bits((i < 160   ? smallest + i % 16 - 8
+                            : i < 200 ? largest + i % 16 - 8
+                                      : largest - i % 4) |
+                           sign);
+            b[i] = a[i] * (i % 48 < 16 ? 0.5 : i % 48 < 32 ? 0x1p-70 : -0x1p-70);
+        }
         std::vector<double> out(count);
         using enum mp::instruction_set;
         for (const mp::instruction_set isa : {portable, neon, avx2, avx512}) {

@@ -16,7 +16,7 @@ inline std::vector<double> operands(std::mt19937_64& random, std::size_t count, 
     const int range = std::min(60, f.emax);
     for (double& x : result) {
         const auto word = random();
-        const int bits = static_cast<int>(word % 3 == 0 ? 53 : word % 3 == 1 ? f.precision : 2);
+        const int bits = word % 3 == 0 ? 53 : word % 3 == 1 ? f.precision : 2;
         const double fraction =
             1 +
             std::ldexp(static_cast<double>(word >> 20 & ((std::uint64_t{1} << (bits - 1)) - 1)), 1 - bits);

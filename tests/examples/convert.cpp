@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "examples/workplace.hpp"
+#include "page_checks.hpp"
 
 namespace {
 
@@ -86,6 +87,7 @@ TEST_CASE("mp-convert: codes, scales and losses are those worked out by hand") {
     CHECK(page.starts_with("<!DOCTYPE html>"));
     CHECK(page.find("w: 16.8 dB") != std::string::npos);
     CHECK(page.ends_with("</html>\n"));
+    CHECK(first_fault(page) == "");
 }
 
 TEST_CASE("mp-convert: the other layouts hold the same bytes") {

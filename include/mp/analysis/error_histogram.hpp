@@ -93,9 +93,7 @@ private:
     static constexpr std::uint64_t infinity = std::uint64_t{0x7ff} << 52;
 
     /// The beginning of a bin; its number is that of the leading 15 bits of a double.
-    static double edge(std::size_t number) {
-        return detail::bit_cast<double>(std::uint64_t{number} << 48);
-    }
+    static double edge(std::size_t number) { return detail::bit_cast<double>(std::uint64_t{number} << 48); }
     std::uint64_t& at(std::size_t number) {
         if (counts_.empty()) first_ = number;
         if (number < first_) {

@@ -48,7 +48,7 @@ MP_ALWAYS_INLINE uint64_lanes load_words(const std::uint32_t* from) {
     std::memcpy(&x, from, sizeof x);
     return __builtin_convertvector(x, uint64_lanes);
 }
-/// All ones where a > b, both below 2^63: AVX2 compares signed numbers only.
+/// All ones where a > b as signed numbers: AVX2 compares no others.
 MP_ALWAYS_INLINE uint64_lanes larger(uint64_lanes a, uint64_lanes b) {
     typedef std::int64_t signed_lanes
         __attribute__((vector_size(vector_bytes)));  // NOLINT(modernize-use-using)
@@ -81,6 +81,14 @@ public:
                                                     : std::uint64_t{1} << (quantum_ + 1074));
         const int usual = r.subnormals ? quantum_ + 1 : r.emin;
         usual_ = static_cast<std::uint64_t>((usual > -1022 ? usual : -1022) + 1023) << 52;
+        const std::uint64_t mask = ((std::uint64_t{1} << kept_from_) - 1) >> shift_;
+        positive_added_ = (mask & positive_) + increment_;
+        negative_added_ = (mask & negative_) + increment_;
+        // Between the smallest normal number and the largest one, both without: as signed numbers, which are compared.
+        const std::uint64_t first = (static_cast<std::uint64_t>(r.emin + 1023) << 52) + 1;
+        constexpr std::uint64_t lowest = std::uint64_t{1} << 63;
+        first_ordinary_ = lowest - first;
+        last_ordinary_ = r.max_code > first ? lowest + (r.max_code - 1 - first) : lowest;
         places_ = static_cast<std::uint64_t>(r.emin - r.precision + 1 + 1076);
     }
     [[nodiscard]] MP_ALWAYS_INLINE bool is_random() const { return random_bits_ != 0; }
@@ -92,9 +100,29 @@ public:
         const uint64_lanes sign = bits & (std::uint64_t{1} << 63);
         const uint64_lanes magnitude = bits ^ sign;
         const uint64_lanes m = 2 * magnitude + nudge;
-        const uint64_lanes by_sign = sign != 0 ? uint64_lanes{} + negative_ : uint64_lanes{} + positive_;
         uint64_lanes draw{};
         if constexpr (!IsPlain) draw = random & ((std::uint64_t{1} << random_bits_) - 1);
+        // Where all are normal and stay below the largest number, as most are, the places to drop are the same.
+        const uint64_lanes beyond = larger(magnitude + first_ordinary_, uint64_lanes{} + last_ordinary_);
+        if (!any_sign(beyond)) [[likely]] {
+            uint64_lanes added =
+                sign != 0 ? uint64_lanes{} + negative_added_ : uint64_lanes{} + positive_added_;
+            if constexpr (!IsPlain) added += draw << (kept_from_ - random_bits_);
+            uint64_lanes kept = (m + added + ((m >> kept_from_) & last_)) >> kept_from_;
+            if constexpr (!IsPlain) {
+                kept = kept |
+                       (reinterpret_cast<uint64_lanes>((m & ((std::uint64_t{1} << kept_from_) - 1)) != 0) &
+                        odd_);
+            }
+            return doubles_of_bits((kept << (kept_from_ - 1)) | sign);
+        }
+        return doubles_of_bits(any_size(m, magnitude, sign, draw) | sign);
+    }
+
+private:
+    MP_ALWAYS_INLINE uint64_lanes any_size(uint64_lanes m, uint64_lanes magnitude, uint64_lanes sign,
+                                           uint64_lanes draw) const {
+        const uint64_lanes by_sign = sign != 0 ? uint64_lanes{} + negative_ : uint64_lanes{} + positive_;
         // From 2 quanta on the code itself can be rounded, subnormal or not: a carry goes on into the exponent, and what is
         // kept has a bit behind the leading one. Zeros stay zeros.
         uint64_lanes drop = places_ - (m >> 53);
@@ -111,10 +139,8 @@ public:
             result = magnitude == infinity ? uint64_lanes{} + infinity_ : result;
             result = larger(magnitude, uint64_lanes{} + infinity) != 0 ? magnitude : result;
         }
-        return doubles_of_bits(result | sign);
+        return result;
     }
-
-private:
     /// m / 2^drop, rounded.
     MP_ALWAYS_INLINE uint64_lanes rounded(uint64_lanes m, uint64_lanes drop, uint64_lanes by_sign,
                                           uint64_lanes draw) const {
@@ -153,7 +179,9 @@ private:
     std::uint64_t kept_from_;
     int quantum_;
     std::uint64_t places_ = 0;  ///< less the exponent field, those to drop from 2 m
-    std::uint64_t usual_ = 0;   ///< code of the smallest number that is rounded as a code
+    std::uint64_t positive_added_ = 0, negative_added_ = 0;
+    std::uint64_t first_ordinary_ = 0, last_ordinary_ = 0;  ///< shifted to the beginning of signed numbers
+    std::uint64_t usual_ = 0;  ///< code of the smallest number that is rounded as a code
     std::uint64_t max_code_, above_, below_, infinity_;
     std::uint64_t random_bits_;
     int shift_ = 0;
