@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// Barriers of warps, blocks and clusters, and fences. Memory is that of one host thread, so that fences have nothing to
+// do but to say which words there are.
+#include "collective.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace ptx {
+
+void wake(cluster& all, wait reason) {
+    for (block& b : all.blocks) {
+        for (warp& w : b.warps) {
+            for (group& g : w.groups) {
+                if (g.waits_for == reason) g.waits_for = wait::nothing;
+            }
+        }
+    }
+}
+
+namespace {
+
+void release(block& it, int number) {
+    it.barriers[static_cast<std::size_t>(number)] = {};
+    for (warp& w : it.warps) {
+        for (group& g : w.groups) {
+            if (g.waits_for != wait::block_barrier || g.barrier != number) continue;
+            g.waits_for = wait::nothing;
+            g.passed = true;
+        }
+    }
+}
+
+/// Counts who comes; warps count as 32 threads where a number of threads is given.
+void come(warp& w, lane_mask m, int number, int expected) {
+    block_barrier& barrier = w.in->barriers[static_cast<std::size_t>(number)];
+    if (barrier.arrived != 0 && barrier.expected != expected) {
+        w.fail(std::countr_zero(m), "expects " + std::to_string(expected) + " threads at barrier " +
+                                        std::to_string(number) + ", others " +
+                                        std::to_string(barrier.expected));
+    }
+    barrier.expected = expected;
+    barrier.arrived += expected == 0 ? std::popcount(m) : warp_lanes;
+    if (expected != 0 && barrier.arrived > expected)
+        w.fail(std::countr_zero(m), "is one too many at the barrier");
+    if (barrier.arrived == (expected == 0 ? w.in->live_threads : expected)) release(*w.in, number);
+}
+
+/// o: number, threads. detail: aligned, waits.
+bool block_barrier_operation(warp& w, const instruction& i, lane_mask m, group& g) {
+    if (g.passed) {
+        g.passed = false;
+        return true;
+    }
+    if (i.detail[0] != 0 && !whole_warp_is_here(w, m, g)) return false;
+    const std::uint64_t number = uniform(w, i.o[0], m);
+    const std::uint64_t expected = i.o[1].is_used() ? uniform(w, i.o[1], m) : 0;
+    if (number > 15) w.fail(std::countr_zero(m), "there are barriers 0 to 15");
+    if (expected % warp_lanes != 0) w.fail(std::countr_zero(m), "a barrier takes whole warps");
+    if (i.detail[1] == 0) {
+        come(w, m, static_cast<int>(number), static_cast<int>(expected));
+        return true;
+    }
+    g.waits_for = wait::block_barrier;
+    g.barrier = static_cast<int>(number);
+    come(w, m, static_cast<int>(number), static_cast<int>(expected));
+    if (!g.passed) return false;
+    g.passed = false;
+    return true;
+}
+
+/// bar.warp.sync.
+bool warp_barrier(warp& w, const instruction& i, lane_mask m, group& g) {
+    return all_are_here(w, m, static_cast<lane_mask>(uniform(w, i.o[0], m)), g);
+}
+
+bool cluster_arrive(warp& w, const instruction&, lane_mask m, group& g) {
+    if (!whole_warp_is_here(w, m, g)) return false;
+    w.cluster_ticket = w.in->in->cluster_phase;
+    w.in->in->cluster_arrived += std::popcount(m);
+    check_cluster_barrier(*w.in->in);
+    return true;
+}
+bool cluster_wait(warp& w, const instruction&, lane_mask m, group& g) {
+    if (!whole_warp_is_here(w, m, g)) return false;
+    if (w.cluster_ticket < 0)
+        w.fail(std::countr_zero(m), "waits at the barrier of the cluster without having arrived");
+    if (w.in->in->cluster_phase == w.cluster_ticket) {
+        g.waits_for = wait::cluster_barrier;
+        return false;
+    }
+    w.cluster_ticket = -1;
+    return true;
+}
+
+void decode_barrier(decoder& d, instruction& to) {
+    const bool is_old = d.now().opcode.starts_with("bar.");
+    if (d.option("warp")) {
+        d.option("sync");
+        to.o[0] = d.value(0, 4);
+        to.try_run = &warp_barrier;
+        return;
+    }
+    if (d.option("cluster")) {
+        const std::string_view what = d.one_of({"arrive", "wait"});
+        d.one_of({"release", "acquire", "relaxed"});
+        if (!d.option("aligned")) d.fail("expected .aligned");
+        to.try_run = what == "arrive" ? &cluster_arrive : &cluster_wait;
+        return;
+    }
+    d.option("cta");
+    const std::string_view what = d.one_of({"sync", "arrive"});
+    if (what.empty()) return;
+    to.detail = {d.option("aligned") || is_old ? 1 : 0, what == "sync" ? 1 : 0, 0, 0};
+    to.o[0] = d.value(0, 4);
+    if (d.operands() > 1) to.o[1] = d.value(1, 4);
+    to.try_run = &block_barrier_operation;
+}
+
+void nothing(warp&, const instruction&, lane_mask) {}
+void decode_fence(decoder& d, instruction& to) {
+    d.one_of({"mbarrier_init", "proxy"});
+    d.one_of({"sc", "acq_rel", "release", "acquire"});
+    d.option("async");
+    d.one_of({"shared::cta", "shared::cluster", "global"});
+    d.one_of({"cta", "cluster", "gpu", "sys", "gl"});
+    to.run = &nothing;
+}
+
+}  // namespace
+
+void check_block_barriers(block& it) {
+    for (int number = 0; number < 16; ++number) {
+        const block_barrier& barrier = it.barriers[static_cast<std::size_t>(number)];
+        if (barrier.arrived != 0 && barrier.expected == 0 && barrier.arrived == it.live_threads)
+            release(it, number);
+    }
+}
+
+void check_cluster_barrier(cluster& all) {
+    int live = 0;
+    for (const block& it : all.blocks) live += it.live_threads;
+    if (all.cluster_arrived == 0 || all.cluster_arrived < live) return;
+    all.cluster_arrived = 0;
+    ++all.cluster_phase;
+    wake(all, wait::cluster_barrier);
+}
+
+void add_barrier_instructions(instruction_table& table) {
+    table["bar"] = &decode_barrier;
+    table["barrier"] = &decode_barrier;
+    table["fence"] = &decode_fence;
+    table["membar"] = &decode_fence;
+}
+
+}  // namespace ptx

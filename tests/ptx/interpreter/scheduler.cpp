@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Who runs next. Blocks go in any order, one cluster at a time; of its warps any that can goes on for a while.
+#include "decoder.hpp"
+#include "machine.hpp"
+#include "turn.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ptx {
+
+namespace {
+
+bool can_run(const warp& w) {
+    return std::ranges::any_of(w.groups, [](const group& g) { return g.waits_for == wait::nothing; });
+}
+
+[[noreturn]] void fail_waiting(const cluster& all) {
+    static constexpr const char* reasons[] = {"nothing", "other lanes of its warp", "a barrier of the block",
+                                              "the barrier of the cluster", "a barrier object"};
+    std::string message = all.entry->name + ": all threads wait for ever:";
+    int told = 0;
+    for (const block& b : all.blocks) {
+        for (const warp& w : b.warps) {
+            for (const group& g : w.groups) {
+                if (++told > 12) continue;
+                const instruction& i = g.code->code[static_cast<std::size_t>(g.at)];
+                message += "\n  block " + std::to_string(b.number) + ", warp " + std::to_string(w.number) +
+                           ", " + std::to_string(std::popcount(g.lanes)) + " lanes at line " +
+                           std::to_string(i.line) + " (" + std::string(i.text) + ") for " +
+                           reasons[static_cast<std::size_t>(g.waits_for)];
+            }
+        }
+    }
+    throw failure(message);
+}
+
+void prepare_warp(warp& w, block& in, int number, const cluster& all) {
+    const launch_configuration& shape = *all.shape;
+    const auto threads = shape.threads[0] * shape.threads[1] * shape.threads[2];
+    w.in = &in;
+    w.number = number;
+    const auto first = static_cast<std::uint32_t>(number * warp_lanes);
+    const std::uint32_t lanes = std::min<std::uint32_t>(warp_lanes, threads - first);
+    w.live = lanes == warp_lanes ? ~lane_mask{0} : (lane_mask{1} << lanes) - 1;
+    w.carry = 0;
+    w.cluster_ticket = -1;
+    w.registers.resize(std::max(w.registers.size(), all.entry->frame_bytes / 8 + 32), 0x5EA5'5EA5'5EA5'5EA5U);
+    w.local_stride = std::max(w.local_stride, (all.entry->local_bytes + 15) / 16 * 16);
+    w.local.resize(w.local_stride * warp_lanes);
+    for (auto& groups : w.copies) groups.clear();
+    for (auto& groups : w.bulk_stores) groups.clear();
+    w.products.clear();
+    w.products_fenced = false;
+    w.groups.clear();
+    group all_lanes;
+    all_lanes.lanes = w.live;
+    all_lanes.code = all.entry;
+    w.groups.push_back(all_lanes);
+    w.special.resize(special_bytes / 8);
+    const auto set = [&](std::string_view name, auto value) {
+        auto* const at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::byte*>(w.special.data()) +
+                                                          special_register(name));
+        for (std::uint32_t lane = 0; lane < warp_lanes; ++lane)
+            at[lane] = static_cast<std::uint32_t>(value(lane));
+    };
+    const auto constant = [](std::uint32_t value) { return [value](std::uint32_t) { return value; }; };
+    set("%tid.x", [&](std::uint32_t l) { return (first + l) % shape.threads[0]; });
+    set("%tid.y", [&](std::uint32_t l) { return (first + l) / shape.threads[0] % shape.threads[1]; });
+    set("%tid.z", [&](std::uint32_t l) { return (first + l) / (shape.threads[0] * shape.threads[1]); });
+    const char* const axes[] = {"x", "y", "z"};
+    for (std::size_t k = 0; k < 3; ++k) {
+        set(std::string("%ntid.") + axes[k], constant(shape.threads[k]));
+        set(std::string("%ctaid.") + axes[k], constant(in.coordinates[k]));
+        set(std::string("%nctaid.") + axes[k], constant(shape.grid[k]));
+    }
+    set("%laneid", [](std::uint32_t l) { return l; });
+    set("%warpid", constant(static_cast<std::uint32_t>(number)));
+    set("%nwarpid", constant((threads + 31) / 32));
+    set("%cluster_ctarank", constant(static_cast<std::uint32_t>(in.rank)));
+    set("%cluster_nctarank", constant(shape.cluster));
+    set("%cluster_ctaid.x", constant(static_cast<std::uint32_t>(in.rank)));
+    set("%cluster_nctaid.x", constant(shape.cluster));
+    set("%clusterid.x", constant(in.coordinates[0] / shape.cluster));
+    set("%nclusterid.x", constant(shape.grid[0] / shape.cluster));
+    set("%lanemask_eq", [](std::uint32_t l) { return 1U << l; });
+    set("%lanemask_lt", [](std::uint32_t l) { return (1U << l) - 1; });
+    set("%lanemask_le", [](std::uint32_t l) { return (1U << l) | ((1U << l) - 1); });
+    set("%lanemask_gt", [](std::uint32_t l) { return ~((1U << l) | ((1U << l) - 1)); });
+    set("%lanemask_ge", [](std::uint32_t l) { return ~((1U << l) - 1); });
+}
+
+void run_cluster(cluster& all, std::uint32_t first_block) {
+    const launch_configuration& shape = *all.shape;
+    const auto threads = shape.threads[0] * shape.threads[1] * shape.threads[2];
+    all.blocks.resize(shape.cluster);
+    all.transfers.clear();
+    all.cluster_arrived = 0;
+    all.cluster_phase = 0;
+    std::vector<warp*> running;
+    for (std::uint32_t rank = 0; rank < shape.cluster; ++rank) {
+        block& it = all.blocks[rank];
+        it.in = &all;
+        it.rank = static_cast<int>(rank);
+        it.number = first_block + rank;
+        it.coordinates = {it.number % shape.grid[0], it.number / shape.grid[0] % shape.grid[1],
+                          it.number / (shape.grid[0] * shape.grid[1])};
+        it.warps.resize((threads + 31) / 32);
+        it.shared.resize((all.entry->shared_bytes + 1023) / 1024 * 1024 + shape.dynamic_shared);
+        it.barriers = {};
+        it.live_threads = static_cast<int>(threads);
+        for (std::size_t k = 0; k < it.warps.size(); ++k) {
+            prepare_warp(it.warps[k], it, static_cast<int>(k), all);
+            running.push_back(&it.warps[k]);
+        }
+    }
+    while (!running.empty()) {
+        if (!all.transfers.empty() && all.random.below(4) == 0) {
+            const std::size_t which = all.random.below(all.transfers.size());
+            const auto transfer = std::move(all.transfers[which]);
+            all.transfers.erase(all.transfers.begin() + static_cast<std::ptrdiff_t>(which));
+            transfer();
+            continue;
+        }
+        const std::size_t start = all.random.below(running.size());
+        std::size_t k = 0;
+        while (k < running.size() && !can_run(*running[(start + k) % running.size()])) ++k;
+        if (k == running.size()) {
+            if (all.transfers.empty()) fail_waiting(all);
+            const auto transfer = std::move(all.transfers.back());
+            all.transfers.pop_back();
+            transfer();
+            continue;
+        }
+        warp& w = *running[(start + k) % running.size()];
+        turn{w, all}.run(16 + static_cast<int>(all.random.below(240)));
+        if (w.groups.empty()) std::erase(running, &w);
+    }
+    while (!all.transfers.empty()) {
+        all.transfers.back()();
+        all.transfers.pop_back();
+    }
+}
+
+}  // namespace
+
+void warp::fail(int lane, const std::string& what) const {
+    const auto& shape = *in->in->shape;
+    std::string message = in->in->entry->name + ", line " + std::to_string(current->line) + " (" +
+                          std::string(current->text) + "): thread " +
+                          std::to_string(number * warp_lanes + lane) + " of block " +
+                          std::to_string(in->number) + " " + what;
+    if (shape.cluster > 1) message += " (block " + std::to_string(in->rank) + " of its cluster)";
+    throw failure(message);
+}
+
+std::uint64_t executed_instructions() {
+    return executed;
+}
+
+void launch(program& code, std::string_view entry, const launch_configuration& shape,
+            const std::vector<std::byte>& parameters) {
+    cluster all;
+    all.entry = &code.find(entry);
+    all.code = &code;
+    all.memory = &code.memory;
+    all.shape = &shape;
+    all.parameters = parameters;
+    all.random = random_source(shape.seed);
+    const std::uint32_t blocks = shape.grid[0] * shape.grid[1] * shape.grid[2];
+    std::vector<std::uint32_t> order(blocks / shape.cluster);
+    std::iota(order.begin(), order.end(), 0U);
+    for (std::size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[all.random.below(k)]);
+    for (const std::uint32_t it : order) run_cluster(all, it * shape.cluster);
+}
+
+}  // namespace ptx

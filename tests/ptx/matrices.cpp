@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Where lanes hold elements of matrices: products with the unit matrix move elements without changing them.
+#include "run.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace {
+
+using ptx_test::failure_of;
+using ptx_test::kernel;
+using ptx_test::run;
+using ptx_test::says;
+
+using words = std::vector<std::uint32_t>;
+
+/// Loads 8 rows of 16 bytes, element e of row r being 256 r + e.
+std::string load(const std::string& form) {
+    return kernel(R"(
+        .shared .align 16 .b8 room[512];
+        mov.u32 %r3, room;
+        shl.b32 %r4, %r1, 4;
+        add.u32 %r3, %r3, %r4;
+        shl.b32 %r5, %r1, 8;
+        add.u32 %r6, %r5, 1;
+        mov.b32 %r7, 0;
+    fill:
+        cvt.u16.u32 %h1, %r5;
+        cvt.u16.u32 %h2, %r6;
+        mov.b32 %r8, {%h1, %h2};
+        st.shared.u32 [%r3], %r8;
+        add.u32 %r5, %r5, 2;
+        add.u32 %r6, %r6, 2;
+        add.u32 %r3, %r3, 4;
+        add.u32 %r7, %r7, 1;
+        setp.lt.u32 %p1, %r7, 4;
+        @%p1 bra fill;
+        bar.warp.sync -1;
+        sub.u32 %r3, %r3, 16;
+        ldmatrix.sync.aligned.m8n8.x1)" +
+                  form + R"(.shared.b16 {%r9}, [%r3];
+        mul.wide.u32 %rd2, %r1, 4;
+        add.s64 %rd2, %rd1, %rd2;
+        st.global.u32 [%rd2], %r9;)");
+}
+
+TEST_CASE("ldmatrix: rows as they are, and transposed") {
+    const words plain = run(load(""), words(32), 32);
+    const words turned = run(load(".trans"), words(32), 32);
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+        const std::uint32_t line = lane / 4, pair = lane % 4 * 2;
+        CHECK(plain[lane] == (line * 256 + pair) + ((line * 256 + pair + 1) << 16));
+        CHECK(turned[lane] == (pair * 256 + line) + (((pair + 1) * 256 + line) << 16));
+    }
+}
+
+TEST_CASE("mma.sync: A with one element, and B with one, give the sum at their crossing") {
+    // A has 1 in row 11 at k = 5, which is word 1 of lane 4 * 3 + 2, high half; B has 2 at k = 5, column 6: word 0 of lane
+    // 4 * 6 + 2, high half. The sum in row 11, column 6 is register 2 of lane 4 * 3 + 3.
+    const std::string text = kernel(R"(
+        mov.b32 %r10, 0; mov.b32 %r11, 0; mov.b32 %r12, 0; mov.b32 %r13, 0; mov.b32 %r14, 0; mov.b32 %r15, 0;
+        setp.eq.u32 %p1, %r1, 14;
+        @%p1 mov.b32 %r11, 0x3C000000;
+        setp.eq.u32 %p2, %r1, 26;
+        @%p2 mov.b32 %r14, 0x40000000;
+        mov.f32 %f1, 0f3F000000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1;
+        mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r10, %r11, %r12, %r13}, {%r14, %r15},
+            {%f1, %f2, %f3, %f4};
+        mul.wide.u32 %rd2, %r1, 16;
+        add.s64 %rd2, %rd1, %rd2;
+        st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};)");
+    const std::vector<float> out = run(text, std::vector<float>(128), 32);
+    for (std::size_t i = 0; i < 128; ++i) CHECK(out[i] == (i == 4 * 15 + 2 ? 2.5F : 0.5F));
+}
+
+TEST_CASE("matrix instructions want the whole warp") {
+    const std::string text = kernel(
+        "setp.lt.u32 %p1, %r1, 31;\n@!%p1 bra out;\nmov.u32 %r3, 0;\n"
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r9}, [%r3];\nout:\nbar.warp.sync -1;");
+    CHECK(says(failure_of(text, words(1), 32), "wait for ever"));
+}
+
+}  // namespace
