@@ -33,13 +33,16 @@ std::vector<Value> random_values(std::size_t size, unsigned seed) {
 template <class X, class Out, class Op>
 void check_op(std::size_t in_size, std::size_t out_size, std::size_t workspace, std::size_t shift, Op op) {
     const std::vector<X> x = random_values<X>(in_size + shift, 1), z = random_values<X>(in_size + shift, 2);
+    // What an op leaves alone has to stay as it was.
     std::vector<Out> expected(out_size);
+    std::memset(static_cast<void*>(expected.data()), 0xFF, out_size * sizeof(Out));
+    const std::vector<Out> before = expected;
     mp::host_workspace host_room(workspace);
     op(mp::simulated_gpu<mp::arch::sm_80>{.workspace = &host_room}, x.data() + shift, z.data() + shift,
        expected.data());
     mp::unique_cuda_stream stream;
     const mp::device_buffer<X> device_x(stream, x), device_z(stream, z);
-    mp::device_buffer<Out> out(out_size);
+    mp::device_buffer<Out> out(stream, before);
     mp::device_workspace device_room(stream, workspace);
     stream.workspace = &device_room;
     op(stream.get(), device_x.span().data() + shift, device_z.span().data() + shift, out.span().data());

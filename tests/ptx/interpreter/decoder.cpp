@@ -38,39 +38,6 @@ const instruction_table& all_instructions() {
 
 }  // namespace
 
-std::int32_t special_register(std::string_view name) {
-    static constexpr std::array names{"%tid.x",
-                                      "%tid.y",
-                                      "%tid.z",
-                                      "%ntid.x",
-                                      "%ntid.y",
-                                      "%ntid.z",
-                                      "%ctaid.x",
-                                      "%ctaid.y",
-                                      "%ctaid.z",
-                                      "%nctaid.x",
-                                      "%nctaid.y",
-                                      "%nctaid.z",
-                                      "%laneid",
-                                      "%warpid",
-                                      "%cluster_ctarank",
-                                      "%cluster_nctarank",
-                                      "%lanemask_eq",
-                                      "%lanemask_lt",
-                                      "%lanemask_le",
-                                      "%lanemask_gt",
-                                      "%lanemask_ge",
-                                      "%clusterid.x",
-                                      "%nclusterid.x",
-                                      "%cluster_ctaid.x",
-                                      "%cluster_nctaid.x",
-                                      "%nwarpid"};
-    for (std::size_t i = 0; i < names.size(); ++i) {
-        if (name == names[i]) return static_cast<std::int32_t>(i * 128);
-    }
-    return -1;
-}
-
 decoder::decoder(program& owner, function& to) : owner_(owner), to_(to), source_(*to.source) {}
 
 void decoder::fail(const std::string& what) const {

@@ -6,6 +6,7 @@
 #include "machine.hpp"
 #include "text.hpp"
 
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -95,6 +96,62 @@ private:
 
 using decode_function = void (*)(decoder&, instruction&);
 using instruction_table = std::unordered_map<std::string_view, decode_function>;
+
+/// Special registers, in the order in which they lie among those of a warp.
+enum class special {
+    tid_x,
+    tid_y,
+    tid_z,
+    ntid_x,
+    ntid_y,
+    ntid_z,
+    ctaid_x,
+    ctaid_y,
+    ctaid_z,
+    nctaid_x,
+    nctaid_y,
+    nctaid_z,
+    laneid,
+    warpid,
+    cluster_ctarank,
+    cluster_nctarank,
+    lanemask_eq,
+    lanemask_lt,
+    lanemask_le,
+    lanemask_gt,
+    lanemask_ge,
+    clusterid_x,
+    nclusterid_x,
+    cluster_ctaid_x,
+    cluster_nctaid_x,
+    nwarpid
+};
+inline constexpr std::array<std::string_view, 26> special_names{"%tid.x",
+                                                                "%tid.y",
+                                                                "%tid.z",
+                                                                "%ntid.x",
+                                                                "%ntid.y",
+                                                                "%ntid.z",
+                                                                "%ctaid.x",
+                                                                "%ctaid.y",
+                                                                "%ctaid.z",
+                                                                "%nctaid.x",
+                                                                "%nctaid.y",
+                                                                "%nctaid.z",
+                                                                "%laneid",
+                                                                "%warpid",
+                                                                "%cluster_ctarank",
+                                                                "%cluster_nctarank",
+                                                                "%lanemask_eq",
+                                                                "%lanemask_lt",
+                                                                "%lanemask_le",
+                                                                "%lanemask_gt",
+                                                                "%lanemask_ge",
+                                                                "%clusterid.x",
+                                                                "%nclusterid.x",
+                                                                "%cluster_ctaid.x",
+                                                                "%cluster_nctaid.x",
+                                                                "%nwarpid"};
 
 /// Where a special register such as %tid.x lies among those of a warp; -1 for a name that is none.
 std::int32_t special_register(std::string_view name);

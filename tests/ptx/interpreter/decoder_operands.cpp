@@ -8,6 +8,13 @@
 
 namespace ptx {
 
+std::int32_t special_register(std::string_view name) {
+    for (std::size_t i = 0; i < special_names.size(); ++i) {
+        if (name == special_names[i]) return static_cast<std::int32_t>(i * 128);
+    }
+    return -1;
+}
+
 const term& decoder::at(std::size_t index) {
     if (index >= now_->operands.size()) fail("an operand is missing");
     used_[index] = true;

@@ -52,6 +52,13 @@ std::byte* reach(warp& w, int lane, space in, std::uint64_t address, access how)
                 is_usual<Bytes>(memory.states.data() + offset, how)) {
                 return memory.bytes.data() + offset;
             }
+        } else if (in == space::parameter) {
+            std::vector<std::byte>& memory = w.in->in->parameters;
+            if (how == access::read && address < memory.size() && memory.size() - address >= Bytes) {
+                return memory.data() + address;
+            }
+        } else if (in == space::local && address < w.local_stride && w.local_stride - address >= Bytes) {
+            return w.local.data() + static_cast<std::size_t>(lane) * w.local_stride + address;
         }
     }
     return locate(w, lane, in, address, Bytes, how).bytes;

@@ -58,36 +58,38 @@ void prepare_warp(warp& w, block& in, int number, const cluster& all) {
     all_lanes.code = all.entry;
     w.groups.push_back(all_lanes);
     w.special.resize(special_bytes / 8);
-    const auto set = [&](std::string_view name, auto value) {
-        auto* const at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::byte*>(w.special.data()) +
-                                                          special_register(name));
+    const auto set = [&](special name, auto value) {
+        auto* const at =
+            reinterpret_cast<std::uint32_t*>(w.special.data()) + static_cast<std::size_t>(name) * warp_lanes;
         for (std::uint32_t lane = 0; lane < warp_lanes; ++lane)
             at[lane] = static_cast<std::uint32_t>(value(lane));
     };
     const auto constant = [](std::uint32_t value) { return [value](std::uint32_t) { return value; }; };
-    set("%tid.x", [&](std::uint32_t l) { return (first + l) % shape.threads[0]; });
-    set("%tid.y", [&](std::uint32_t l) { return (first + l) / shape.threads[0] % shape.threads[1]; });
-    set("%tid.z", [&](std::uint32_t l) { return (first + l) / (shape.threads[0] * shape.threads[1]); });
-    const char* const axes[] = {"x", "y", "z"};
-    for (std::size_t k = 0; k < 3; ++k) {
-        set(std::string("%ntid.") + axes[k], constant(shape.threads[k]));
-        set(std::string("%ctaid.") + axes[k], constant(in.coordinates[k]));
-        set(std::string("%nctaid.") + axes[k], constant(shape.grid[k]));
-    }
-    set("%laneid", [](std::uint32_t l) { return l; });
-    set("%warpid", constant(static_cast<std::uint32_t>(number)));
-    set("%nwarpid", constant((threads + 31) / 32));
-    set("%cluster_ctarank", constant(static_cast<std::uint32_t>(in.rank)));
-    set("%cluster_nctarank", constant(shape.cluster));
-    set("%cluster_ctaid.x", constant(static_cast<std::uint32_t>(in.rank)));
-    set("%cluster_nctaid.x", constant(shape.cluster));
-    set("%clusterid.x", constant(in.coordinates[0] / shape.cluster));
-    set("%nclusterid.x", constant(shape.grid[0] / shape.cluster));
-    set("%lanemask_eq", [](std::uint32_t l) { return 1U << l; });
-    set("%lanemask_lt", [](std::uint32_t l) { return (1U << l) - 1; });
-    set("%lanemask_le", [](std::uint32_t l) { return (1U << l) | ((1U << l) - 1); });
-    set("%lanemask_gt", [](std::uint32_t l) { return ~((1U << l) | ((1U << l) - 1)); });
-    set("%lanemask_ge", [](std::uint32_t l) { return ~((1U << l) - 1); });
+    set(special::tid_x, [&](std::uint32_t l) { return (first + l) % shape.threads[0]; });
+    set(special::tid_y, [&](std::uint32_t l) { return (first + l) / shape.threads[0] % shape.threads[1]; });
+    set(special::tid_z, [&](std::uint32_t l) { return (first + l) / (shape.threads[0] * shape.threads[1]); });
+    const auto set_sizes = [&](special first_axis, const std::array<std::uint32_t, 3>& values) {
+        for (std::size_t k = 0; k < 3; ++k) {
+            set(static_cast<special>(static_cast<std::size_t>(first_axis) + k), constant(values[k]));
+        }
+    };
+    set_sizes(special::ntid_x, shape.threads);
+    set_sizes(special::ctaid_x, in.coordinates);
+    set_sizes(special::nctaid_x, shape.grid);
+    set(special::laneid, [](std::uint32_t l) { return l; });
+    set(special::warpid, constant(static_cast<std::uint32_t>(number)));
+    set(special::nwarpid, constant((threads + 31) / 32));
+    set(special::cluster_ctarank, constant(static_cast<std::uint32_t>(in.rank)));
+    set(special::cluster_nctarank, constant(shape.cluster));
+    set(special::cluster_ctaid_x, constant(static_cast<std::uint32_t>(in.rank)));
+    set(special::cluster_nctaid_x, constant(shape.cluster));
+    set(special::clusterid_x, constant(in.coordinates[0] / shape.cluster));
+    set(special::nclusterid_x, constant(shape.grid[0] / shape.cluster));
+    set(special::lanemask_eq, [](std::uint32_t l) { return 1U << l; });
+    set(special::lanemask_lt, [](std::uint32_t l) { return (1U << l) - 1; });
+    set(special::lanemask_le, [](std::uint32_t l) { return (1U << l) | ((1U << l) - 1); });
+    set(special::lanemask_gt, [](std::uint32_t l) { return ~((1U << l) | ((1U << l) - 1)); });
+    set(special::lanemask_ge, [](std::uint32_t l) { return ~((1U << l) - 1); });
 }
 
 void run_cluster(cluster& all, std::uint32_t first_block) {
