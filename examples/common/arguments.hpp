@@ -56,4 +56,42 @@ inline void add_names(std::string_view option, std::string_view list, std::span<
     }
 }
 
+/// An option of a command line, --name VALUE or --name=VALUE, and -h for --help.
+class command_line_option {
+public:
+    /// The i-th of `count` arguments, which begins with a dash; its value may be the next.
+    command_line_option(int& i, int count, char** arguments)
+        : i_(i), count_(count), arguments_(arguments), name_(arguments[i]) {
+        if (name_ == "-h") name_ = "--help";
+        const std::size_t equals = name_.find('=');
+        joined_ = equals != std::string::npos;
+        if (!joined_) return;
+        joined_value_ = name_.substr(equals + 1);
+        name_.resize(equals);
+    }
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// What stands behind the equals sign, or nothing.
+    [[nodiscard]] const std::string& joined_value() const { return joined_value_; }
+    /// The value. Throws user_error if there is none.
+    [[nodiscard]] std::string value() const {
+        if (joined_) return joined_value_;
+        if (i_ + 1 == count_) throw user_error(name_ + " needs a value");
+        return arguments_[++i_];
+    }
+    /// Sets a flag. Throws user_error for a value.
+    void set(bool& flag) const {
+        if (joined_) throw user_error(name_ + " takes no value");
+        flag = true;
+    }
+
+private:
+    int& i_;
+    int count_;
+    char** arguments_;
+    std::string name_;
+    bool joined_ = false;
+    std::string joined_value_;
+};
+
 }  // namespace examples

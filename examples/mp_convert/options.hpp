@@ -79,44 +79,36 @@ inline options parse(int count, char** arguments) {
     options result;
     result.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     for (int i = 1; i < count; ++i) {
-        std::string name = arguments[i];
-        if (name == "-h") name = "--help";
-        if (!name.starts_with("--")) {
-            if (!result.model.empty()) throw user_error("unexpected argument '" + name + "'");
-            result.model = name;
+        const std::string_view argument = arguments[i];
+        if (!argument.starts_with("--") && argument != "-h") {
+            if (!result.model.empty())
+                throw user_error("unexpected argument '" + std::string(argument) + "'");
+            result.model = argument;
             continue;
         }
-        const std::size_t equals = name.find('=');
-        const bool joined = equals != std::string::npos;
-        const std::string joined_value = joined ? name.substr(equals + 1) : "";
-        if (joined) name.resize(equals);
-        const auto value = [&] {
-            if (joined) return joined_value;
-            if (i + 1 == count) throw user_error(name + " needs a value");
-            return std::string(arguments[++i]);
-        };
+        const examples::command_line_option option(i, count, arguments);
+        const std::string& name = option.name();
         bool* const flag = name == "--help"      ? &result.help
                            : name == "--all"     ? &result.all
                            : name == "--dry-run" ? &result.dry_run
                                                  : nullptr;
         if (flag != nullptr) {
-            if (joined) throw user_error(name + " takes no value");
-            *flag = true;
+            option.set(*flag);
         } else if (name == "--report") {
             result.report = true;
-            result.page = joined_value;
+            result.page = option.joined_value();
         } else if (name == "--to") {
-            result.format = value();
+            result.format = option.value();
         } else if (name == "--output") {
-            result.output = value();
+            result.output = option.value();
         } else if (name == "--include") {
-            result.include.push_back(value());
+            result.include.push_back(option.value());
         } else if (name == "--exclude") {
-            result.exclude.push_back(value());
+            result.exclude.push_back(option.value());
         } else if (name == "--threads") {
-            result.threads = examples::parse_integer<int>(name, value(), 1, 1024);
+            result.threads = examples::parse_integer<int>(name, option.value(), 1, 1024);
         } else if (name == "--layout") {
-            const std::string text = value();
+            const std::string text = option.value();
             if (text != "typed" && text != "bytes" && text != "gpt-oss") {
                 throw user_error("--layout is '" + text + "'; it must be one of typed bytes gpt-oss");
             }

@@ -11,10 +11,12 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "../common/arguments.hpp"
+#include "../common/user_error.hpp"
 
 namespace mp_inspect {
 
@@ -35,9 +37,7 @@ into each format. 0xBITS, without point and exponent, is a code of one format.
   --help             this text
 )";
 
-struct user_error : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
+using examples::user_error;
 
 /// What the user asks for.
 struct options {
@@ -82,40 +82,31 @@ inline options parse(int count, char** arguments) {
     options result;
     bool only_values = false;
     for (int i = 1; i < count; ++i) {
-        std::string name = arguments[i];
-        if (name == "--" && !only_values) {
+        const std::string argument = arguments[i];
+        if (argument == "--" && !only_values) {
             only_values = true;
             continue;
         }
-        if (name == "-h") name = "--help";
-        if (only_values || !name.starts_with("--")) {
-            if (!result.value.empty()) throw user_error("unexpected argument '" + name + "'");
-            if (name.empty()) throw user_error("VALUE is empty; see --help");
-            result.value = name;
+        if (only_values || (!argument.starts_with("--") && argument != "-h")) {
+            if (!result.value.empty()) throw user_error("unexpected argument '" + argument + "'");
+            if (argument.empty()) throw user_error("VALUE is empty; see --help");
+            result.value = argument;
             continue;
         }
-        const std::size_t equals = name.find('=');
-        const bool joined = equals != std::string::npos;
-        const std::string joined_value = joined ? name.substr(equals + 1) : "";
-        if (joined) name.resize(equals);
-        const auto value = [&] {
-            if (joined) return joined_value;
-            if (i + 1 == count) throw user_error(name + " needs a value");
-            return std::string(arguments[++i]);
-        };
+        const examples::command_line_option option(i, count, arguments);
+        const std::string& name = option.name();
         bool* const flag = name == "--help"    ? &result.help
                            : name == "--list"  ? &result.list
                            : name == "--ascii" ? &result.ascii
                                                : nullptr;
         if (flag != nullptr) {
-            if (joined) throw user_error(name + " takes no value");
-            *flag = true;
+            option.set(*flag);
         } else if (name == "--format") {
-            result.format = value();
+            result.format = option.value();
         } else if (name == "--round") {
-            result.projection.round = choose(name, value(), modes);
+            result.projection.round = choose(name, option.value(), modes);
         } else if (name == "--saturate") {
-            result.projection.saturate = choose(name, value(), saturations);
+            result.projection.saturate = choose(name, option.value(), saturations);
         } else {
             throw user_error("unknown option '" + name + "'; see --help");
         }

@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "../common/user_error.hpp"
+#include "../common/cuda_device.hpp"
 #include "device_training.hpp"
 #include "recipes.hpp"
 
@@ -76,16 +76,7 @@ constexpr recipe recipes[] = {
 }  // namespace
 
 gpu find_cuda_device() {
-    try {
-        int count = 0;
-        mp::check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-        const mp::gpu_properties properties = mp::properties_of(mp::cuda_stream{});
-        cudaDeviceProp described{};
-        mp::check_cuda(cudaGetDeviceProperties(&described, properties.device), "cudaGetDeviceProperties");
-        return {described.name, recipes};
-    } catch (const mp::cuda_error& problem) {
-        throw user_error("--device cuda: " + std::string(problem.what()));
-    }
+    return {cuda_device_name(), recipes};
 }
 
 }  // namespace examples::train_digits

@@ -4,9 +4,6 @@
 #include <mp/interop/gguf.hpp>
 #include <mp/interop/npy.hpp>
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -14,22 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "fuzzed_file.hpp"
+
 namespace {
 
-void require(bool condition) {
-    if (!condition) std::abort();
-}
-
-const std::string& path() {
-    static const std::string name = [] {
-        char pattern[] = "/tmp/mp_fuzz_XXXXXX";
-        const int handle = ::mkstemp(pattern);
-        require(handle >= 0);
-        ::close(handle);
-        return std::string(pattern);
-    }();
-    return name;
-}
+using fuzzing::path;
+using fuzzing::require;
 
 /// Calls what may refuse.
 template <class Function>

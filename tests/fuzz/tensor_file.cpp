@@ -3,9 +3,6 @@
 // and can be read.
 #include <mp/training.hpp>
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -13,22 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "fuzzed_file.hpp"
+
 namespace {
 
-void require(bool condition) {
-    if (!condition) std::abort();
-}
-
-const std::string& path() {
-    static const std::string name = [] {
-        char pattern[] = "/tmp/mp_fuzz_XXXXXX";
-        const int handle = ::mkstemp(pattern);
-        require(handle >= 0);
-        ::close(handle);
-        return std::string(pattern);
-    }();
-    return name;
-}
+using fuzzing::path;
+using fuzzing::require;
 
 void use(const mp::tensor_file& file) {
     std::size_t total = 0;
