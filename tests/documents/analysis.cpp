@@ -38,31 +38,19 @@ private:
     std::filesystem::path folder_;
 };
 
-template <class Value>
-Value my_algorithm(const std::vector<Value>& values) {
-    Value sum = values.front();
-    for (const Value& it : values) sum = sum * it + it;
-    return sum;
-}
-
 TEST_CASE("docs/checking.md: formats of the run, tracked numbers, soft errors, histograms") {
     const own_folder here("mp_documents_analysis");
-    std::vector<double> a(10, 1.0), b(10, 0x1p-30), products(10);
 #include "checking_3.inl"
     CHECK(x == 1.0 + 0x1p-10);
-    CHECK(products[9] == 0x1p-24);  // upward from zero: the smallest
-    const std::vector<double> inputs{0.1, 0.2, 0.3};
+    CHECK(a[999] > 1.5);
 #include "checking_4.inl"
     CHECK(wrong_by > 0.0);
     CHECK(wrong_by < 0.1);
-    std::vector<float> weights(1000000, 1.0F);
 #include "checking_5.inl"
-    CHECK_FALSE(faults.empty());
-    CHECK(weights == std::vector<float>(1000000, 1.0F));
-    const std::vector<mp::half> computed(100, mp::half(0.1F));
-    const std::vector<double> exact(100, 0.1);
+    CHECK(faults.size() < 10);
+    CHECK(weights == std::vector<mp::half>(100000));
 #include "checking_6.inl"
-    CHECK(tail > 0.0);
+    CHECK(tail <= 0.5);
     CHECK(std::filesystem::file_size("errors.html") > 1000);
     CHECK(std::filesystem::file_size("errors.csv") > 10);
 }

@@ -302,7 +302,8 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
         check_parameter(function, i, list[i], optimizer_traits<Options>::states(options), how);
     }
     launch(function, exec, simt::launch_size{},
-           begin_step_kernel<typename Parameter::state_type, Options, Skip>{options, skip, optimizer, rate_factor});
+           begin_step_kernel<typename Parameter::state_type, Options, Skip>{options, skip, optimizer,
+                                                                            rate_factor});
     const auto update = [&]<weight_update How>(std::integral_constant<weight_update, How>) {
         update_parameters<How>(exec, list, options, optimizer, inverse_scale, clip_factor);
     };
