@@ -56,8 +56,8 @@ struct idle_model {
 TEST_CASE("docs/gpu.md: a captured step") {
     mp::parameter_store<mp::bfloat16> store;
     mp::parameter_store<float> store_of_norms;
-    auto w = store.add_matrix("w", 8, 8, mp::initializers::ones());
-    auto gamma = store_of_norms.add_vector("gamma", 8, mp::initializers::ones());
+    static_cast<void>(store.add_matrix("w", 8, 8, mp::initializers::ones()));
+    static_cast<void>(store_of_norms.add_vector("gamma", 8, mp::initializers::ones()));
     const mp::adamw_options decayed{.learning_rate = 0.01, .weight_decay = 0.1}, plain{.learning_rate = 0.01};
     const mp::unique_cuda_stream of_norms_stream;
     store_of_norms.build(static_cast<const mp::cuda_stream&>(of_norms_stream), 1);

@@ -15,7 +15,7 @@ void add_analysis_checksums(report& to) {
     for (std::size_t i = 0; i < length; ++i) {
         // Of all sizes around 1, some of few bits.
         const std::uint64_t fraction = i % 3 == 0 ? 0xfff0000000000 : 0xfffffffffffff;
-        const std::uint64_t field = (1023 - 40 + i % 80) << 52;
+        const std::uint64_t field = std::uint64_t{1023 - 40 + i % 80} << 52;
         const std::uint64_t sign = std::uint64_t{1} << 63;
         a[i] = mp::detail::bit_cast<double>((random.next() & (fraction | sign)) | field);
         b[i] = mp::detail::bit_cast<double>((random.next() & (fraction | sign)) | field);
