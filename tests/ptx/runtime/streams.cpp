@@ -83,6 +83,22 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* to, cudaGraph_t graph, unsigne
     *to = new CUgraphExec_st{graph->work};
     return state().sticky;
 }
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
+    // Nodes themselves have no handles here; nobody asks for more than their number.
+    if (nodes != nullptr) return report(cudaErrorNotSupported);
+    *count = graph->work.size();
+    return state().sticky;
+}
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo* result) {
+    if (executable->work.size() != graph->work.size()) {
+        result->result = cudaGraphExecUpdateErrorTopologyChanged;
+        return report(cudaErrorGraphExecUpdateFailure);
+    }
+    executable->work = graph->work;
+    result->result = cudaGraphExecUpdateSuccess;
+    return state().sticky;
+}
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
     if (state().sticky != cudaSuccess) return state().sticky;
     for (const auto& work : graph->work) enqueue(stream, work);
