@@ -25,6 +25,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 ///     double typical = errors.quantile(0.5), tail = errors.quantile(0.999);
 class error_histogram {
 public:
+    /// The errors from one value to another.
     struct bin {
         double from;  ///< inclusive
         double to;    ///< exclusive

@@ -51,6 +51,7 @@ public:
             detail::round_and_pack<formats::binary64>({false, rounding_.quantum, 1}, projection{}));
     }
 
+    /// The exact result, rounded once to the format; operands may be any doubles. `random` are the bits of stochastic rounding.
     [[nodiscard]] double round(double x, std::uint32_t random = 0) const noexcept {
         return detail::runtime_round::apply(x, x, rounding_, random);
     }

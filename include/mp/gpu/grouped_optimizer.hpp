@@ -107,6 +107,7 @@ public:
     gpu_grouped_optimizer(const gpu_grouped_optimizer&) = delete;
     gpu_grouped_optimizer& operator=(const gpu_grouped_optimizer&) = delete;
 
+    /// The parameters, the name of one, the number of groups and the options of one, as they were given.
     [[nodiscard]] std::span<const parameter_type> parameters() const { return parameters_; }
     [[nodiscard]] std::string_view parameter_name(std::size_t index) const { return parameters_[index].name; }
     [[nodiscard]] std::size_t group_count() const { return options_.size(); }
@@ -142,8 +143,7 @@ public:
         }
     }
 
-    // --- for gpu_loss_scaler, as gpu_optimizer has it
-
+    /// For gpu_loss_scaler, as gpu_optimizer has it: looks for infinities, clips by the norm of all, steps, or skips a step.
     template <scale_policy Policy, std::size_t Events>
     void check_gradients(device_loss_scale<Policy, Events>* scale) {
         mp::check_gradients(exec_, all_, scale);

@@ -95,6 +95,7 @@ using gguf_value = std::variant<std::uint64_t, std::int64_t, double, bool, std::
 ///     const mp::mxfp4 experts = model.read_mxfp4("blk.0.ffn_up_exps.weight");
 class gguf_file {
 public:
+    /// One tensor of the file, where it lies.
     struct tensor {
         std::string type;                  ///< "F32", "MXFP4", "Q4_K" ...
         std::vector<std::size_t> shape;    ///< the last dimension moves fastest, as in C: ggml's reversed

@@ -294,6 +294,7 @@ template <class From>
     return view(reinterpret_cast<typename view::byte_type*>(x.data()), 2 * x.size());
 }
 
+/// The other way: an array of the library's under PyTorch's class, the same memory.
 template <torch_number To, class From>
     requires reduced<std::remove_const_t<From>>
 [[nodiscard]] auto view_as_torch(std::span<From> x) noexcept {

@@ -30,6 +30,7 @@ public:
         action(const action&) = delete;
         action& operator=(const action&) = delete;
         virtual ~action() = default;
+        /// Does it again.
         virtual void run() const = 0;
     };
 
@@ -50,6 +51,7 @@ public:
     /// What was kept.
     [[nodiscard]] std::vector<std::unique_ptr<action>> take() { return std::exchange(actions_, {}); }
 
+    /// Keeps an action, while it records.
     void add(std::unique_ptr<action> one) { actions_.push_back(std::move(one)); }
 
     /// Throws where work that waits for the device is asked for while it is captured, as CUDA refuses it.
