@@ -8,7 +8,7 @@
 #include <mp/error.hpp>
 
 #include <cstddef>
-#include <ranges>
+#include <span>  // also declares std::ranges::enable_borrowed_range
 #include <string_view>
 #include <type_traits>
 

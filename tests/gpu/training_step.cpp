@@ -118,6 +118,24 @@ TEST_CASE("what a capture cannot have is refused, and the executor goes on") {
           "mp::gpu_loss_log: capacity is 0; it must be at least 1");
 }
 
+TEST_CASE("inputs of a step have no places before their memory is made, and get none afterwards") {
+    mp::host_workspace workspace;
+    const mp::simulated_gpu<mp::arch::sm_80> exec{.workspace = &workspace};
+    mp::step_inputs inputs(exec);
+    const auto rate = inputs.add<double>(1);
+    CHECK_THROWS_WITH_AS(static_cast<void>(inputs.host(rate)),
+                         "mp::step_inputs::host: build() has not been called", mp::state_error);
+    CHECK_THROWS_AS(static_cast<void>(inputs.device(rate)), mp::state_error);
+    CHECK_THROWS_AS(inputs.send(), mp::state_error);
+    inputs.build();
+    inputs.host(rate)[0] = 0.5;
+    inputs.send();
+    CHECK(inputs.device(rate)[0] == 0.5);
+    CHECK_THROWS_WITH_AS(static_cast<void>(inputs.add<int>(1)),
+                         "mp::step_inputs::add: the memory is there already; add before build()",
+                         mp::state_error);
+}
+
 TEST_CASE("parameters are asked for where they are, and tensors go to the host and back") {
     const simulated exec;
     const model device(exec), host(mp::cpu{});

@@ -28,7 +28,7 @@ struct bit_flip {
     friend constexpr bool operator==(const bit_flip&, const bit_flip&) = default;
 };
 
-/// Which bits are flipped: so many, or each with a probability.
+/// Which bits are flipped: a fixed number of them, or each with a probability.
 struct bit_flip_options {
     std::uint64_t seed = 0;
     std::size_t count = 0;

@@ -52,8 +52,8 @@ inline void copy_little_endian(std::byte* to, const std::byte* from, std::size_t
     }
 }
 
-/// The product of a shape, which may be hostile, in elements that are addressed; the largest number if there
-/// cannot be so many.
+/// The product of a shape, which may be hostile, in elements that are addressed; the largest number if it
+/// is larger.
 inline std::size_t element_count(std::span<const std::size_t> shape) noexcept {
     constexpr std::size_t most = (std::numeric_limits<std::size_t>::max)();
     std::size_t count = 1;

@@ -58,7 +58,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 template <gpu_executor Executor>
 class gpu_loss_log {
 public:
-    /// Room for so many steps. Throws argument_error for none, and where there is no device memory.
+    /// `capacity` is in steps. Throws argument_error for 0, and where there is no device memory.
     gpu_loss_log(Executor exec, std::size_t capacity)
         : exec_(exec), capacity_(capacity), memory_("mp::gpu_loss_log", exec, capacity + 1) {
         if (capacity == 0) {

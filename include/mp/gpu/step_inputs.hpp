@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -57,15 +58,19 @@ public:
         }
     }
 
-    /// An array of `count` values, before build().
+    /// An array of `count` values. Throws state_error after build(), whose memory has no place for it.
     template <class Value>
     place<Value> add(std::size_t count) {
         static_assert(std::is_trivially_copyable_v<Value>);
+        if (device_ != nullptr) {
+            detail::throw_error(
+                state_error("mp::step_inputs::add: the memory is there already; add before build()"));
+        }
         const place<Value> made{bytes_, count};
         bytes_ += workspace::aligned_size(count * sizeof(Value));
         return made;
     }
-    /// Makes the memory, of zeros. Throws argument_error where there is none.
+    /// Makes the memory, of zeros. Throws argument_error where there is none. The functions below throw state_error before it.
     void build() {
         device_ = require(memory::allocate(exec_, bytes_));
         memory::clear(exec_, device_.get(), bytes_);
@@ -75,6 +80,7 @@ public:
     /// Where the host writes what the next step reads. It has what was written two steps before.
     template <class Value>
     [[nodiscard]] std::span<Value> host(const place<Value>& it) {
+        check_built("host");
         if (!free_) {
             memory::wait(pieces_[next_].passed);
             free_ = true;
@@ -84,11 +90,13 @@ public:
     /// Where kernels read.
     template <class Value>
     [[nodiscard]] std::span<const Value> device(const place<Value>& it) const {
+        check_built("device");
         return at<Value>(device_.get(), it);
     }
 
     /// Enqueues the copy to the device. Throws cuda_error.
     void send() {
+        check_built("send");
         if (!free_) memory::wait(pieces_[next_].passed);
         memory::copy_pinned(exec_, device_.get(), pieces_[next_].host.get(), bytes_);
         memory::record(exec_, pieces_[next_].passed);
@@ -104,6 +112,11 @@ private:
     template <class Value>
     static std::span<Value> at(void* begin, const place<Value>& it) {
         return {reinterpret_cast<Value*>(static_cast<std::byte*>(begin) + it.offset), it.count};
+    }
+    void check_built(std::string_view member) const {
+        if (device_ != nullptr) return;
+        detail::throw_error(state_error(
+            std::string(function).append("::").append(member).append(": build() has not been called")));
     }
     std::shared_ptr<void> require(std::shared_ptr<void> made) const {
         if (made == nullptr) detail::throw_argument(function, "bytes of memory", bytes_, "must be available");
