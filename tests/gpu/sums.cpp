@@ -86,12 +86,12 @@ TEST_CASE("gradients of sums and means have the CPU's bits, in every layout") {
 }
 
 TEST_CASE("sums of rows and columns have the CPU's bits, in every layout and schedule") {
-    for (const std::ptrdiff_t rows : {1, 3, 63, 65, 700}) {
-        for (const std::ptrdiff_t columns : {1, 9, 130, 300}) {
-            check_shape<float, float>(rows, columns);
-            check_shape<half, half>(rows, columns);
-        }
+    for (const std::ptrdiff_t rows : {1, 3, 65}) {
+        for (const std::ptrdiff_t columns : {1, 9, 300}) check_shape<half, half>(rows, columns);
     }
+    check_shape<float, float>(63, 130);
+    check_shape<float, float>(700, 9);
+    check_shape<half, half>(700, 130);
     check_shape<bfloat16, float>(20, 1500);
     check_shape<float, bfloat16>(1200, 40);
     check_shape<half, float>(17000, 8);
