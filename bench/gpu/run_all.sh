@@ -205,7 +205,7 @@ build_all() {
     fi
     # The libraries of the compiler may be older where the programs run.
     "$source_folder/.ci/setup" test &&
-        cmake -S "$source_folder" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMP_WERROR=ON -DMP_BUILD_BENCH=ON \
+        cmake -S "$source_folder" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMP_WERROR=ON \
             -DMP_BUILD_TESTS=ON -DMP_BUILD_EXAMPLES=ON "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
             "${options[@]}" &&
         cmake --build "$build" --target "${targets[@]}" "${tests[@]}" train_digits && gather

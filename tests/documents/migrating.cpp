@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The code of docs/migrating.md.
 #include <doctest/doctest.h>
+#include <mp/analysis.hpp>
 #include <mp/compat/apex.hpp>
 #include <mp/compat/presets.hpp>
 #include <mp/compat/pytorch.hpp>
 #include <mp/compat/scalers.hpp>
 #include <mp/mp.hpp>
+#include <mp/packed2.hpp>
 
+#include <cmath>
+#include <numbers>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +30,16 @@ TEST_CASE("docs/migrating.md: half.hpp") {
     // What its table names.
     CHECK(mp::round_to_integer<int>(mp::half{2.5F}) == 2);
     CHECK(nextafter(h, r) > h);
+    CHECK(mp::round_to_integer<long>(mp::half{2.5F}, {.round = mp::rounding::nearest_away}) == 3);
+    CHECK((isnormal(h) && !is_subnormal(h) && !is_zero(h)));
+}
+
+TEST_CASE("docs/migrating.md: what the table of CUDA says of pairs") {
+    mp::half2 v(1.5F, 2.5F);
+    const mp::half2 both(mp::half(3.0F));
+    CHECK(mp::fma(v, both, v + both) == mp::half2(9.0F, 13.0F));
+    v = {mp::half(4.0F), v.second()};
+    CHECK(float(v.first()) == 4.0F);
 }
 
 TEST_CASE("docs/migrating.md: torch.amp and Apex") {
@@ -43,6 +57,15 @@ TEST_CASE("docs/migrating.md: torch.amp and Apex") {
         CHECK(ac::explain<ac::by_region, mp::ops::linear_op, float, float>().text().find("half") !=
               std::string::npos);
     }
+}
+
+TEST_CASE("docs/migrating.md: CPFloat") {
+    const std::vector<double> x{5.0 / 3, std::numbers::pi, std::numbers::e}, y{1.5, 1.5, 1.5};
+    std::vector<double> z(3);
+#include "migrating_4.inl"
+    CHECK(z[0] == 2.501953125);
+    CHECK(z[1] == 1.1455078125);
+    CHECK(z[2] == 4.21875);
 }
 
 #if defined(MP_TEST_JSON)
