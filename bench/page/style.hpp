@@ -68,7 +68,8 @@ svg text.roof-name { fill: var(--text); font-size: 11.5px; paint-order: stroke; 
 .bar.own { font-weight: 650; } .track { background: var(--track); border-radius: 3px; height: 13px;
   border-right: 2px solid var(--dim); }
 .fill { background: var(--c); height: 13px; border-radius: 3px; min-width: 2px; }
-details { margin: 6px 0; } summary { cursor: pointer; font-size: 14px; } td small { color: var(--dim); }
+details { margin: 6px 0; } summary { cursor: pointer; font-size: 14px; }
+td small { color: var(--dim); font-size: 11.5px; }
 )";
 
 }  // namespace bench::page

@@ -47,7 +47,8 @@ inline constexpr std::string_view chart_style = R"(
 .chart .hover { fill: transparent; } .chart .hover:hover { fill: var(--text); fill-opacity: .25; }
 @container (max-width: 640px) { .chart .wide { display: none; } }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 4px 0 8px; font-size: 13px; }
-.legend span { display: flex; align-items: center; gap: 6px; }
+.legend span { display: flex; align-items: center; gap: 6px; min-width: 0;
+  overflow-wrap: anywhere; }
 .legend svg { flex: none; width: 34px; height: 16px; overflow: visible; }
 )";
 

@@ -368,10 +368,10 @@ inline std::string ops_html(const autocast::ledger_contents& contents) {
 }
 
 inline constexpr std::string_view ledger_style =
-    R"(:root { --bar: #57636e; --low: #b98a1d; --flushed: #1f6fb4; --overflowed: #c2410c; --reused: #00795a;
-  --zone: #dfe7ee; --zone-low: #f3ead0; --alarm: #fdeee6; --calm: #e8f4ef; }
-@media (prefers-color-scheme: dark) { :root { --bar: #a9b4be; --low: #f0bf4c; --flushed: #6bb6f2;
-  --overflowed: #ff8a4c; --reused: #3fd1a4; --zone: #2a333c; --zone-low: #51451f; --alarm: #3a2419;
+    R"(:root { --bar: #57636e; --low: #b98a1d; --low-text: #856008; --flushed: #1f6fb4; --overflowed: #c2410c;
+  --reused: #00795a; --zone: #dfe7ee; --zone-low: #f3ead0; --alarm: #fdeee6; --calm: #e8f4ef; }
+@media (prefers-color-scheme: dark) { :root { --bar: #a9b4be; --low: #f0bf4c; --low-text: #f0bf4c;
+  --flushed: #6bb6f2; --overflowed: #ff8a4c; --reused: #3fd1a4; --zone: #2a333c; --zone-low: #51451f; --alarm: #3a2419;
   --calm: #17302a; } }
 .row { display: grid; grid-template-columns: 190px minmax(0, 1fr) 110px 62px 62px 74px; gap: 0 12px;
   align-items: center; font-size: 12px; color: var(--dim); }
@@ -392,7 +392,7 @@ inline constexpr std::string_view ledger_style =
 rect.bar:hover { stroke: var(--text); }
 .text-overflowed, .text-flushed, .text-subnormal { font-weight: 600; }
 .text-overflowed { color: var(--overflowed); } .text-flushed { color: var(--flushed); }
-.text-subnormal { color: var(--low); }
+.text-subnormal { color: var(--low-text); }
 .box { border-left: 5px solid var(--reused); background: var(--calm); padding: 10px 14px; margin: 12px 0; }
 .box.alarm { border-color: var(--overflowed); background: var(--alarm); }
 )";
