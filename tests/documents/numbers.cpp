@@ -119,4 +119,12 @@ TEST_CASE("docs/products.md: what a GPU would return") {
     CHECK(c[3] == 2.0F);
 }
 
+TEST_CASE("docs/products.md: block-scaled matrices") {
+    const std::size_t m = 2, n = 3, k = 32;
+    const std::vector<float> x(m * k, 2.625F), w(k * n, 0.65625F);  // 6 * 448 / 1024 and / 4096
+    std::vector<float> c(m * n);
+#include "products_3.inl"
+    CHECK(c[5] == 55.125F);
+}
+
 }  // namespace

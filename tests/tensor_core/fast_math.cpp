@@ -73,6 +73,61 @@ TEST_CASE(
     CHECK(checksum<arch::sm_100, mp::float8_e5m2, float>(10, 100) == 350773025U);
 }
 
+/// Block-scaled matrices of any codes, compared with mp::scaled_block_fma.
+template <class Matrix>
+int wrong_block_scaled(unsigned first_scale, unsigned last_scale) {
+    using element = typename Matrix::element_type;
+    using scale = typename Matrix::scale_type;
+    constexpr std::ptrdiff_t m = 5;
+    constexpr std::ptrdiff_t n = 19;
+    constexpr std::ptrdiff_t k = 192;
+    constexpr int block = Matrix::block_size;
+    std::mt19937 random(first_scale);
+    Matrix a(m, k), b(k, n, mp::block_direction::along_columns);
+    for (Matrix* const it : {&a, &b}) {
+        for (std::byte& byte : it->bytes()) byte = static_cast<std::byte>(random());
+        for (scale& one : it->scales()) {
+            const unsigned code = first_scale + random() % (last_scale - first_scale);
+            one = scale::from_bits(static_cast<std::uint8_t>(random() % 100 == 0 ? random() : code));
+        }
+    }
+    std::vector<float> c(m * n);
+    mp::gemm(mp::emulated<arch::sm_100>{}, 1.0F, a, b, 0.0F, mp::row_major(c.data(), m, n));
+    constexpr std::ptrdiff_t step = mp::block_scaled_rule_of<Matrix, Matrix>(arch::sm_100).products;
+    int wrong = 0;
+    for (std::ptrdiff_t i = 0; i < m; ++i) {
+        for (std::ptrdiff_t j = 0; j < n; ++j) {
+            float sum = 0;
+            for (std::ptrdiff_t p = 0; p < k; p += step) {
+                std::vector<element> left, right;
+                std::vector<scale> left_scales, right_scales;
+                for (std::ptrdiff_t q = p; q < p + step; ++q) {
+                    left.push_back(a.element(i, q));
+                    right.push_back(b.element(q, j));
+                    if (q % block != 0) continue;
+                    left_scales.push_back(a.scale(i, q));
+                    right_scales.push_back(b.scale(q, j));
+                }
+                sum = mp::scaled_block_fma<arch::sm_100, block, element, element, scale>(
+                    left, left_scales, right, right_scales, sum);
+            }
+            wrong += std::bit_cast<std::uint32_t>(sum) ==
+                             std::bit_cast<std::uint32_t>(c[static_cast<std::size_t>(i * n + j)])
+                         ? 0
+                         : 1;
+        }
+    }
+    return wrong;
+}
+
+TEST_CASE("block-scaled products have the same bits under -ffast-math, too") {
+    CHECK(wrong_block_scaled<mp::mxfp8_e4m3>(120, 130) == 0);
+    CHECK(wrong_block_scaled<mp::mxfp8_e4m3>(50, 60) == 0);  // sums around 2^-140
+    CHECK(wrong_block_scaled<mp::mxfp4>(120, 130) == 0);
+    CHECK(wrong_block_scaled<mp::mxfp4>(50, 60) == 0);
+    CHECK(wrong_block_scaled<mp::nvfp4>(0, 126) == 0);
+}
+
 TEST_CASE("promotion of a NaN and of infinities of both signs gives the NaN of GPUs under -ffast-math") {
     std::vector<mp::float8_e5m2> a(256);
     std::vector<mp::float8_e5m2> b(256, mp::float8_e5m2(1.0F));

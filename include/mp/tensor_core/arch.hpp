@@ -45,6 +45,10 @@ enum class operand_kind : unsigned char {
     bf16,  ///< mp::bfloat16
     tf32,  ///< mp::tfloat32
     fp8,   ///< mp::float8_e4m3fn and mp::float8_e5m2, each or mixed
+    /// Block-scaled: numbers of 8, 6 and 4 bits, each or mixed, with a power of two for every 32 (MXFP8, MXFP6, MXFP4).
+    mxf8f6f4,
+    /// Block-scaled: mp::float4_e2m1fn with a scale for every 32 or 16, a power of two or E4M3 (MXFP4, NVFP4).
+    mxf4nvf4,
 };
 
 /// Rounding of the exact sum of a block.
@@ -59,7 +63,8 @@ enum class output_rule : unsigned char {
 enum class evidence : unsigned char {
     recorded,   ///< equals every recorded result of this architecture in the data of MATLAB-tensor-core
     published,  ///< read from published models only; no recorded result was compared
-    assumed,    ///< that of another architecture of the family, for want of any model of this one
+    assumed,  ///< that of another architecture of the family, or of other operands of the instruction, for want of any
+              ///< model of these
 };
 
 /// The unit that multiplies numbers of 8 bits, where an architecture has two. Of no meaning for other
@@ -122,7 +127,8 @@ inline constexpr int least_half = -14;
 // sm_80, sm_86, sm_89 and sm_90, sm_100, sm_120 are alike in what is not of 8 bits. Recorded are V100, A100,
 // A2 (sm_86), L40S and another Ada, H100, H200 and B200. Of float8, those of sm_89 are recorded; those of
 // sm_90's wgmma are recorded for float only, with an addend of zero; sm_100's tcgen05 and all of sm_120 are
-// from MMA-Sim. Turing has the eight products of MMA-Sim.
+// from MMA-Sim, and so is all that is block-scaled; no recorded result of a B200 or an RTX 50 is known for it. Turing has the eight
+// products of MMA-Sim.
 // clang-format off
 inline constexpr block_rule_entry block_rules[] = {
     {arch::sm_70,  operand_kind::fp16, false, { 4, 23, output_rule::float_truncated,   -131, least_float, evidence::recorded}},
@@ -156,11 +162,15 @@ inline constexpr block_rule_entry block_rules[] = {
     {arch::sm_100, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
     {arch::sm_100, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
     {arch::sm_100, operand_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_100, operand_kind::mxf8f6f4, false, {32, 25, output_rule::float_truncated, -133, least_float, evidence::published}},
+    {arch::sm_100, operand_kind::mxf4nvf4, false, {64, 35, output_rule::float_truncated, -139, least_float, evidence::published}},
     {arch::sm_120, operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
     {arch::sm_120, operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
     {arch::sm_120, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
     {arch::sm_120, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
     {arch::sm_120, operand_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_120, operand_kind::mxf8f6f4, false, {32, 25, output_rule::float_truncated, -133, least_float, evidence::published}},
+    {arch::sm_120, operand_kind::mxf4nvf4, false, {64, 35, output_rule::float_truncated, -139, least_float, evidence::published}},
 };
 // clang-format on
 

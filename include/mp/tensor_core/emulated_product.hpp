@@ -24,6 +24,30 @@ inline constexpr std::ptrdiff_t emulated_tile_rows = 128;
 inline constexpr std::ptrdiff_t emulated_tile_columns = 64;
 inline constexpr std::ptrdiff_t emulated_tile_k = 128;
 
+/// The output of a tile of a b, and the distance of the rows of its sums: whole panels.
+struct emulated_tile {
+    std::ptrdiff_t row;
+    std::ptrdiff_t column;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    std::ptrdiff_t stride = emulated_tile_columns;
+};
+
+/// Adds the products of the blocks of two packed operands to sums, by a rule; `slow` does one block of one element.
+template <block_rule Rule, class Slow>
+void multiply_panels(instruction_set isa, const operand_panels& a, const operand_panels& b,
+                     std::ptrdiff_t blocks, const emulated_tile& output, Slow slow, const void* context,
+                     float* sums) {
+    const panel_task task{&a, &b, Rule, blocks, slow, context};
+    const panel_function multiply_one =
+        MP_SELECT_TARGET(isa, (&every_processor::multiply_panel<Rule.products, Rule.output>),
+                         multiply_panel<Rule.products, Rule.output>);
+    for (std::ptrdiff_t j = 0; j < output.columns; j += panel_columns) {
+        multiply_one(task, j / panel_columns, output.rows,
+                     (std::min<std::ptrdiff_t>)(panel_columns, output.columns - j), sums + j, output.stride);
+    }
+}
+
 /// a b on the model, with its types.
 template <arch Arch, class Accumulator, class A, class B>
 struct emulated_product {
@@ -47,14 +71,7 @@ struct emulated_product {
         std::vector<float> promoted;
     };
 
-    /// The output of a tile of a b, and the distance of the rows of its sums: whole panels.
-    struct tile {
-        std::ptrdiff_t row;
-        std::ptrdiff_t column;
-        std::ptrdiff_t rows;
-        std::ptrdiff_t columns;
-        std::ptrdiff_t stride = emulated_tile_columns;
-    };
+    using tile = emulated_tile;
 
     /// A chunk of a tile, for what goes through block_step_bits.
     struct chunk {
@@ -154,15 +171,7 @@ struct emulated_product {
         pack_operand<Rule.products, Passes>(isa, &b(it.begin, output.column), b.column_stride(),
                                             b.row_stride(), output.columns, k, memory.b_panels,
                                             memory.b_vector, memory.floats);
-        const panel_task task{&memory.a_panels, &memory.b_panels, Rule, blocks, slow, &it};
-        const panel_function multiply_one =
-            MP_SELECT_TARGET(isa, (&every_processor::multiply_panel<Rule.products, Rule.output>),
-                             multiply_panel<Rule.products, Rule.output>);
-        for (std::ptrdiff_t j = 0; j < output.columns; j += panel_columns) {
-            multiply_one(task, j / panel_columns, output.rows,
-                         (std::min<std::ptrdiff_t>)(panel_columns, output.columns - j), sums + j,
-                         output.stride);
-        }
+        multiply_panels<Rule>(isa, memory.a_panels, memory.b_panels, blocks, output, slow, &it, sums);
     }
 
     /// memory.sums = a b at the output, in rows of emulated_tile_columns.

@@ -24,15 +24,13 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// A product on the model behind the checks of its matrices: checks the rest, and computes a b in tiles by
-/// make(product), which is the product without promotion put into something that computes a tile.
-template <arch Arch, class Accumulator, class Product, class A, class B, class C, class Epilogue, class Make>
-void multiply_emulated(std::string_view function, const emulated<Arch, Accumulator>& exec, float alpha,
-                       matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
-                       const Epilogue& epilogue, Make make) {
+/// A product on the model behind the checks of its operands: checks the rest, and computes a b, whose sums are of k products, in
+/// tiles by make(instruction set), an object that computes a tile.
+template <arch Arch, class Accumulator, class C, class Epilogue, class Make>
+void compute_emulated(std::string_view function, const emulated<Arch, Accumulator>& exec, float alpha,
+                      std::ptrdiff_t k, float beta, matrix_view<C> c, const Epilogue& epilogue, Make make) {
     const cpu host{.threads = exec.threads, .instructions = exec.instructions};
     check_threads(function, host);
-    check_float8_unit<Arch, std::remove_const_t<A>, Accumulator>(function, "exec.float8", exec.float8);
     if (exec.promotion_interval < 0 || exec.promotion_interval % 32 != 0) {
         throw_argument(function, "exec.promotion_interval", exec.promotion_interval,
                        "must be zero or a positive multiple of 32");
@@ -44,18 +42,18 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
     const bool column_major = c.order == storage_order::column_major;
     const tile_output output =
         make_tile_output(isa, c.data, c.leading_dimension, column_major, false, alpha, beta, epilogue);
-    if (same_value(alpha, 0.0F) || a.columns == 0) {
+    if (same_value(alpha, 0.0F) || k == 0) {
         const default_floating_point_modes modes;
         finish_without_product(output, c.rows, c.columns);
         return;
     }
-    const auto it = make(Product{a, b, unit_for<std::remove_const_t<A>>(exec.float8), isa, 0});
+    const auto it = make(isa);
     const std::ptrdiff_t tiles_down = (c.rows + emulated_tile_rows - 1) / emulated_tile_rows;
     const std::ptrdiff_t tiles_across = (c.columns + emulated_tile_columns - 1) / emulated_tile_columns;
     const auto count = static_cast<std::size_t>(tiles_down * tiles_across);
     parallel_for(host, count, 1, [&](std::size_t begin, std::size_t end) {
         const default_floating_point_modes modes;
-        typename Product::scratch memory;
+        typename decltype(make(isa))::scratch memory;
         for (std::size_t i = begin; i < end; ++i) {
             const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / tiles_across * emulated_tile_rows;
             const std::ptrdiff_t column =
@@ -65,6 +63,18 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
             it.compute({row, column, rows, columns}, memory);
             finish_tile(output, memory.sums.data(), emulated_tile_columns, row, column, rows, columns);
         }
+    });
+}
+
+/// The same of matrices, by make(product), which is the product without promotion put into something that computes a tile.
+template <arch Arch, class Accumulator, class Product, class A, class B, class C, class Epilogue, class Make>
+void multiply_emulated(std::string_view function, const emulated<Arch, Accumulator>& exec, float alpha,
+                       matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+                       const Epilogue& epilogue, Make make) {
+    check_threads(function, cpu{.threads = exec.threads});
+    check_float8_unit<Arch, std::remove_const_t<A>, Accumulator>(function, "exec.float8", exec.float8);
+    compute_emulated(function, exec, alpha, a.columns, beta, c, epilogue, [&](instruction_set isa) {
+        return make(Product{a, b, unit_for<std::remove_const_t<A>>(exec.float8), isa, 0});
     });
 }
 

@@ -26,13 +26,14 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 template <arch Arch, class A, class B>
 struct emulated_scaled_product {
     using product = emulated_product<Arch, float, A, B>;
+    using scratch = typename product::scratch;
 
     product operands;
     k_scale_view a_scales;
     k_scale_view b_scales;
 
     /// memory.sums = the scaled a b at the output.
-    void compute(const typename product::tile& output, typename product::scratch& memory) const {
+    void compute(const typename product::tile& output, scratch& memory) const {
         static_assert(emulated_tile_k == k_per_scale);
         constexpr std::size_t size = std::size_t{emulated_tile_rows} * emulated_tile_columns;
         memory.promoted.assign(size, 0.0F);

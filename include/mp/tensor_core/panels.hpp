@@ -129,6 +129,28 @@ struct in_two_passes {
     }
 };
 
+/// Unpacks block `block` of `blocks` of a vector, times 2^scale, to its places in panels. A block whose scale is no number is not
+/// regular.
+template <int Products>
+void unpack_block(const float* from, int least_exponent, std::ptrdiff_t vector, std::ptrdiff_t block,
+                  std::ptrdiff_t blocks, int scale, bool scale_is_number, operand_panels& to) {
+    constexpr std::ptrdiff_t products = Products;
+    const std::ptrdiff_t width = to.width;
+    const std::ptrdiff_t offset = (vector / width * blocks + block) * width;
+    const std::ptrdiff_t at = offset * products + vector % width;
+    std::int16_t* const exponents = to.exponents.data() + at;
+    const block_vector known =
+        unpack_vector<Products>(from, least_exponent, to.values.data() + at, exponents, width);
+    const auto index = static_cast<std::size_t>(offset + vector % width);
+    to.bases[index] = known.base + scale;
+    to.irregular[index] = known.regular && scale_is_number ? 0 : -1;
+    if (scale == 0) return;
+    // Those of zeros stay below all others.
+    for (int p = 0; p < Products; ++p) {
+        exponents[p * width] = static_cast<std::int16_t>(exponents[p * width] + scale);
+    }
+}
+
 /// Unpacks `vectors` vectors of `k` numbers, in blocks filled up with zeros; vectors that fill the last
 /// panel up are zeros, too.
 template <int Products, class Passes = as_they_are, class Value>
@@ -159,14 +181,8 @@ void pack_operand(instruction_set isa, const Value* data, std::ptrdiff_t vector_
             std::fill(floats.begin(), floats.end(), 0.0F);
         }
         for (std::ptrdiff_t block = 0; block < blocks; ++block) {
-            const std::ptrdiff_t offset = (vector / width * blocks + block) * width;
-            const std::ptrdiff_t at = offset * products + vector % width;
-            const block_vector known =
-                unpack_vector<Products>(floats.data() + block * products, least_exponent,
-                                        to.values.data() + at, to.exponents.data() + at, width);
-            const auto index = static_cast<std::size_t>(offset + vector % width);
-            to.bases[index] = known.base;
-            to.irregular[index] = known.regular ? 0 : -1;
+            unpack_block<Products>(floats.data() + block * products, least_exponent, vector, block, blocks, 0,
+                                   true, to);
         }
     }
 }
