@@ -12,6 +12,7 @@
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/launch_recorder.hpp>
 #include <mp/simt/launch_shape.hpp>
+#include <mp/simt/memory_checker.hpp>
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/simt/simulated_gpu.hpp>
 #include <mp/simt/simulated_graph.hpp>

@@ -5,6 +5,7 @@
 #include <mp/half.hpp>
 
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace {

@@ -29,7 +29,7 @@ TEST_CASE("a read of shared memory that nobody wrote names block, thread, lane, 
     CHECK(error.block() == 0);
     CHECK(error.thread() == 37);
     CHECK(error.address() == 100);
-    CHECK(contains(error, "mp::simulated_gpu: block 0, thread 37 (warp 1, lane 5), violations.cpp:"));
+    CHECK(contains(error, "mp::simulated_gpu: test: block 0, thread 37 (warp 1, lane 5), violations.cpp:"));
     CHECK(contains(error, ": reads 4 bytes at shared address 100, which nobody has written"));
 }
 

@@ -7,6 +7,7 @@
 
 #include <mp/executor.hpp>
 #include <mp/simt/launch_recorder.hpp>
+#include <mp/simt/memory_checker.hpp>
 #include <mp/simt/simulated_gpu.hpp>
 #include <mp/tensor_core/arch.hpp>
 
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -41,7 +43,9 @@ struct executor_memory<simulated_gpu<Arch>> {
     }
     static void copy_to_device(const executor& exec, void* to, const void* from, std::size_t bytes) {
         simt::launch_recorder::refuse_wait(exec.recorder, "a copy from the host's memory");
-        if (bytes != 0) std::memcpy(to, from, bytes);
+        if (bytes == 0) return;
+        std::memcpy(to, from, bytes);
+        note_written(exec, to, bytes);
     }
     static void clear(const executor& exec, void* to, std::size_t bytes) {
         if (bytes == 0) return;
@@ -50,15 +54,13 @@ struct executor_memory<simulated_gpu<Arch>> {
         } else {
             std::memset(to, 0, bytes);
         }
+        note_written(exec, to, bytes);
     }
-    static std::shared_ptr<void> allocate(const executor&, std::size_t bytes) {
-        constexpr std::size_t line = 256;  // as a device's allocations are aligned
-        struct alignas(line) unit {
-            std::byte bytes[line];
-        };
-        const std::shared_ptr<unit[]> units =
-            std::make_shared_for_overwrite<unit[]>((bytes + line - 1) / line);
-        return {units, units.get()};
+    static std::shared_ptr<void> allocate(const executor& exec, std::size_t bytes) {
+        std::shared_ptr<void> memory = allocate_pinned(exec, bytes);
+        if (exec.checker == nullptr) return memory;
+        void* const begin = memory.get();
+        return exec.checker->watched(std::move(memory), begin, bytes);
     }
     static bool can_keep(const executor& exec) {
         return exec.recorder == nullptr || !exec.recorder->recording();
@@ -67,14 +69,25 @@ struct executor_memory<simulated_gpu<Arch>> {
 
     // Everything is done when it is enqueued.
     struct mark {};
-    static std::shared_ptr<void> allocate_pinned(const executor& exec, std::size_t bytes) {
-        return allocate(exec, bytes);
+    static std::shared_ptr<void> allocate_pinned(const executor&, std::size_t bytes) {
+        constexpr std::size_t line = 256;  // as a device's allocations are aligned
+        struct alignas(line) unit {
+            std::byte bytes[line];
+        };
+        const std::shared_ptr<unit[]> units =
+            std::make_shared_for_overwrite<unit[]>((bytes + line - 1) / line);
+        return {units, units.get()};
     }
     static void copy_pinned(const executor& exec, void* to, const void* from, std::size_t bytes) {
         copy_to_device(exec, to, from, bytes);
     }
     static void record(const executor&, mark&) {}
     static void wait(const mark&) {}
+
+private:
+    static void note_written(const executor& exec, const void* to, std::size_t bytes) {
+        if (exec.checker != nullptr) exec.checker->note_written(to, bytes);
+    }
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -15,6 +15,7 @@ class workspace;
 namespace simt {
 class access_statistics;
 class launch_recorder;
+class memory_checker;
 }
 
 /// Runs the very kernels that mp::cuda_stream runs, on the host: each thread of the GPU is a fiber, tensor
@@ -28,8 +29,8 @@ class launch_recorder;
 /// memory that is read before anybody wrote it, before the copy into it was waited for, or with nothing
 /// between the threads that orders the accesses (whatever order they ran in); addresses out of bounds or
 /// misaligned; missing fences of asynchronous units. Global memory is ordinary memory of the program:
-/// AddressSanitizer watches it. What is not noticed: races between blocks, limits of registers, and how fast
-/// it would be.
+/// AddressSanitizer watches it, and a simt::memory_checker finds races, also between blocks, and what lies
+/// outside. What is not noticed: how fast it would be.
 template <arch Arch>
 struct simulated_gpu {
     static constexpr arch architecture = Arch;
@@ -50,6 +51,12 @@ struct simulated_gpu {
     mp::workspace* workspace = nullptr;
     /// With which mp::replayed_step captures steps; null where nothing is captured.
     simt::launch_recorder* recorder = nullptr;
+    /// What watches global memory; null for nothing. Only with one thread. See
+    /// <mp/simt/memory_checker.hpp>.
+    simt::memory_checker* checker = nullptr;
+    /// Whether two threads may write the same value to the same place in no order. (CUDA's memory model calls
+    /// that a race, too; devices then have the value.)
+    bool equal_writes = false;
 };
 
 }  // namespace mp

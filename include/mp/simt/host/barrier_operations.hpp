@@ -198,7 +198,8 @@ private:
             const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
             all.check_access(state(), where, "begins to copy a tile of", bytes, to,
                              [&] { memory.begin_copy(state().access(), to, bytes); });
-            all.defer(std::make_unique<tile_arrival>(all, block, to, barrier.offset, tiles, position, row));
+            all.defer(std::make_unique<tile_arrival>(all, block, to, barrier.offset, tiles, position, row,
+                                                     state(), where));
         }
         if ((blocks >> all.shape().cluster_blocks) != 0) {
             all.fail(state(), where, kernel_violation::argument,

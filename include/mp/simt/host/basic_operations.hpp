@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What a thread on the host does with its warp, its block and memory. What each operation means is said
+/// What a thread on the host does with its warp and its block. What each operation means is said
 /// where the device has it: <mp/simt/device/device_thread.hpp>.
 #pragma once
 
 #include <mp/simt/host/cluster.hpp>
-#include <mp/simt/shared_pointer.hpp>
 
-#include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -136,134 +132,12 @@ public:
         come_to_barrier(barrier, threads, false, "arrive_barrier", where);
     }
 
-    // --- shared memory
-
-    template <class Value>
-    [[nodiscard]] Value load(shared_pointer<Value> from, const site& where = site::current()) const {
-        constexpr std::size_t size = checked_size<Value>();
-        shared_memory& memory = owner().memory_of(*state_);
-        owner().check_access(*state_, where, "reads", size, from.offset, [&] {
-            memory.check_range(from.offset, size, size);
-            memory.read(state_->access(), from.offset, size);
-        });
-        note(where, "load", true, from.offset, size);
-        return read_value<Value>(memory.data() + from.offset);
-    }
-    template <class Value>
-    void store(shared_pointer<Value> to, std::type_identity_t<Value> value,
-               const site& where = site::current()) const {
-        constexpr std::size_t size = checked_size<Value>();
-        shared_memory& memory = owner().memory_of(*state_);
-        owner().check_access(*state_, where, "writes", size, to.offset, [&] {
-            memory.check_range(to.offset, size, size);
-            memory.write(state_->access(), to.offset, size);
-        });
-        note(where, "store", true, to.offset, size);
-        std::memcpy(memory.data() + to.offset, &value, size);
-    }
-
-    // --- global memory
-
-    template <class Value>
-    [[nodiscard]] Value load(const Value* from, const site& where = site::current()) const {
-        check_global(from, "reads", checked_size<Value>(), where);
-        note(where, "load", false, reinterpret_cast<std::uintptr_t>(from), sizeof(Value));
-        return read_value<Value>(reinterpret_cast<const unsigned char*>(from));
-    }
-    template <class Value>
-    [[nodiscard]] Value load_streaming(const Value* from, const site& where = site::current()) const {
-        return load(from, where);
-    }
-    template <class Value>
-    void store(Value* to, std::type_identity_t<Value> value, const site& where = site::current()) const {
-        check_global(to, "writes", checked_size<Value>(), where);
-        note(where, "store", false, reinterpret_cast<std::uintptr_t>(to), sizeof(Value));
-        std::memcpy(static_cast<void*>(to), &value, sizeof(Value));
-    }
-    template <class Value>
-    void store_streaming(Value* to, std::type_identity_t<Value> value,
-                         const site& where = site::current()) const {
-        store(to, value, where);
-    }
-
-    // --- atomic operations
-
-    template <class Value>
-    Value atomic_add(Value* at, std::type_identity_t<Value> value,
-                     const site& where = site::current()) const {
-        check_global(at, "updates", sizeof(Value), where);
-        return update(at, [value](Value before) { return static_cast<Value>(before + value); });
-    }
-    template <class Value>
-    Value atomic_min(Value* at, std::type_identity_t<Value> value,
-                     const site& where = site::current()) const {
-        check_global(at, "updates", sizeof(Value), where);
-        return update(at, [value](Value before) { return before < value ? before : value; });
-    }
-    template <class Value>
-    Value atomic_max(Value* at, std::type_identity_t<Value> value,
-                     const site& where = site::current()) const {
-        check_global(at, "updates", sizeof(Value), where);
-        return update(at, [value](Value before) { return before < value ? value : before; });
-    }
-    template <class Value>
-    Value atomic_or(Value* at, std::type_identity_t<Value> value, const site& where = site::current()) const {
-        check_global(at, "updates", sizeof(Value), where);
-        return update(at, [value](Value before) { return static_cast<Value>(before | value); });
-    }
-    template <class Value>
-    Value atomic_add(shared_pointer<Value> at, std::type_identity_t<Value> value,
-                     const site& where = site::current()) const {
-        return update_shared(at, where, [value](Value before) { return static_cast<Value>(before + value); });
-    }
-    template <class Value>
-    Value atomic_max(shared_pointer<Value> at, std::type_identity_t<Value> value,
-                     const site& where = site::current()) const {
-        return update_shared(at, where, [value](Value before) { return before < value ? value : before; });
-    }
-    template <class Value>
-    Value atomic_min(shared_pointer<Value> at, std::type_identity_t<Value> value,
-                     const site& where = site::current()) const {
-        return update_shared(at, where, [value](Value before) { return before < value ? before : value; });
-    }
-
-    void fence_device() const { std::atomic_thread_fence(std::memory_order_seq_cst); }
-
 protected:
     [[nodiscard]] thread_state& state() const { return *state_; }
     [[nodiscard]] cluster& owner() const { return *state_->owner; }
     [[nodiscard]] const launch_shape& shape() const { return owner().shape(); }
 
-    void check_global(const void* address, const char* verb, std::size_t bytes, const site& where) const {
-        if (reinterpret_cast<std::uintptr_t>(address) % bytes == 0) return;
-        owner().fail(*state_, where, kernel_violation::alignment,
-                     std::string(verb) + " " + std::to_string(bytes) +
-                         " bytes of global memory at an address that is no multiple of that");
-    }
-
-    void note(const site& where, const char* operation, bool shared, std::uint64_t address,
-              std::size_t bytes) const {
-        if (owner().statistics() == nullptr) return;
-        owner().statistics()->note(static_cast<std::size_t>(state_->warp()), lane(), where.file_name(),
-                                   where.line(), where.column(), operation, shared, address,
-                                   static_cast<std::uint32_t>(bytes));
-    }
-
 private:
-    template <class Value>
-    static constexpr std::size_t checked_size() {
-        static_assert(
-            std::is_trivially_copyable_v<Value> && std::has_single_bit(sizeof(Value)) && sizeof(Value) <= 16,
-            "mp: a thread reads and writes values of 1, 2, 4, 8 or 16 bytes");
-        return sizeof(Value);
-    }
-    template <class Value>
-    static Value read_value(const unsigned char* from) {
-        std::remove_const_t<Value> value;
-        std::memcpy(static_cast<void*>(&value), from, sizeof value);
-        return value;
-    }
-
     [[nodiscard]] std::uint32_t votes(bool vote, const char* operation, const site& where) const {
         struct vote_operands {
             bool vote;
@@ -295,32 +169,6 @@ private:
                                  }
                              });
         return mine.result;
-    }
-
-    /// What a std::atomic_ref does, which not every standard library of C++20 has.
-    template <class Value, class Function>
-    static Value update(Value* at, Function next) {
-        Value before;
-        __atomic_load(at, &before, __ATOMIC_RELAXED);
-        for (;;) {
-            Value after = next(before);
-            if (__atomic_compare_exchange(at, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-                return before;
-            }
-        }
-    }
-    template <class Value, class Function>
-    Value update_shared(shared_pointer<Value> at, const site& where, Function next) const {
-        constexpr std::size_t size = checked_size<Value>();
-        shared_memory& memory = owner().memory_of(*state_);
-        owner().check_access(*state_, where, "updates", size, at.offset, [&] {
-            memory.check_range(at.offset, size, size);
-            memory.update(state_->access(), at.offset, size);
-        });
-        const Value before = read_value<Value>(memory.data() + at.offset);
-        const Value after = next(before);
-        std::memcpy(memory.data() + at.offset, &after, size);
-        return before;
     }
 
     void check_barrier(int barrier, int threads, const site& where) const {

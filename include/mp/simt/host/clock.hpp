@@ -7,15 +7,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+
+/// By the number of a cluster's first block, what is known of the participants there.
+using clocks_of_clusters = std::map<std::ptrdiff_t, std::vector<std::uint32_t>>;
 
 /// For each participant its last epoch that is known to lie in the past. A participant's epochs
 /// are counted by itself; it begins a new one whenever it tells others of the one before. So an access at
 /// epoch m of participant p happened before everything that comes after with a clock of at least m for p,
 /// and two accesses of which neither happened before the other are a race, whatever order they ran in this
 /// time. (C. Flanagan and S. N. Freund, "FastTrack", PLDI 2009, describes the method.)
+///
+/// Participants are those of one cluster. Of other clusters something is known only after a fence and an
+/// atomic operation there, and an atomic operation and a fence here; nearly always nothing.
 class vector_clock {
 public:
     vector_clock() = default;
@@ -23,17 +32,68 @@ public:
 
     [[nodiscard]] std::uint32_t operator[](std::size_t participant) const { return moments_[participant]; }
     std::uint32_t& operator[](std::size_t participant) { return moments_[participant]; }
+    [[nodiscard]] std::size_t size() const { return moments_.size(); }
 
     /// Adds what another clock knows.
     void join(const vector_clock& other) {
-        for (std::size_t i = 0; i < moments_.size(); ++i) {
-            moments_[i] = moments_[i] < other.moments_[i] ? other.moments_[i] : moments_[i];
+        join_moments(moments_, other.moments_);
+        if (other.elsewhere_ == nullptr || other.elsewhere_ == elsewhere_) return;
+        if (elsewhere_ == nullptr) {
+            elsewhere_ = other.elsewhere_;
+        } else {
+            join_elsewhere(*other.elsewhere_);
         }
     }
-    void reset() { moments_.assign(moments_.size(), 0); }
+    void reset() {
+        moments_.assign(moments_.size(), 0);
+        elsewhere_.reset();
+    }
+
+    /// Whether an access of a participant of another cluster happened before.
+    [[nodiscard]] bool knows(std::ptrdiff_t cluster, std::size_t participant, std::uint32_t epoch) const {
+        if (elsewhere_ == nullptr) return false;
+        const auto at = elsewhere_->find(cluster);
+        return at != elsewhere_->end() && epoch <= at->second[participant];
+    }
+    /// Adds what is known in cluster `own`, or elsewhere.
+    void join_all(std::ptrdiff_t own, const clocks_of_clusters& all) {
+        clocks_of_clusters others = all;
+        if (const auto at = others.find(own); at != others.end()) {
+            join_moments(moments_, at->second);
+            others.erase(at);
+        }
+        if (!others.empty()) join_elsewhere(others);
+    }
+    /// Adds all that is known in cluster `own` to `to`.
+    void add_to(std::ptrdiff_t own, clocks_of_clusters& to) const {
+        add(to, own, moments_);
+        if (elsewhere_ != nullptr) add_all(to, *elsewhere_);
+    }
+    static void add_all(clocks_of_clusters& to, const clocks_of_clusters& from) {
+        for (const auto& [cluster, moments] : from) add(to, cluster, moments);
+    }
 
 private:
+    static void join_moments(std::vector<std::uint32_t>& to, const std::vector<std::uint32_t>& from) {
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = to[i] < from[i] ? from[i] : to[i];
+    }
+    static void add(clocks_of_clusters& to, std::ptrdiff_t cluster,
+                    const std::vector<std::uint32_t>& moments) {
+        std::vector<std::uint32_t>& known = to[cluster];
+        if (known.empty()) {
+            known = moments;
+        } else {
+            join_moments(known, moments);
+        }
+    }
+    void join_elsewhere(const clocks_of_clusters& others) {
+        clocks_of_clusters sum = elsewhere_ == nullptr ? clocks_of_clusters{} : *elsewhere_;
+        add_all(sum, others);
+        elsewhere_ = std::make_shared<const clocks_of_clusters>(std::move(sum));
+    }
+
     std::vector<std::uint32_t> moments_;
+    std::shared_ptr<const clocks_of_clusters> elsewhere_;
 };
 
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

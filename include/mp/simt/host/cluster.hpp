@@ -7,7 +7,9 @@
 #include <mp/error.hpp>
 #include <mp/simt/host/access_statistics.hpp>
 #include <mp/simt/host/clock.hpp>
+#include <mp/simt/host/failure_text.hpp>
 #include <mp/simt/host/fiber.hpp>
+#include <mp/simt/host/global_memory.hpp>
 #include <mp/simt/host/scheduler.hpp>
 #include <mp/simt/host/shared_memory.hpp>
 #include <mp/simt/host/thread_state.hpp>
@@ -24,6 +26,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +41,9 @@ struct host_settings {
     std::uint64_t seed = 0;
     std::size_t stack_bytes = std::size_t{256} << 10;
     access_statistics* statistics = nullptr;
+    std::string_view function = {};   ///< the name of the launch
+    bool equal_writes = false;        ///< threads may write the same in no order
+    global_memory* global = nullptr;  ///< where global memory is watched
 };
 
 /// Runs one cluster of blocks after the other on one thread of the operating system.
@@ -69,6 +75,8 @@ public:
                                                                               vector_clock(participants()),
                                                                               vector_clock(participants()),
                                                                               nullptr,
+                                                                              {},
+                                                                              {},
                                                                               {},
                                                                               {},
                                                                               {},
@@ -108,6 +116,9 @@ public:
     [[nodiscard]] const launch_shape& shape() const { return shape_; }
     [[nodiscard]] std::uint64_t seed() const { return settings_.seed; }
     [[nodiscard]] access_statistics* statistics() const { return settings_.statistics; }
+    [[nodiscard]] const host_settings& settings() const { return settings_; }
+    /// The number of the cluster's first block.
+    [[nodiscard]] std::ptrdiff_t first_block() const { return first_block_; }
     [[nodiscard]] std::ptrdiff_t block_number(const thread_state& thread) const {
         return first_block_ + thread.block;
     }
@@ -163,7 +174,7 @@ public:
     [[noreturn]] void fail(const thread_state& thread, const site& where, kernel_violation violation,
                            const std::string& text, std::ptrdiff_t address = -1) const {
         throw kernel_error(violation, block_number(thread), thread.index, address,
-                           "mp::simulated_gpu: " + name_of(thread) + ", " + place_of(where) + ": " + text);
+                           launch_text() + name_of(thread) + ", " + place_of(where) + ": " + text);
     }
 
     /// Runs an access to shared memory, and says who did what where when it breaks a rule: "reads 16 bytes at
@@ -188,12 +199,43 @@ public:
         }
     }
 
-    /// "block 0, thread 37 (warp 1, lane 5)"
+    /// Who accesses global memory.
+    [[nodiscard]] global_accessor global_access_of(const thread_state& thread, const site& where) const {
+        return {first_block_, thread.number, &thread.clock, where};
+    }
+    /// The same for global memory: f(watched memory, accessor) where it is watched.
+    template <class Function>
+    void check_global(const thread_state& thread, const site& where, const char* verb, std::size_t bytes,
+                      Function access) const {
+        if (settings_.global == nullptr) return;
+        try {
+            access(*settings_.global, global_access_of(thread, where));
+        } catch (const global_fault& fault) {
+            std::string text(verb);
+            text.append(" ")
+                .append(std::to_string(bytes))
+                .append(" bytes of global memory")
+                .append(fault.text);
+            if (fault.other) {
+                text.append(" (the other is ").append(name_of(*fault.other)).append(")");
+            }
+            fail(thread, where, fault.violation, text);
+        }
+    }
+
     [[nodiscard]] std::string name_of(const thread_state& thread) const {
-        std::string text = "block " + std::to_string(block_number(thread));
-        text.append(", thread ").append(std::to_string(thread.index)).append(" (warp ");
-        text.append(std::to_string(thread.index / warp_size)).append(", lane ");
-        return text.append(std::to_string(thread.lane())).append(")");
+        return thread_text(block_number(thread), thread.index);
+    }
+    [[nodiscard]] std::string name_of(const global_access& it) const {
+        const std::size_t number = it.participant;
+        if (number >= thread_count()) return "an asynchronous copy";
+        const int index = static_cast<int>(number) % shape_.threads;
+        const std::ptrdiff_t block = it.cluster + static_cast<int>(number) / shape_.threads;
+        return thread_text(block, index) + ", " + place_of(it.where);
+    }
+    /// "mp::simulated_gpu: name of the launch: "
+    [[nodiscard]] std::string launch_text() const {
+        return std::string("mp::simulated_gpu: ").append(settings_.function).append(": ");
     }
 
     /// Lets the threads that wait at a barrier go on, with what all who came there knew.
@@ -284,6 +326,8 @@ private:
             thread->copy_groups.clear();
             thread->open_stores.clear();
             thread->store_groups.clear();
+            thread->told.reset();
+            thread->found.reset();
         }
     }
 
@@ -292,7 +336,7 @@ private:
         const std::ptrdiff_t number = scheduler_.take();
         if (number < 0) {
             if (deferred_.empty()) {
-                note_deadlock();
+                note_fault(-1, deadlock_text(threads_, first_block_), kernel_violation::deadlock);
             } else {
                 land_one();
             }
@@ -335,33 +379,7 @@ private:
     void note_fault(std::ptrdiff_t address, const std::string& text, kernel_violation violation) {
         failure_ = std::make_exception_ptr(
             kernel_error(violation, first_block_, -1, address,
-                         "mp::simulated_gpu: block " + std::to_string(first_block_) + ": " + text));
-    }
-
-    void note_deadlock() {
-        std::string text = "no thread can go on";
-        std::vector<bool> told(thread_count(), false);
-        for (std::size_t i = 0; i < thread_count(); ++i) {
-            const thread_state& first = *threads_[i];
-            if (told[i] || first.stack.finished()) continue;
-            std::size_t count = 0;
-            for (std::size_t j = i; j < thread_count(); ++j) {
-                const thread_state& other = *threads_[j];
-                if (other.stack.finished() || other.block != first.block ||
-                    other.waiting_for != first.waiting_for || !same_site(other.where, first.where)) {
-                    continue;
-                }
-                told[j] = true;
-                ++count;
-            }
-            text.append("; ").append(name_of(first));
-            if (count > 1) text.append(" and ").append(std::to_string(count - 1)).append(" more");
-            text.append(count > 1 ? " wait in " : " waits in ").append(first.waiting_for).append(" at ");
-            text.append(place_of(first.where));
-        }
-        const std::size_t gone = thread_count() - unfinished_;
-        if (gone != 0) text.append("; ").append(std::to_string(gone)).append(" have left the kernel");
-        note_fault(-1, text, kernel_violation::deadlock);
+                         launch_text() + "block " + std::to_string(first_block_) + ": " + text));
     }
 
     /// Takes down the stacks of all threads that are left.

@@ -4,8 +4,8 @@
 /// call until the thread has waited, and the bytes arrive as late as they may.
 #pragma once
 
-#include <mp/simt/host/basic_operations.hpp>
 #include <mp/simt/host/cluster.hpp>
+#include <mp/simt/host/memory_operations.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
 #include <cstddef>
@@ -17,9 +17,9 @@
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-class copy_operations : public basic_operations {
+class copy_operations : public memory_operations {
 public:
-    using basic_operations::basic_operations;
+    using memory_operations::memory_operations;
 
     template <int Bytes, class Value>
     void copy_async(shared_pointer<Value> to, const void* from, int valid_bytes = Bytes,
@@ -40,6 +40,7 @@ public:
         note(where, "copy_async to", true, to.offset, Bytes);
         const auto source_bytes = static_cast<std::size_t>(valid_bytes);
         if (source_bytes != 0) {
+            watch_read(from, "copies", source_bytes, where);
             note(where, "copy_async from", false, reinterpret_cast<std::uintptr_t>(from), source_bytes);
         }
         pending_copy copy{to.offset, static_cast<const unsigned char*>(from), source_bytes,
@@ -61,6 +62,10 @@ public:
 
 private:
     void land(const pending_copy& copy, const site& where) const {
+        // It may have been read as late as now.
+        if (copy.source_bytes != 0) {
+            watch_read(copy.source, "waits for a copy of", copy.source_bytes, where);
+        }
         if (copy.source_bytes != 0 && std::memcmp(copy.bytes.data(), copy.source, copy.source_bytes) != 0) {
             owner().fail(state(), where, kernel_violation::unfinished_copy,
                          "waits for a copy whose source has changed since it began",

@@ -8,16 +8,19 @@
 #include <mp/executor.hpp>
 #include <mp/simd/floating_point_modes.hpp>
 #include <mp/simt/host/cluster.hpp>
+#include <mp/simt/host/global_memory.hpp>
 #include <mp/simt/host/simulated_thread.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/launch_recorder.hpp>
 #include <mp/simt/launch_shape.hpp>
+#include <mp/simt/memory_checker.hpp>
 #include <mp/simt/simulated_gpu.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,14 +34,21 @@ void run_thread(const void* kernel, thread_state& state) {
 }
 
 /// Runs the clusters of a grid, which is the same for all kernels.
-inline void run_grid(std::string_view function, const cpu& host, const host_settings& settings,
-                     const launch_shape& shape, void (*thread)(const void*, thread_state&),
-                     const void* kernel) {
+inline void run_grid(std::string_view function, const cpu& host, host_settings settings,
+                     memory_checker* checker, const launch_shape& shape,
+                     void (*thread)(const void*, thread_state&), const void* kernel) {
     mp::detail::check_threads(function, host);
     if (settings.statistics != nullptr && host.threads != 1) {
         mp::detail::throw_argument(function, "exec.threads", host.threads,
                                    "must be 1 where exec.statistics counts accesses");
     }
+    if (checker != nullptr && host.threads != 1) {
+        mp::detail::throw_argument(function, "exec.threads", host.threads,
+                                   "must be 1 where exec.checker watches memory");
+    }
+    std::optional<global_memory> global;
+    settings.function = function;
+    if (checker != nullptr) settings.global = &global.emplace(*checker, settings.equal_writes);
     std::vector<std::ptrdiff_t> order;
     for (std::ptrdiff_t block = 0; block < shape.blocks; block += shape.cluster_blocks) {
         order.push_back(block);
@@ -62,17 +72,20 @@ inline void run_grid(std::string_view function, const cpu& host, const host_sett
 class recorded_grid final : public launch_recorder::action {
 public:
     recorded_grid(std::string_view function, const cpu& host, const host_settings& settings,
-                  const launch_shape& shape, void (*thread)(const void*, thread_state&), const void* kernel,
-                  std::size_t bytes)
+                  memory_checker* checker, const launch_shape& shape,
+                  void (*thread)(const void*, thread_state&), const void* kernel, std::size_t bytes)
         : function_(function),
           host_(host),
           settings_(settings),
+          checker_(checker),
           shape_(shape),
           thread_(thread),
           kernel_(std::make_unique<line[]>((bytes + sizeof(line) - 1) / sizeof(line))) {
         std::memcpy(kernel_.get(), kernel, bytes);
     }
-    void run() const override { run_grid(function_, host_, settings_, shape_, thread_, kernel_.get()); }
+    void run() const override {
+        run_grid(function_, host_, settings_, checker_, shape_, thread_, kernel_.get());
+    }
 
 private:
     struct alignas(128) line {  // as aligned as any kernel is
@@ -81,6 +94,7 @@ private:
     std::string function_;
     cpu host_;
     host_settings settings_;
+    memory_checker* checker_;
     launch_shape shape_;
     void (*thread_)(const void*, thread_state&);
     std::unique_ptr<line[]> kernel_;
@@ -110,15 +124,18 @@ template <arch Arch, class Kernel>
 void launch(std::string_view function, simulated_gpu<Arch> exec, const launch_size& size,
             const Kernel& kernel) {
     const launch_shape shape = shape_of_launch<Kernel>(function, size);
-    const detail::host_settings settings{exec.seed, exec.stack_bytes, exec.statistics};
+    const detail::host_settings settings{exec.seed, exec.stack_bytes, exec.statistics, function,
+                                         exec.equal_writes};
     const cpu host{.threads = exec.threads};
     if (exec.recorder != nullptr && exec.recorder->recording()) {
         static_assert(alignof(Kernel) <= 128);
-        exec.recorder->add(std::make_unique<detail::recorded_grid>(
-            function, host, settings, shape, &detail::run_thread<Arch, Kernel>, &kernel, sizeof kernel));
+        exec.recorder->add(std::make_unique<detail::recorded_grid>(function, host, settings, exec.checker,
+                                                                   shape, &detail::run_thread<Arch, Kernel>,
+                                                                   &kernel, sizeof kernel));
         return;
     }
-    detail::run_grid(function, host, settings, shape, &detail::run_thread<Arch, Kernel>, &kernel);
+    detail::run_grid(function, host, settings, exec.checker, shape, &detail::run_thread<Arch, Kernel>,
+                     &kernel);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

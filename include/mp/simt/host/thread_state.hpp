@@ -113,6 +113,9 @@ struct thread_state {
     std::deque<std::vector<pending_copy>> copy_groups;
     deferred_group open_stores;
     std::deque<deferred_group> store_groups;
+    /// What atomic operations of this thread tell (see global_memory), and what they found others telling.
+    std::shared_ptr<const clocks_of_clusters> told;
+    std::shared_ptr<const clocks_of_clusters> found;
 
     [[nodiscard]] int warp() const { return number / warp_size; }
     [[nodiscard]] int lane() const { return number % warp_size; }

@@ -58,14 +58,20 @@ void for_each_tile_chunk(const tensor_tiles& tiles, int position, int row, Funct
 class tile_arrival : public deferred_operation {
 public:
     tile_arrival(cluster& owner, int block, std::uint32_t to, std::uint32_t barrier,
-                 const tensor_tiles& tiles, int position, int row)
+                 const tensor_tiles& tiles, int position, int row, const thread_state& by, const site& where)
         : owner_(&owner),
           block_(block),
           to_(to),
           barrier_(barrier),
           tiles_(tiles),
           position_(position),
-          row_(row) {}
+          row_(row),
+          by_(&by),
+          where_(where) {
+        if (owner.settings().global == nullptr) return;
+        issued_ = by.clock;
+        watch(by.number);
+    }
 
     void land() override {
         // What lies outside of the matrix arrives as zeros, and is counted.
@@ -81,11 +87,30 @@ public:
         owner_->memory(block_).land_copy(static_cast<int>(object.participant), epoch, true, to_, tile.data(),
                                          tile.size());
         object.known[object.participant] = epoch;
+        if (owner_->settings().global != nullptr) {
+            // It may have been read as late as now, with what was known when it was asked for.
+            issued_[object.participant] = epoch;
+            watch(static_cast<int>(object.participant));
+        }
         object.bytes -= tiles_.tile_bytes();
         owner_->complete_phase(object);
     }
 
 private:
+    void watch(int participant) const {
+        const global_accessor who{owner_->first_block(), participant, &issued_, where_,
+                                  access_kind::asynchronous};
+        const auto bytes = static_cast<std::size_t>(tiles_.tile_bytes());
+        owner_->check_global(
+            *by_, where_, "copies a tile of", bytes, [&](global_memory& memory, const global_accessor&) {
+                for_each_tile_chunk(
+                    tiles_, position_, row_, [&](std::int64_t from, std::uint32_t, std::size_t inside) {
+                        if (inside == 0) return;
+                        memory.read(who, static_cast<const unsigned char*>(tiles_.data) + from, inside);
+                    });
+            });
+    }
+
     cluster* owner_;
     int block_;
     std::uint32_t to_;
@@ -93,6 +118,9 @@ private:
     tensor_tiles tiles_;
     int position_;
     int row_;
+    const thread_state* by_;
+    vector_clock issued_;  ///< what the thread knew when it asked, where global memory is watched
+    site where_;
 };
 
 /// A tile that is written to global memory when its thread waits for it.
