@@ -21,6 +21,7 @@ enum class kernel_violation : unsigned char {
     bounds,              ///< an access outside of the block's shared memory, or of what the checker knows
     alignment,           ///< an address that the instruction does not take
     argument,            ///< an operand that the instruction does not take
+    early_exit,          ///< a block left while others, or copies, still reach into its shared memory
     missing_fence,  ///< what was written by ordinary stores is read by an asynchronous unit without a fence
 };
 

@@ -37,14 +37,14 @@ namespace mp::simt {
 class memory_checker {
 public:
     /// Memory with values.
-    template <class Value>
-    void add(std::span<Value> memory, std::string name = {}) {
+    template <class Value, std::size_t Extent>
+    void add(std::span<Value, Extent> memory, std::string name = {}) {
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), true);
         ranges_->close();
     }
     /// Memory that has to be written before it is read.
-    template <class Value>
-    void add_unwritten(std::span<Value> memory, std::string name = {}) {
+    template <class Value, std::size_t Extent>
+    void add_unwritten(std::span<Value, Extent> memory, std::string name = {}) {
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), false);
         ranges_->close();
     }

@@ -79,6 +79,11 @@ public:
     void arrive_remote(shared_pointer<memory_barrier> at, int block,
                        const site& where = site::current()) const {
         check_block(block, where);
+        if (block != state().block) {
+            const auto self = static_cast<std::size_t>(state().number);
+            owner().check_present(block, state(), where);
+            owner().note_reach(block, {self, state().clock[self], where});
+        }
         arrive_at(find(at, block, where), 0, where);
     }
     void wait_barrier(shared_pointer<memory_barrier> at, bool parity,
@@ -129,23 +134,27 @@ public:
         const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
         all.check_access(state(), where, "begins to store a tile of", bytes, from.offset,
                          [&] { memory.begin_asynchronous_read(state().access(), from.offset, bytes); });
-        state().open_stores.push_back(
-            std::make_unique<tile_store>(state(), from.offset, tiles, position, row));
+        state().open_stores.operations.push_back(
+            std::make_unique<tile_store>(state(), from.offset, tiles, position, row, where));
     }
     void commit_stores() const { state().store_groups.push_back(std::exchange(state().open_stores, {})); }
     template <int Pending>
     void wait_stores() const {
+        wait_stores_read<Pending>();
         auto& groups = state().store_groups;
         while (groups.size() > static_cast<std::size_t>(Pending)) {
-            for (const auto& store : groups.front()) store->land();
+            for (const auto& store : groups.front().operations) store->land();
             groups.pop_front();
         }
     }
-    /// Waits until shared memory has been read. (What is not waited for in full is stored late, here as
-    /// there; on the host both happen at once.)
+    /// Global memory is written when that is waited for, or when the thread leaves the kernel.
     template <int Pending>
     void wait_stores_read() const {
-        wait_stores<Pending>();
+        auto& groups = state().store_groups;
+        for (std::size_t i = 0; i + static_cast<std::size_t>(Pending) < groups.size(); ++i) {
+            if (std::exchange(groups[i].read, true)) continue;
+            for (const auto& store : groups[i].operations) store->read();
+        }
     }
 
 private:
@@ -188,6 +197,7 @@ private:
         check_tile_range(to, tiles, where);
         for (int block = 0; block < all.shape().cluster_blocks; ++block) {
             if ((blocks >> block & 1) == 0) continue;
+            all.check_present(block, state(), where);
             const memory_barrier_state& object = find(barrier, block, where);
             if (!object.fenced) {
                 all.fail(state(), where, kernel_violation::missing_fence,

@@ -7,9 +7,10 @@
 #include <mp/error.hpp>
 #include <mp/simt/host/access_statistics.hpp>
 #include <mp/simt/host/clock.hpp>
+#include <mp/simt/host/cluster_exits.hpp>
 #include <mp/simt/host/failure_text.hpp>
+#include <mp/simt/host/fault_reporter.hpp>
 #include <mp/simt/host/fiber.hpp>
-#include <mp/simt/host/global_memory.hpp>
 #include <mp/simt/host/scheduler.hpp>
 #include <mp/simt/host/shared_memory.hpp>
 #include <mp/simt/host/thread_state.hpp>
@@ -26,28 +27,13 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#if !MP_HAS_EXCEPTIONS
-#error "mp: the simulated GPU ends a faulty kernel by an exception: compile without -fno-exceptions"
-#endif
-
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-/// State that all clusters of a launch on the host share.
-struct host_settings {
-    std::uint64_t seed = 0;
-    std::size_t stack_bytes = std::size_t{256} << 10;
-    access_statistics* statistics = nullptr;
-    std::string_view function = {};   ///< the name of the launch
-    bool equal_writes = false;        ///< threads may write the same in no order
-    global_memory* global = nullptr;  ///< where global memory is watched
-};
-
 /// Runs one cluster of blocks after the other on one thread of the operating system.
-class cluster {
+class cluster : public fault_reporter {
 public:
     using entry_function = void (*)(const void* kernel, thread_state& thread);
 
@@ -56,8 +42,7 @@ public:
     static constexpr std::size_t copy_participants = 64;
 
     cluster(const launch_shape& shape, const host_settings& settings)
-        : shape_(shape),
-          settings_(settings),
+        : fault_reporter(shape, settings),
           stacks_(settings.stack_bytes),
           scheduler_(thread_count(), settings.seed) {
         for (int block = 0; block < shape.cluster_blocks; ++block) {
@@ -90,7 +75,7 @@ public:
     /// Runs the blocks from `first_block` on. Throws what the kernel throws first, kernel_error included,
     /// after all of its threads have been ended.
     void run(std::ptrdiff_t first_block, std::uint64_t seed, entry_function entry, const void* kernel) {
-        first_block_ = first_block;
+        begin_at(first_block);
         entry_ = entry;
         kernel_ = kernel;
         scheduler_ = scheduler(thread_count(), seed);
@@ -100,11 +85,7 @@ public:
             scheduler_.set_runnable(static_cast<std::size_t>(thread->number));
         }
         while (unfinished_ != 0 && failure_ == nullptr) step();
-        if (failure_ == nullptr && !deferred_.empty()) {
-            note_fault(-1, "the block has ended while a copy into its shared memory is under way",
-                       kernel_violation::unfinished_copy);
-        }
-        if (settings_.statistics != nullptr) settings_.statistics->end_block();
+        if (settings().statistics != nullptr) settings().statistics->end_block();
         if (failure_ != nullptr) {
             cancel();
             std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -113,15 +94,8 @@ public:
 
     // --- for the operations of threads
 
-    [[nodiscard]] const launch_shape& shape() const { return shape_; }
-    [[nodiscard]] std::uint64_t seed() const { return settings_.seed; }
-    [[nodiscard]] access_statistics* statistics() const { return settings_.statistics; }
-    [[nodiscard]] const host_settings& settings() const { return settings_; }
-    /// The number of the cluster's first block.
-    [[nodiscard]] std::ptrdiff_t first_block() const { return first_block_; }
-    [[nodiscard]] std::ptrdiff_t block_number(const thread_state& thread) const {
-        return first_block_ + thread.block;
-    }
+    [[nodiscard]] std::uint64_t seed() const { return settings().seed; }
+    [[nodiscard]] access_statistics* statistics() const { return settings().statistics; }
     [[nodiscard]] shared_memory& memory(int block) { return memories_[static_cast<std::size_t>(block)]; }
     [[nodiscard]] shared_memory& memory_of(const thread_state& thread) { return memory(thread.block); }
     [[nodiscard]] thread_state& thread(int number) { return *threads_[static_cast<std::size_t>(number)]; }
@@ -169,75 +143,6 @@ public:
     /// Begins a new epoch of the thread, after the one before was published to others.
     static void next_epoch(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
 
-    /// Throws kernel_error in the name of a thread: "mp::simulated_gpu: block 0, thread 37 (warp 1, lane 5),
-    /// tile.hpp:120: <text>".
-    [[noreturn]] void fail(const thread_state& thread, const site& where, kernel_violation violation,
-                           const std::string& text, std::ptrdiff_t address = -1) const {
-        throw kernel_error(violation, block_number(thread), thread.index, address,
-                           launch_text() + name_of(thread) + ", " + place_of(where) + ": " + text);
-    }
-
-    /// Runs an access to shared memory, and says who did what where when it breaks a rule: "reads 16 bytes at
-    /// shared address 4608, which nobody has written".
-    template <class Function>
-    void check_access(const thread_state& thread, const site& where, const char* verb, std::size_t bytes,
-                      std::uint32_t offset, Function access) const {
-        try {
-            access();
-        } catch (const memory_fault& fault) {
-            std::string text(verb);
-            text.append(" ").append(std::to_string(bytes)).append(" bytes at shared address ");
-            text.append(std::to_string(offset)).append(", ").append(fault.text);
-            if (fault.other >= 0 && static_cast<std::size_t>(fault.other) < thread_count()) {
-                text.append(" (the other is ")
-                    .append(name_of(*threads_[static_cast<std::size_t>(fault.other)]))
-                    .append(")");
-            } else if (fault.other >= 0) {
-                text.append(" (the other is an asynchronous copy)");
-            }
-            fail(thread, where, fault.violation, text, static_cast<std::ptrdiff_t>(fault.offset));
-        }
-    }
-
-    /// Who accesses global memory.
-    [[nodiscard]] global_accessor global_access_of(const thread_state& thread, const site& where) const {
-        return {first_block_, thread.number, &thread.clock, where};
-    }
-    /// The same for global memory: f(watched memory, accessor) where it is watched.
-    template <class Function>
-    void check_global(const thread_state& thread, const site& where, const char* verb, std::size_t bytes,
-                      Function access) const {
-        if (settings_.global == nullptr) return;
-        try {
-            access(*settings_.global, global_access_of(thread, where));
-        } catch (const global_fault& fault) {
-            std::string text(verb);
-            text.append(" ")
-                .append(std::to_string(bytes))
-                .append(" bytes of global memory")
-                .append(fault.text);
-            if (fault.other) {
-                text.append(" (the other is ").append(name_of(*fault.other)).append(")");
-            }
-            fail(thread, where, fault.violation, text);
-        }
-    }
-
-    [[nodiscard]] std::string name_of(const thread_state& thread) const {
-        return thread_text(block_number(thread), thread.index);
-    }
-    [[nodiscard]] std::string name_of(const global_access& it) const {
-        const std::size_t number = it.participant;
-        if (number >= thread_count()) return "an asynchronous copy";
-        const int index = static_cast<int>(number) % shape_.threads;
-        const std::ptrdiff_t block = it.cluster + static_cast<int>(number) / shape_.threads;
-        return thread_text(block, index) + ", " + place_of(it.where);
-    }
-    /// "mp::simulated_gpu: name of the launch: "
-    [[nodiscard]] std::string launch_text() const {
-        return std::string("mp::simulated_gpu: ").append(settings_.function).append(": ");
-    }
-
     /// Lets the threads that wait at a barrier go on, with what all who came there knew.
     void release(block_barrier& it) {
         for (const int number : it.waiting) {
@@ -253,6 +158,16 @@ public:
         it.waiting.clear();
         it.warps.clear();
     }
+
+    /// The shared memory of a block into which a thread reaches, or has a copy reach, has to be there still.
+    void check_present(int block, const thread_state& thread, const site& where) const {
+        if (active(block) != 0) return;
+        fail(thread, where, kernel_violation::early_exit,
+             "reaches into the shared memory of block " + std::to_string(first_block() + block) +
+                 ", which has left the kernel");
+    }
+    /// A participant has reached into the shared memory of a block, which has to stay until then.
+    void note_reach(int block, const cluster_exits::access& it) { exits_.note(block, it); }
 
     /// The barrier of all threads of the cluster.
     [[nodiscard]] block_barrier& cluster_barrier() { return cluster_barrier_; }
@@ -281,10 +196,6 @@ public:
     }
 
 private:
-    [[nodiscard]] std::size_t thread_count() const {
-        return static_cast<std::size_t>(shape_.threads) * static_cast<std::size_t>(shape_.cluster_blocks);
-    }
-
     static void enter(void* argument) {
         thread_state& thread = *static_cast<thread_state*>(argument);
         cluster& owner = *thread.owner;
@@ -304,7 +215,8 @@ private:
         objects_ = 0;
         copy_moments_.fill(0);
         unfinished_ = thread_count();
-        active_.assign(memories_.size(), shape_.threads);
+        exits_.reset(memories_.size(), participants());
+        active_.assign(memories_.size(), shape().threads);
         warp_slots_.assign(thread_count() / warp_size, collective_slot(warp_size));
         warpgroup_slots_.assign(thread_count() / warpgroup_size, collective_slot(warpgroup_size));
         warpgroups_.assign(thread_count() / warpgroup_size, warpgroup_state{});
@@ -324,7 +236,7 @@ private:
             thread->waiting_for = nullptr;
             thread->open_copies.clear();
             thread->copy_groups.clear();
-            thread->open_stores.clear();
+            thread->open_stores = {};
             thread->store_groups.clear();
             thread->told.reset();
             thread->found.reset();
@@ -336,7 +248,7 @@ private:
         const std::ptrdiff_t number = scheduler_.take();
         if (number < 0) {
             if (deferred_.empty()) {
-                note_fault(-1, deadlock_text(threads_, first_block_), kernel_violation::deadlock);
+                note(fault_of_block(0, kernel_violation::deadlock, deadlock_text(threads_, first_block())));
             } else {
                 land_one();
             }
@@ -363,11 +275,19 @@ private:
         }
     }
 
+    void note(const kernel_error& failure) {
+        if (failure_ == nullptr) failure_ = std::make_exception_ptr(failure);
+    }
+
     /// A thread has left the kernel. Barriers for all threads do not wait for it.
     void leave(thread_state& thread) {
         --unfinished_;
         --active_[static_cast<std::size_t>(thread.block)];
         left_[static_cast<std::size_t>(thread.warp())] |= std::uint32_t{1} << thread.lane();
+        if (failure_ != nullptr) return;
+        check_stores(thread);
+        exits_.leave(thread);
+        if (active(thread.block) == 0) check_exit(thread.block);
         for (block_barrier& it : barriers_[static_cast<std::size_t>(thread.block)]) {
             if (it.expected < 0 && it.arrived == active(thread.block)) release(it);
         }
@@ -376,10 +296,54 @@ private:
         }
     }
 
-    void note_fault(std::ptrdiff_t address, const std::string& text, kernel_violation violation) {
-        failure_ = std::make_exception_ptr(
-            kernel_error(violation, first_block_, -1, address,
-                         launch_text() + "block " + std::to_string(first_block_) + ": " + text));
+    /// Stores of tiles that nobody can wait for any more.
+    void check_stores(thread_state& thread) {
+        if (!thread.open_stores.operations.empty()) {
+            note(fault(thread, thread.open_stores.operations.front()->where(),
+                       kernel_violation::unfinished_copy,
+                       "begins to store a tile, and leaves the kernel without commit_stores()"));
+            return;
+        }
+        for (deferred_group& group : thread.store_groups) {
+            if (!group.operations.empty() && !group.read) {
+                note(
+                    fault(thread, group.operations.front()->where(), kernel_violation::unfinished_copy,
+                          "begins to store a tile, and leaves the kernel without waiting until shared memory "
+                          "has been read"));
+                return;
+            }
+            try {
+                for (const auto& store : group.operations) store->land();
+            } catch (...) {
+                failure_ = std::current_exception();
+                return;
+            }
+        }
+        thread.store_groups.clear();
+    }
+
+    /// All threads of a block have left: nothing may reach into its memory any more.
+    void check_exit(int block) {
+        for (const auto& operation : deferred_) {
+            if (operation->block() != block) continue;
+            note(fault_of_block(block, kernel_violation::unfinished_copy,
+                                "the block has ended while a copy into its shared memory is under way (" +
+                                    place_of(operation->where()) + ")"));
+            return;
+        }
+        const auto it = exits_.unknown_to(block);
+        if (!it) return;
+        if (it->participant >= thread_count()) {
+            note(fault_of_block(
+                block, kernel_violation::unfinished_copy,
+                "the block has ended without having waited for a copy into its shared memory (" +
+                    place_of(it->where) + ")"));
+        } else {
+            note(fault_of_block(block, kernel_violation::early_exit,
+                                "the block has ended, and nothing made it stay until " +
+                                    name_of(first_block(), static_cast<int>(it->participant)) +
+                                    " had reached into its shared memory (" + place_of(it->where) + ")"));
+        }
     }
 
     /// Takes down the stacks of all threads that are left.
@@ -399,11 +363,8 @@ public:
     }
 
 private:
-    launch_shape shape_;
-    host_settings settings_;
     stack_pool stacks_;
     scheduler scheduler_;
-    std::ptrdiff_t first_block_ = 0;
     entry_function entry_ = nullptr;
     const void* kernel_ = nullptr;
     std::vector<std::unique_ptr<thread_state>> threads_;
@@ -420,6 +381,7 @@ private:
     std::array<std::uint32_t, copy_participants> copy_moments_ = {};
     std::size_t objects_ = 0;
     std::size_t unfinished_ = 0;
+    cluster_exits exits_;
     bool fences_in_use_ = false;
     std::exception_ptr failure_;
 };

@@ -103,6 +103,19 @@ public:
         });
         checker_->note_written(to, bytes);
     }
+    /// A store of an asynchronous unit begins: until it has been waited for nobody may touch the bytes.
+    void begin_write(const global_accessor& who, const void* to, std::size_t bytes) {
+        check_range(to, bytes);
+        for_each(to, bytes, [&](history& it, unsigned mask, const void* at) {
+            check_ordered(it.reads, who, mask, at, unordered_read);
+            check_ordered(it.writes, who, mask, at, unordered_write);
+        });
+        under_way_.emplace(to, bytes);
+    }
+    void end_write(const global_accessor& who, const void* to, const void* value, std::size_t bytes) {
+        under_way_.erase(under_way_.find(to));
+        write(who, to, value, bytes);
+    }
     /// An atomic operation of a thread.
     void update(const global_accessor& who, thread_state& thread, const void* at, std::size_t bytes) {
         check_range(at, bytes);
@@ -153,10 +166,21 @@ private:
         });
     }
 
+    /// Checks where an access lies.
     void check_range(const void* begin, std::size_t bytes) const {
         if (std::string text = checker_->outside(begin, bytes); !text.empty()) {
             throw global_fault{kernel_violation::bounds, ", " + std::move(text), {}};
         }
+        if (under_way_.empty()) return;
+        auto next = under_way_.lower_bound(static_cast<const unsigned char*>(begin) + bytes);
+        if (next == under_way_.begin()) return;
+        --next;
+        if (static_cast<const unsigned char*>(next->first) + next->second <= begin) return;
+        throw global_fault{kernel_violation::unfinished_copy,
+                           place_of(begin) +
+                               " which a store of a tile is still to write: it has not been waited "
+                               "for",
+                           {}};
     }
     void check_written(const void* begin, std::size_t bytes) const {
         if (!checker_->is_unwritten(begin, bytes)) return;
@@ -218,6 +242,7 @@ private:
     bool equal_writes_;
     std::unordered_map<std::uintptr_t, std::unique_ptr<page>> pages_;
     std::map<const void*, std::shared_ptr<const clocks_of_clusters>> told_;
+    std::multimap<const void*, std::size_t> under_way_;  ///< stores of asynchronous units
     page* last_page_ = nullptr;
     std::uintptr_t last_number_ = 0;
     std::size_t turn_ = 0;

@@ -90,12 +90,30 @@ struct memory_barrier_state {
 /// Something that an asynchronous unit does at some time after it was issued.
 class deferred_operation {
 public:
+    explicit deferred_operation(int block, const site& where) : block_(block), where_(where) {}
+    deferred_operation(const deferred_operation&) = delete;
+    deferred_operation& operator=(const deferred_operation&) = delete;
     virtual ~deferred_operation() = default;
+    /// Reads shared memory, where that is its source.
+    virtual void read() {}
+    /// Writes what it has read.
     virtual void land() = 0;
+
+    /// The block in the cluster whose shared memory is concerned.
+    [[nodiscard]] int block() const { return block_; }
+    /// The line that began it.
+    [[nodiscard]] const site& where() const { return where_; }
+
+private:
+    int block_;
+    site where_;
 };
 
-/// A group of asynchronous operations of a thread or warp, which is waited for as a whole.
-using deferred_group = std::vector<std::unique_ptr<deferred_operation>>;
+/// A group of asynchronous operations of a thread, which is waited for as a whole.
+struct deferred_group {
+    std::vector<std::unique_ptr<deferred_operation>> operations;
+    bool read = false;  ///< their shared memory
+};
 
 class cluster;
 

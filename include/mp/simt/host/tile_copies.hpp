@@ -59,15 +59,14 @@ class tile_arrival : public deferred_operation {
 public:
     tile_arrival(cluster& owner, int block, std::uint32_t to, std::uint32_t barrier,
                  const tensor_tiles& tiles, int position, int row, const thread_state& by, const site& where)
-        : owner_(&owner),
-          block_(block),
+        : deferred_operation(block, where),
+          owner_(&owner),
           to_(to),
           barrier_(barrier),
           tiles_(tiles),
           position_(position),
           row_(row),
-          by_(&by),
-          where_(where) {
+          by_(&by) {
         if (owner.settings().global == nullptr) return;
         issued_ = by.clock;
         watch(by.number);
@@ -82,11 +81,12 @@ public:
                                 std::memcpy(tile.data() + offset,
                                             static_cast<const unsigned char*>(tiles_.data) + from, inside);
                             });
-        memory_barrier_state& object = owner_->memory_barrier_at(block_, barrier_);
+        memory_barrier_state& object = owner_->memory_barrier_at(block(), barrier_);
         const std::uint32_t epoch = owner_->next_copy_epoch(object.participant);
-        owner_->memory(block_).land_copy(static_cast<int>(object.participant), epoch, true, to_, tile.data(),
-                                         tile.size());
+        owner_->memory(block()).land_copy(static_cast<int>(object.participant), epoch, true, to_, tile.data(),
+                                          tile.size());
         object.known[object.participant] = epoch;
+        owner_->note_reach(block(), {object.participant, epoch, where()});
         if (owner_->settings().global != nullptr) {
             // It may have been read as late as now, with what was known when it was asked for.
             issued_[object.participant] = epoch;
@@ -98,11 +98,11 @@ public:
 
 private:
     void watch(int participant) const {
-        const global_accessor who{owner_->first_block(), participant, &issued_, where_,
+        const global_accessor who{owner_->first_block(), participant, &issued_, where(),
                                   access_kind::asynchronous};
         const auto bytes = static_cast<std::size_t>(tiles_.tile_bytes());
         owner_->check_global(
-            *by_, where_, "copies a tile of", bytes, [&](global_memory& memory, const global_accessor&) {
+            *by_, where(), "copies a tile of", bytes, [&](global_memory& memory, const global_accessor&) {
                 for_each_tile_chunk(
                     tiles_, position_, row_, [&](std::int64_t from, std::uint32_t, std::size_t inside) {
                         if (inside == 0) return;
@@ -112,7 +112,6 @@ private:
     }
 
     cluster* owner_;
-    int block_;
     std::uint32_t to_;
     std::uint32_t barrier_;
     tensor_tiles tiles_;
@@ -120,33 +119,66 @@ private:
     int row_;
     const thread_state* by_;
     vector_clock issued_;  ///< what the thread knew when it asked, where global memory is watched
-    site where_;
 };
 
-/// A tile that is written to global memory when its thread waits for it.
+/// A tile that is written to global memory when its thread waits for it. Nobody may touch that memory until
+/// then.
 class tile_store : public deferred_operation {
 public:
-    tile_store(thread_state& thread, std::uint32_t from, const tensor_tiles& tiles, int position, int row)
-        : thread_(&thread), from_(from), tiles_(tiles), position_(position), row_(row) {}
+    tile_store(thread_state& thread, std::uint32_t from, const tensor_tiles& tiles, int position, int row,
+               const site& where)
+        : deferred_operation(thread.block, where),
+          thread_(&thread),
+          from_(from),
+          tiles_(tiles),
+          position_(position),
+          row_(row) {
+        watch([](global_memory& memory, const global_accessor& who, const void* to, const unsigned char*,
+                 std::size_t bytes) { memory.begin_write(who, to, bytes); });
+    }
 
-    void land() override {
+    void read() override {
         shared_memory& memory = thread_->owner->memory(thread_->block);
-        for_each_tile_chunk(
-            tiles_, position_, row_, [&](std::int64_t to, std::uint32_t offset, std::size_t inside) {
-                if (inside == 0) return;
-                // The map of a matrix that is written was made of a pointer that may be.
-                auto* const target = static_cast<unsigned char*>(const_cast<void*>(tiles_.data)) + to;
-                std::memcpy(target, memory.data() + from_ + offset, inside);
-            });
-        memory.end_asynchronous_read(thread_->access(), from_, static_cast<std::size_t>(tiles_.tile_bytes()));
+        const auto bytes = static_cast<std::size_t>(tiles_.tile_bytes());
+        tile_.assign(memory.data() + from_, memory.data() + from_ + bytes);
+        memory.end_asynchronous_read(thread_->access(), from_, bytes);
+    }
+    void land() override {
+        watch([](global_memory& memory, const global_accessor& who, const void* to, const unsigned char* from,
+                 std::size_t bytes) { memory.end_write(who, to, from, bytes); });
+        for_each_inside([&](unsigned char* to, std::uint32_t offset, std::size_t bytes) {
+            std::memcpy(to, tile_.data() + offset, bytes);
+        });
     }
 
 private:
+    template <class Function>
+    void for_each_inside(Function f) const {
+        for_each_tile_chunk(
+            tiles_, position_, row_, [&](std::int64_t to, std::uint32_t offset, std::size_t inside) {
+                // The map of a matrix that is written was made of a pointer that may be.
+                auto* const data = static_cast<unsigned char*>(const_cast<void*>(tiles_.data));
+                if (inside != 0) f(data + to, offset, inside);
+            });
+    }
+    template <class Function>
+    void watch(Function f) const {
+        thread_->owner->check_global(
+            *thread_, where(), "stores a tile of", static_cast<std::size_t>(tiles_.tile_bytes()),
+            [&](global_memory& memory, global_accessor who) {
+                who.kind = access_kind::asynchronous;
+                for_each_inside([&](unsigned char* to, std::uint32_t offset, std::size_t bytes) {
+                    f(memory, who, to, tile_.empty() ? nullptr : tile_.data() + offset, bytes);
+                });
+            });
+    }
+
     thread_state* thread_;
     std::uint32_t from_;
     tensor_tiles tiles_;
     int position_;
     int row_;
+    std::vector<unsigned char> tile_;
 };
 
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
