@@ -273,6 +273,40 @@ TEST_CASE("a tile for two blocks arrives in both, and blocks arrive at each othe
     }
 }
 
+TEST_CASE("arriving at another block's barrier does not order what ordinary instructions did") {
+    const numbers source;
+    const tensor_map map = make_tensor_map(gpu(0), source.tiles(32, 8, 64));
+    const auto kernel = [map](bool by_cluster) {
+        return [=](auto thread) {
+            const shared_pointer<memory_barrier> may_copy{8};
+            const bool first = thread.block_in_cluster() == 0;
+            if (thread.index() == 0) {
+                thread.init_barrier(full, 1);
+                thread.init_barrier(may_copy, 1);
+                thread.fence_barrier_init();
+            }
+            thread.sync_cluster();
+            if (thread.index() == 0) {
+                thread.store(stage, 1);
+                thread.fence_asynchronous();
+                thread.arrive_expect(full, 512);
+            }
+            if (by_cluster) thread.sync_cluster();
+            if (thread.index() == 0 && !first) thread.arrive_remote(may_copy, 0);
+            if (thread.index() == 0 && first) {
+                thread.wait_barrier(may_copy, false);
+                thread.copy_tile_multicast(stage, map, 0, 3, full, std::uint16_t{3});
+            }
+            thread.wait_barrier(full, false);
+            thread.sync_cluster();
+        };
+    };
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        CHECK(error_of<32, 2>(kernel(false), seed).violation() == kernel_violation::race);
+        run<32, 2>(kernel(true), seed);
+    }
+}
+
 TEST_CASE("a tile of one of several matrices arrives, with zeros where there is no such matrix") {
     const numbers source;
     const numbers* const from = &source;

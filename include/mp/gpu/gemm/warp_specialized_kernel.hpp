@@ -218,11 +218,11 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void release(Thread thread, int stage) {
-        if (thread.lane() != 0) return;
+        if (thread.lane() >= ClusterBlocks) return;
         if constexpr (ClusterBlocks == 1) {
             thread.arrive(empty(stage));
         } else {
-            for (int block = 0; block < ClusterBlocks; ++block) thread.arrive_remote(empty(stage), block);
+            thread.arrive_remote(empty(stage), thread.lane());
         }
     }
 

@@ -84,13 +84,16 @@ public:
             "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(shared_address(at.offset)),
             "r"(bytes) : "memory"));
     }
-    /// Arrives at the barrier object at the same offset of another block of the cluster.
+    /// Arrives at the barrier object at the same offset of another block of the cluster. It orders what
+    /// asynchronous units did that this thread has waited for, so that their memory may be copied to; what
+    /// ordinary instructions read or wrote is ordered within this block only. (With the whole cluster for a
+    /// scope the instruction would wait for all of the thread's accesses to reach the cache of the device.)
     __device__ __forceinline__ void arrive_remote(shared_pointer<memory_barrier> at, int block) const {
         MP_NEEDS_SM_90(
             asm volatile("{\n\t"
                          ".reg .b32 remote;\n\t"
                          "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
-                         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
+                         "mbarrier.arrive.release.cta.shared::cluster.b64 _, [remote];\n\t"
                          "}" : : "r"(shared_address(at.offset)),
                          "r"(block) : "memory"));
     }

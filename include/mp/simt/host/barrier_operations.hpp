@@ -206,8 +206,10 @@ private:
             }
             shared_memory& memory = all.memory(block);
             const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
-            all.check_access(state(), where, "begins to copy a tile of", bytes, to,
-                             [&] { memory.begin_copy(state().access(), to, bytes); });
+            all.check_access(state(), where, "begins to copy a tile of", bytes, to, [&] {
+                memory.begin_copy(block == state().block ? state().access() : state().access_remote(), to,
+                                  bytes);
+            });
             all.defer(std::make_unique<tile_arrival>(all, block, to, barrier.offset, tiles, position, row,
                                                      state(), where));
         }

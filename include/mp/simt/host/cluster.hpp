@@ -59,6 +59,7 @@ public:
                                                                               fiber(stacks_),
                                                                               vector_clock(participants()),
                                                                               vector_clock(participants()),
+                                                                              vector_clock(participants()),
                                                                               nullptr,
                                                                               {},
                                                                               {},
@@ -148,6 +149,7 @@ public:
         for (const int number : it.waiting) {
             thread_state& waiting = thread(number);
             waiting.clock.join(it.known);
+            if (&it == &cluster_barrier_) waiting.of_cluster.join(it.known);
             if (fences_in_use_) waiting.fenced.join(it.fenced);
             wake(number);
         }
@@ -232,6 +234,7 @@ private:
         for (const auto& thread : threads_) {
             thread->clock.reset();
             thread->fenced.reset();
+            thread->of_cluster.reset();
             next_epoch(*thread);
             thread->waiting_for = nullptr;
             thread->open_copies.clear();

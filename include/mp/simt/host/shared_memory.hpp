@@ -39,9 +39,14 @@ struct accessor {
     const vector_clock* clock;
     /// The writes of others that asynchronous units may read: see shared_memory::begin_asynchronous_read.
     const vector_clock* fenced;
+    /// What is known of ordinary accesses, if that is less than `clock`.
+    const vector_clock* ordinary = nullptr;
 
     [[nodiscard]] bool made(const shared_access& it) const { return it.participant == participant; }
-    [[nodiscard]] bool knows(const shared_access& it) const { return it.epoch <= (*clock)[it.participant]; }
+    [[nodiscard]] bool knows(const shared_access& it) const {
+        const bool by_less = ordinary != nullptr && it.kind != access_kind::asynchronous;
+        return it.epoch <= (*(by_less ? ordinary : clock))[it.participant];
+    }
     [[nodiscard]] shared_access access(unsigned mask, access_kind kind) const {
         return {(*clock)[static_cast<std::size_t>(participant)], static_cast<std::uint16_t>(participant),
                 static_cast<std::uint16_t>(mask), kind};
@@ -167,7 +172,7 @@ public:
     void end_asynchronous_read(const accessor& who, std::uint32_t offset, std::size_t bytes) {
         for_each(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t) {
             --it.asynchronous_readers;
-            it.last.note_read(who, mask);
+            it.last.note_read(who, mask, access_kind::asynchronous);
         });
     }
 

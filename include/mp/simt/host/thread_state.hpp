@@ -125,6 +125,7 @@ struct thread_state {
     fiber stack;
     vector_clock clock;
     vector_clock fenced;
+    vector_clock of_cluster;  ///< what barriers of the cluster told
     const char* waiting_for = nullptr;
     site where;
     std::vector<pending_copy> open_copies;
@@ -138,6 +139,8 @@ struct thread_state {
     [[nodiscard]] int warp() const { return number / warp_size; }
     [[nodiscard]] int lane() const { return number % warp_size; }
     [[nodiscard]] accessor access() const { return {number, &clock, &fenced}; }
+    /// To the memory of another block: see device_barriers::arrive_remote.
+    [[nodiscard]] accessor access_remote() const { return {number, &clock, &fenced, &of_cluster}; }
 };
 
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The product by wgmma and TMA: what its loop over k does beside four products of 64x256x16 a step.
 // architecture 90a
-// budget ptx bfloat16_tiles loop wgmma.mma_async most 0 bar.sync
+// budget ptx bfloat16_tiles loop wgmma.mma_async most 0 bar.sync|membar|fence.(acq_rel|sc)|\S*release.cluster
+// budget sass bfloat16_tiles loop HGMMA most 0 MEMBAR|CCTL
 // budget sass bfloat16_tiles loop HGMMA most 0 LDL|STL
-// budget sass bfloat16_tiles loop HGMMA most 76 . per 4 HGMMA
+// budget sass bfloat16_tiles loop HGMMA most 65 . per 4 HGMMA
 // budget sass bfloat16_tiles function most 0 LDL|STL
-// budget sass bfloat16_tiles function most 7300 .
+// budget sass bfloat16_tiles function most 7150 .
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
