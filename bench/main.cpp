@@ -5,6 +5,7 @@
 //   --quick        fewer and shorter repetitions, and without the longest rows
 //   --table=FILE   writes the tables to a file as well, with the least and the greatest figure of each cell
 //   --csv=FILE     writes all raw figures
+//   --section=avx2 names the run where it is not the program's build that does
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
@@ -33,15 +34,19 @@ bool write(const char* program, const std::string& path, Print print) {
 int main(int argc, char** argv) {
     std::string table_file;
     std::string csv_file;
+    std::string section;
     std::vector<std::string> given;
     for (int i = 1; i < argc; ++i) {
         const std::string_view argument = argv[i];
         constexpr std::string_view table_option = "--table=";
         constexpr std::string_view csv_option = "--csv=";
+        constexpr std::string_view section_option = "--section=";
         if (argument.starts_with(table_option)) {
             table_file = argument.substr(table_option.size());
         } else if (argument.starts_with(csv_option)) {
             csv_file = argument.substr(csv_option.size());
+        } else if (argument.starts_with(section_option)) {
+            section = argument.substr(section_option.size());
         } else if (argument == "--quick") {
             bench::quick() = true;
         } else {
@@ -71,14 +76,14 @@ int main(int argc, char** argv) {
     if (program.starts_with(prefix)) program.erase(0, prefix.size());
     const bool native = program.ends_with(native_suffix);
     if (native) program.resize(program.size() - native_suffix.size());
+    if (section.empty()) section = native ? "native" : "generic";
 
     bench::register_benchmarks();
     bench::table_reporter reporter;
     benchmark::RunSpecifiedBenchmarks(&reporter);
     benchmark::Shutdown();
-    const bool written = write(argv[0], table_file, [&](std::ostream& out) { reporter.print(out, true); }) &&
-                         write(argv[0], csv_file, [&](std::ostream& out) {
-                             reporter.print_csv(out, program, native ? "native" : "generic");
-                         });
+    const bool written =
+        write(argv[0], table_file, [&](std::ostream& out) { reporter.print(out, true); }) &&
+        write(argv[0], csv_file, [&](std::ostream& out) { reporter.print_csv(out, program, section); });
     return written ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 # README            the text with the marks
 # OUTPUT            where the result goes; may be README itself
 # COMPILER, OPTIONS_GENERIC, OPTIONS_NATIVE   how the programs were built, for the line on the machine
+# OPTIONS_AVX2      what keeps those of the tables for AVX2 from more
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -51,7 +52,7 @@ if(EXISTS /proc/loadavg)
 endif()
 string(TIMESTAMP today "%Y-%m-%d")
 set(machine "${processor}, ${processors} processors (${features}), ${caches}; ${COMPILER}, \
-generic is `${OPTIONS_GENERIC}`, native is `${OPTIONS_NATIVE}`; ${today}${load}.\n")
+generic is `${OPTIONS_GENERIC}`, native is `${OPTIONS_NATIVE}`, avx2 is generic with `${OPTIONS_AVX2}`; ${today}${load}.\n")
 
 # --- filling in
 

@@ -152,8 +152,29 @@ __attribute__((target("avx512f"))) void read_avx512(const void* from, std::size_
     }
 }
 
+template <std::size_t Pages>
+__attribute__((target("avx2"))) void read_avx2(const void* from, std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    const char* source = static_cast<const char*>(from);
+    const auto load = [](const char* at) __attribute__((target("avx2"))) {
+        const __m256i a = _mm256_load_si256(reinterpret_cast<const __m256i*>(at));
+        const __m256i b = _mm256_load_si256(reinterpret_cast<const __m256i*>(at + 32));
+        __asm__ volatile("" : : "x"(a), "x"(b));
+    };
+    for (; bytes >= Pages * page; bytes -= Pages * page, source += Pages * page) {
+        for (std::size_t i = 0; i < page; i += 128) {
+            for (std::size_t j = i; j < Pages * page; j += page) {
+                load(source + j);
+                load(source + j + 64);
+            }
+        }
+    }
+    for (std::size_t i = 0; i < bytes; i += 64) load(source + i);
+}
+
+/// Whether the processor has it, and MP_ISA does not keep mp from it.
 bool has(mp::instruction_set isa) {
-    return mp::processor_instruction_set() >= isa;
+    return mp::best_instruction_set() >= isa;
 }
 
 #endif
@@ -244,6 +265,9 @@ void read(const void* from, std::size_t bytes) {
     constexpr std::size_t large = 4 << 20;
     if (has(mp::instruction_set::avx512)) {
         return bytes < large ? read_avx512<1>(from, bytes) : read_avx512<8>(from, bytes);
+    }
+    if (has(mp::instruction_set::avx2)) {
+        return bytes < large ? read_avx2<1>(from, bytes) : read_avx2<8>(from, bytes);
     }
 #endif
     read_words(from, bytes);

@@ -47,7 +47,7 @@ __attribute__((target("avx512f"))) inline __m256i bfloat16_codes(__m512 x) {
 }  // namespace
 
 bool has_passes() {
-    return mp::processor_instruction_set() >= mp::instruction_set::avx512;
+    return mp::best_instruction_set() >= mp::instruction_set::avx512;
 }
 
 __attribute__((target("avx512f"))) bool unscale(float* values, std::size_t count, float factor) {

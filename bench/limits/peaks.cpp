@@ -122,9 +122,10 @@ constexpr peak int8_tiles_peak{"int8 tiles, AMX", 4 * 16 * 16 * 64 * 2, int8_til
 
 #endif
 
+/// Whether the processor has it, and MP_ISA does not keep mp from it.
 bool has([[maybe_unused]] mp::instruction_set isa) {
 #if MP_X86_TARGETS
-    return mp::processor_instruction_set() >= isa;
+    return mp::best_instruction_set() >= isa;
 #else
     return false;
 #endif

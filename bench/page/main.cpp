@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Makes a page of the raw figures of the benchmark programs: bench_page --results=FOLDER reads all
 // <program>_<build>.csv there, and writes results.csv, which holds them all, and index.html. --compiler,
-// --generic and --native say what the programs were built with.
+// --generic and --native say what the programs were built with, --avx2 what they were kept to.
 #include <mp/report/chart.hpp>
 #include <mp/report/html.hpp>
 
@@ -28,11 +28,19 @@
 namespace bench::page {
 namespace {
 
+/// Runs of all programs, in the order of the page.
+constexpr const char* sections[] = {"generic", "native", "avx2"};
+
 struct options {
     std::filesystem::path results;
     std::string compiler = "unknown compiler";
     std::string generic;
     std::string native;
+    std::string avx2;
+
+    [[nodiscard]] const std::string& flags_of(std::string_view section) const {
+        return section == "generic" ? generic : section == "native" ? native : avx2;
+    }
 };
 
 options parse(int argc, char** argv) {
@@ -45,7 +53,8 @@ options parse(int argc, char** argv) {
             return true;
         };
         if (!take("--results=", result.results) && !take("--compiler=", result.compiler) &&
-            !take("--generic=", result.generic) && !take("--native=", result.native)) {
+            !take("--generic=", result.generic) && !take("--native=", result.native) &&
+            !take("--avx2=", result.avx2)) {
             throw std::runtime_error("unknown argument " + std::string(argument));
         }
     }
@@ -137,7 +146,7 @@ std::string notes(const table& it) {
     return html + "/p>\n";
 }
 
-std::string rooflines(const results& measured, const results& machine) {
+std::string rooflines(const std::string& build, const results& measured, const results& machine) {
     struct panel {
         std::string_view table;
         std::vector<std::string_view> roofs;
@@ -145,13 +154,15 @@ std::string rooflines(const results& measured, const results& machine) {
     const panel panels[] = {{"bfloat16 matrix product", {"bfloat16", "float, AVX-512"}},
                             {"float matrix product", {"float"}},
                             {"half matrix product", {"half", "float, AVX-512"}}};
+    const std::vector<std::string_view> only_avx2 = {"float, AVX2"};
     std::string html;
     for (const panel& it : panels) {
         const table* const products = measured.find(it.table);
         if (products == nullptr) continue;
         html += "<h3>" + html_escaped(products->name) +
                 " <small>one thread; shapes are m x k x n</small></h3>\n" +
-                roofline(*products, roofs_of(machine, it.roofs), distinct(slopes_of(machine))) +
+                roofline(*products, roofs_of(machine, build == "avx2" ? only_avx2 : it.roofs),
+                         distinct(slopes_of(machine))) +
                 notes(*products);
     }
     return html;
@@ -182,7 +193,8 @@ std::string figures(const table& it) {
                 html += "<td>-</td>";
                 continue;
             }
-            html += "<td title=\"" + html_escaped(figure_text(*cell)) + "\">" + number_text(cell->figure());
+            html += std::string(cell == own && it.is_behind(row) ? "<td class=\"behind\"" : "<td") +
+                    " title=\"" + html_escaped(figure_text(*cell)) + "\">" + number_text(cell->figure());
             if (own != nullptr && cell != own) {
                 html += " <small>(" + number_text(times_faster(*own, *cell)) + ")</small>";
             }
@@ -204,14 +216,16 @@ std::string section(const std::string& build, const results& measured, const res
         "<h2>Matrix products under the roofs of the machine</h2>\n<p>Dashed: what memory lets through. "
         "Solid: "
         "the multiply-adds of one core. Both were measured by the same suite.</p>\n" +
-        rooflines(measured, machine);
+        rooflines(build, measured, machine);
     html +=
         "<h2>Passes over arrays: share of the limit</h2>\n<p>The right end of a bar's track is the limit: "
         "the "
         "same bytes read and written without calculating or, where a pass was written by hand for this "
         "processor, that pass.</p>\n" +
         bars(measured);
-    html += "<h2>All figures</h2>\n<p>Medians; in brackets how many times faster mp is.</p>\n";
+    html +=
+        "<h2>All figures</h2>\n<p>Medians; in brackets how many times faster mp is. A bar stands before "
+        "figures of mp that a peer surpasses, or that are below nine tenths of the row's limit.</p>\n";
     for (const table& it : measured.tables) html += figures(it);
     return html + "</section>\n";
 }
@@ -229,7 +243,7 @@ std::string page(const options& chosen, const std::vector<std::pair<std::string,
         "of this page with each other, not across machines.</p>\n";
     html += "<h2>What this machine can do</h2>\n" + cards(machine);
     for (const auto& [build, measured] : builds) {
-        const std::string& flags = build == "generic" ? chosen.generic : chosen.native;
+        const std::string& flags = chosen.flags_of(build);
         html += "<input class=\"build\" type=\"radio\" name=\"build\" id=\"" + build + "\"" +
                 (build == builds.front().first ? " checked=\"checked\"" : "") +
                 "/><label class=\"build\" for=\"" + build + "\">" +
@@ -244,7 +258,9 @@ void run(const options& chosen) {
     std::set<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(chosen.results)) {
         const std::string name = entry.path().filename().string();
-        if (name.ends_with("_generic.csv") || name.ends_with("_native.csv")) files.insert(entry.path());
+        for (const char* const section : sections) {
+            if (name.ends_with("_" + std::string(section) + ".csv")) files.insert(entry.path());
+        }
     }
     if (files.empty()) throw std::runtime_error("there are no results in " + chosen.results.string());
     for (const std::filesystem::path& path : files) {
@@ -255,7 +271,7 @@ void run(const options& chosen) {
 
     std::vector<std::pair<std::string, results>> builds;
     results machine;
-    for (const std::string build : {"generic", "native"}) {
+    for (const std::string build : sections) {
         results measured = read_results(chosen.results, build);
         if (build == "generic") machine = measured;
         if (!measured.tables.empty()) builds.emplace_back(build, std::move(measured));

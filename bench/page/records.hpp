@@ -99,6 +99,16 @@ struct table {
         return result;
     }
 
+    /// Whether another contender is faster than mp, or mp misses nine tenths of what the machine does.
+    [[nodiscard]] bool is_behind(std::string_view row) const {
+        const record* const mine = own(row);
+        const record* const peer = best_peer(row);
+        const record* const most = limit(row);
+        return mine != nullptr && has_peers() &&
+               ((peer != nullptr && times_faster(*mine, *peer) < 1.0) ||
+                (most != nullptr && times_faster(*mine, *most) < 0.9));
+    }
+
 private:
     template <class Accept>
     [[nodiscard]] const record* best(std::string_view row, Accept accept) const {

@@ -48,7 +48,8 @@ label.build { display: inline-block; padding: 5px 16px; margin: 10px 0 0; border
 label.build:last-of-type { border-radius: 0 7px 7px 0; }
 input.build:focus-visible + label.build { outline: 2px solid var(--mp); outline-offset: 2px; }
 input.build:checked + label.build { background: var(--mp); border-color: var(--mp); color: var(--back); }
-#generic:checked ~ section.native, #native:checked ~ section.generic { display: none; }
+#generic:checked ~ section:not(.generic), #native:checked ~ section:not(.native),
+#avx2:checked ~ section:not(.avx2) { display: none; }
 .swatch { width: 11px; height: 11px; border-radius: 3px; background: var(--c); }
 .mark { fill: var(--c); stroke: var(--back); stroke-width: 1; } .mark:hover { stroke: var(--text); }
 .roof { stroke: var(--text); fill: none; stroke-width: 1.6; opacity: .75; }
@@ -67,6 +68,7 @@ svg text.roof-name { fill: var(--text); font-size: 11.5px; paint-order: stroke; 
 .bar span:first-child { text-align: right; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .bar.own { font-weight: 650; } .track { background: var(--track); border-radius: 3px; height: 13px;
   border-right: 2px solid var(--dim); }
+td.behind { border-left: 3px solid var(--orange); }
 .fill { background: var(--c); height: 13px; border-radius: 3px; min-width: 2px; }
 details { margin: 6px 0; } summary { cursor: pointer; font-size: 14px; }
 td small { color: var(--dim); font-size: 11.5px; }
