@@ -161,8 +161,8 @@ public:
         return atomicMax(generic<Value>(at), value);
     }
 
-    /// What this thread wrote to global memory before is seen by all threads of the device that see what it
-    /// writes after.
+    /// What this thread wrote to global memory before, or knows to be written, is seen by all threads of the
+    /// device that see what it writes by an atomic operation after it, once they have such a fence, too.
     __device__ __forceinline__ void fence_device() const { __threadfence(); }
 
 private:

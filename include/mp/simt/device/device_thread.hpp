@@ -6,8 +6,10 @@
 /// matrices.hpp, wmma.hpp and wgmma.hpp.
 ///
 /// Everything that is said of a warp holds for all 32 lanes: operations of a warp are called by all of them,
-/// at the same place of the kernel, while none has left it. (CUDA also lets parts of a warp work together,
-/// given their mask. That is not offered here: kernels that need it are rare, and mistakes with it are not.)
+/// at the same place of the kernel. Lanes that have left it are not waited for by shuffles, votes and
+/// sync_warp(), say nothing and have no value that could be taken; matrices want all 32 lanes. (CUDA also lets
+/// parts of a warp work together, given their mask. That is not offered here: kernels that need it are rare,
+/// and mistakes with it are not.)
 #pragma once
 
 #include <mp/cuda/compiler.hpp>

@@ -129,7 +129,7 @@ public:
 #endif
     }
     /// Changes how many registers each thread of this warpgroup has, a multiple of 8 from 24 to 256: those
-    /// that one gives up another may take. The sum over the block must not exceed what the launch has.
+    /// that one gives up another may take, and waits for. The launch has what its bounds leave to each thread.
     template <int Count>
     __device__ __forceinline__ void setmaxnreg_decrease() const {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -5,50 +5,14 @@
 #pragma once
 
 #include <mp/simt/host/cluster.hpp>
+#include <mp/simt/host/collective.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
-
-/// An operation for which all threads of a warp (or warpgroup) come together: the last one that comes calls
-/// execute(operands), with a pointer to the operands of each, and all go on. All of them have to come to the
-/// same line.
-template <class Operands, class Execute>
-void collective_operation(thread_state& me, collective_slot& slot, const char* operation, const site& where,
-                          Operands& mine, Execute execute) {
-    cluster& owner = *me.owner;
-    const std::size_t threads = slot.operands.size();
-    if (owner.left(me) != 0) {
-        owner.fail(me, where, kernel_violation::divergence,
-                   std::string("comes to ") + operation + " after other lanes of the warp left the kernel");
-    }
-    if (slot.arrived == 0) {
-        slot.operation = operation;
-        slot.where = where;
-        slot.first = me.number;
-    } else if ((slot.operation != operation && std::string_view(slot.operation) != operation) ||
-               !same_site(slot.where, where)) {
-        owner.fail(me, where, kernel_violation::divergence,
-                   std::string("comes to ") + operation + " while " +
-                       owner.name_of(owner.thread(slot.first)) + " waits for this thread in " +
-                       slot.operation + " at " + place_of(slot.where));
-    }
-    slot.operands[static_cast<std::size_t>(me.number) % threads] = &mine;
-    if (++slot.arrived < threads) {
-        owner.wait(me, operation, where);
-        return;
-    }
-    execute(reinterpret_cast<Operands* const*>(slot.operands.data()));
-    slot.arrived = 0;
-    const int begin = me.number / static_cast<int>(threads) * static_cast<int>(threads);
-    for (int number = begin; number < begin + static_cast<int>(threads); ++number) {
-        if (number != me.number) owner.wake(number);
-    }
-}
 
 class basic_operations {
 public:
@@ -68,20 +32,24 @@ public:
     void sync_warp(const site& where = site::current()) const {
         char none = 0;
         cluster& all = owner();
-        collective_operation(*state_, all.warp_slot(*state_), "sync_warp", where, none, [&](char* const*) {
-            vector_clock known = state_->clock;
-            vector_clock fenced = state_->fenced;
-            const int begin = state_->number / warp_size * warp_size;
-            for (int i = begin; i < begin + warp_size; ++i) {
-                known.join(all.thread(i).clock);
-                fenced.join(all.thread(i).fenced);
-            }
-            for (int i = begin; i < begin + warp_size; ++i) {
-                all.thread(i).clock = known;
-                all.thread(i).fenced = fenced;
-                cluster::next_epoch(all.thread(i));
-            }
-        });
+        collective_operation(
+            *state_, all.warp_slot(*state_), "sync_warp", where, none,
+            [&](char* const* lanes) {
+                vector_clock known = state_->clock;
+                vector_clock fenced = state_->fenced;
+                for (int i = 0; i < warp_size; ++i) {
+                    if (lanes[i] == nullptr) continue;
+                    known.join(lane_state(i).clock);
+                    fenced.join(lane_state(i).fenced);
+                }
+                for (int i = 0; i < warp_size; ++i) {
+                    if (lanes[i] == nullptr) continue;
+                    lane_state(i).clock = known;
+                    lane_state(i).fenced = fenced;
+                    cluster::next_epoch(lane_state(i));
+                }
+            },
+            participation::those_left);
     }
 
     template <class Value>
@@ -109,13 +77,14 @@ public:
     }
 
     [[nodiscard]] std::uint32_t ballot(bool vote, const site& where = site::current()) const {
-        return votes(vote, "ballot", where);
+        return votes(vote, "ballot", where).yes;
     }
     [[nodiscard]] bool any(bool vote, const site& where = site::current()) const {
-        return votes(vote, "any", where) != 0;
+        return votes(vote, "any", where).yes != 0;
     }
     [[nodiscard]] bool all(bool vote, const site& where = site::current()) const {
-        return votes(vote, "all", where) == 0xFFFF'FFFFU;
+        const lane_votes all = votes(vote, "all", where);
+        return all.yes == all.lanes;
     }
 
     // --- block
@@ -138,19 +107,34 @@ protected:
     [[nodiscard]] const launch_shape& shape() const { return owner().shape(); }
 
 private:
-    [[nodiscard]] std::uint32_t votes(bool vote, const char* operation, const site& where) const {
+    [[nodiscard]] thread_state& lane_state(int lane) const {
+        return owner().thread(state_->number / warp_size * warp_size + lane);
+    }
+
+    /// The lanes that vote, and those that say yes.
+    struct lane_votes {
+        std::uint32_t lanes = 0;
+        std::uint32_t yes = 0;
+    };
+    [[nodiscard]] lane_votes votes(bool vote, const char* operation, const site& where) const {
         struct vote_operands {
             bool vote;
-            std::uint32_t result;
-        } mine{vote, 0};
-        collective_operation(*state_, owner().warp_slot(*state_), operation, where, mine,
-                             [](vote_operands* const* lanes) {
-                                 std::uint32_t all = 0;
-                                 for (int i = 0; i < warp_size; ++i) {
-                                     all |= static_cast<std::uint32_t>(lanes[i]->vote) << i;
-                                 }
-                                 for (int i = 0; i < warp_size; ++i) lanes[i]->result = all;
-                             });
+            lane_votes result;
+        } mine{vote, {}};
+        collective_operation(
+            *state_, owner().warp_slot(*state_), operation, where, mine,
+            [](vote_operands* const* lanes) {
+                lane_votes all;
+                for (int i = 0; i < warp_size; ++i) {
+                    if (lanes[i] == nullptr) continue;
+                    all.lanes |= std::uint32_t{1} << i;
+                    all.yes |= static_cast<std::uint32_t>(lanes[i]->vote) << i;
+                }
+                for (int i = 0; i < warp_size; ++i) {
+                    if (lanes[i] != nullptr) lanes[i]->result = all;
+                }
+            },
+            participation::those_left);
         return mine.result;
     }
 
@@ -162,13 +146,23 @@ private:
             int from;
             Value result;
         } mine{value, from, value};
-        collective_operation(*state_, owner().warp_slot(*state_), operation, where, mine,
-                             [](shuffle_operands* const* lanes) {
-                                 for (int i = 0; i < warp_size; ++i) {
-                                     lanes[i]->result = lanes[lanes[i]->from & (warp_size - 1)]->value;
-                                 }
-                             });
+        collective_operation(
+            *state_, owner().warp_slot(*state_), operation, where, mine,
+            [&](shuffle_operands* const* lanes) {
+                for (int i = 0; i < warp_size; ++i) {
+                    if (lanes[i] == nullptr) continue;
+                    const int source = lanes[i]->from & (warp_size - 1);
+                    if (lanes[source] == nullptr) fail_shuffle(i, source, operation, where);
+                    lanes[i]->result = lanes[source]->value;
+                }
+            },
+            participation::those_left);
         return mine.result;
+    }
+    [[noreturn]] void fail_shuffle(int lane, int source, const char* operation, const site& where) const {
+        owner().fail(lane_state(lane), where, kernel_violation::divergence,
+                     std::string("takes by ") + operation + " the value of lane " + std::to_string(source) +
+                         ", which has left the kernel");
     }
 
     void check_barrier(int barrier, int threads, const site& where) const {

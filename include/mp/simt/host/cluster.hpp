@@ -11,9 +11,11 @@
 #include <mp/simt/host/failure_text.hpp>
 #include <mp/simt/host/fault_reporter.hpp>
 #include <mp/simt/host/fiber.hpp>
+#include <mp/simt/host/registers_of_block.hpp>
 #include <mp/simt/host/scheduler.hpp>
 #include <mp/simt/host/shared_memory.hpp>
 #include <mp/simt/host/thread_state.hpp>
+#include <mp/simt/host/tile_layouts.hpp>
 #include <mp/simt/host/warpgroup_state.hpp>
 #include <mp/simt/kernel_error.hpp>
 #include <mp/simt/launch_shape.hpp>
@@ -49,6 +51,8 @@ public:
             memories_.emplace_back(shape.shared_bytes);
             barriers_.emplace_back();
             memory_barriers_.emplace_back();
+            layouts_.emplace_back();
+            registers_.emplace_back();
         }
         for (std::size_t i = 0; i < thread_count(); ++i) {
             const int number = static_cast<int>(i);
@@ -109,12 +113,19 @@ public:
     [[nodiscard]] collective_slot& warp_slot(const thread_state& thread) {
         return warp_slots_[static_cast<std::size_t>(thread.warp())];
     }
+    /// Whether the threads are whole warpgroups, within a block.
+    [[nodiscard]] bool has_warpgroups() const { return shape().threads % warpgroup_size == 0; }
     [[nodiscard]] collective_slot& warpgroup_slot(const thread_state& thread) {
         return warpgroup_slots_[static_cast<std::size_t>(thread.number / warpgroup_size)];
     }
     [[nodiscard]] warpgroup_state& warpgroup(const thread_state& thread) {
         return warpgroups_[static_cast<std::size_t>(thread.number / warpgroup_size)];
     }
+    [[nodiscard]] tile_layouts& layouts(int block) { return layouts_[static_cast<std::size_t>(block)]; }
+    [[nodiscard]] registers_of_block& registers(int block) {
+        return registers_[static_cast<std::size_t>(block)];
+    }
+    [[nodiscard]] sums_poison& poison() { return poison_; }
     [[nodiscard]] std::size_t participants() const { return thread_count() + copy_participants; }
     /// Participant under which async copies of a new mbarrier are recorded.
     [[nodiscard]] std::size_t next_copy_participant() {
@@ -222,7 +233,6 @@ private:
         warp_slots_.assign(thread_count() / warp_size, collective_slot(warp_size));
         warpgroup_slots_.assign(thread_count() / warpgroup_size, collective_slot(warpgroup_size));
         warpgroups_.assign(thread_count() / warpgroup_size, warpgroup_state{});
-        left_.assign(thread_count() / warp_size, 0);
         for (shared_memory& memory : memories_) memory.reset();
         for (auto& barriers : barriers_) {
             for (block_barrier& it : barriers) {
@@ -231,6 +241,10 @@ private:
         }
         cluster_barrier_ = {0, 0, vector_clock(participants()), vector_clock(participants()), {}, {}};
         for (auto& objects : memory_barriers_) objects.clear();
+        for (tile_layouts& it : layouts_) it.reset();
+        for (registers_of_block& it : registers_) {
+            it.reset(static_cast<std::size_t>(shape().threads / warpgroup_size), settings().registers);
+        }
         for (const auto& thread : threads_) {
             thread->clock.reset();
             thread->fenced.reset();
@@ -251,7 +265,7 @@ private:
         const std::ptrdiff_t number = scheduler_.take();
         if (number < 0) {
             if (deferred_.empty()) {
-                note(fault_of_block(0, kernel_violation::deadlock, deadlock_text(threads_, first_block())));
+                note_deadlock();
             } else {
                 land_one();
             }
@@ -282,13 +296,21 @@ private:
         if (failure_ == nullptr) failure_ = std::make_exception_ptr(failure);
     }
 
+    void note_deadlock() {
+        std::string text = deadlock_text(threads_, first_block());
+        for (const registers_of_block& it : registers_) text.append(it.text());
+        note(fault_of_block(0, kernel_violation::deadlock, text));
+    }
+
     /// A thread has left the kernel. Barriers for all threads do not wait for it.
     void leave(thread_state& thread) {
         --unfinished_;
         --active_[static_cast<std::size_t>(thread.block)];
-        left_[static_cast<std::size_t>(thread.warp())] |= std::uint32_t{1} << thread.lane();
         if (failure_ != nullptr) return;
+        leave_slot(thread, warp_slot(thread));
+        if (has_warpgroups()) leave_slot(thread, warpgroup_slot(thread));
         check_stores(thread);
+        if (has_warpgroups()) check_products(thread);
         exits_.leave(thread);
         if (active(thread.block) == 0) check_exit(thread.block);
         for (block_barrier& it : barriers_[static_cast<std::size_t>(thread.block)]) {
@@ -296,6 +318,21 @@ private:
         }
         if (cluster_barrier_.expected < 0 && cluster_barrier_.arrived == active_in_cluster()) {
             release(cluster_barrier_);
+        }
+    }
+
+    /// Others may wait in an operation of the warp for a thread that leaves.
+    void leave_slot(const thread_state& thread, collective_slot& slot) {
+        ++slot.left;
+        slot.operands[static_cast<std::size_t>(thread.number) % slot.operands.size()] = nullptr;
+        if (slot.arrived == 0) return;
+        if (slot.who == participation::all) {
+            note(fault(*threads_[static_cast<std::size_t>(slot.first)], slot.where,
+                       kernel_violation::divergence,
+                       std::string("waits in ") + slot.operation + " for " + name_of(thread) +
+                           ", which has left the kernel"));
+        } else if (slot.complete()) {
+            wake(slot.first);
         }
     }
 
@@ -323,6 +360,19 @@ private:
             }
         }
         thread.store_groups.clear();
+    }
+
+    /// Products of its warpgroup whose sums the thread has not waited for.
+    void check_products(const thread_state& thread) {
+        const warpgroup_state& group = warpgroup(thread);
+        const sums_in_flight* const sums =
+            group.sums_of_thread(static_cast<std::size_t>(thread.number % warpgroup_size));
+        if (sums == nullptr) return;
+        note(fault(
+            thread, sums->where, kernel_violation::unfinished_copy,
+            sums->last_group < group.committed
+                ? "begins a product of a warpgroup, and leaves the kernel without wait_products() for it"
+                : "begins a product of a warpgroup, and leaves the kernel without commit_products()"));
     }
 
     /// All threads of a block have left: nothing may reach into its memory any more.
@@ -359,13 +409,6 @@ private:
         deferred_.clear();
     }
 
-public:
-    /// Lanes of a warp that have left the kernel.
-    [[nodiscard]] std::uint32_t left(const thread_state& thread) const {
-        return left_[static_cast<std::size_t>(thread.warp())];
-    }
-
-private:
     stack_pool stacks_;
     scheduler scheduler_;
     entry_function entry_ = nullptr;
@@ -375,10 +418,12 @@ private:
     std::vector<std::array<block_barrier, block_barriers>> barriers_;
     block_barrier cluster_barrier_;
     std::vector<std::vector<memory_barrier_state>> memory_barriers_;
+    std::vector<tile_layouts> layouts_;
+    std::vector<registers_of_block> registers_;
+    sums_poison poison_;
     std::vector<collective_slot> warp_slots_;
     std::vector<collective_slot> warpgroup_slots_;
     std::vector<warpgroup_state> warpgroups_;
-    std::vector<std::uint32_t> left_;
     std::vector<int> active_;
     std::deque<std::unique_ptr<deferred_operation>> deferred_;
     std::array<std::uint32_t, copy_participants> copy_moments_ = {};

@@ -71,6 +71,7 @@ private:
                          "waits for a copy whose source has changed since it began",
                          static_cast<std::ptrdiff_t>(copy.offset));
         }
+        owner().layouts(state().block).forget(copy.offset, copy.bytes.size());
         owner().memory_of(state()).land_copy(state().number,
                                              state().clock[static_cast<std::size_t>(state().number)], false,
                                              copy.offset, copy.bytes.data(), copy.bytes.size());

@@ -124,8 +124,10 @@ template <arch Arch, class Kernel>
 void launch(std::string_view function, simulated_gpu<Arch> exec, const launch_size& size,
             const Kernel& kernel) {
     const launch_shape shape = shape_of_launch<Kernel>(function, size);
-    const detail::host_settings settings{exec.seed, exec.stack_bytes, exec.statistics, function,
-                                         exec.equal_writes};
+    const detail::host_settings settings{
+        exec.seed,         exec.stack_bytes,
+        exec.statistics,   function,
+        exec.equal_writes, detail::registers_at_launch(Kernel::threads, resident_blocks_of<Kernel>())};
     const cpu host{.threads = exec.threads};
     if (exec.recorder != nullptr && exec.recorder->recording()) {
         static_assert(alignof(Kernel) <= 128);

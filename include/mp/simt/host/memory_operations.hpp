@@ -45,6 +45,8 @@ public:
             memory.write(state().access(), to.offset, size,
                          owner().settings().equal_writes ? &value : nullptr);
         });
+        owner().layouts(state().block).forget(to.offset, size);
+        check_sums(&value, size, where);
         note(where, "store", true, to.offset, size);
         std::memcpy(memory.data() + to.offset, &value, size);
     }
@@ -65,6 +67,7 @@ public:
     void store(Value* to, std::type_identity_t<Value> value, const site& where = site::current()) const {
         constexpr std::size_t size = checked_size<Value>();
         check_global(to, "writes", size, where);
+        check_sums(&value, size, where);
         owner().check_global(
             state(), where, "writes", size,
             [&](global_memory& memory, const global_accessor& who) { memory.write(who, to, &value, size); });
@@ -160,6 +163,15 @@ private:
         std::remove_const_t<Value> value;
         std::memcpy(static_cast<void*>(&value), from, sizeof value);
         return value;
+    }
+
+    /// Sums of products that were read too early look like that where they are stored.
+    void check_sums(const void* value, std::size_t bytes, const site& where) const {
+        const site* const product = owner().poison().found_in(value, bytes);
+        if (product == nullptr) return;
+        owner().fail(state(), where, kernel_violation::unfinished_copy,
+                     "stores a sum of multiply_async at " + place_of(*product) +
+                         " that was read before wait_products() said that it is done");
     }
 
     /// What a std::atomic_ref does, which not every standard library of C++20 has.

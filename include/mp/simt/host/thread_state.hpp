@@ -48,16 +48,26 @@ struct pending_copy {
     std::vector<unsigned char> bytes;  ///< zeros behind those of the source
 };
 
+/// Who has to come to an operation of a warp.
+enum class participation : unsigned char {
+    all,
+    those_left,  ///< all that have not left the kernel
+};
+
 /// An operation that all threads of a warp or warpgroup carry out together: the last one that comes does it
 /// for all.
 struct collective_slot {
     const char* operation = nullptr;
     site where;
     int first = 0;  ///< the thread that came first
+    participation who = participation::all;
     std::vector<void*> operands;
     std::size_t arrived = 0;
+    std::size_t left = 0;  ///< threads that have left the kernel
 
     explicit collective_slot(std::size_t threads) : operands(threads, nullptr) {}
+
+    [[nodiscard]] bool complete() const { return arrived + left == operands.size(); }
 };
 
 /// A barrier of a block.

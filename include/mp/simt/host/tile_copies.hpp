@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/simt/host/cluster.hpp>
-#include <mp/simt/swizzle.hpp>
+#include <mp/simt/host/tile_layouts.hpp>
 #include <mp/simt/tensor_map.hpp>
 
 #include <cstddef>
@@ -14,27 +14,6 @@
 #include <vector>
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
-
-inline tensor_tiles tiles_of(const tensor_map& map) {
-    tensor_tiles tiles;
-    std::memcpy(&tiles, map.opaque, sizeof tiles);
-    return tiles;
-}
-
-/// Where byte `byte` of row `row` of a tile lies in shared memory, from the beginning of the tile.
-inline std::uint32_t tile_offset(const tensor_tiles& tiles, int row, int byte) {
-    const auto offset = static_cast<std::uint32_t>(row * tiles.tile_row_bytes() + byte);
-    switch (tiles.swizzle_bytes) {
-        case 32:
-            return swizzled<32>(offset);
-        case 64:
-            return swizzled<64>(offset);
-        case 128:
-            return swizzled<128>(offset);
-        default:
-            return offset;
-    }
-}
 
 /// Calls f(place in global memory, offset in the tile, inside) for each 16 bytes of a tile, with how many of
 /// them are inside of the matrix.
@@ -85,6 +64,7 @@ public:
         const std::uint32_t epoch = owner_->next_copy_epoch(object.participant);
         owner_->memory(block()).land_copy(static_cast<int>(object.participant), epoch, true, to_, tile.data(),
                                           tile.size());
+        owner_->layouts(block()).note(owner_->memory(block()).size(), to_, tiles_, where());
         object.known[object.participant] = epoch;
         owner_->note_reach(block(), {object.participant, epoch, where()});
         if (owner_->settings().global != nullptr) {

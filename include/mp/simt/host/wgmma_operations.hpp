@@ -6,10 +6,11 @@
 #pragma once
 
 #include <mp/detail/bits.hpp>
+#include <mp/simt/host/registers_of_block.hpp>
 #include <mp/simt/host/tensor_core_tile.hpp>
+#include <mp/simt/host/tile_layouts.hpp>
 #include <mp/simt/host/wmma_operations.hpp>
 #include <mp/simt/matrix_descriptor.hpp>
-#include <mp/simt/swizzle.hpp>
 #include <mp/tensor_core/arch.hpp>
 
 #include <algorithm>
@@ -40,7 +41,15 @@ public:
         // Rows of 16 (no swizzle), 32, 64 or 128 bytes; eight of them are a block.
         const std::uint32_t width = row_bytes();
         const std::uint32_t block = l / 8 * stride_ + b / width * leading_;
-        return exchanged(begin_ + block + l % 8 * width + b % width);
+        // The exchange of 16-byte chunks goes by the address, so it does not matter where in a tile one begins.
+        return exchanged(swizzle_ == 0 ? 0 : static_cast<int>(width),
+                         begin_ + block + l % 8 * width + b % width);
+    }
+
+    /// "leading_bytes 16, stride_bytes 1024, swizzle_bytes 128"
+    [[nodiscard]] std::string text() const {
+        return "leading_bytes " + std::to_string(leading_) + ", stride_bytes " + std::to_string(stride_) +
+               ", swizzle_bytes " + std::to_string(swizzle_ == 0 ? 0 : row_bytes());
     }
 
 private:
@@ -56,20 +65,6 @@ private:
                 return 16;
         }
     }
-    /// The exchange of 16-byte chunks goes by the address, so it does not matter where in a tile one begins.
-    [[nodiscard]] std::uint32_t exchanged(std::uint32_t address) const {
-        switch (swizzle_) {
-            case 1:
-                return swizzled<128>(address);
-            case 2:
-                return swizzled<64>(address);
-            case 3:
-                return swizzled<32>(address);
-            default:
-                return address;
-        }
-    }
-
     std::uint32_t begin_;
     std::uint32_t leading_;
     std::uint32_t stride_;
@@ -82,24 +77,42 @@ public:
     using wmma_operations<Arch>::wmma_operations;
 
     [[nodiscard]] matrix_descriptor describe(std::uint32_t offset, int leading_bytes, int stride_bytes,
-                                             int swizzle_bytes) const {
+                                             int swizzle_bytes, const site& where = site::current()) const {
+        const auto demand = [&](bool met, const char* name, std::int64_t value, const char* expected) {
+            if (met) return;
+            this->owner().fail(this->state(), where, kernel_violation::argument,
+                               std::string("describes a tile whose ") + name + " is " +
+                                   std::to_string(value) + "; it must be " + expected);
+        };
+        constexpr int most = 0x3FFF * 16;
+        demand(offset % 16 == 0, "offset", offset, "a multiple of 16");
+        demand(leading_bytes >= 0 && leading_bytes % 16 == 0 && leading_bytes <= most, "leading_bytes",
+               leading_bytes, "a multiple of 16, below 2^18");
+        demand(stride_bytes >= 0 && stride_bytes % 16 == 0 && stride_bytes <= most, "stride_bytes",
+               stride_bytes, "a multiple of 16, below 2^18");
+        demand(swizzle_bytes == 0 || swizzle_code(swizzle_bytes) != 0, "swizzle_bytes", swizzle_bytes,
+               "0, 32, 64 or 128");
         return describe_tile(offset, leading_bytes, stride_bytes, swizzle_bytes);
     }
 
-    /// Registers are not counted on the host.
     template <int Count>
-    void setmaxnreg_decrease() const {
-        static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0);
+    void setmaxnreg_decrease(const site& where = site::current()) const {
+        change_registers<Count>("setmaxnreg_decrease", -1, where);
     }
     template <int Count>
-    void setmaxnreg_increase() const {
-        static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0);
+    void setmaxnreg_increase(const site& where = site::current()) const {
+        change_registers<Count>("setmaxnreg_increase", 1, where);
+        registers_of_block& registers = this->owner().registers(this->state().block);
+        while (auto* const request = registers.request_of(warpgroup_in_block())) {
+            request->threads.push_back(this->state().number);
+            this->owner().wait(this->state(), "setmaxnreg_increase", where);
+        }
     }
 
     void fence_products(const site& where = site::current()) const {
         char none = 0;
-        collective_operation(this->state(), this->owner().warpgroup_slot(this->state()), "fence_products",
-                             where, none, [&](char* const*) { group().fenced = true; });
+        collective_operation(this->state(), slot(where), "fence_products", where, none,
+                             [&](char* const*) { group().fenced = true; });
     }
 
     template <class A, class B, int Columns, bool ATransposed = false, bool BTransposed = false>
@@ -119,8 +132,7 @@ public:
         } mine{&this->state(), sum, a, b, add};
         cluster& all = this->owner();
         collective_operation(
-            this->state(), all.warpgroup_slot(this->state()), "multiply_async", where, mine,
-            [&](product_operands* const* lanes) {
+            this->state(), slot(where), "multiply_async", where, mine, [&](product_operands* const* lanes) {
                 for (int i = 0; i < warpgroup_size; ++i) {
                     if (lanes[i]->a == a && lanes[i]->b == b && lanes[i]->add == add) continue;
                     all.fail(*lanes[i]->thread, where, kernel_violation::argument,
@@ -135,7 +147,7 @@ public:
                 std::vector<float*> registers(warpgroup_size);
                 for (int i = 0; i < warpgroup_size; ++i)
                     registers[static_cast<std::size_t>(i)] = lanes[i]->sum;
-                sums_in_flight& total = sums_of(registers, Columns);
+                sums_in_flight& total = sums_of(registers, Columns, where);
                 if (!add) std::fill(total.values.begin(), total.values.end(), 0.0F);
                 constexpr int k = mma_k<A>;
                 const std::vector<unsigned char> left = read_operand<A, ATransposed>(a, 64, where);
@@ -148,12 +160,11 @@ public:
 
     void commit_products(const site& where = site::current()) const {
         char none = 0;
-        collective_operation(this->state(), this->owner().warpgroup_slot(this->state()), "commit_products",
-                             where, none, [&](char* const*) {
-                                 warpgroup_state& it = group();
-                                 it.groups.push_back(std::exchange(it.open, {}));
-                                 ++it.committed;
-                             });
+        collective_operation(this->state(), slot(where), "commit_products", where, none, [&](char* const*) {
+            warpgroup_state& it = group();
+            it.groups.push_back(std::exchange(it.open, {}));
+            ++it.committed;
+        });
     }
 
     template <int Pending>
@@ -164,18 +175,55 @@ public:
     }
 
 private:
-    /// What registers hold while a product is added to them.
-    static constexpr std::uint32_t poison = 0x7FBA'D0D0U;
+    [[nodiscard]] collective_slot& slot(const site& where) const {
+        cluster& all = this->owner();
+        if (!all.has_warpgroups()) {
+            all.fail(this->state(), where, kernel_violation::argument,
+                     "works as a warpgroup; the threads of the block must be a multiple of 128");
+        }
+        return all.warpgroup_slot(this->state());
+    }
+    [[nodiscard]] std::size_t warpgroup_in_block() const {
+        return static_cast<std::size_t>(this->state().index / warpgroup_size);
+    }
+
+    /// More registers for the threads of the warpgroup, where the sign of `direction` says so, or fewer.
+    template <int Count>
+    void change_registers(const char* operation, int direction, const site& where) const {
+        static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
+                      "mp: threads have 24 to 256 registers, a multiple of 8");
+        char none = 0;
+        cluster& all = this->owner();
+        collective_operation(this->state(), slot(where), operation, where, none, [&](char* const*) {
+            registers_of_block& registers = all.registers(this->state().block);
+            const int before = registers.count(warpgroup_in_block());
+            if ((Count - before) * direction < 0) {
+                all.fail(this->state(), where, kernel_violation::argument,
+                         std::string("comes to ") + operation + "<" + std::to_string(Count) + "> with " +
+                             std::to_string(before) + " registers a thread");
+            }
+            if (direction < 0) {
+                registers.decrease(warpgroup_in_block(), Count);
+            } else {
+                registers.increase(warpgroup_in_block(), Count);
+            }
+            registers.grant([&](int thread) { all.wake(thread); });
+        });
+    }
 
     [[nodiscard]] warpgroup_state& group() const { return this->owner().warpgroup(this->state()); }
 
     /// The sums in these registers, which are poisoned from now on.
-    sums_in_flight& sums_of(const std::vector<float*>& registers, int columns) const {
+    sums_in_flight& sums_of(const std::vector<float*>& registers, int columns, const site& where) const {
         warpgroup_state& it = group();
         for (const auto& sums : it.sums) {
-            if (sums->registers == registers && sums->columns == columns) return *sums;
+            if (sums->registers != registers || sums->columns != columns) continue;
+            sums->where = where;
+            return *sums;
         }
         auto sums = std::make_shared<sums_in_flight>();
+        sums->where = where;
+        sums->poison = this->owner().poison().of(where);
         sums->registers = registers;
         sums->per_thread = columns / 2;
         sums->columns = columns;
@@ -185,7 +233,7 @@ private:
             for (int i = 0; i < sums->per_thread; ++i) {
                 const fragment_coordinate at = wgmma_coordinate(thread, i);
                 sums->values[static_cast<std::size_t>(at.row * columns + at.position)] = own[i];
-                own[i] = mp::detail::bit_cast<float>(poison);
+                own[i] = mp::detail::bit_cast<float>(sums->poison);
             }
         }
         it.sums.push_back(sums);
@@ -206,6 +254,8 @@ private:
         for (int row = 0; row < outer; ++row) {
             for (int byte = 0; byte < inner_bytes; byte += 16) {
                 const std::uint32_t at = tile.chunk(row, byte);
+                if (row != 0) check_neighbours(tile, {row - 1, byte}, {row, byte}, where);
+                if (byte != 0) check_neighbours(tile, {row, byte - 16}, {row, byte}, where);
                 all.check_access(this->state(), where, "begins to multiply", 16, at, [&] {
                     memory.check_range(at, 16, 16);
                     memory.begin_asynchronous_read(this->state().access(), at, 16);
@@ -224,6 +274,36 @@ private:
             }
         }
         return operand;
+    }
+
+    /// 16 bytes of an operand, and those to the right of them or below them: where a copy brought both, they
+    /// are neighbours in its tile, or the second ones begin another tile.
+    void check_neighbours(const described_tile& operand, fragment_coordinate first,
+                          fragment_coordinate second, const site& where) const {
+        const tile_layouts& layouts = this->owner().layouts(this->state().block);
+        if (layouts.empty()) return;
+        const std::uint32_t to = operand.chunk(second.row, second.position);
+        const auto a = layouts.at(operand.chunk(first.row, first.position));
+        const auto b = layouts.at(to);
+        if (!a || !b) return;
+        const bool below = second.row != first.row;
+        const int down = below ? 1 : 0;
+        const int right = below ? 0 : 16;
+        const bool fits = a->tile == b->tile ? b->row == a->row + down && b->byte == a->byte + right
+                                             : (below ? b->row == 0 && b->byte == a->byte
+                                                      : b->row == a->row && b->byte == 0);
+        if (fits) return;
+        const auto text = [](const char* name, int row, int byte) {
+            return std::string(name) + " row " + std::to_string(row) + ", byte " + std::to_string(byte);
+        };
+        this->owner().fail(this->state(), where, kernel_violation::argument,
+                           "multiplies a tile by a descriptor that does not fit its layout (" +
+                               operand.text() + "): " + text("what it calls", second.row, second.position) +
+                               " is" + text("", b->row, b->byte) + " of the tile that " +
+                               place_of(b->tile->where) + " copied, with rows of " +
+                               std::to_string(b->tile->row_bytes) + " bytes, swizzled by " +
+                               std::to_string(b->tile->swizzle_bytes),
+                           static_cast<std::ptrdiff_t>(to));
     }
 
     void wait_as_warp(int pending, const site& where) const {
@@ -270,7 +350,7 @@ private:
             float*& own = sums.registers[static_cast<std::size_t>(thread)];
             if (own == nullptr) continue;
             for (int i = 0; i < sums.per_thread; ++i) {
-                if (mp::detail::bit_cast<std::uint32_t>(own[i]) != poison) {
+                if (mp::detail::bit_cast<std::uint32_t>(own[i]) != sums.poison) {
                     this->owner().fail(this->state(), where, kernel_violation::unfinished_copy,
                                        "waits for a product whose sums were written while it was under way");
                 }

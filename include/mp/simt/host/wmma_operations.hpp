@@ -166,6 +166,7 @@ private:
                         stores ? memory.write(reader.access(), begin, bytes)
                                : memory.read(reader.access(), begin, bytes);
                     });
+                    if (stores) all.layouts(reader.block).forget(begin, bytes);
                     for (int i = 0; i < Fragment::length; ++i) {
                         const int row = Fragment::row_major ? line : i;
                         const int column = Fragment::row_major ? i : line;
