@@ -8,6 +8,7 @@
 #include <mp/tensor_core/emulated.hpp>
 #include <mp/tensor_core/gemm.hpp>
 #include <mp/tensor_core/gemm_block_scaled.hpp>
+#include <mp/tensor_core/gemm_integer.hpp>
 #include <mp/tensor_core/gemm_scaled.hpp>
 #include <mp/tensor_core/mma.hpp>
 #include <mp/tensor_core/scaled_block.hpp>

@@ -76,6 +76,25 @@ TEST_CASE("mma.sync: A with one element, and B with one, give the sum at their c
     for (std::size_t i = 0; i < 128; ++i) CHECK(out[i] == (i == 4 * 15 + 2 ? 2.5F : 0.5F));
 }
 
+TEST_CASE("mma.sync of signed bytes: exact sums, modulo 2^32") {
+    // A has -3 in row 11 at k = 22: byte 2 of word 3 of lane 4 * 3 + 1; B has -128 at k = 22, column 6: byte 2 of word 1 of lane
+    // 4 * 6 + 1. The sum in row 11, column 6 is register 2 of lane 4 * 3 + 3.
+    const std::string text = kernel(R"(
+        mov.b32 %r10, 0; mov.b32 %r11, 0; mov.b32 %r12, 0; mov.b32 %r13, 0; mov.b32 %r14, 0; mov.b32 %r15, 0;
+        setp.eq.u32 %p1, %r1, 13;
+        @%p1 mov.b32 %r13, 0x00FD0000;
+        setp.eq.u32 %p2, %r1, 25;
+        @%p2 mov.b32 %r15, 0x00800000;
+        mov.b32 %r2, 0x7FFFFFFF; mov.b32 %r3, %r2; mov.b32 %r4, %r2; mov.b32 %r5, %r2;
+        mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r2, %r3, %r4, %r5}, {%r10, %r11, %r12, %r13}, {%r14, %r15},
+            {%r2, %r3, %r4, %r5};
+        mul.wide.u32 %rd2, %r1, 16;
+        add.s64 %rd2, %rd1, %rd2;
+        st.global.v4.u32 [%rd2], {%r2, %r3, %r4, %r5};)");
+    const words out = run(text, words(128), 32);
+    for (std::size_t i = 0; i < 128; ++i) CHECK(out[i] == (i == 4 * 15 + 2 ? 0x80000000 + 383 : 0x7FFFFFFF));
+}
+
 TEST_CASE("matrix instructions want the whole warp") {
     const std::string text = kernel(
         "setp.lt.u32 %p1, %r1, 31;\n@!%p1 bra out;\nmov.u32 %r3, 0;\n"

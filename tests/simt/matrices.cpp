@@ -236,6 +236,46 @@ void check_half_sums(unsigned seed) {
     CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(mp::half)) == 0);
 }
 
+TEST_CASE("multiply_add of 8-bit integers is exact, modulo 2^32") {
+    std::mt19937 random(1);
+    std::vector<std::int8_t> a(16 * 32), b(8 * 32);
+    std::vector<std::int32_t> c(16 * 8), result(16 * 8);
+    for (std::int8_t& it : a) it = static_cast<std::int8_t>(random());
+    for (std::int8_t& it : b) it = static_cast<std::int8_t>(random());
+    std::fill_n(a.begin(), 32, std::int8_t{-128});
+    std::fill_n(b.begin(), 32, std::int8_t{-128});
+    for (std::int32_t& it : c) it = static_cast<std::int32_t>(random());
+    c[0] = 0x7FFFFFFF;
+    run<32, arch::sm_80>([&](auto thread) {
+        mp::simt::registers<4> left;
+        mp::simt::registers<2> right;
+        for (int i = 0; i < 4; ++i) {
+            const fragment_coordinate at = mp::simt::mma_a_coordinate(thread.lane(), i);
+            std::memcpy(&left[i], a.data() + at.row * 32 + at.position, 4);
+        }
+        for (int i = 0; i < 2; ++i) {
+            const fragment_coordinate at = mp::simt::mma_b_coordinate(thread.lane(), i);
+            std::memcpy(&right[i], b.data() + at.row * 32 + at.position, 4);
+        }
+        std::int32_t sum[4];
+        const auto at = [&](int i) {
+            const fragment_coordinate place = mp::simt::mma_c_coordinate(thread.lane(), i);
+            return static_cast<std::size_t>(place.row * 8 + place.position);
+        };
+        for (int i = 0; i < 4; ++i) sum[i] = c[at(i)];
+        thread.template multiply_add<std::int8_t, std::int8_t>(sum, left, right);
+        for (int i = 0; i < 4; ++i) result[at(i)] = sum[i];
+    });
+    for (std::size_t i = 0; i < 16; ++i) {
+        for (std::size_t j = 0; j < 8; ++j) {
+            std::int64_t sum = c[i * 8 + j];
+            for (std::size_t k = 0; k < 32; ++k) sum += a[i * 32 + k] * b[j * 32 + k];
+            CHECK(static_cast<std::uint32_t>(result[i * 8 + j]) == static_cast<std::uint32_t>(sum));
+        }
+    }
+    CHECK(result[0] < 0);
+}
+
 TEST_CASE("multiply_add with sums of half has the bits of mp::mma") {
     for (unsigned seed = 0; seed < 4; ++seed) {
         check_half_sums<arch::sm_75>(seed);

@@ -72,16 +72,33 @@ void decode_matrices(decoder& d, instruction& to, bool loads) {
 
 constexpr std::size_t line_bytes = 32;
 
+/// Sums of signed bytes, modulo 2^32.
+void add_integers(const std::array<std::byte, 16 * line_bytes>& a,
+                  const std::array<std::byte, 8 * line_bytes>& b, std::array<std::uint32_t, 128>& c) {
+    for (std::size_t row = 0; row < 16; ++row) {
+        for (std::size_t column = 0; column < 8; ++column) {
+            for (std::size_t k = 0; k < line_bytes; ++k) {
+                const int product = static_cast<signed char>(a[row * line_bytes + k]) *
+                                    static_cast<signed char>(b[column * line_bytes + k]);
+                c[row * 8 + column] += static_cast<std::uint32_t>(product);
+            }
+        }
+    }
+}
+
 /// Words of a fragment of A: lane l has bytes 4 (l % 4) of row l / 4, of row l / 4 + 8, and both 16 bytes later; of B of
 /// column l / 4, twice. list: sums, A, B, addends.
-template <bool HalfSums>
+enum class sum_type { float32, float16, integer };
+
+template <sum_type Sums>
 bool multiply(warp& w, const instruction& i, lane_mask m, group& g) {
     if (!whole_warp_is_here(w, m, g)) return false;
     const auto a_type = static_cast<multiplicand>(i.detail[0]),
                b_type = static_cast<multiplicand>(i.detail[1]);
     std::array<std::byte, 16 * line_bytes> a{};
     std::array<std::byte, 8 * line_bytes> b{};
-    constexpr std::size_t sums = HalfSums ? 2 : 4;
+    constexpr bool half_sums = Sums == sum_type::float16;
+    constexpr std::size_t sums = half_sums ? 2 : 4;
     const operand* const a_words = i.list.data() + sums;
     const operand* const b_words = a_words + 4;
     const operand* const addends = b_words + 2;
@@ -96,30 +113,34 @@ bool multiply(warp& w, const instruction& i, lane_mask m, group& g) {
         for (std::size_t k = 0; k < 2; ++k) put(b.data() + line * line_bytes + column + k * 16, b_words[k]);
     }
     const int depth = static_cast<int>(line_bytes / bytes_of(a_type));
-    std::conditional_t<HalfSums, std::array<unsigned short, 128>, std::array<float, 128>> c{};
+    using sum = std::conditional_t<half_sums, unsigned short,
+                                   std::conditional_t<Sums == sum_type::integer, std::uint32_t, float>>;
+    std::array<sum, 128> c{};
     // Sums 0 and 1 are in row l / 4, 2 and 3 in row l / 4 + 8, at columns 2 (l % 4) and the next one.
     const auto place_of_sum = [](std::size_t lane, std::size_t k) {
         return (lane / 4 + k / 2 * 8) * 8 + lane % 4 * 2 + k % 2;
     };
     for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
         for (std::size_t k = 0; k < 4; ++k) {
-            if constexpr (HalfSums) {
+            if constexpr (half_sums) {
                 c[place_of_sum(lane, k)] = static_cast<unsigned short>(
                     read_lane(w, addends[k / 2], static_cast<int>(lane)) >> (16 * (k % 2)));
             } else {
-                c[place_of_sum(lane, k)] = std::bit_cast<float>(
+                c[place_of_sum(lane, k)] = std::bit_cast<sum>(
                     static_cast<std::uint32_t>(read_lane(w, addends[k], static_cast<int>(lane))));
             }
         }
     }
-    if constexpr (HalfSums)
+    if constexpr (half_sums)
         multiply_add_half(16, 8, depth, a.data(), b.data(), c.data());
+    else if constexpr (Sums == sum_type::integer)
+        add_integers(a, b, c);
     else
         multiply_add(a_type, b_type, 16, 8, depth, a.data(), b.data(), c.data(), false);
     for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
         for (std::size_t k = 0; k < sums; ++k) {
             std::uint32_t value;
-            if constexpr (HalfSums) {
+            if constexpr (half_sums) {
                 value = c[place_of_sum(lane, 2 * k)] | std::uint32_t{c[place_of_sum(lane, 2 * k + 1)]} << 16;
             } else {
                 value = std::bit_cast<std::uint32_t>(c[place_of_sum(lane, k)]);
@@ -138,8 +159,10 @@ void decode_multiply(decoder& d, instruction& to) {
     const std::string_view shape = d.one_of({"m16n8k16", "m16n8k8", "m16n8k32"});
     const std::size_t depth = shape == "m16n8k16" ? 16 : shape == "m16n8k8" ? 8 : 32;
     if (depth * bytes_of(a) != line_bytes || c_type != d_type) return;
-    const bool half_sums = c_type == "f16";
-    if (!half_sums && c_type != "f32") return;
+    const bool half_sums = c_type == "f16", integers = c_type == "s32";
+    if (!half_sums && !integers && c_type != "f32") return;
+    const bool a_is_integer = a == multiplicand::s8, b_is_integer = b == multiplicand::s8;
+    if (integers != a_is_integer || integers != b_is_integer) return;
     to.detail = {static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), 0, 0};
     const std::size_t counts[] = {half_sums ? 2U : 4U, 4, 2, half_sums ? 2U : 4U};
     for (std::size_t k = 0; k < 4; ++k) {
@@ -147,7 +170,9 @@ void decode_multiply(decoder& d, instruction& to) {
         if (words.size() != counts[k]) d.fail("another number of registers");
         to.list.insert(to.list.end(), words.begin(), words.end());
     }
-    to.try_run = half_sums ? &multiply<true> : &multiply<false>;
+    to.try_run = half_sums  ? &multiply<sum_type::float16>
+                 : integers ? &multiply<sum_type::integer>
+                            : &multiply<sum_type::float32>;
 }
 
 // --- wmma: where lanes hold what is not said, so it is anything here, and 16 x 16 elements of two bytes are there twice

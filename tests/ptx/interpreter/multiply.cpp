@@ -36,6 +36,7 @@ multiplicand multiplicand_named(std::string_view name) {
     if (name == "tf32") return multiplicand::tf32;
     if (name == "e4m3") return multiplicand::e4m3;
     if (name == "e5m2") return multiplicand::e5m2;
+    if (name == "s8") return multiplicand::s8;
     return multiplicand::unknown;
 }
 
@@ -58,6 +59,7 @@ void multiply_add(multiplicand a_type, multiplicand b_type, int rows, int column
             if (b_type == multiplicand::e4m3)
                 return run<float8_e5m2, float8_e4m3fn>(rows, columns, k, a, b, c, by_warpgroup);
             return run<float8_e5m2, float8_e5m2>(rows, columns, k, a, b, c, by_warpgroup);
+        case multiplicand::s8:  // sums of integers are no matter of the model
         case multiplicand::unknown:
             break;
     }

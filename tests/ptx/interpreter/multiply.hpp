@@ -7,11 +7,12 @@
 
 namespace ptx {
 
-enum class multiplicand { f16, bf16, tf32, e4m3, e5m2, unknown };
+enum class multiplicand { f16, bf16, tf32, e4m3, e5m2, s8, unknown };
 
 multiplicand multiplicand_named(std::string_view name);
 constexpr std::size_t bytes_of(multiplicand type) {
-    return type == multiplicand::tf32 ? 4 : type == multiplicand::e4m3 || type == multiplicand::e5m2 ? 1 : 2;
+    if (type == multiplicand::tf32) return 4;
+    return type == multiplicand::e4m3 || type == multiplicand::e5m2 || type == multiplicand::s8 ? 1 : 2;
 }
 
 /// c += a b: lines of A and of B (its columns) of `k` elements each follow each other, c is row after row. Warps and

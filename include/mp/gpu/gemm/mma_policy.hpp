@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
@@ -13,6 +14,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -20,7 +23,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// tensor cores of sm_89 keep 13 fraction bits. (mma.sync of sm_90 and sm_100 multiplies them as half, and
 /// that of sm_120 keeps 25 bits.)
 template <class Input, int Capability>
-inline constexpr bool promotes_sums = sizeof(Input) == 1 && Capability == 89;
+inline constexpr bool promotes_sums =
+    sizeof(Input) == 1 && !std::is_same_v<Input, std::int8_t> && Capability == 89;
 
 /// Whether mma.sync multiplies 8 bits as half, which takes registers.
 [[nodiscard]] MP_HOST_DEVICE constexpr bool multiplies_float8_as_half(int capability) {
@@ -42,15 +46,19 @@ struct mma_policy {
     static constexpr int column_fragments = Tile::warp_columns / simt::mma_columns;
     static constexpr int resident_blocks = (std::max)(1, 256 / Tile::threads);
 
-    /// cp.async begins with sm_80, as does bfloat16; 8 bits with sm_89.
+    /// Sums of 8-bit integers have 32 bits, all others are floats.
+    static constexpr bool integer_sums = std::is_same_v<A, std::int8_t>;
+    using sum_type = std::conditional_t<integer_sums, std::int32_t, float>;
+
+    /// cp.async begins with sm_80, as do bfloat16 and these integers; numbers of 8 bits with sm_89.
     template <class Thread>
-    static constexpr bool runs_on = Thread::capability >= (sizeof(A) == 1 ? 89 : 80);
+    static constexpr bool runs_on = Thread::capability >= (sizeof(A) == 1 && !integer_sums ? 89 : 80);
 
     template <class Thread>
     struct sums {
         static constexpr bool promotes = promotes_sums<A, Thread::capability>;
 
-        float of[std::size_t{row_fragments}][std::size_t{column_fragments}][4];
+        sum_type of[std::size_t{row_fragments}][std::size_t{column_fragments}][4];
         float promoted[std::size_t{promotes ? row_fragments : 1}]
                       [std::size_t{promotes ? column_fragments : 1}][4];
     };
@@ -111,7 +119,7 @@ struct mma_policy {
         }
     }
 
-    /// Stores rows 16 i to 16 i + 15 of the warp's sums.
+    /// Stores rows 16 i to 16 i + 15 of the warp's sums, integers as their bits.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_epilogue_tile(Thread thread, const Sums& sum, int i,
@@ -124,7 +132,8 @@ struct mma_policy {
             for (int n = 0; n < 4; n += 2) {
                 const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), n);
                 const auto to = epilogue_tile + (at.row * pitch + j * simt::mma_columns + at.position);
-                thread.store(to.template as<pair>(), pair{{sum.of[i][j][n], sum.of[i][j][n + 1]}});
+                thread.store(to.template as<pair>(),
+                             pair{{bit_cast<float>(sum.of[i][j][n]), bit_cast<float>(sum.of[i][j][n + 1])}});
             }
         }
     }

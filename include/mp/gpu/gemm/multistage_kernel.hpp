@@ -5,6 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/integer_output.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/simt/launch_shape.hpp>
@@ -230,7 +231,12 @@ private:
                 float product[std::size_t{count}];
                 load_chunk_of_sums(thread, epilogue_tile + (tile_row * epilogue_tile_pitch + position),
                                    product);
-                finish_chunk(thread, c, product, row + i * epilogue_tile_rows + tile_row, column + position);
+                const std::ptrdiff_t row_of_chunk = row + i * epilogue_tile_rows + tile_row;
+                if constexpr (has_integer_sums<Policy>) {
+                    finish_integers(thread, c, product, row_of_chunk, column + position);
+                } else {
+                    finish_chunk(thread, c, product, row_of_chunk, column + position);
+                }
             }
             thread.sync_warp();
         }

@@ -11,6 +11,7 @@
 #include <mp/simt/shared_pointer.hpp>
 #include <mp/tfloat32.hpp>
 
+#include <cstdint>
 #include <type_traits>
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
@@ -129,6 +130,24 @@ public:
                           "mp: the tensor cores of this architecture do not multiply these types");
         }
 #undef MP_MMA
+    }
+
+    /// Overload for 8-bit integers, from sm_80 on: exact sums, modulo 2^32.
+    template <class A, class B>
+    __device__ __forceinline__ void multiply_add(std::int32_t (&sum)[4], const registers<4>& a,
+                                                 const registers<2>& b) const {
+        static_assert(std::is_same_v<A, std::int8_t> && std::is_same_v<B, std::int8_t>,
+                      "mp: sums of integers are for operands of std::int8_t");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        asm volatile(
+            "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, "
+            "%3};"
+            : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+        static_assert(never<A, B>, "mp: the tensor cores of this architecture do not multiply these types");
+#endif
     }
 
     /// Overload with sums of half, from sm_75 on: two in a register, those of mma_c_coordinate(lane, 0) and

@@ -63,6 +63,22 @@ public:
                              [](half_mma_operands* const* lanes) { multiply_halves(lanes); });
     }
 
+    template <class A, class B>
+    void multiply_add(std::int32_t (&sum)[4], const registers<4>& a, const registers<2>& b,
+                      const site& where = site::current()) const {
+        static_assert(std::is_same_v<A, std::int8_t> && std::is_same_v<B, std::int8_t>,
+                      "mp: sums of integers are for operands of std::int8_t");
+        static_assert(Arch >= arch::sm_80,
+                      "mp: the tensor cores of this architecture do not multiply these types");
+        struct integer_mma_operands {
+            std::int32_t (*sum)[4];
+            const registers<4>* a;
+            const registers<2>* b;
+        } mine{&sum, &a, &b};
+        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
+                             [](integer_mma_operands* const* lanes) { multiply_integers(lanes); });
+    }
+
 private:
     template <int Count, bool Transposed>
     registers<Count> loaded(std::uint32_t offset, const char* operation, const site& where) const {
@@ -154,6 +170,24 @@ private:
                                  synchronous_unit<Arch>())
             .add_to(&c[0][0]);
         for_each_sum([](float& sum, float element) { sum = element; });
+    }
+
+    template <class Operands>
+    static void multiply_integers(Operands* const* lanes) {
+        const warp_operands operands(lanes);
+        for (int lane = 0; lane < warp_size; ++lane) {
+            for (int i = 0; i < 4; ++i) {
+                const fragment_coordinate place = mma_c_coordinate(lane, i);
+                std::int32_t& sum = (*lanes[lane]->sum)[i];
+                std::int32_t products = 0;  // at most 32 * 2^14
+                for (int k = 0; k < mma_k_bytes; ++k) {
+                    products += static_cast<std::int8_t>(operands.a[place.row][k]) *
+                                static_cast<std::int8_t>(operands.b[place.position][k]);
+                }
+                sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
+                                                static_cast<std::uint32_t>(products));
+            }
+        }
     }
 
     template <class Operands>
