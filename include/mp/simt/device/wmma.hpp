@@ -30,8 +30,6 @@ class device_wmma : public device_matrices {
     using element =
         std::conditional_t<std::is_same_v<Input, half>, __half,
                            std::conditional_t<std::is_same_v<Input, bfloat16>, __nv_bfloat16, wmma_tf32>>;
-    template <class Input>
-    using storage = std::conditional_t<std::is_same_v<Input, tfloat32>, float, element<Input>>;
     template <bool RowMajor>
     using order = std::conditional_t<RowMajor, nvcuda::wmma::row_major, nvcuda::wmma::col_major>;
 
@@ -52,9 +50,7 @@ public:
     /// multiple of 32 bytes, and the pitch of 16 bytes.
     template <class Fragment, class Input>
     __device__ __forceinline__ void load_fragment(Fragment& to, shared_pointer<Input> from, int pitch) const {
-        nvcuda::wmma::load_matrix_sync(
-            to, reinterpret_cast<const storage<Input>*>(shared_memory_begin() + from.offset),
-            static_cast<unsigned>(pitch));
+        load_shared(to, shared_address(from.offset), pitch);
     }
     template <class Sums>
     __device__ __forceinline__ void clear_fragment(Sums& sums) const {
@@ -69,9 +65,55 @@ public:
     template <class Sums>
     __device__ __forceinline__ void store_fragment(shared_pointer<float> to, const Sums& sums,
                                                    int pitch) const {
-        nvcuda::wmma::store_matrix_sync(reinterpret_cast<float*>(shared_memory_begin() + to.offset), sums,
-                                        static_cast<unsigned>(pitch), nvcuda::wmma::mem_row_major);
+        const float(&x)[8] = sums.x;
+        asm volatile(
+            "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8}, %9;"
+            :
+            : "r"(shared_address(to.offset)), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "f"(x[4]),
+              "f"(x[5]), "f"(x[6]), "f"(x[7]), "r"(pitch)
+            : "memory");
     }
+
+private:
+    // <mma.h> loads from addresses of any kind: element by element where ptxas does not see that the memory is shared.
+    // A fragment is the registers that the instruction names, in their order.
+#define MP_LOAD_8(Text)                                                                          \
+    asm volatile("wmma.load." Text " {%0, %1, %2, %3, %4, %5, %6, %7}, [%8], %9;"                \
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]), "=r"(to[4]), "=r"(to[5]), \
+                   "=r"(to[6]), "=r"(to[7])                                                      \
+                 : "r"(from), "r"(pitch)                                                         \
+                 : "memory")
+#define MP_LOAD_4(Text)                                               \
+    asm volatile("wmma.load." Text " {%0, %1, %2, %3}, [%4], %5;"     \
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) \
+                 : "r"(from), "r"(pitch)                              \
+                 : "memory")
+    template <class Use, int K, class Element, class Order>
+    __device__ __forceinline__ static void load_shared(
+        nvcuda::wmma::fragment<Use, 16, 16, K, Element, Order>& fragment, unsigned from, int pitch) {
+        constexpr bool is_a = std::is_same_v<Use, nvcuda::wmma::matrix_a>;
+        constexpr bool by_rows = std::is_same_v<Order, nvcuda::wmma::row_major>;
+        auto* const to = reinterpret_cast<unsigned*>(&fragment);
+        static_assert(sizeof fragment == (std::is_same_v<Element, __half> ? 32 : 16));
+        if constexpr (std::is_same_v<Element, __half>) {
+            if constexpr (is_a && by_rows) MP_LOAD_8("a.sync.aligned.row.m16n16k16.shared.f16");
+            if constexpr (is_a && !by_rows) MP_LOAD_8("a.sync.aligned.col.m16n16k16.shared.f16");
+            if constexpr (!is_a && by_rows) MP_LOAD_8("b.sync.aligned.row.m16n16k16.shared.f16");
+            if constexpr (!is_a && !by_rows) MP_LOAD_8("b.sync.aligned.col.m16n16k16.shared.f16");
+        } else if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
+            if constexpr (is_a && by_rows) MP_LOAD_4("a.sync.aligned.row.m16n16k16.shared.bf16");
+            if constexpr (is_a && !by_rows) MP_LOAD_4("a.sync.aligned.col.m16n16k16.shared.bf16");
+            if constexpr (!is_a && by_rows) MP_LOAD_4("b.sync.aligned.row.m16n16k16.shared.bf16");
+            if constexpr (!is_a && !by_rows) MP_LOAD_4("b.sync.aligned.col.m16n16k16.shared.bf16");
+        } else {
+            if constexpr (is_a && by_rows) MP_LOAD_4("a.sync.aligned.row.m16n16k8.shared.tf32");
+            if constexpr (is_a && !by_rows) MP_LOAD_4("a.sync.aligned.col.m16n16k8.shared.tf32");
+            if constexpr (!is_a && by_rows) MP_LOAD_4("b.sync.aligned.row.m16n16k8.shared.tf32");
+            if constexpr (!is_a && !by_rows) MP_LOAD_4("b.sync.aligned.col.m16n16k8.shared.tf32");
+        }
+    }
+#undef MP_LOAD_8
+#undef MP_LOAD_4
 };
 
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
