@@ -143,7 +143,8 @@ TEST_CASE("clusters: addresses in other blocks, and their barrier") {
         .shared .align 4 .b8 word[4];
         mov.u32 %r3, word;
         mov.u32 %r4, %cluster_ctarank;
-        st.shared.u32 [%r3], %r4;
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 st.shared.u32 [%r3], %r4;
         barrier.cluster.arrive.release.aligned;
         barrier.cluster.wait.acquire.aligned;
         xor.b32 %r5, %r4, 1;
@@ -152,7 +153,7 @@ TEST_CASE("clusters: addresses in other blocks, and their barrier") {
         mov.u32 %r8, %ctaid.x;
         mul.wide.u32 %rd2, %r8, 4;
         add.s64 %rd2, %rd1, %rd2;
-        st.global.u32 [%rd2], %r7;
+        @%p1 st.global.u32 [%rd2], %r7;
         barrier.cluster.arrive.release.aligned;
         barrier.cluster.wait.acquire.aligned;)");
     ptx::launch_configuration shape;

@@ -55,13 +55,14 @@ T updated(update what, T old, T b, T c) {
     return old;
 }
 
-/// o: result, address, b, c. detail: space, update.
+/// o: result, address, b, c. detail: space, update, what it orders (1: acquires, 2: releases).
 template <class T>
 void atomic(warp& w, const instruction& i, lane_mask m) {
     const auto in = static_cast<space>(i.detail[0]);
     for (; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
-        std::byte* const at = reach<sizeof(T)>(w, lane, in, address_of(w, i, 1, lane), access::update);
+        std::byte* const at = reach<sizeof(T)>(w, lane, in, address_of(w, i, 1, lane), access::update, true);
+        order_by(w, lane, at, {true, true, (i.detail[2] & 1) != 0, (i.detail[2] & 2) != 0});
         T old;
         std::memcpy(&old, at, sizeof old);
         const auto b = static_cast<T>(read_lane(w, i.o[2], lane));
@@ -77,7 +78,9 @@ void atomic_sum(warp& w, const instruction& i, lane_mask m) {
     const auto in = static_cast<space>(i.detail[0]);
     for (; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
-        std::byte* const at = reach<sizeof(Word)>(w, lane, in, address_of(w, i, 1, lane), access::update);
+        std::byte* const at =
+            reach<sizeof(Word)>(w, lane, in, address_of(w, i, 1, lane), access::update, true);
+        order_by(w, lane, at, {true, true, (i.detail[2] & 1) != 0, (i.detail[2] & 2) != 0});
         Float old;
         std::memcpy(&old, at, sizeof old);
         const Float now = old + std::bit_cast<Float>(static_cast<Word>(read_lane(w, i.o[2], lane)));
@@ -89,7 +92,7 @@ void atomic_sum(warp& w, const instruction& i, lane_mask m) {
 void decode(decoder& d, instruction& to, bool has_result) {
     static constexpr std::string_view names[] = {"add", "min",  "max", "and", "or",
                                                  "xor", "exch", "cas", "inc", "dec"};
-    d.one_of({"relaxed", "acquire", "release", "acq_rel"});
+    const std::string_view order = d.one_of({"relaxed", "acquire", "release", "acq_rel"});
     d.one_of({"cta", "cluster", "gpu", "sys"});
     d.option("noftz");
     const space said = d.space_option();
@@ -102,7 +105,10 @@ void decode(decoder& d, instruction& to, bool has_result) {
     const std::size_t bytes = bytes_of_type(type);
     std::size_t next = 0;
     if (has_result) to.o[0] = d.value(next++, bytes);
-    to.detail = {static_cast<std::int32_t>(d.address(next, to, 1, said)), what, 0, 0};
+    to.detail = {static_cast<std::int32_t>(d.address(next, to, 1, said)), what,
+                 (order == "acquire" || order == "acq_rel" ? 1 : 0) |
+                     (order == "release" || order == "acq_rel" ? 2 : 0),
+                 0};
     to.o[2] = d.value(next + 1, bytes);
     if (static_cast<update>(what) == update::compare) to.o[3] = d.value(next + 2, bytes);
     if (type[0] == 'f') {

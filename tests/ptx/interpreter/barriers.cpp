@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Barriers of warps, blocks and clusters, and fences. Memory is that of one host thread, so that fences have nothing to
-// do but to say which words there are.
+// do but to tell what is ordered.
 #include "collective.hpp"
 
 #include <cstdint>
@@ -21,12 +21,14 @@ void wake(cluster& all, wait reason) {
 namespace {
 
 void release(block& it, int number) {
+    const known all = it.barriers[static_cast<std::size_t>(number)].knows.take();
     it.barriers[static_cast<std::size_t>(number)] = {};
     for (warp& w : it.warps) {
         for (group& g : w.groups) {
             if (g.waits_for != wait::block_barrier || g.barrier != number) continue;
             g.waits_for = wait::nothing;
             g.passed = true;
+            learn(w, g.lanes, all);
         }
     }
 }
@@ -40,6 +42,7 @@ void come(warp& w, lane_mask m, int number, int expected) {
                                         std::to_string(barrier.expected));
     }
     barrier.expected = expected;
+    barrier.knows.add(w, m);
     barrier.arrived += expected == 0 ? std::popcount(m) : warp_lanes;
     if (expected != 0 && barrier.arrived > expected)
         w.fail(std::countr_zero(m), "is one too many at the barrier");
@@ -71,17 +74,21 @@ bool block_barrier_operation(warp& w, const instruction& i, lane_mask m, group& 
 
 /// bar.warp.sync.
 bool warp_barrier(warp& w, const instruction& i, lane_mask m, group& g) {
-    return all_are_here(w, m, static_cast<lane_mask>(uniform(w, i.o[0], m)), g);
+    if (!all_are_here(w, m, static_cast<lane_mask>(uniform(w, i.o[0], m)), g)) return false;
+    meet(w, m);
+    return true;
 }
 
-bool cluster_arrive(warp& w, const instruction&, lane_mask m, group& g) {
+/// detail: relaxed, which orders nothing.
+bool cluster_arrive(warp& w, const instruction& i, lane_mask m, group& g) {
     if (!whole_warp_is_here(w, m, g)) return false;
+    if (i.detail[0] == 0) w.in->in->cluster_knows.add(w, m);
     w.cluster_ticket = w.in->in->cluster_phase;
     w.in->in->cluster_arrived += std::popcount(m);
     check_cluster_barrier(*w.in->in);
     return true;
 }
-bool cluster_wait(warp& w, const instruction&, lane_mask m, group& g) {
+bool cluster_wait(warp& w, const instruction& i, lane_mask m, group& g) {
     if (!whole_warp_is_here(w, m, g)) return false;
     if (w.cluster_ticket < 0)
         w.fail(std::countr_zero(m), "waits at the barrier of the cluster without having arrived");
@@ -90,6 +97,7 @@ bool cluster_wait(warp& w, const instruction&, lane_mask m, group& g) {
         return false;
     }
     w.cluster_ticket = -1;
+    if (i.detail[0] == 0) learn(w, m, w.in->in->cluster_known);
     return true;
 }
 
@@ -103,7 +111,7 @@ void decode_barrier(decoder& d, instruction& to) {
     }
     if (d.option("cluster")) {
         const std::string_view what = d.one_of({"arrive", "wait"});
-        d.one_of({"release", "acquire", "relaxed"});
+        to.detail[0] = d.one_of({"release", "acquire", "relaxed"}) == "relaxed" ? 1 : 0;
         if (!d.option("aligned")) d.fail("expected .aligned");
         to.try_run = what == "arrive" ? &cluster_arrive : &cluster_wait;
         return;
@@ -117,14 +125,30 @@ void decode_barrier(decoder& d, instruction& to) {
     to.try_run = &block_barrier_operation;
 }
 
-void nothing(warp&, const instruction&, lane_mask) {}
+/// From here on others than the threads of the block may use barrier objects that the lanes have initialised.
+void publish_barrier_objects(warp& w, const instruction&, lane_mask m) {
+    for (; m != 0; m &= m - 1) {
+        const std::uint32_t agent = agent_of(w.order[static_cast<std::size_t>(std::countr_zero(m))].now);
+        for (barrier_record& it : w.in->shared.barriers)
+            it.is_fenced = it.is_fenced || it.initialised_by == agent;
+    }
+}
 void decode_fence(decoder& d, instruction& to) {
-    d.one_of({"mbarrier_init", "proxy"});
+    const std::string_view what = d.one_of({"mbarrier_init", "proxy"});
     d.one_of({"sc", "acq_rel", "release", "acquire"});
-    d.option("async");
+    const bool for_units = d.option("async");
     d.one_of({"shared::cta", "shared::cluster", "global"});
     d.one_of({"cta", "cluster", "gpu", "sys", "gl"});
-    to.run = &nothing;
+    if (what == "mbarrier_init") {
+        to.run = &publish_barrier_objects;
+    } else if (what.empty()) {
+        to.run = [](warp& w, const instruction&, lane_mask m) { fence_accesses(w, m); };
+    } else if (for_units) {
+        to.run = [](warp& w, const instruction& i, lane_mask m) {
+            fence_for_units(w, m);
+            publish_barrier_objects(w, i, m);
+        };
+    }
 }
 
 }  // namespace
@@ -143,6 +167,7 @@ void check_cluster_barrier(cluster& all) {
     if (all.cluster_arrived == 0 || all.cluster_arrived < live) return;
     all.cluster_arrived = 0;
     ++all.cluster_phase;
+    all.cluster_known = all.cluster_knows.take();
     wake(all, wait::cluster_barrier);
 }
 

@@ -4,6 +4,7 @@
 #include "lane_functions.hpp"
 #include "memory_access.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -31,19 +32,28 @@ void begin_copy(warp& w, const instruction& i, lane_mask m) {
         if (copy.from % static_cast<std::uint64_t>(bytes) != 0)
             w.fail(lane, "copies from an address that is not aligned");
         // A source that is not read may lie anywhere.
-        for (int k = 0; k < copy.valid; ++k) {
-            locate(w, lane, space::global, copy.from + static_cast<std::uint64_t>(k), 1, access::read);
+        for (int k = 0; k < copy.valid;) {
+            const int step = std::min(copy.valid - k, copy.valid & -copy.valid);
+            const auto size = static_cast<std::size_t>(step);
+            const place from =
+                locate(w, lane, space::global, copy.from + static_cast<std::uint64_t>(k), size, access::read);
+            note_access(w, lane, from, size, access::read, false);
+            k += step;
         }
-        mark(locate(w, lane, space::shared, copy.to, static_cast<std::size_t>(bytes), access::write), bytes,
-             byte_state::arriving);
+        const place to =
+            locate(w, lane, space::shared, copy.to, static_cast<std::size_t>(bytes), access::write);
+        note_access(w, lane, to, static_cast<std::size_t>(bytes), access::write, false);
+        mark(to, bytes, byte_state::arriving);
         auto& groups = w.copies[static_cast<std::size_t>(lane)];
         if (groups.empty()) groups.emplace_back();
         groups.back().push_back(copy);
     }
 }
 
+/// Written when it is waited for: so others have to meet this lane behind its wait.
 void finish(warp& w, int lane, const pending_copy& copy) {
     const place to = locate_shared(w, lane, copy.to, static_cast<std::size_t>(copy.bytes));
+    note_access(w, lane, to, static_cast<std::size_t>(copy.bytes), access::write, false);
     std::memset(to.bytes, 0, static_cast<std::size_t>(copy.bytes));
     std::memcpy(to.bytes, reinterpret_cast<const std::byte*>(copy.from),
                 static_cast<std::size_t>(copy.valid));

@@ -147,6 +147,8 @@ struct warp {
     std::array<std::deque<std::vector<std::function<void()>>>, warp_lanes> bulk_stores{};
     std::deque<std::vector<std::function<void()>>> products{};  ///< of wgmma
     bool products_fenced = false;
+    std::array<lane_order, warp_lanes> order{};
+    std::uint32_t unit_clock = 0;  ///< of the unit that multiplies for it
 
     [[noreturn]] void fail(int lane, const std::string& what) const;
 };
@@ -154,6 +156,7 @@ struct warp {
 struct block_barrier {
     int arrived = 0;
     int expected = 0;  ///< 0: all threads
+    gathering knows{};
 };
 
 struct block {
@@ -205,6 +208,11 @@ struct cluster {
     std::vector<std::function<void()>> transfers{};  ///< of the unit that copies, in any order
     int cluster_arrived = 0;
     int cluster_phase = 0;
+    gathering cluster_knows{};
+    known cluster_known{};    ///< of the phase that has ended
+    std::uint32_t begin = 0;  ///< clock
+    std::uint32_t agents = 0;
+    launch_order* in_launch = nullptr;
     std::uint64_t steps = 0;
 };
 

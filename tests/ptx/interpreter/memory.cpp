@@ -95,7 +95,8 @@ place locate_shared(const warp& w, int lane, std::uint64_t address, std::size_t 
                          " are outside of the " + std::to_string(memory.bytes.size()) +
                          " bytes of shared memory");
     }
-    return {memory.bytes.data() + (offset - shared_begin), memory.states.data() + (offset - shared_begin)};
+    const std::size_t at = offset - shared_begin;
+    return {memory.bytes.data() + at, memory.states.data() + at, &memory.accesses, at, true};
 }
 
 namespace {
@@ -118,7 +119,7 @@ place find_place(warp& w, int lane, space in, std::uint64_t address, std::size_t
             }
             if (it->is_constant && how != access::read) w.fail(lane, "writes constant memory");
             const std::size_t offset = address - it->begin;
-            return {reinterpret_cast<std::byte*>(address), it->states.get() + offset};
+            return {reinterpret_cast<std::byte*>(address), it->states.get() + offset, &it->accesses, offset};
         }
         case space::shared:
             return locate_shared(w, lane, address, bytes);

@@ -3,6 +3,8 @@
 // beside the threads is going to write or to read it.
 #pragma once
 
+#include "ordering.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -35,6 +37,7 @@ struct allocation {
     std::size_t size = 0;
     std::unique_ptr<std::byte[]> owned{};
     std::unique_ptr<std::uint8_t[]> states{};
+    history accesses{};
     bool is_constant = false;
 };
 
@@ -53,16 +56,30 @@ public:
     /// The allocation that was found last, which the next access probably needs, too; may be null.
     [[nodiscard]] allocation* last() const { return last_; }
 
+    std::uint32_t clock = 1;  ///< the latest of all agents that have accessed it (ordering.hpp)
+
 private:
     std::map<std::uint64_t, allocation> allocations_;
     allocation* last_ = nullptr;
     std::size_t allocated_ = 0;
 };
 
+/// A barrier object in shared memory.
+struct barrier_record {
+    std::uint32_t at = 0;              ///< offset
+    std::uint32_t initialised_by = 0;  ///< agent
+    bool is_fenced = false;            ///< others than threads of the block may know of it
+    std::uint32_t unit = 0;            ///< agent of the copies that it counts
+    std::uint32_t unit_clock = 0;
+    gathering arrived{};  ///< in the phase that goes on
+    known completed{};    ///< in the one before
+};
+
 struct shared_memory {
     std::vector<std::byte> bytes{};
     std::vector<std::uint8_t> states{};
-    std::vector<std::uint32_t> barriers{};  ///< offsets of barrier objects
+    history accesses{};
+    std::vector<barrier_record> barriers{};
 
     void resize(std::size_t size) {
         bytes.assign(size, std::byte{0xA5});
@@ -77,6 +94,9 @@ struct warp;
 struct place {
     std::byte* bytes;
     std::uint8_t* states;
+    history* accesses = nullptr;  ///< null where no other thread comes
+    std::size_t offset = 0;       ///< in that history
+    bool is_shared = false;
 };
 
 enum class access : std::uint8_t { read, write, update };

@@ -33,8 +33,9 @@ bool is_usual(std::uint8_t* states, access how) {
     return true;
 }
 
+/// The bytes that a lane accesses, which no other access may race with. A strong access is atomic or volatile.
 template <std::size_t Bytes>
-std::byte* reach(warp& w, int lane, space in, std::uint64_t address, access how) {
+std::byte* reach(warp& w, int lane, space in, std::uint64_t address, access how, bool strong = false) {
     if (address % Bytes == 0) {
         if (in == space::global || (in == space::generic && address >> window_shift == 0)) {
             allocation* const last = w.in->in->memory->last();
@@ -42,6 +43,7 @@ std::byte* reach(warp& w, int lane, space in, std::uint64_t address, access how)
                 const std::uint64_t offset = address - last->begin;
                 if (offset < last->size && last->size - offset >= Bytes &&
                     is_usual<Bytes>(last->states.get() + offset, how)) {
+                    note_access(w, lane, {nullptr, nullptr, &last->accesses, offset}, Bytes, how, strong);
                     return reinterpret_cast<std::byte*>(address);
                 }
             }
@@ -50,6 +52,7 @@ std::byte* reach(warp& w, int lane, space in, std::uint64_t address, access how)
             const std::uint64_t offset = address - shared_begin;
             if (offset < memory.bytes.size() && memory.bytes.size() - offset >= Bytes &&
                 is_usual<Bytes>(memory.states.data() + offset, how)) {
+                note_access(w, lane, {nullptr, nullptr, &memory.accesses, offset, true}, Bytes, how, strong);
                 return memory.bytes.data() + offset;
             }
         } else if (in == space::parameter) {
@@ -61,7 +64,9 @@ std::byte* reach(warp& w, int lane, space in, std::uint64_t address, access how)
             return w.local.data() + static_cast<std::size_t>(lane) * w.local_stride + address;
         }
     }
-    return locate(w, lane, in, address, Bytes, how).bytes;
+    const place found = locate(w, lane, in, address, Bytes, how);
+    if (found.accesses != nullptr) note_access(w, lane, found, Bytes, how, strong);
+    return found.bytes;
 }
 
 /// The address that an instruction's operand means in a lane.

@@ -10,14 +10,15 @@ namespace ptx {
 
 namespace {
 
-/// detail: space. The elements are in `list`.
+/// detail: space, how strong (1: volatile or relaxed, 2: it orders other accesses, too). The elements are in `list`.
 template <class Element, std::size_t Count>
 void load(warp& w, const instruction& i, lane_mask m) {
     const auto in = static_cast<space>(i.detail[0]);
     for (; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
-        const std::byte* const from =
-            reach<sizeof(Element) * Count>(w, lane, in, address_of(w, i, 1, lane), access::read);
+        const std::byte* const from = reach<sizeof(Element) * Count>(w, lane, in, address_of(w, i, 1, lane),
+                                                                     access::read, i.detail[1] != 0);
+        if (i.detail[1] != 0) order_by(w, lane, from, {true, false, i.detail[1] == 2, false});
         for (std::size_t k = 0; k < Count; ++k) {
             Element value;
             std::memcpy(&value, from + k * sizeof value, sizeof value);
@@ -34,8 +35,9 @@ void store(warp& w, const instruction& i, lane_mask m) {
     const auto in = static_cast<space>(i.detail[0]);
     for (; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
-        std::byte* const to =
-            reach<sizeof(Element) * Count>(w, lane, in, address_of(w, i, 0, lane), access::write);
+        std::byte* const to = reach<sizeof(Element) * Count>(w, lane, in, address_of(w, i, 0, lane),
+                                                             access::write, i.detail[1] != 0);
+        if (i.detail[1] != 0) order_by(w, lane, to, {false, true, false, i.detail[1] == 2});
         for (std::size_t k = 0; k < Count; ++k) {
             const auto value = static_cast<Element>(read_lane(w, i.list[k], lane));
             std::memcpy(to + k * sizeof value, &value, sizeof value);
@@ -62,15 +64,16 @@ action store_of(std::size_t count) {
     return nullptr;
 }
 
-/// Words that say how an access is ordered and cached; here all are in order, and nothing is cached.
-void take_qualifiers(decoder& d) {
-    d.one_of({"weak", "volatile", "relaxed", "acquire", "release"});
+/// Words that say how an access is ordered and cached, which here nothing is. Tells how strong it is.
+std::int32_t take_qualifiers(decoder& d) {
+    const std::string_view order = d.one_of({"weak", "volatile", "relaxed", "acquire", "release"});
     d.one_of({"cta", "cluster", "gpu", "sys"});
     d.option("nc");
     d.one_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
     d.one_of(
         {"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"});
     d.one_of({"L2::64B", "L2::128B", "L2::256B"});
+    return order == "acquire" || order == "release" ? 2 : order == "volatile" || order == "relaxed" ? 1 : 0;
 }
 
 /// The elements of a load or a store, of any width.
@@ -89,7 +92,7 @@ std::size_t take_count(decoder& d) {
 }
 
 void decode_load(decoder& d, instruction& to) {
-    take_qualifiers(d);
+    to.detail[1] = take_qualifiers(d);
     const space said = d.space_option();
     const std::size_t count = take_count(d);
     const std::string_view type = d.type();
@@ -104,7 +107,7 @@ void decode_load(decoder& d, instruction& to) {
 }
 
 void decode_store(decoder& d, instruction& to) {
-    take_qualifiers(d);
+    to.detail[1] = take_qualifiers(d);
     const space said = d.space_option();
     const std::size_t count = take_count(d);
     const std::size_t bytes = bytes_of_type(d.type());

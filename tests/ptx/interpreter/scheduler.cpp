@@ -116,6 +116,9 @@ void run_cluster(cluster& all, std::uint32_t first_block) {
             running.push_back(&it.warps[k]);
         }
     }
+    all.cluster_knows = {};
+    all.cluster_known.reset();
+    begin_ordering(all);
     while (!running.empty()) {
         if (!all.transfers.empty() && all.random.below(4) == 0) {
             const std::size_t which = all.random.below(all.transfers.size());
@@ -169,6 +172,9 @@ void launch(program& code, std::string_view entry, const launch_configuration& s
     all.shape = &shape;
     all.parameters = parameters;
     all.random = random_source(shape.seed);
+    launch_order order_of_launch;
+    order_of_launch.begin = code.memory.clock + 1;
+    all.in_launch = &order_of_launch;
     const std::uint32_t blocks = shape.grid[0] * shape.grid[1] * shape.grid[2];
     std::vector<std::uint32_t> order(blocks / shape.cluster);
     std::iota(order.begin(), order.end(), 0U);

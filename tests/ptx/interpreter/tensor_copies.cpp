@@ -46,6 +46,22 @@ struct tile {
     }
     [[nodiscard]] std::size_t bytes() const { return elements() * map.element_bytes; }
 
+    /// Calls f(global address, bytes) for the part of each row that is inside of the tensor.
+    template <class Function>
+    void rows_inside(Function f) const {
+        std::uint64_t begin = 0, end = 0;
+        walk([&](std::size_t, std::uint64_t address, std::size_t bytes) {
+            if (address != 0 && address == end) {
+                end += bytes;
+                return;
+            }
+            if (end != begin) f(begin, static_cast<std::size_t>(end - begin));
+            begin = address;
+            end = address == 0 ? 0 : address + bytes;
+        });
+        if (end != begin) f(begin, static_cast<std::size_t>(end - begin));
+    }
+
     /// Calls f(offset in the box, global address or 0, bytes) for each run of 16 bytes, or of an element.
     template <class Function>
     void walk(Function f) const {
@@ -81,6 +97,13 @@ tile read_tile(warp& w, const instruction& i, int lane) {
     return result;
 }
 
+place global_place(warp& w, int lane, std::uint64_t address, std::size_t bytes) {
+    allocation* const it = w.in->in->memory->find(address, bytes);
+    if (it == nullptr) w.fail(lane, "copies bytes outside of global memory");
+    const std::size_t offset = address - it->begin;
+    return {reinterpret_cast<std::byte*>(address), it->states.get() + offset, &it->accesses, offset};
+}
+
 void mark_all(const warp& w, int lane, std::uint64_t shared, std::size_t bytes, byte_state state,
               bool check_free) {
     const place at = locate_shared(w, lane, shared, bytes);
@@ -100,6 +123,7 @@ void load_tile(warp& w, const instruction& i, lane_mask m) {
         const std::size_t bytes = it.bytes();
         if (to % 128 != 0) w.fail(lane, "copies a tile to an address that is not a multiple of 128");
         cluster& all = *w.in->in;
+        const known knows = knowledge_of(w, lane_mask{1} << lane);
         const std::uint64_t blocks =
             i.o[3].is_used() ? read_lane(w, i.o[3], lane) : std::uint64_t{1} << w.in->rank;
         if (blocks == 0 || blocks >> all.blocks.size() != 0)
@@ -110,7 +134,10 @@ void load_tile(warp& w, const instruction& i, lane_mask m) {
                 i.o[3].is_used() || to >> shared_rank_shift == 0 ? at_rank(offset_in_block(to), rank) : to;
             const std::uint64_t signal = at_rank(offset_in_block(barrier), rank);
             mark_all(w, lane, there, bytes, byte_state::arriving, true);
-            const barrier_object check(w, lane, signal);
+            const barrier_object check(w, lane, signal, access::update);
+            check.need_fence();
+            // Who was here before has to be known now; others have to wait for the barrier object.
+            note_unit(w, lane, locate_shared(w, lane, there, bytes), bytes, access::write, *knows, 0);
             const instruction* const begun_by = &i;
             all.transfers.push_back([=, &w, &all] {
                 const instruction* const now = w.current;
@@ -128,7 +155,15 @@ void load_tile(warp& w, const instruction& i, lane_mask m) {
                     }
                 });
                 std::memset(target.states, 1, bytes);
-                barrier_object(w, lane, signal).change(all, 0, -static_cast<std::int64_t>(bytes));
+                barrier_object object(w, lane, signal);
+                barrier_record& record = object.record();
+                const stamp done = tick(w, record.unit, record.unit_clock);
+                note_done(target, bytes, access::write, done);
+                it.rows_inside([&](std::uint64_t from, std::size_t size) {
+                    note_unit(w, lane, global_place(w, lane, from, size), size, access::read, *knows, done);
+                });
+                record.arrived.add(w, record.unit, record.unit_clock);
+                object.change(all, 0, -static_cast<std::int64_t>(bytes));
                 w.current = now;
             });
         }
@@ -148,6 +183,7 @@ void store_tile(warp& w, const instruction& i, lane_mask m) {
                 w.fail(lane, "stores a tile with bytes that are not written, or in use");
         }
         mark_all(w, lane, from, it.bytes(), byte_state::leaving, false);
+        const known knows = knowledge_of(w, lane_mask{1} << lane);
         auto& groups = w.bulk_stores[static_cast<std::size_t>(lane)];
         if (groups.empty()) groups.emplace_back();
         const instruction* const begun_by = &i;
@@ -164,6 +200,12 @@ void store_tile(warp& w, const instruction& i, lane_mask m) {
                             size);
             });
             std::memset(source.states, 1, it.bytes());
+            // Its thread has waited for it.
+            const stamp done = w.order[static_cast<std::size_t>(lane)].now | stamp{line_behind_entry(w)} << 1;
+            note_unit(w, lane, source, it.bytes(), access::read, *knows, done);
+            it.rows_inside([&](std::uint64_t to, std::size_t size) {
+                note_unit(w, lane, global_place(w, lane, to, size), size, access::write, *knows, done);
+            });
             w.current = now;
         });
     }

@@ -48,6 +48,12 @@ struct descriptor {
 
 constexpr int depth_bytes = 32;
 
+/// Bytes that no lane reads by itself.
+template <std::size_t Bytes>
+const std::byte* bytes_for_unit(warp& w, std::uint32_t at) {
+    return locate(w, 0, space::shared, at, Bytes, access::read).bytes;
+}
+
 /// Lines of an operand from `first` on.
 std::vector<std::byte> read_operand(warp& w, const descriptor& from, std::uint32_t first, std::uint32_t lines,
                                     bool transposed) {
@@ -57,16 +63,32 @@ std::vector<std::byte> read_operand(warp& w, const descriptor& from, std::uint32
         if (transposed) {
             for (std::uint32_t k = 0; k < depth_bytes / 2; ++k) {
                 const std::uint32_t at = from.along_lines(first + line, k);
-                std::memcpy(to + 2 * k, reach<2>(w, 0, space::shared, at, access::read), 2);
+                std::memcpy(to + 2 * k, bytes_for_unit<2>(w, at), 2);
             }
         } else {
             for (std::uint32_t byte = 0; byte < depth_bytes; byte += 16) {
                 const std::uint32_t at = from.along_k(first + line, byte);
-                std::memcpy(to + byte, reach<16>(w, 0, space::shared, at, access::read), 16);
+                std::memcpy(to + byte, bytes_for_unit<16>(w, at), 16);
             }
         }
     }
     return result;
+}
+
+/// Tells that an operand has been read, 16 bytes after 16.
+void note_operand(warp& w, const descriptor& from, std::uint32_t first, std::uint32_t lines, bool transposed,
+                  const knowledge& by, stamp now) {
+    const auto note = [&](std::uint32_t at) {
+        note_unit(w, 0, locate_shared(w, 0, at, 16), 16, access::read, by, now);
+    };
+    for (std::uint32_t line = 0; line < lines; line += transposed ? 8 : 1) {
+        if (transposed) {
+            for (std::uint32_t k = 0; k < depth_bytes / 2; ++k) note(from.along_lines(first + line, k));
+        } else {
+            for (std::uint32_t byte = 0; byte < depth_bytes; byte += 16)
+                note(from.along_k(first + line, byte));
+        }
+    }
 }
 
 /// detail: types of A and B, columns, flags (1: A transposed, 2: B transposed). list: sums.
@@ -75,6 +97,7 @@ struct product {
     std::size_t frame;
     descriptor a_from, b_from;
     bool adds;
+    known knows;  ///< its warp, when it began
     std::vector<std::byte> a{}, b{};
 
     void read(warp& w) {
@@ -87,8 +110,20 @@ struct product {
         w.current = now;
     }
 
+    void note_operands(warp& w) const {
+        const instruction* const now = w.current;
+        w.current = what;
+        const stamp done = tick(w, unit_of_warp(w), w.unit_clock);
+        const auto row = static_cast<std::uint32_t>(w.number % 4 * 16);
+        note_operand(w, a_from, row, 16, (what->detail[3] & 1) != 0, *knows, done);
+        note_operand(w, b_from, 0, static_cast<std::uint32_t>(what->detail[2]), (what->detail[3] & 2) != 0,
+                     *knows, done);
+        w.current = now;
+    }
+
     void finish(warp& w) {
         if (a.empty()) read(w);
+        note_operands(w);
         const auto columns = static_cast<std::size_t>(what->detail[2]);
         std::vector<float> sums(16 * columns);
         // Sum k of a lane: row l / 4, or 8 rows later for every second pair; 8 columns for each four.
@@ -118,7 +153,9 @@ bool begin_product(warp& w, const instruction& i, lane_mask m, group& g) {
     if (!w.products_fenced) w.fail(0, "begins a product without wgmma.fence before it");
     const lane_mask adds = read_predicate(w, i.o[2]);
     if (adds != 0 && adds != ~lane_mask{0}) w.fail(0, "adds in some lanes only");
-    product it{&i, g.frame, descriptor(uniform(w, i.o[0], m)), descriptor(uniform(w, i.o[1], m)), adds != 0};
+    product it{
+        &i,        g.frame,           descriptor(uniform(w, i.o[0], m)), descriptor(uniform(w, i.o[1], m)),
+        adds != 0, knowledge_of(w, m)};
     if (w.in->in->random.below(2) == 0) it.read(w);
     if (w.products.empty()) w.products.emplace_back();
     w.products.back().emplace_back([it, &w]() mutable { it.finish(w); });
@@ -136,6 +173,7 @@ bool wait_for_products(warp& w, const instruction& i, lane_mask m, group& g) {
         for (auto& it : w.products.front()) it();
         w.products.pop_front();
     }
+    learn(w, m, unit_of_warp(w), w.unit_clock);
     return true;
 }
 bool fence(warp& w, const instruction&, lane_mask m, group& g) {
