@@ -192,7 +192,8 @@ else
 fi
 
 build_all() {
-    local options=(-DMP_BUILD_CUDA=OFF)
+    # A rehearsal is compiled as the tests are: quickly.
+    local options=(-DMP_BUILD_CUDA=OFF "-DCMAKE_CXX_FLAGS_RELEASE=-Og -DNDEBUG" -DMP_TEST_BATCH=auto)
     if ! $dry_run; then
         if [ -z "$architecture" ]; then
             architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)

@@ -85,9 +85,6 @@ TEST_CASE("docs/tour.md") {
     CHECK(y[1] == 6.0F);
 #include "tour_5.inl"
     CHECK(last < first / 2);
-    std::vector<mp::half> narrow_x(6), narrow_w(6);
-    mp::convert(mp::cpu{}, x, narrow_x);
-    mp::convert(mp::cpu{}, w, narrow_w);
 #include "tour_6.inl"
     CHECK(on_h100 == on_v100);  // three products of few bits
 }
