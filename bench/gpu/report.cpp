@@ -138,15 +138,17 @@ std::string exactness_markdown(const std::vector<std::vector<std::string>>& line
 }
 
 std::string exactness_html(const std::vector<std::vector<std::string>>& lines) {
-    std::string text = "<h2>" + html_escaped(exactness_heading) +
-                       "</h2>\n<table><tr><th>kernel</th><th>result</th><th>elements</th><th>different</th>"
-                       "<th>what was run</th></tr>\n";
+    std::string text =
+        "<h2>" + html_escaped(exactness_heading) +
+        "</h2>\n<div "
+        "class=\"scroll\"><table><tr><th>kernel</th><th>result</th><th>elements</th><th>different</th>"
+        "<th>what was run</th></tr>\n";
     for (const auto& it : lines) {
         text += "<tr>";
         for (const std::string& cell : it) text += "<td>" + html_escaped(cell) + "</td>";
         text += "</tr>\n";
     }
-    return text + "</table>\n";
+    return text + "</table></div>\n";
 }
 
 void write(const std::filesystem::path& path, const std::string& text) {

@@ -6,6 +6,7 @@
 # LIBRARY_PAGES   the program of that name, whose pages join in
 # EXAMPLES        folder of the examples, whose pages join in, of short runs
 # DATA            the digits that these train on
+# REHEARSAL       the page that the rehearsal of the GPU benchmarks leaves, where it ran
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -39,6 +40,9 @@ if(EXAMPLES)
 endif()
 file(GLOB made "${WORK}/*.html")
 list(APPEND PAGES ${made})
+if(REHEARSAL AND EXISTS "${REHEARSAL}")
+  list(APPEND PAGES "${REHEARSAL}")
+endif()
 
 # Two frames, each as wide as a screen, whose scripts say here what they have found.
 file(WRITE "${WORK}/frames.html" [[
