@@ -17,6 +17,8 @@ endif()
 # The shell's `time` knows the processor time of a command, which other programs disturb less than the clock.
 find_program(bash bash REQUIRED)
 
+cmake_path(ABSOLUTE_PATH INCLUDE)
+cmake_path(ABSOLUTE_PATH TABLE)
 cmake_path(GET TABLE PARENT_PATH folder)
 set(folder "${folder}/compile_time")
 file(MAKE_DIRECTORY "${folder}")
