@@ -9,7 +9,8 @@
 import re
 import sys
 
-WIDTH, HEIGHT, LEFT, TOP, BETWEEN, STEPS = 340, 190, 46, 34, 70, 400
+# One panel below the other, so that its text can be read on a telephone.
+WIDTH, HEIGHT, LEFT, TOP, BETWEEN, STEPS = 340, 190, 46, 34, 62, 400
 COLOURS = {"fp32": "#767676", "bf16": "#2a6fb0", "fp16": "#2a9d6f", "fp16_alone": "#c8283c", "fp8": "#8a4fb8"}
 NAMES = {"fp32": "float", "bf16": "bfloat16", "fp16": "half, scaled", "fp16_alone": "half alone", "fp8": "8-bit products"}
 
@@ -33,8 +34,8 @@ def mean_of_ten(line):
     return [(x, sum(values[max(0, i - 9):i + 1]) / len(values[max(0, i - 9):i + 1])) for i, (x, _) in enumerate(line)]
 
 
-def panel(x0, title, lines, low, high, ticks, width_of):
-    out = [f'<g transform="translate({x0},{TOP})"><text class="title" x="0" y="-14">{title}</text>']
+def panel(y0, title, lines, low, high, ticks, width_of):
+    out = [f'<g transform="translate({LEFT},{y0})"><text class="title" x="0" y="-14">{title}</text>']
     y_of = lambda v: HEIGHT - (min(max(v, low), high) - low) / (high - low) * HEIGHT
     for t in ticks:
         out.append(f'<line class="grid" x1="0" x2="{WIDTH}" y1="{y_of(t):.1f}" y2="{y_of(t):.1f}"/>'
@@ -56,22 +57,25 @@ def main():
         return low, high, lines_of(figures[title], lambda y: high - y / 300 * (high - low))
 
     low, high, losses = chart("Loss")
-    out = panel(LEFT, "loss, bits a character, by step", losses, low, high, range(int(low), int(high) + 1),
+    out = panel(TOP, "loss, bits a character, by step", losses, low, high, range(int(low), int(high) + 1),
                 lambda name: 5 if name == "fp32" else 1.6)
     differences = [(name, mean_of_ten(line)) for name, line in chart("Difference from float")[2]]
     most = max(abs(v) for _, line in differences for _, v in line)
     most = next(limit for limit in (30, 60, 100, 200, 500, 1000) if limit >= most)
-    out += panel(LEFT + WIDTH + BETWEEN, "less that of float, thousandths of a bit", differences, -most, most,
+    out += panel(TOP + HEIGHT + BETWEEN, "the same less float's, thousandths of a bit", differences, -most, most,
                  [-most, -most / 2, 0, most / 2, most], lambda name: 1.6)
-    x = LEFT
+    x, y = LEFT, TOP + 2 * HEIGHT + BETWEEN + 38
     for name in COLOURS:
-        out.append(f'<g transform="translate({x},{TOP + HEIGHT + 36})"><line x1="0" x2="22" y1="0" y2="0" '
+        if x + 28 + 7 * len(NAMES[name]) > LEFT + WIDTH:
+            x, y = LEFT, y + 20
+        out.append(f'<g transform="translate({x},{y})"><line x1="0" x2="22" y1="0" y2="0" '
                    f'stroke="{COLOURS[name]}" stroke-width="3"/><text x="28" y="4">{NAMES[name]}</text></g>')
-        x += 60 + 8 * len(NAMES[name])
+        x += 50 + 7 * len(NAMES[name])
+    width, height = LEFT + WIDTH + 16, y + 14
     with open(sys.argv[2], "w") as file:
-        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH + LEFT + BETWEEN + 16} '
-                   f'{TOP + HEIGHT + 52}" role="img" aria-label="Losses of a GPT in several precisions">\n'
-                   "<style>text { font: 12px system-ui, sans-serif; fill: #5c6670; } "
+        file.write(f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+                   f'viewBox="0 0 {width} {height}" role="img" aria-label="Losses of a GPT in several precisions">\n'
+                   "<style>text { font: 13px system-ui, sans-serif; fill: #5c6670; } "
                    ".title { font-weight: 600; fill: #1d2329; } .grid { stroke: #d9dee3; } "
                    "path { fill: none; stroke-linejoin: round; }\n"
                    "@media (prefers-color-scheme: dark) { text { fill: #9aa5b0; } .title { fill: #e4e8ec; } "
