@@ -28,6 +28,9 @@ using mp::gpu_gemm_kernel;
 inline constexpr mp::storage_order orders[2] = {mp::storage_order::row_major,
                                                 mp::storage_order::column_major};
 
+/// Padding with which lines begin at multiples of 64 bytes.
+inline constexpr std::ptrdiff_t aligned_lines = -1;
+
 /// A matrix that begins `shift` elements behind a multiple of 64 bytes, with `padding` elements between its
 /// lines, which are NaN and must stay as they are.
 template <class Value>
@@ -39,7 +42,8 @@ struct matrix {
     matrix(std::ptrdiff_t rows, std::ptrdiff_t columns, mp::storage_order order, std::ptrdiff_t shift,
            std::ptrdiff_t padding, Draw draw) {
         const bool row_major = order == mp::storage_order::row_major;
-        const std::ptrdiff_t leading = (row_major ? columns : rows) + padding;
+        const std::ptrdiff_t length = row_major ? columns : rows;
+        const std::ptrdiff_t leading = padding == aligned_lines ? (length + 63) / 64 * 64 : length + padding;
         values.resize(static_cast<std::size_t>(shift + leading * (row_major ? rows : columns)) + 64);
         std::memset(static_cast<void*>(values.data()), 0xFF, values.size() * sizeof(Value));
         auto address = reinterpret_cast<std::uintptr_t>(values.data());
@@ -140,21 +144,23 @@ private:
     std::normal_distribution<float> distribution_;
 };
 
-/// Every layout of the three matrices, aligned and not.
+/// Every layout of the three matrices, aligned and not; with so much k that copies go around the ring of stages.
 template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C>
 void check_layouts() {
     unsigned number = 0;
     for (const auto a_order : orders) {
         for (const auto b_order : orders) {
             for (const auto c_order : orders) {
-                for (const std::ptrdiff_t shift : {0, 1}) {
+                for (const std::ptrdiff_t padding : {std::ptrdiff_t{0}, std::ptrdiff_t{2}, aligned_lines}) {
                     ++number;
-                    check<Kernel, Arch, A, B, C>({37, 45, 70},
+                    const std::ptrdiff_t k =
+                        padding == aligned_lines ? 490 / static_cast<int>(sizeof(A)) : 70;
+                    check<Kernel, Arch, A, B, C>({37, number % 2 == 0 ? 48 : 45, k},
                                                  {.a_order = a_order,
                                                   .b_order = b_order,
                                                   .c_order = c_order,
-                                                  .shift = shift,
-                                                  .padding = shift == 0 ? 0 : 2,
+                                                  .shift = padding == 2 ? 1 : 0,
+                                                  .padding = padding,
                                                   .alpha = 1.5F,
                                                   .beta = number % 3 == 0 ? 0.0F : -0.75F,
                                                   .seed = number},

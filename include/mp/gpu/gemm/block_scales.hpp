@@ -61,6 +61,18 @@ template <int RowFragments, int ColumnFragments, int Count>
 struct scaled_sums {
     float of[std::size_t{RowFragments}][std::size_t{ColumnFragments}][std::size_t{Count}];
     float total[std::size_t{RowFragments}][std::size_t{ColumnFragments}][std::size_t{Count}];
+
+    /// All blocks of k are in the totals, which take the place of the sums.
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void finish() {
+        MP_UNROLL
+        for (int i = 0; i < RowFragments; ++i) {
+            MP_UNROLL
+            for (int j = 0; j < ColumnFragments; ++j) {
+                MP_UNROLL
+                for (int n = 0; n < Count; ++n) of[i][j][n] = total[i][j][n];
+            }
+        }
+    }
 };
 
 /// mma_policy for scaled products. Those of all architectures start from zero with each block.
@@ -79,23 +91,27 @@ struct scaled_mma_policy : mma_policy<Tile, A, B, AKMajor, BKMajor> {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread, sums<Thread>& sum) {
         sum = {};
     }
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(Thread, sums<Thread>& sum) {
+        sum.finish();
+    }
 
     /// Ends a block of k. `scales` are those of the tile, of which the warp's begin at `rows` and
-    /// `columns`. In the end the totals take the place of the sums.
+    /// `columns`.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_scaled(Thread thread, simt::shared_pointer<float> scales,
                                                            int rows, int columns, bool same_for_columns,
-                                                           bool last, sums<Thread>& sum) {
-        const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), 0);
+                                                           sums<Thread>& sum) {
+        const int lane = thread.lane();
         float row_scale[base::row_fragments][2];
         MP_UNROLL
         for (int i = 0; i < base::row_fragments; ++i) {
-            const auto from = scales + (rows + i * simt::mma_rows + at.row);
-            row_scale[i][0] = thread.load(from);
-            row_scale[i][1] = thread.load(from + 8);
+            const auto from = scales + (rows + i * simt::mma_rows);
+            row_scale[i][0] = thread.load(from + base::row_of_sum(lane, 0));
+            row_scale[i][1] = thread.load(from + base::row_of_sum(lane, 2));
         }
-        const auto from = scales + (columns + at.position);
+        const auto from = scales + columns;
         if (same_for_columns) {
             // One product of scales for a row instead of one for each element.
             const float column_scale = thread.load(from);
@@ -104,9 +120,9 @@ struct scaled_mma_policy : mma_policy<Tile, A, B, AKMajor, BKMajor> {
                 row_scale[i][0] = float_multiply(row_scale[i][0], column_scale);
                 row_scale[i][1] = float_multiply(row_scale[i][1], column_scale);
             }
-            add_blocks<true>(thread, from, row_scale, last, sum);
+            add_blocks<true>(thread, from, row_scale, sum);
         } else {
-            add_blocks<false>(thread, from, row_scale, last, sum);
+            add_blocks<false>(thread, from, row_scale, sum);
         }
     }
 
@@ -115,13 +131,18 @@ private:
     template <bool RowScales, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_blocks(
         Thread thread, [[maybe_unused]] simt::shared_pointer<float> column_scales,
-        const float (&row_scale)[base::row_fragments][2], bool last, sums<Thread>& sum) {
+        const float (&row_scale)[base::row_fragments][2], sums<Thread>& sum) {
         using pair = chunk<float, 2>;
         MP_UNROLL
         for (int j = 0; j < base::column_fragments; ++j) {
             [[maybe_unused]] pair column_scale{};
             if constexpr (!RowScales) {
-                column_scale = thread.load((column_scales + j * simt::mma_columns).template as<pair>());
+                const auto from = column_scales + base::column_of_sum(thread.lane(), j, 0);
+                if constexpr (base::b_stage::interleaves) {
+                    column_scale = {{thread.load(from), thread.load(from + 2)}};
+                } else {
+                    column_scale = thread.load(from.template as<pair>());
+                }
             }
             MP_UNROLL
             for (int i = 0; i < base::row_fragments; ++i) {
@@ -131,7 +152,7 @@ private:
                     if constexpr (!RowScales) factor = float_multiply(factor, column_scale.values[n % 2]);
                     float& total = sum.total[i][j][n];
                     total = float_multiply_add(sum.of[i][j][n], factor, total);
-                    sum.of[i][j][n] = last ? total : 0.0F;
+                    sum.of[i][j][n] = 0.0F;
                 }
             }
         }
@@ -149,12 +170,16 @@ struct scaled_simt_policy : simt_policy<Tile, A, B, AKMajor, BKMajor> {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread, sums<Thread>& sum) {
         sum = {};
     }
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(Thread, sums<Thread>& sum) {
+        sum.finish();
+    }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_scaled(Thread thread, simt::shared_pointer<float> scales,
                                                            int rows, int columns, bool /*same_for_columns*/,
-                                                           bool last, sums<Thread>& sum) {
+                                                           sums<Thread>& sum) {
         for (int i = 0; i < base::row_fragments; ++i) {
             const float row_scale = thread.load(scales + (rows + i * 16 + thread.lane() / 2));
             for (int j = 0; j < base::column_fragments; ++j) {
@@ -164,7 +189,7 @@ struct scaled_simt_policy : simt_policy<Tile, A, B, AKMajor, BKMajor> {
                     float& total = sum.total[i][j][n];
                     total =
                         float_multiply_add(sum.of[i][j][n], float_multiply(row_scale, column_scale), total);
-                    sum.of[i][j][n] = last ? total : 0.0F;
+                    sum.of[i][j][n] = 0.0F;
                 }
             }
         }

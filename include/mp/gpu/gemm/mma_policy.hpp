@@ -68,55 +68,102 @@ struct mma_policy {
         sum = {};
     }
 
+    /// Products of fragments in a stage.
+    static constexpr int products = stage_k_bytes / simt::mma_k_bytes;
+
+    /// What a lane reads where: computed once.
+    struct reader {
+        typename a_stage::reader a;
+        typename b_stage::reader b;
+    };
+    template <class>
+    struct fragments {
+        simt::registers<4> left[std::size_t{row_fragments}];
+        simt::registers<4> right[std::size_t{column_fragments / 2}];
+    };
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader make_reader(Thread thread, int warp_row,
+                                                                            int warp_column) {
+        return {a_stage::reader_of_a(thread, warp_row), b_stage::reader_of_b(thread, warp_column)};
+    }
+
+    /// Loads the fragments of product `number` of a stage.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void load(Thread thread, simt::shared_pointer<A> a,
+                                                     simt::shared_pointer<B> b, const reader& from,
+                                                     int number, fragments<Thread>& to) {
+        MP_UNROLL
+        for (int i = 0; i < row_fragments; ++i) to.left[i] = a_stage::load_a(thread, a, from.a, i, number);
+        MP_UNROLL
+        for (int j = 0; j < column_fragments / 2; ++j) {
+            to.right[j] = b_stage::load_b_pair(thread, b, from.b, j, number);
+        }
+    }
+
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
-                                                         simt::shared_pointer<B> b, int warp_row,
-                                                         int warp_column, Sums& sum) {
-        constexpr int steps = stage_k_bytes / simt::mma_k_bytes;
-        // Fragments that are gathered by elements take enough registers that unrolled kernels spill.
-        [[maybe_unused]] constexpr int unrolled = sizeof(A) == 1 ? 1 : steps;
-        MP_UNROLL_BY(unrolled)
-        for (int step = 0; step < steps; ++step) {
-            simt::registers<4> left[std::size_t{row_fragments}];
-            simt::registers<4> right[std::size_t{column_fragments / 2}];
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, const fragments<Thread>& of,
+                                                         Sums& sum) {
+        MP_UNROLL
+        for (int i = 0; i < row_fragments; ++i) {
             MP_UNROLL
-            for (int i = 0; i < row_fragments; ++i) {
-                left[i] = a_stage::load_a(thread, a, warp_row + i * simt::mma_rows, step);
-            }
-            MP_UNROLL
-            for (int j = 0; j < column_fragments / 2; ++j) {
-                right[j] = b_stage::load_b_pair(thread, b, warp_column + j * 2 * simt::mma_columns, step);
-            }
-            MP_UNROLL
-            for (int i = 0; i < row_fragments; ++i) {
-                MP_UNROLL
-                for (int j = 0; j < column_fragments; ++j) {
-                    const simt::registers<2> column = {
-                        {right[j / 2][j % 2 * 2], right[j / 2][j % 2 * 2 + 1]}};
-                    thread.template multiply_add<A, B>(sum.of[i][j], left[i], column);
-                }
+            for (int j = 0; j < column_fragments; ++j) {
+                const simt::registers<2> column = {
+                    {of.right[j / 2][j % 2 * 2], of.right[j / 2][j % 2 * 2 + 1]}};
+                thread.template multiply_add<A, B>(sum.of[i][j], of.left[i], column);
             }
         }
     }
 
     /// `steps` stages have been multiplied since the sums were zero.
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, [[maybe_unused]] std::ptrdiff_t steps,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, [[maybe_unused]] int steps,
                                                          [[maybe_unused]] bool last,
                                                          [[maybe_unused]] sums<Thread>& sum) {
         if constexpr (sums<Thread>::promotes) {
             constexpr int interval = 128 / a_stage::k;
             if (steps % interval != 0 && !last) return;
+            MP_UNROLL
             for (int i = 0; i < row_fragments; ++i) {
+                MP_UNROLL
                 for (int j = 0; j < column_fragments; ++j) {
+                    MP_UNROLL
                     for (int n = 0; n < 4; ++n) {
                         sum.promoted[i][j][n] = float_add(sum.promoted[i][j][n], sum.of[i][j][n]);
-                        sum.of[i][j][n] = last ? sum.promoted[i][j][n] : 0.0F;
+                        sum.of[i][j][n] = 0;
                     }
                 }
             }
         }
+    }
+
+    /// All stages have been multiplied.
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(Thread, [[maybe_unused]] sums<Thread>& sum) {
+        if constexpr (sums<Thread>::promotes) {
+            MP_UNROLL
+            for (int i = 0; i < row_fragments; ++i) {
+                MP_UNROLL
+                for (int j = 0; j < column_fragments; ++j) {
+                    MP_UNROLL
+                    for (int n = 0; n < 4; ++n) sum.of[i][j][n] = sum.promoted[i][j][n];
+                }
+            }
+        }
+    }
+
+    /// Row of sum n of a fragment, among its 16 rows.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr int row_of_sum(int lane, int n) {
+        const int row = simt::mma_c_coordinate(lane, n).row;
+        return a_stage::interleaves ? row % 8 * 2 + row / 8 : row;
+    }
+    /// Column of sum n of the j-th fragment, among those of the warp.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr int column_of_sum(int lane, int j, int n) {
+        const int column = simt::mma_c_coordinate(lane, n).position;
+        return b_stage::interleaves ? j / 2 * 16 + column * 2 + j % 2 : j * simt::mma_columns + column;
     }
 
     /// Stores rows 16 i to 16 i + 15 of the warp's sums, integers as their bits.
@@ -126,14 +173,24 @@ struct mma_policy {
                                                                     simt::shared_pointer<float> epilogue_tile,
                                                                     int pitch) {
         using pair = chunk<float, 2>;
+        using quarter = chunk<float, 4>;
+        const auto as_float = [](sum_type value) { return bit_cast<float>(value); };
         MP_UNROLL
         for (int j = 0; j < column_fragments; ++j) {
+            if (b_stage::interleaves && j % 2 != 0) continue;
             MP_UNROLL
             for (int n = 0; n < 4; n += 2) {
-                const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), n);
-                const auto to = epilogue_tile + (at.row * pitch + j * simt::mma_columns + at.position);
-                thread.store(to.template as<pair>(),
-                             pair{{bit_cast<float>(sum.of[i][j][n]), bit_cast<float>(sum.of[i][j][n + 1])}});
+                const auto to = epilogue_tile +
+                                (row_of_sum(thread.lane(), n) * pitch + column_of_sum(thread.lane(), j, n));
+                const sum_type(&v)[4] = sum.of[i][j];
+                if constexpr (b_stage::interleaves) {
+                    const sum_type(&w)[4] = sum.of[i][j + 1];
+                    thread.store(
+                        to.template as<quarter>(),
+                        quarter{{as_float(v[n]), as_float(w[n]), as_float(v[n + 1]), as_float(w[n + 1])}});
+                } else {
+                    thread.store(to.template as<pair>(), pair{{as_float(v[n]), as_float(v[n + 1])}});
+                }
             }
         }
     }

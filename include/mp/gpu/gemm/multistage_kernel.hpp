@@ -8,6 +8,7 @@
 #include <mp/gpu/gemm/integer_output.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/stage_copies.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
@@ -43,19 +44,23 @@ struct no_scales {
 
 /// c = epilogue(alpha * a b + beta * c), or the sums of one slice of k.
 ///
-/// Shared memory is a ring of stages of 64 bytes of k. At the beginning of a step the thread waits for its
-/// copies into the stage that is next, and the block for all threads: now that stage is complete, and the one
-/// before it has been read by everybody, so the copies for the stage that comes last may be put there. One
-/// barrier a step. In the end each warp passes its sums through shared memory in epilogue tiles of 16 rows, so that C
-/// is read and written in chunks.
+/// Shared memory is a ring of stages of 64 bytes of k. Fragments are loaded to registers while those before them
+/// are multiplied, so those of a stage's first product are loaded before the last one of the stage before: there
+/// the thread waits for its copies into the stage that is next, and the block for all threads. Now that stage is
+/// complete, and of the one before it everybody has all fragments, so the copies for the stage that comes last may be
+/// put there. One barrier a step. In the end each warp passes its sums through shared memory in epilogue tiles of 16
+/// rows, so that C is read and written in chunks.
 ///
 /// Every element of a b starts at zero and takes blocks of ascending k, so it has the bits of
 /// mp::emulated.
 ///
 /// `Policy` is how tiles lie in shared memory and how warps multiply them:
-///  - a_stage and b_stage, with `bytes`, `k` and copy();
+///  - a_stage and b_stage: swizzled_stage or padded_stage;
 ///  - sums<Thread>: what a thread has of the sums of its warp;
-///  - clear(), multiply() of one stage, end_step() after it, and store_epilogue_tile().
+///  - products: those of fragments in a stage, an even number; fragments<Thread>, what a product takes; and
+///    make_reader(), what a thread computes once to load them;
+///  - clear(), load() and multiply() of fragments, end_step() after each stage, finish() after all, and
+///    store_epilogue_tile().
 ///
 /// With `Scales`, a stage at which a block of k ends also brings the scales of the rows and columns
 /// of the tile for that block: by the same copies that run ahead, so that no warp waits for them, and none
@@ -81,8 +86,10 @@ struct multistage_gemm_kernel {
     static constexpr int scales_begin = tile::stages * stage_bytes;
     static constexpr int scales_bytes =
         (tile::rows + tile::columns) * Scales::scales_per_vector * static_cast<int>(sizeof(float));
+    /// One more than stages: the scales of a step are read behind the barrier that frees its stage.
+    static constexpr int scale_stages = tile::stages + 1;
     static constexpr std::size_t shared_bytes = static_cast<std::size_t>(
-        (std::max)(scales_begin + tile::stages * scales_bytes, epilogue_tiles_bytes));
+        (std::max)(scales_begin + scale_stages * scales_bytes, epilogue_tiles_bytes));
 
     product_problem<a_value, b_value, Output, Epilogue> problem;
     Scales scales;
@@ -123,8 +130,10 @@ private:
             const std::ptrdiff_t steps = tile_count(problem.k, a_stage::k);
             const std::ptrdiff_t length = steps_of_slice(steps, problem.splits, steps_of_scale());
             const std::ptrdiff_t begin = split * length;
-            const std::ptrdiff_t end = begin + length < steps ? begin + length : steps;
-            add_products(thread, a, b, scales, row, column, begin, end, sum);
+            const int count = left_of(steps - begin, static_cast<int>(length));
+            if (count > 0) {
+                add_products(thread, a, b, scales, problem.k, row, column, begin * a_stage::k, count, sum);
+            }
         }
         const int warp = thread.warp();
         const std::ptrdiff_t warp_row = row + warp / tile::warps_across * tile::warp_rows;
@@ -148,61 +157,129 @@ private:
         }
     }
 
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void begin_stage(Thread thread, const operand_vectors<a_value>& a,
-                                                            const operand_vectors<b_value>& b,
-                                                            [[maybe_unused]] const Scales& scales,
-                                                            std::ptrdiff_t row, std::ptrdiff_t column,
-                                                            std::ptrdiff_t step,
-                                                            [[maybe_unused]] std::ptrdiff_t end, int stage) {
-        a_stage::copy(thread, a_at(stage), a, row, step * a_stage::k);
-        b_stage::copy(thread, b_at(stage), b, column, step * b_stage::k);
-        if constexpr (has_scales) {
-            if ((step + 1) % steps_of_scale() == 0 || step + 1 == end) {
-                scales.template copy<tile::rows, tile::columns, threads>(
-                    thread, scales_at(stage), thread.index(), row, column, step / steps_of_scale());
+    /// The copies of a thread for one step after the other: those of a tile from (row, column) on, and `first` of k.
+    struct copies {
+        const operand_vectors<a_value>& a;
+        const operand_vectors<b_value>& b;
+        const Scales& scales;
+        std::ptrdiff_t row;
+        std::ptrdiff_t column;
+        std::ptrdiff_t first;
+        int whole;  ///< steps whose copies are whole_copies: the first ones
+        int steps;
+        whole_copies<a_stage> whole_a;
+        whole_copies<b_stage> whole_b;
+
+        /// Begins to copy a step; steps are taken in their order.
+        MP_ANY_EXECUTION_SPACE
+        template <class Thread>
+        MP_HOST_DEVICE MP_ALWAYS_INLINE void begin(Thread thread, int step, std::uint32_t stage,
+                                                   [[maybe_unused]] std::uint32_t scale_stage) {
+            if (step < whole) {
+                whole_a.copy_next(thread, {stage});
+                whole_b.copy_next(thread, {stage + a_stage::bytes});
+            } else if (step < steps) {
+                const std::ptrdiff_t p = first + std::ptrdiff_t{step} * a_stage::k;
+                copy_tile_of<a_stage>(thread, simt::shared_pointer<a_value>{stage}, a, row, p);
+                copy_tile_of<b_stage>(thread, simt::shared_pointer<b_value>{stage + a_stage::bytes}, b,
+                                      column, p);
             }
+            if constexpr (has_scales) {
+                if (step < steps && ends_scale(step, steps)) {
+                    scales.template copy<tile::rows, tile::columns, threads>(
+                        thread, {scale_stage}, thread.index(), row, column,
+                        first / Scales::k + step / steps_of_scale());
+                }
+            }
+            thread.commit_copies();
         }
+    };
+
+    /// Whether a block of k that shares a scale ends with a step. Slices of k begin with such a block.
+    MP_HOST_DEVICE static constexpr bool ends_scale(int step, int steps) {
+        return (step + 1) % steps_of_scale() == 0 || step + 1 == steps;
     }
 
-    /// Adds the products of the steps from `begin` to `end`.
+    /// The place behind one of `Count` in a ring.
+    template <int Bytes, int Count>
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static std::uint32_t next_in_ring(std::uint32_t place,
+                                                                                    std::uint32_t begin) {
+        return place == begin + (Count - 1) * Bytes ? begin : place + Bytes;
+    }
+
+    /// Adds the products of `steps` steps from `first` of k on.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_products(Thread thread, const operand_vectors<a_value>& a,
                                                              const operand_vectors<b_value>& b,
-                                                             const Scales& scales, std::ptrdiff_t row,
-                                                             std::ptrdiff_t column, std::ptrdiff_t begin,
-                                                             std::ptrdiff_t end, Sums& sum) {
+                                                             const Scales& scales, std::ptrdiff_t k,
+                                                             std::ptrdiff_t row, std::ptrdiff_t column,
+                                                             std::ptrdiff_t first, int steps, Sums& sum) {
         const int warp = thread.warp();
         const int warp_row = warp / tile::warps_across * tile::warp_rows;
         const int warp_column = warp % tile::warps_across * tile::warp_columns;
+        const bool all_whole = whole_copies<a_stage>::take(a, row) && whole_copies<b_stage>::take(b, column);
+        copies copying{a,
+                       b,
+                       scales,
+                       row,
+                       column,
+                       first,
+                       all_whole ? left_of((k - first) / a_stage::k, steps) : 0,
+                       steps,
+                       {thread, a, row, first},
+                       {thread, b, column, first}};
         MP_UNROLL_BY(1)
         for (int i = 0; i < tile::stages - 1; ++i) {
-            if (begin + i < end) begin_stage(thread, a, b, scales, row, column, begin + i, end, i);
-            thread.commit_copies();
+            copying.begin(thread, i, static_cast<std::uint32_t>(i * stage_bytes),
+                          static_cast<std::uint32_t>(scales_begin + i * scales_bytes));
         }
-        int stage = 0;
-        int next_stage = tile::stages - 1;
+        const auto reader = Policy::make_reader(thread, warp_row, warp_column);
+        typename Policy::template fragments<Thread> one;
+        typename Policy::template fragments<Thread> other;
+        std::uint32_t reads = 0;
+        std::uint32_t writes = (tile::stages - 1) * stage_bytes;
+        [[maybe_unused]] std::uint32_t scale_reads = scales_begin;
+        [[maybe_unused]] std::uint32_t scale_writes = scales_begin + (tile::stages - 1) * scales_bytes;
+        const auto load = [&](int number, auto& to) {
+            Policy::load(thread, simt::shared_pointer<a_value>{reads},
+                         simt::shared_pointer<b_value>{reads + a_stage::bytes}, reader, number, to);
+        };
+        thread.template wait_copies<tile::stages - 2>();
+        thread.sync_block();
+        load(0, one);
         MP_UNROLL_BY(1)
-        for (std::ptrdiff_t step = begin; step < end; ++step) {
-            thread.template wait_copies<tile::stages - 2>();
-            thread.sync_block();
-            const std::ptrdiff_t next = step + (tile::stages - 1);
-            if (next < end) begin_stage(thread, a, b, scales, row, column, next, end, next_stage);
-            thread.commit_copies();
-            Policy::multiply(thread, a_at(stage), b_at(stage), warp_row, warp_column, sum);
-            if constexpr (has_scales) {
-                if ((step + 1) % steps_of_scale() == 0 || step + 1 == end) {
-                    Policy::end_scaled(thread, scales_at(stage), warp_row, tile::rows + warp_column,
-                                       scales.same_for_columns(tile::columns), step + 1 == end, sum);
+        for (int step = 0; step < steps; ++step) {
+            [[maybe_unused]] constexpr int unrolled = Policy::products > 4 ? 1 : Policy::products / 2;
+            MP_UNROLL_BY(unrolled)
+            for (int number = 0; number < Policy::products; number += 2) {
+                load(number + 1, other);
+                if (number == 0) copying.begin(thread, step + (tile::stages - 1), writes, scale_writes);
+                Policy::multiply(thread, one, sum);
+                if (number + 2 < Policy::products) {
+                    load(number + 2, one);
+                } else {
+                    thread.template wait_copies<tile::stages - 2>();
+                    thread.sync_block();
+                    writes = reads;
+                    // In the end the last stage is read once more, in vain.
+                    if (step + 1 < steps) reads = next_in_ring<stage_bytes, tile::stages>(reads, 0);
+                    load(0, one);
                 }
-            } else {
-                Policy::end_step(thread, step - begin + 1, step + 1 == end, sum);
+                Policy::multiply(thread, other, sum);
             }
-            stage = stage + 1 == tile::stages ? 0 : stage + 1;
-            next_stage = next_stage + 1 == tile::stages ? 0 : next_stage + 1;
+            if constexpr (has_scales) {
+                if (ends_scale(step, steps)) {
+                    Policy::end_scaled(thread, simt::shared_pointer<float>{scale_reads}, warp_row,
+                                       tile::rows + warp_column, scales.same_for_columns(tile::columns), sum);
+                }
+                scale_reads = next_in_ring<scales_bytes, scale_stages>(scale_reads, scales_begin);
+                scale_writes = next_in_ring<scales_bytes, scale_stages>(scale_writes, scales_begin);
+            } else {
+                Policy::end_step(thread, step + 1, step + 1 == steps, sum);
+            }
         }
+        Policy::finish(thread, sum);
         // The epilogue tiles of the output lie where the stages are.
         thread.template wait_copies<0>();
         thread.sync_block();
@@ -240,16 +317,6 @@ private:
             }
             thread.sync_warp();
         }
-    }
-
-    MP_HOST_DEVICE static constexpr simt::shared_pointer<a_value> a_at(int stage) {
-        return {static_cast<std::uint32_t>(stage * stage_bytes)};
-    }
-    MP_HOST_DEVICE static constexpr simt::shared_pointer<b_value> b_at(int stage) {
-        return {static_cast<std::uint32_t>(stage * stage_bytes + a_stage::bytes)};
-    }
-    MP_HOST_DEVICE static constexpr simt::shared_pointer<float> scales_at(int stage) {
-        return {static_cast<std::uint32_t>(scales_begin + stage * scales_bytes)};
     }
 };
 

@@ -42,35 +42,57 @@ struct simt_policy {
         sum = {};
     }
 
+    static constexpr int products = a_stage::k;
+
+    struct reader {
+        int row;
+        int column;
+    };
+    template <class>
+    struct fragments {
+        float left[std::size_t{row_fragments}];
+        float right[std::size_t{column_fragments}][8];
+    };
+
+    template <class Thread>
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader make_reader(Thread thread, int warp_row,
+                                                                            int warp_column) {
+        return {warp_row + thread.lane() / 2, warp_column + thread.lane() % 2 * 8};
+    }
+
     MP_ANY_EXECUTION_SPACE
-    template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
-                                                         simt::shared_pointer<B> b, int warp_row,
-                                                         int warp_column, Sums& sum) {
-        const int row = warp_row + thread.lane() / 2;
-        const int column = warp_column + thread.lane() % 2 * 8;
-        MP_UNROLL_BY(1)
-        for (int p = 0; p < a_stage::k; ++p) {
-            float left[std::size_t{row_fragments}];
-            for (int i = 0; i < row_fragments; ++i) {
-                left[i] = static_cast<float>(thread.load(a_stage::element(a, row + i * 16, p)));
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void load(Thread thread, simt::shared_pointer<A> a,
+                                                     simt::shared_pointer<B> b, const reader& from,
+                                                     int number, fragments<Thread>& to) {
+        for (int i = 0; i < row_fragments; ++i) {
+            to.left[i] = static_cast<float>(thread.load(a_stage::element(a, from.row + i * 16, number)));
+        }
+        for (int j = 0; j < column_fragments; ++j) {
+            for (int n = 0; n < 8; ++n) {
+                to.right[j][n] =
+                    static_cast<float>(thread.load(b_stage::element(b, from.column + j * 16 + n, number)));
             }
-            for (int j = 0; j < column_fragments; ++j) {
-                for (int n = 0; n < 8; ++n) {
-                    const auto right =
-                        static_cast<float>(thread.load(b_stage::element(b, column + j * 16 + n, p)));
-                    for (int i = 0; i < row_fragments; ++i) {
-                        float& total = sum.of[i][j][n];
-                        total = float_multiply_add(left[i], right, total);
-                    }
+        }
+    }
+
+    template <class Thread, class Sums>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread, const fragments<Thread>& of, Sums& sum) {
+        for (int j = 0; j < column_fragments; ++j) {
+            for (int n = 0; n < 8; ++n) {
+                for (int i = 0; i < row_fragments; ++i) {
+                    float& total = sum.of[i][j][n];
+                    total = float_multiply_add(of.left[i], of.right[j][n], total);
                 }
             }
         }
     }
 
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, std::ptrdiff_t /*steps*/, bool /*last*/,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, int /*steps*/, bool /*last*/,
                                                          sums<Thread>&) {}
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(Thread, sums<Thread>&) {}
 
     /// Stores rows 16 i to 16 i + 15 of the warp's sums.
     MP_ANY_EXECUTION_SPACE

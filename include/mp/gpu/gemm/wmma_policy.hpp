@@ -23,6 +23,10 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// banks apart modulo 32, and take all 32 banks once. (The loads of wmma cannot follow a swizzle.)
 template <class Input, int Extent, bool KMajor, int Threads>
 struct padded_stage {
+    using input = Input;
+    static constexpr bool k_major = KMajor;
+    static constexpr int extent = Extent;
+    static constexpr int threads = Threads;
     static constexpr int size = static_cast<int>(sizeof(Input));
     static constexpr int k = stage_k_bytes / size;
     static constexpr int rows = KMajor ? Extent : k;
@@ -32,8 +36,10 @@ struct padded_stage {
     static constexpr int bytes = rows * pitch * size;
     static constexpr int chunks_across = length / chunk_elements;
     static constexpr int chunks = rows * chunks_across;
+    static constexpr int chunks_of_thread = chunks / Threads;
+    static constexpr int chunk_distance = Threads / chunks_across * pitch * size;
 
-    static_assert(bytes % 128 == 0 && chunks % Threads == 0);
+    static_assert(bytes % 128 == 0 && chunks % Threads == 0 && Threads % chunks_across == 0);
 
     using pointer = simt::shared_pointer<Input>;
 
@@ -42,22 +48,11 @@ struct padded_stage {
         return stage + (KMajor ? outer * pitch + p : p * pitch + outer);
     }
 
-    /// Begins to copy the tile that starts at `outer` (row of A, column of B) and `k`. All threads call it.
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE static MP_ALWAYS_INLINE void copy(Thread thread, pointer stage,
-                                                     const operand_vectors<Input>& operand,
-                                                     std::ptrdiff_t outer, std::ptrdiff_t p) {
-        const std::ptrdiff_t first_row = KMajor ? outer : p;
-        const std::ptrdiff_t first_position = KMajor ? p : outer;
-        MP_UNROLL
-        for (int i = 0; i < chunks / Threads; ++i) {
-            const int number = thread.index() + i * Threads;
-            const int row = number / chunks_across;
-            const int position = number % chunks_across * chunk_elements;
-            copy_chunk(thread, stage + (row * pitch + position), operand, first_row + row,
-                       first_position + position);
-        }
+    [[nodiscard]] MP_HOST_DEVICE static constexpr stage_chunk chunk_at(int number) {
+        return {number / chunks_across, number % chunks_across * chunk_elements};
+    }
+    [[nodiscard]] MP_HOST_DEVICE static constexpr pointer place_of(pointer stage, stage_chunk chunk) {
+        return stage + (chunk.vector * pitch + chunk.position);
     }
 };
 
@@ -94,34 +89,58 @@ struct wmma_policy {
         }
     }
 
+    static constexpr int products = a_stage::k / simt::wmma_k<A>;
+
+    struct reader {
+        int row;
+        int column;
+    };
+    template <class Thread>
+    struct fragments {
+        typename Thread::template wmma_a<A, AKMajor> left[std::size_t{row_fragments}];
+        typename Thread::template wmma_b<B, BKMajor> right[std::size_t{column_fragments}];
+    };
+
+    template <class Thread>
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader make_reader(Thread, int warp_row,
+                                                                            int warp_column) {
+        return {warp_row, warp_column};
+    }
+
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, simt::shared_pointer<A> a,
-                                                         simt::shared_pointer<B> b, int warp_row,
-                                                         int warp_column, sums<Thread>& sum) {
-        // A loop, for registers: unrolled, the kernels of some architectures spill.
-        MP_UNROLL_BY(1)
-        for (int p = 0; p < a_stage::k; p += simt::wmma_k<A>) {
-            typename Thread::template wmma_a<A, AKMajor> left[std::size_t{row_fragments}];
-            MP_UNROLL
-            for (int i = 0; i < row_fragments; ++i) {
-                thread.load_fragment(left[i], a_stage::element(a, warp_row + i * 16, p), a_stage::pitch);
-            }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void load(Thread thread, simt::shared_pointer<A> a,
+                                                     simt::shared_pointer<B> b, const reader& from,
+                                                     int number, fragments<Thread>& to) {
+        const int p = number * simt::wmma_k<A>;
+        MP_UNROLL
+        for (int i = 0; i < row_fragments; ++i) {
+            thread.load_fragment(to.left[i], a_stage::element(a, from.row + i * 16, p), a_stage::pitch);
+        }
+        MP_UNROLL
+        for (int j = 0; j < column_fragments; ++j) {
+            thread.load_fragment(to.right[j], b_stage::element(b, from.column + j * 16, p), b_stage::pitch);
+        }
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, const fragments<Thread>& of,
+                                                         sums<Thread>& sum) {
+        MP_UNROLL
+        for (int i = 0; i < row_fragments; ++i) {
             MP_UNROLL
             for (int j = 0; j < column_fragments; ++j) {
-                typename Thread::template wmma_b<B, BKMajor> right;
-                thread.load_fragment(right, b_stage::element(b, warp_column + j * 16, p), b_stage::pitch);
-                MP_UNROLL
-                for (int i = 0; i < row_fragments; ++i) {
-                    thread.multiply_fragments(sum.of[i][j], left[i], right);
-                }
+                thread.multiply_fragments(sum.of[i][j], of.left[i], of.right[j]);
             }
         }
     }
 
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, std::ptrdiff_t /*steps*/, bool /*last*/,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, int /*steps*/, bool /*last*/,
                                                          sums<Thread>&) {}
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(Thread, sums<Thread>&) {}
 
     /// Stores rows 16 i to 16 i + 15 of the warp's sums.
     MP_ANY_EXECUTION_SPACE

@@ -2,18 +2,23 @@
 // count_instructions <source> <ptx> [<sass>]: counts instructions in the listings of a source's kernels (PTX of nvcc,
 // SASS of nvdisasm -c), and compares with the budgets that the source names in comments:
 //
-//   // budget <ptx|sass> <kernel> <loop <opcode>|function> <most|least> <count> <opcode> [per <count> <opcode>]
+//   // budget <ptx|sass> <kernel> <loop <opcode> [through <opcode>]|function> <most|least> <count> <opcode>
+//       [per <count> <opcode>]
 //
 // An opcode is a regular expression, matched from its beginning. `loop X` is the shortest loop that holds an X: from
-// the target of a backward branch to the branch. What is counted `per` others does not change when a loop is unrolled.
+// the target of a backward branch to the branch; `through Y`, the shortest way through it on which there is a Y: what
+// is executed, where the rest is for exceptions. What is counted `per` others does not change when a loop is unrolled.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -24,7 +29,10 @@ namespace {
 struct kernel_code {
     std::vector<std::string> opcodes;
     std::vector<std::pair<std::size_t, std::size_t>>
-        loops;  // of instructions, from the first to behind the last
+        loops;                                    // of instructions, from the first to behind the last
+    std::map<std::size_t, std::string> branches;  // what forward branches go to
+    std::set<std::size_t> unconditional;
+    std::map<std::string, std::size_t> labels;
 };
 
 using listing = std::map<std::string, kernel_code>;
@@ -39,20 +47,29 @@ public:
     }
     void end_kernel() { kernel_ = nullptr; }
     void add_label(const std::string& name) {
-        if (kernel_ != nullptr) labels_[name] = kernel_->opcodes.size();
+        if (kernel_ != nullptr) kernel_->labels[name] = labels_[name] = kernel_->opcodes.size();
     }
     // A statement: [@predicate] opcode operands.
     void add_statement(const std::string& text, const std::regex& branch) {
         std::istringstream words(text);
         std::string opcode;
         words >> opcode;
-        if (!opcode.empty() && opcode[0] == '@') words >> opcode;
+        const bool predicated = !opcode.empty() && opcode[0] == '@';
+        if (predicated) words >> opcode;
         if (kernel_ == nullptr || opcode.empty()) return;
         kernel_->opcodes.push_back(opcode);
         std::smatch found;
         if (!std::regex_search(text, found, branch)) return;
         const auto target = labels_.find(found[1]);
-        if (target != labels_.end()) kernel_->loops.emplace_back(target->second, kernel_->opcodes.size());
+        if (target != labels_.end()) {
+            kernel_->loops.emplace_back(target->second, kernel_->opcodes.size());
+        } else {
+            kernel_->branches[kernel_->opcodes.size() - 1] = found[1];
+        }
+        // A predicate may also stand before the target.
+        if (!predicated && text.find("BRA `") != std::string::npos) {
+            kernel_->unconditional.insert(kernel_->opcodes.size() - 1);
+        }
     }
     [[nodiscard]] listing take() { return std::move(kernels_); }
 
@@ -121,7 +138,8 @@ struct budget {
     std::string text;
     std::string listing;
     std::string kernel;
-    std::string loop;  // the opcode that it holds; empty for the whole function
+    std::string loop;     // the opcode that it holds; empty for the whole function
+    std::string through;  // the opcode on the way through the loop; empty for the whole loop
     bool most = false;
     double count = 0;
     std::string opcode;
@@ -131,7 +149,7 @@ struct budget {
 
 std::vector<budget> read_budgets(const std::string& path) {
     const std::regex form(
-        R"(^// budget (ptx|sass) (\S+) (?:loop (\S+)|function) (most|least) (\d+) (\S+)(?: per (\d+) (\S+))?$)");
+        R"(^// budget (ptx|sass) (\S+) (?:loop (\S+)(?: through (\S+))?|function) (most|least) (\d+) (\S+)(?: per (\d+) (\S+))?$)");
     std::ifstream file = open(path);
     std::vector<budget> budgets;
     std::smatch found;
@@ -141,9 +159,9 @@ std::vector<budget> read_budgets(const std::string& path) {
             std::cerr << path << ": not understood: " << line << "\n";
             std::exit(2);
         }
-        budgets.push_back({line.substr(3), found[1], found[2], found[3], found[4] == "most",
-                           std::stod(found[5]), found[6], found[7].matched ? std::stod(found[7]) : 1,
-                           found[8]});
+        budgets.push_back({line.substr(3), found[1], found[2], found[3], found[4], found[5] == "most",
+                           std::stod(found[6]), found[7], found[8].matched ? std::stod(found[8]) : 1,
+                           found[9]});
     }
     if (budgets.empty()) {
         std::cerr << path << " names no budget\n";
@@ -153,35 +171,85 @@ std::vector<budget> read_budgets(const std::string& path) {
 }
 
 using range = std::pair<std::size_t, std::size_t>;
+using instructions = std::vector<std::size_t>;  // their numbers
 
-std::size_t count(const kernel_code& code, range part, const std::string& opcode) {
-    const std::regex expression("^(?:" + opcode + ")");
-    const auto begin = code.opcodes.begin();
-    return static_cast<std::size_t>(std::count_if(
-        begin + static_cast<std::ptrdiff_t>(part.first), begin + static_cast<std::ptrdiff_t>(part.second),
-        [&](const std::string& it) { return std::regex_search(it, expression); }));
+bool is(const kernel_code& code, std::size_t instruction, const std::regex& opcode) {
+    return std::regex_search(code.opcodes[instruction], opcode, std::regex_constants::match_continuous);
 }
 
-std::optional<range> part_of(const kernel_code& code, const std::string& loop) {
-    if (loop.empty()) return range{0, code.opcodes.size()};
-    std::optional<range> shortest;
-    for (const range& it : code.loops) {
-        if (shortest && it.second - it.first >= shortest->second - shortest->first) continue;
-        if (count(code, it, loop) != 0) shortest = it;
+std::size_t count(const kernel_code& code, const instructions& part, const std::string& opcode) {
+    const std::regex expression(opcode);
+    return static_cast<std::size_t>(
+        std::count_if(part.begin(), part.end(), [&](std::size_t i) { return is(code, i, expression); }));
+}
+
+instructions all_of(const range& part) {
+    instructions result(part.second - part.first);
+    std::iota(result.begin(), result.end(), part.first);
+    return result;
+}
+
+// The shortest way through a loop on which there is the opcode, by its forward branches; empty if there is none.
+instructions path_through(const kernel_code& code, const range& loop, const std::string& opcode) {
+    const std::regex wanted(opcode);
+    // Length and next instruction of the shortest way from each instruction to the end; a second time for ways on which
+    // there is the opcode.
+    constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+    const std::size_t size = loop.second - loop.first;
+    struct way {
+        std::size_t length = none;
+        std::size_t next = none;
+    };
+    std::vector<way> any(size + 1), with(size + 1);
+    any[size].length = 0;
+    for (std::size_t n = size; n-- > 0;) {
+        const std::size_t instruction = loop.first + n;
+        std::vector<std::size_t> successors;
+        if (code.unconditional.count(instruction) == 0 || n + 1 == size) successors.push_back(n + 1);
+        if (const auto branch = code.branches.find(instruction); branch != code.branches.end()) {
+            const auto target = code.labels.find(branch->second);
+            if (target != code.labels.end() && target->second > instruction && target->second < loop.second) {
+                successors.push_back(target->second - loop.first);
+            }
+        }
+        for (const std::size_t next : successors) {
+            if (any[next].length < any[n].length) any[n] = {any[next].length, next};
+            if (with[next].length < with[n].length) with[n] = {with[next].length, next};
+        }
+        if (is(code, instruction, wanted)) with[n] = any[n];
+        if (any[n].length != none) ++any[n].length;
+        if (with[n].length != none) ++with[n].length;
     }
-    return shortest;
+    instructions result;
+    if (with[0].length == none) return result;
+    bool seen = false;
+    for (std::size_t n = 0; n < size;) {
+        result.push_back(loop.first + n);
+        seen = seen || is(code, loop.first + n, wanted);
+        n = seen ? any[n].next : with[n].next;
+    }
+    return result;
+}
+
+std::optional<instructions> part_of(const kernel_code& code, const budget& it) {
+    if (it.loop.empty()) return all_of({0, code.opcodes.size()});
+    std::optional<range> shortest;
+    for (const range& loop : code.loops) {
+        if (shortest && loop.second - loop.first >= shortest->second - shortest->first) continue;
+        if (count(code, all_of(loop), it.loop) != 0) shortest = loop;
+    }
+    if (!shortest) return std::nullopt;
+    return it.through.empty() ? all_of(*shortest) : path_through(code, *shortest, it.through);
 }
 
 // The counts of all opcodes without their modifiers, the most frequent ones first.
-void print_opcodes(const kernel_code& code, range part) {
+void print_opcodes(const kernel_code& code, const instructions& part) {
     std::map<std::string, std::size_t> counts;
-    for (std::size_t i = part.first; i < part.second; ++i) {
-        ++counts[code.opcodes[i].substr(0, code.opcodes[i].find('.'))];
-    }
+    for (const std::size_t i : part) ++counts[code.opcodes[i].substr(0, code.opcodes[i].find('.'))];
     std::vector<std::pair<std::size_t, std::string>> sorted;
     for (const auto& [opcode, number] : counts) sorted.emplace_back(number, opcode);
     std::sort(sorted.rbegin(), sorted.rend());
-    std::cout << "    " << part.second - part.first << " instructions:";
+    std::cout << "    " << part.size() << " instructions:";
     for (const auto& [number, opcode] : sorted) std::cout << " " << number << " " << opcode;
     std::cout << "\n";
 }
@@ -193,7 +261,7 @@ bool within(const budget& it, const listing& kernels) {
         std::cout << "    FAILED: there is no such kernel\n";
         return false;
     }
-    const std::optional<range> part = part_of(kernel->second, it.loop);
+    const std::optional<instructions> part = part_of(kernel->second, it);
     if (!part) {
         std::cout << "    FAILED: there is no such loop\n";
         return false;
