@@ -13,6 +13,7 @@
 #include <mp/gpu/device_loss_scale.hpp>
 #include <mp/gpu/device_optimizer.hpp>
 #include <mp/gpu/gemm.hpp>
+#include <mp/gpu/gemm_grouped.hpp>
 #include <mp/gpu/gemm_integer.hpp>
 #include <mp/gpu/gemm_scaled.hpp>
 #include <mp/gpu/gradient_norm.hpp>

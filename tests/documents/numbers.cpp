@@ -111,11 +111,28 @@ TEST_CASE("docs/products.md: on the CPU") {
     CHECK(s[7] == 6.0F);
 }
 
+TEST_CASE("docs/products.md: mixtures of experts") {
+    const mp::cpu exec;
+    const std::ptrdiff_t in = 4, out = 2;
+    const std::vector<mp::half> x(8 * in, mp::half(1.0F)), w(3 * in * out, mp::half(0.5F)),
+        dy(8 * out, mp::half(2.0F)), tokens(12 * in, mp::half(3.0F));
+    std::vector<float> y(8 * out), dw(3 * in * out), results(12 * out, -1.0F);
+#include "products_2.inl"
+    CHECK(y[15] == 2.0F);
+    CHECK(dw[0] == 6.0F);
+    CHECK(dw[8] == 0.0F);
+    CHECK(dw[16] == 10.0F);
+    CHECK(results[0] == 6.0F);
+    CHECK(results[8] == -1.0F);
+    CHECK(results[17] == 6.0F);
+    CHECK(results[18] == -1.0F);
+}
+
 TEST_CASE("docs/products.md: what a GPU would return") {
     const std::size_t m = 2, n = 2, k = 4;
     const std::vector<mp::half> a(m * k, mp::half(1.0F)), b(k * n, mp::half(0.5F));
     std::vector<float> c(m * n);
-#include "products_2.inl"
+#include "products_3.inl"
     CHECK(c[3] == 2.0F);
 }
 
@@ -123,7 +140,7 @@ TEST_CASE("docs/products.md: block-scaled matrices") {
     const std::size_t m = 2, n = 3, k = 32;
     const std::vector<float> x(m * k, 2.625F), w(k * n, 0.65625F);  // 6 * 448 / 1024 and / 4096
     std::vector<float> c(m * n);
-#include "products_3.inl"
+#include "products_4.inl"
     CHECK(c[5] == 55.125F);
 }
 

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Products of groups of rows, each with a matrix of its own, on GPUs.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/grouped.hpp>
+#include <mp/gpu/gemm.hpp>
+#include <mp/gpu/gemm/grouped_kernel.hpp>
+#include <mp/gpu/gemm/mma_policy.hpp>
+#include <mp/gpu/gemm/multistage_kernel.hpp>
+#include <mp/gpu/gemm/plan.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/properties.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/simt/gpu_executor.hpp>
+#include <mp/simt/kernel_traits.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Throws for a device without the instructions, and gives its properties.
+template <class A, class B, class Epilogue, class Executor>
+gpu_properties check_grouped_device(std::string_view function, const Executor& exec) {
+    static_assert(gpu_gemm_pair<A, B> && !std::is_same_v<std::remove_const_t<A>, float>,
+                  "mp: products of groups on a GPU take what its tensor cores do: a and b both of half, "
+                  "bfloat16 or tfloat32, or of "
+                  "8 bits");
+    static_assert(std::is_trivially_copyable_v<Epilogue>,
+                  "mp: the epilogue of a product on a GPU is copied to the device byte by byte");
+    const gpu_properties gpu = properties_of(exec);
+    const int least = least_capability<std::remove_const_t<A>>(gpu_gemm_kernel::mma);
+    if (gpu.capability < least) {
+        throw_argument(function, "exec's capability", gpu.capability,
+                       "must be at least " + error_text(least) +
+                           ", from which on mma.sync multiplies operands of this type");
+    }
+    return gpu;
+}
+
+/// Launches the kernel for groups of `rows` rows on average.
+template <class Executor, class A, class B, class Output, class Epilogue, class Groups>
+void launch_groups(std::string_view function, const Executor& exec, const gpu_properties& gpu,
+                   const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
+                   std::ptrdiff_t rows) {
+    const tile_choice tile =
+        choose_tile(mma_tiles<A>::choices, gpu, rows, problem.c.columns, groups.count, 1);
+    const gpu_gemm_plan plan{.tile_rows = tile.rows, .tile_columns = tile.columns};
+    mma_tiles<A>::call_for(plan, [&]<class Tile>() {
+        with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
+            using product =
+                multistage_gemm_kernel<mma_policy<Tile, A, B, AKMajor, BKMajor>, Output, Epilogue>;
+            using kernel = grouped_gemm_kernel<product, Groups>;
+            const kernel it{problem, groups};
+            launch(function, exec, simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
+        });
+    });
+}
+
+/// Throws for a C whose rows are not what a kernel goes along.
+inline void check_row_major_groups(std::string_view function, std::string_view name, storage_order order) {
+    if (order == storage_order::row_major) return;
+    throw_argument(function, name, std::string_view("column_major"),
+                   "must be row_major: on GPUs groups are of its rows");
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// mp::gemm_grouped_m on a GPU: offsets, too, are in device memory, so that nothing waits for the host. One kernel of mma.sync (from
+/// sm_80 on, numbers of 8 bits from sm_89), whose blocks find their group by themselves; each group has the bits of mp::gemm on
+/// a GPU. Offsets that decrease or lie outside of a are taken for the nearest that do not. c is row-major.
+template <gpu_executor Executor, gpu_gemm_input A, gpu_gemm_input B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_batch<B> b,
+                    std::span<const std::int32_t> offsets, float beta, matrix_view<C> c,
+                    Epilogue epilogue = {}) {
+    constexpr std::string_view function = "mp::gemm_grouped_m";
+    const gpu_properties gpu = detail::check_grouped_device<A, B, Epilogue>(function, exec);
+    const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
+    detail::check_row_groups(function, groups, a, b, c);
+    detail::check_row_major_groups(function, "c.order", c.order);
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    if (c.rows == 0 || c.columns == 0 || groups == 0) return;
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    detail::launch_groups(function, exec, gpu,
+                          detail::make_product_problem<a_value, b_value>(
+                              alpha, matrix_view<const a_value>(a), matrix_view<const b_value>(b.first), beta,
+                              c, epilogue, {0, b.stride, 0}, false),
+                          detail::row_groups{offsets.data(), groups}, detail::tile_count(c.rows, groups));
+}
+
+/// mp::gemm_masked on a GPU: counts, too, are in device memory. See mp::gemm_grouped_m for the rest.
+template <gpu_executor Executor, gpu_gemm_input A, gpu_gemm_input B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_batch<B> b,
+                 std::span<const std::int32_t> counts, float beta, matrix_batch<C> c,
+                 Epilogue epilogue = {}) {
+    constexpr std::string_view function = "mp::gemm_masked";
+    const gpu_properties gpu = detail::check_grouped_device<A, B, Epilogue>(function, exec);
+    const auto groups = static_cast<std::ptrdiff_t>(counts.size());
+    if (groups == 0) return;
+    detail::check_batch(function, groups, a, b, c);
+    detail::check_row_major_groups(function, "c.first.order", c.first.order);
+    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
+        epilogue.validate(c.first.rows, c.first.columns);
+    }
+    if (c.first.rows == 0 || c.first.columns == 0) return;
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    detail::launch_groups(function, exec, gpu,
+                          detail::make_product_problem<a_value, b_value>(
+                              alpha, matrix_view<const a_value>(a.first), matrix_view<const b_value>(b.first),
+                              beta, c.first, epilogue, {a.stride, b.stride, c.stride}, false),
+                          detail::masked_groups{counts.data(), groups}, c.first.rows);
+}
+
+/// mp::gemm_grouped_k on a GPU: offsets, too, are in device memory. See mp::gemm_grouped_m for the rest; c has any order.
+template <gpu_executor Executor, gpu_gemm_input A, gpu_gemm_input B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b,
+                    std::span<const std::int32_t> offsets, float beta, matrix_batch<C> c,
+                    Epilogue epilogue = {}) {
+    constexpr std::string_view function = "mp::gemm_grouped_k";
+    const gpu_properties gpu = detail::check_grouped_device<A, B, Epilogue>(function, exec);
+    const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
+    detail::check_k_groups(function, groups, a, b, c);
+    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
+        epilogue.validate(c.first.rows, c.first.columns);
+    }
+    if (c.first.rows == 0 || c.first.columns == 0 || groups == 0) return;
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    const matrix_view<const a_value> left = a;
+    const matrix_view<const b_value> right = b;
+    const detail::batch_strides strides{0, 0, c.stride};
+    const detail::k_groups of_k{offsets.data(), groups};
+    if (c.first.order == storage_order::column_major) {
+        detail::launch_groups(
+            function, exec, gpu,
+            detail::make_product_problem<b_value, a_value>(alpha, transposed(right), transposed(left), beta,
+                                                           transposed(c.first), epilogue, strides, true),
+            of_k, c.first.columns);
+    } else {
+        detail::launch_groups(function, exec, gpu,
+                              detail::make_product_problem<a_value, b_value>(
+                                  alpha, left, right, beta, c.first, epilogue, strides, false),
+                              of_k, c.first.rows);
+    }
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
