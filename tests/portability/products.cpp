@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Matrix products in the order that has the same bits everywhere, with epilogues, and those of the model of
 // tensor cores.
+#include <mp/block_scaled.hpp>
 #include <mp/convert.hpp>
 #include <mp/gemm.hpp>
 #include <mp/tensor_core.hpp>
@@ -78,6 +79,40 @@ void add_emulated(report& to, const std::string& name) {
     to.add(name + ".tensor_core", sum);
 }
 
+template <class Matrix>
+void add_block_scaled(report& to, const std::string& name) {
+    const std::vector<float> a = plain_floats(static_cast<std::size_t>(rows * k), 63, 120, 10);
+    const std::vector<float> b = plain_floats(static_cast<std::size_t>(k * columns), 64, 120, 10);
+    const auto left = mp::quantize<Matrix>(exec, mp::row_major(a.data(), rows, k));
+    const auto right = mp::quantize<Matrix>(exec, mp::row_major(b.data(), k, columns),
+                                            {.direction = mp::block_direction::along_columns});
+    std::vector<float> c(static_cast<std::size_t>(rows * columns));
+    mp::gemm(mp::emulated<mp::arch::sm_100>{.threads = 1}, 1.0F, left, right, 0.0F,
+             mp::row_major(c.data(), rows, columns));
+    checksum sum;
+    sum.add(c);
+    to.add(name + ".tensor_core", sum);
+}
+
+/// Integers into 32 bits, and into floats.
+void add_integers(report& to) {
+    std::vector<std::int8_t> a(static_cast<std::size_t>(rows * 2000)),
+        b(static_cast<std::size_t>(columns * 2000));
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<std::int8_t>(i * i % 251);
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<std::int8_t>(i * i % 241);
+    const auto left = mp::row_major(a.data(), rows, 2000);
+    const auto right = mp::column_major(b.data(), 2000, columns);
+    std::vector<std::int32_t> c(static_cast<std::size_t>(rows * columns));
+    std::vector<float> floats(c.size());
+    mp::gemm(exec, 1, left, right, 0, mp::row_major(c.data(), rows, columns));
+    mp::gemm(mp::emulated<mp::arch::sm_80>{.threads = 1}, 0x1.5p-9F, left, right, 0,
+             mp::row_major(floats.data(), rows, columns));
+    checksum sum;
+    sum.add(floats);
+    sum.add(c);
+    to.add("int8.gemm", sum);
+}
+
 }  // namespace
 
 void add_product_checksums(report& to) {
@@ -109,6 +144,9 @@ void add_product_checksums(report& to) {
     add_emulated<mp::arch::sm_90, mp::half, mp::half>(to, "sm_90.half");
     add_emulated<mp::arch::sm_89, mp::float8_e4m3fn, float>(to, "sm_89.float8");
     add_emulated<mp::arch::sm_80, mp::tfloat32, float>(to, "sm_80.tfloat32");
+    add_block_scaled<mp::mxfp8_e4m3>(to, "sm_100.mxfp8");
+    add_block_scaled<mp::nvfp4>(to, "sm_100.nvfp4");
+    add_integers(to);
 #endif
 }
 
