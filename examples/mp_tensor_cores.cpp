@@ -2,6 +2,7 @@
 /// \file
 /// What the tensor cores of several GPUs would return for one matrix product, and how far each of them is
 /// from exact arithmetic. No GPU is needed.
+#include <mp/block_scaled.hpp>
 #include <mp/check.hpp>
 #include <mp/gemm.hpp>
 #include <mp/report/chart.hpp>
@@ -39,7 +40,8 @@ Shows how far tensor cores are from exact arithmetic: multiplies two matrices as
 do, bit for bit, and as a CPU does with float sums, and compares each result with the exact one. Prints a table, and draws the error against the number
 of products on a page for the browser.
 
-  --format NAME   of the factors: half (the default), bfloat16, tfloat32, float8_e4m3fn, float8_e5m2
+  --format NAME   of the factors: half (the default), bfloat16, tfloat32, float8_e4m3fn, float8_e5m2; or block-scaled, as only
+                  B200 multiplies them: mxfp8_e4m3, mxfp4, nvfp4
   --k K           products of each sum, 1 to 65536 (4096)
   --size M        rows and columns of the result, 1 to 256 (16)
   --values NAME   uniform (between 0 and 1), normal, or both (the default)
@@ -60,7 +62,8 @@ struct options {
 };
 
 options parse(int count, char** arguments) {
-    constexpr std::string_view formats[] = {"half", "bfloat16", "tfloat32", "float8_e4m3fn", "float8_e5m2"};
+    constexpr std::string_view formats[] = {"half",        "bfloat16",   "tfloat32", "float8_e4m3fn",
+                                            "float8_e5m2", "mxfp8_e4m3", "mxfp4",    "nvfp4"};
     constexpr std::string_view kinds[] = {"uniform", "normal", "both"};
     const auto one_of = [](std::string_view name, std::string_view value, auto& known) {
         std::vector<std::string> chosen;
@@ -216,6 +219,34 @@ std::vector<contender> results_for(const options& chosen, std::string_view kind)
     return all;
 }
 
+/// The same for matrices that are quantised in blocks; what that loses is not counted.
+template <class Matrix>
+std::vector<contender> block_scaled_results(const options& chosen, std::string_view kind) {
+    const problem<float> all = random_problem<float>(chosen, kind);
+    const mp::cpu host{.threads = chosen.threads, .products = mp::accumulation::ordered};
+    constexpr float one = Matrix::has_tensor_scale ? 1.0F : 0.0F;
+    std::vector<contender> results = {{"B200, by published models", "b200", {}},
+                                      {"CPU, float sums", "cpu", {}}};
+    for (std::ptrdiff_t k = 16;; k *= 2) {
+        k = std::min(k, chosen.k);
+        const auto a = mp::quantize<Matrix>(host, all.left(k), {.tensor_scale = one});
+        const auto b = mp::quantize<Matrix>(
+            host, all.right(k), {.direction = mp::block_direction::along_columns, .tensor_scale = one});
+        const auto count = static_cast<std::size_t>(chosen.size * k);
+        problem<float> values{chosen.size, std::vector<float>(count), std::vector<float>(count), k};
+        mp::dequantize(host, a, mp::row_major(values.a.data(), chosen.size, k));
+        mp::dequantize(host, b, mp::column_major(values.b.data(), k, chosen.size));
+        const std::vector<double> exact = values.exact(k);
+        std::vector<float> c(exact.size());
+        const auto to = mp::row_major(c.data(), chosen.size, chosen.size);
+        mp::gemm(mp::emulated<arch::sm_100>{.threads = chosen.threads}, 1.0F, a, b, 0.0F, to);
+        results[0].by_k.emplace_back(k, compare(c, exact));
+        mp::gemm(host, 1.0F, values.left(k), values.right(k), 0.0F, to);
+        results[1].by_k.emplace_back(k, compare(c, exact));
+        if (k == chosen.k) return results;
+    }
+}
+
 constexpr std::string_view style_sheet = R"(
 .v100 { stroke: #c8283c; } .a100 { stroke: #d98b0b; } .l40s { stroke: #8a63c9; stroke-dasharray: 7 4; }
 .h100 { stroke: #2a9d6f; } .plain { stroke-dasharray: 2 3; } .b200 { stroke: #4d7ea8; stroke-dasharray: 7 4; }
@@ -286,6 +317,9 @@ std::vector<contender> results_for(const options& chosen, std::string_view kind)
     if (chosen.format == "tfloat32") return results_for<mp::tfloat32>(chosen, kind);
     if (chosen.format == "float8_e4m3fn") return results_for<mp::float8_e4m3fn>(chosen, kind);
     if (chosen.format == "float8_e5m2") return results_for<mp::float8_e5m2>(chosen, kind);
+    if (chosen.format == "mxfp8_e4m3") return block_scaled_results<mp::mxfp8_e4m3>(chosen, kind);
+    if (chosen.format == "mxfp4") return block_scaled_results<mp::mxfp4>(chosen, kind);
+    if (chosen.format == "nvfp4") return block_scaled_results<mp::nvfp4>(chosen, kind);
     return results_for<mp::half>(chosen, kind);
 }
 
